@@ -1,4 +1,4 @@
-"""An MP4 made of packets as the camera sent them: nothing is encoded again.
+"""An MP4 made of packets as the camera sent them. Only what an MP4 cannot hold is encoded again.
 
 fall.mp4.part   fragmented, written as packets come: it plays while it grows, and after the writer was killed
      |          close(): an ordinary index behind it, then it is renamed
@@ -7,26 +7,27 @@ fall.mp4
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import av
+from av.container import OutputContainer
+from av.video.codeccontext import VideoCodecContext
+from av.video.frame import PictureType, VideoFrame
+from av.video.stream import VideoStream
 
 from stages.footage.packets import Packet, VideoStreamInfo
 from stages.footage.still import av_packet, opened_sample
+from stages.writing.recording import Encoding, choose_encoder
 
 PART = ".part"
 MOVFLAGS = {"movflags": "+hybrid_fragmented+frag_keyframe", "flush_packets": "1"}
-PLAYABLE = frozenset({"h264", "hevc", "av1", "mpeg4", "mjpeg", "vp9"})
+_HELD = frozenset({"h264", "hevc", "av1", "mpeg4", "mjpeg", "vp9"})
 """Codecs that an MP4 may hold."""
 _TAGS = {"hevc": "hvc1"}
 """Some players take H.265 under this tag alone."""
-
-
-def why_no_clip(stream: VideoStreamInfo) -> str:
-    """Why packets of this stream make no MP4, for people; "" if they do."""
-    return "" if stream.codec in PLAYABLE else f"an MP4 cannot hold {stream.codec}"
 
 
 class Clip:
@@ -37,26 +38,15 @@ class Clip:
         self.stream = stream
         self._part = target.with_name(target.name + PART)
         self._container = av.open(str(self._part), "w", format="mp4", options=MOVFLAGS)
-        with opened_sample(stream) as sample:
-            self._video = self._container.add_stream_from_template(sample.streams.video[0])
-        if stream.codec in _TAGS:
-            self._video.codec_context.codec_tag = _TAGS[stream.codec]
-        self._first_dts: int | None = None
+        self._writer: _Writer = (_Copied if stream.codec in _HELD else _Encoded)(self._container, stream)
         self.first_pts = self.last_pts = 0
-        self._last_dts = -1
         self.packets = 0
 
     def add(self, packet: Packet) -> None:
         """Append the next packet; the first is a keyframe."""
-        if self._first_dts is None:
-            self._first_dts, self.first_pts = packet.dts, packet.pts
-        made: Any = av_packet(packet)
-        made.stream = self._video
-        # A stream may repeat a dts, which an MP4 does not take.
-        made.dts = max(packet.dts - self._first_dts, self._last_dts + 1)
-        made.pts = max(packet.pts - self._first_dts, made.dts)
-        self._last_dts = made.dts
-        self._container.mux_one(made)
+        if not self.packets:
+            self.first_pts = packet.pts
+        self._writer.add(packet)
         self.last_pts = max(self.last_pts, packet.pts)
         self.packets += 1
 
@@ -67,6 +57,7 @@ class Clip:
 
     def close(self) -> None:
         """Give the file its index and its name."""
+        self._writer.close()
         self._container.close()
         self._part.replace(self.target)
 
@@ -76,3 +67,76 @@ class Clip:
             self._container.close()
         finally:
             self._part.unlink(missing_ok=True)
+
+
+class _Writer(Protocol):
+    """Puts the pictures of packets into a file."""
+
+    def __init__(self, container: OutputContainer, stream: VideoStreamInfo) -> None: ...
+
+    def add(self, packet: Packet) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Copied:
+    """Packets as they are."""
+
+    def __init__(self, container: OutputContainer, stream: VideoStreamInfo) -> None:
+        self._container = container
+        with opened_sample(stream) as sample:
+            self._video = container.add_stream_from_template(sample.streams.video[0])
+        if stream.codec in _TAGS:
+            self._video.codec_context.codec_tag = _TAGS[stream.codec]
+        self._first_dts: int | None = None
+        self._last_dts = -1
+
+    def add(self, packet: Packet) -> None:
+        if self._first_dts is None:
+            self._first_dts = packet.dts
+        made: Any = av_packet(packet)
+        made.stream = self._video
+        # A stream may repeat a dts, which an MP4 does not take.
+        made.dts = max(packet.dts - self._first_dts, self._last_dts + 1)
+        made.pts = max(packet.pts - self._first_dts, made.dts)
+        self._last_dts = made.dts
+        self._container.mux_one(made)
+
+    def close(self) -> None:
+        """Nothing waits."""
+
+
+class _Encoded:
+    """Pictures of an old codec, encoded as H.264."""
+
+    def __init__(self, container: OutputContainer, stream: VideoStreamInfo) -> None:
+        self._container = container
+        self._open = ExitStack()
+        sample = self._open.enter_context(opened_sample(stream))
+        self._decoder: VideoCodecContext = sample.streams.video[0].codec_context
+        encoding = Encoding(choose_encoder("auto"))
+        video = container.add_stream(encoding.encoder, options=encoding.options())
+        assert isinstance(video, VideoStream)
+        self._video = video
+        self._video.width, self._video.height = stream.width // 2 * 2, stream.height // 2 * 2
+        self._video.pix_fmt = "yuv420p"
+        self._video.codec_context.time_base = stream.time_base
+        self._first_pts: int | None = None
+        self._last_pts = -1
+
+    def add(self, packet: Packet) -> None:
+        for frame in self._decoder.decode(av_packet(packet)):
+            self._encode(frame, packet)
+
+    def _encode(self, frame: VideoFrame, packet: Packet) -> None:
+        pts = packet.pts if frame.pts is None else frame.pts
+        if self._first_pts is None:
+            self._first_pts = pts
+        self._last_pts = max(pts - self._first_pts, self._last_pts + 1)
+        made = frame.reformat(self._video.width, self._video.height, "yuv420p")
+        made.pts, made.time_base, made.pict_type = self._last_pts, packet.stream.time_base, PictureType.NONE
+        self._container.mux(self._video.encode(made))
+
+    def close(self) -> None:
+        self._container.mux(self._video.encode())
+        self._open.close()

@@ -26,7 +26,7 @@ import av
 from pipeline.stage import Logger
 from pipeline.system.disk import write_whole
 from pipeline.system.names import ascii_form
-from stages.footage.clip import Clip, why_no_clip
+from stages.footage.clip import Clip
 from stages.footage.feed import PacketFeed
 from stages.footage.incident_record import KINDS, FileState, IncidentRecord, Kind, read_record, sha256_of
 from stages.footage.packets import Packet, wanted_mark
@@ -359,10 +359,6 @@ class Recorder:
     def _begin_clip(self, camera: _Camera, record: IncidentRecord, moment: _Moment) -> _Session | None:
         stream = camera.ring.stream
         if stream is None or stream.epoch != moment.epoch:
-            return None
-        why = why_no_clip(stream)
-        if why:
-            self._missing(record, "clip", why)
             return None
         earlier_s = self._wanted.before_s + float(record.data.get("duration_s", 0.0))
         packets = camera.ring.since(moment.epoch, moment.pts(stream.time_base, earlier_s=earlier_s))

@@ -144,6 +144,7 @@ CODECS = [
     ("d.mkv", "libx265", {"g": "10", "x265-params": "log-level=none"}),
     ("e.mp4", "mpeg4", {"g": "10"}),
     ("f.avi", "mjpeg", {}),
+    ("g.avi", "msmpeg4", {"g": "10"}),  # which an MP4 cannot hold
 ]
 
 
