@@ -131,25 +131,11 @@ class ProcessPlan:
         return tuple(e for e in self.edges if not e.inner and e.sender in own)
 
     @property
-    def at_work(self) -> int:
-        """How many frames of one camera the first stage works on or gathers while it is busy."""
-        first = self.stages[0]
-        return frames_at_work(first.threads, first.batch_max, len(self.cameras))
-
-    @property
     def ends_frames(self) -> bool:
         """True if frames come in and leave to no other process: only events, if anything, leave this one."""
         own = {stage.name for stage in self.stages}
         takes_frames = any(edge.reader in own and edge.type != Event.TYPE for edge in self.edges)
         return takes_frames and all(edge.type == Event.TYPE for edge in self.outgoing)
-
-
-def frames_at_work(threads: int, batch_max: int, cameras: int) -> int:
-    """How many frames of one of its cameras a busy stage works on or gathers: a batch for each thread and one more.
-
-    ceil((threads + 1) x batch_max / cameras).
-    """
-    return ceil((threads + 1) * batch_max / max(1, cameras))
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ class Pulse:
         return max(asked_ns, self._sign_ns) if asked_ns else 0
 
 
-Allocate = Callable[[Mapping[str, tuple[tuple[int, ...], str]]], "tuple[Slot, dict[str, Array]]"]
+Allocate = Callable[[Mapping[str, tuple[tuple[int, ...], str]]], "tuple[Slot | None, dict[str, Array]]"]
 
 
 class StageContext:
@@ -172,7 +172,8 @@ class StageContext:
             slot, arrays = self._allocate(specs)
         except BadItem:  # reported, counted and dropped when the output is sent, which needs a slot as well
             return {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}
-        collected.append(slot)
+        if slot:
+            collected.append(slot)
         return arrays
 
     def count(self, name: str, camera: str, n: int = 1) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from pipeline.graph.arrows import Arrow
 from pipeline.graph.definition import StageEntry
-from pipeline.graph.depths import at_work_of, depth_of, lags_of, window_of
+from pipeline.graph.depths import cameras_of_worker, depth_of, frames_at_work, lags_of, window_of
 from pipeline.graph.nodes import EVENTS, OUTBOX, Camera, Node
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.structure import order_of
@@ -144,7 +144,7 @@ def _edges(
     for arrow in sorted(arrows, key=lambda arrow: (places[arrow.sender], places[arrow.reader])):
         reader = nodes[arrow.reader]
         policy = _policy(arrow, live)
-        at_work = at_work_of(reader, len(cameras))
+        at_work = frames_at_work(reader, cameras_of_worker(reader, len(cameras)))
         behind = longest[arrow.reader] - lags[arrow.sender]
         depth = depth_of(arrow, policy, at_work=at_work, window=window, behind=behind)
         tombstones = arrow.reader in tombstoned

@@ -54,8 +54,9 @@ class EdgeEntry(Entry):
         ge=1,
         le=1024,
         title="Depth",
-        description="How many messages of one camera may wait unread. Default: on edges that block 6, or more if "
-        "batches need it; on edges that drop 1; at the port of a join as many as the longest parallel path needs.",
+        description="How many messages of one camera may wait unread. Default: on edges that block one more than "
+        "the frames of a camera that are on their way at once; on edges that drop 1, or at the port of a join as many "
+        "as the longest parallel path needs.",
     )
     policy: Policy | None = Field(
         None,

@@ -3,34 +3,39 @@
 window   of a graph that blocks: how many frames of a camera may be on their way at once, from the source to the sinks;
          each process keeps to it by itself. Twice what its busiest stage works on and gathers, and two more, so that
          this stage always finds the next batch waiting; at least 6.
-depth    of an edge: 1 if it drops. If it blocks, 6 as the least window, or more if the reader's batches need it: a
-         credit comes back when the message has been processed, so the depth bounds what a batch can hold of one
-         camera. With fewer, a sender would run out of credits before it runs out of places in the window, and readers
-         would have to return credits apart from acknowledgements. A port of a join is as deep as the frames that can
-         be on the other way meanwhile: the window if edges block, else the frames that the stages on the longest way
-         hold (`lags_of`).
+depth    of an edge: 1 if it drops. If it blocks, one more than the window: a sender that makes one message of a frame
+         runs out of places in the window before it runs out of credits, so credits need not come back before
+         acknowledgements do (`pipeline/transport/pending_acks.py`), and a batch can hold whatever the window does.
+         An edge of events, for which no window counts, has 6, or more if the reader's batches need it. If it drops, a
+         port of a join is as deep as the frames that can be on the other way meanwhile: those that the stages on the
+         longest way hold (`lags_of`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
 
 from pipeline.graph.arrows import Arrow
 from pipeline.graph.nodes import Node
-from pipeline.plan import Policy, frames_at_work
+from pipeline.messages import Event
+from pipeline.plan import Policy
 
 MIN_WINDOW = 6
-DEPTH_BLOCK = MIN_WINDOW
+_DEPTH_EVENTS = 6
 DEPTH_DROP = 1
 _SPARE = 2
 """Frames on their way in and out of a stage."""
 
 
-def at_work_of(node: Node, cameras: int) -> int:
-    """How many frames of one camera a busy stage holds, in the worker that has the fewest of `cameras`."""
-    batch_max = node.entry.batch.max if node.entry.batch else 1
-    return frames_at_work(node.threads, batch_max, cameras_of_worker(node, cameras))
+def frames_at_work(node: Node, cameras_of_worker: int) -> int:
+    """How many frames of one camera a busy stage works on or gathers: a batch for each thread and one more.
+
+    ceil((threads + 1) x batch.max / cameras of one worker).
+    """
+    batch = node.entry.batch.max if node.entry.batch else 1
+    return ceil((node.threads + 1) * batch / max(1, cameras_of_worker))
 
 
 def cameras_of_worker(node: Node, cameras: int) -> int:
@@ -41,7 +46,7 @@ def cameras_of_worker(node: Node, cameras: int) -> int:
 def window_of(nodes: Iterable[Node], cameras: int) -> int:
     """How many frames of one camera may be on their way at once. Event sinks are behind the outbox and do not count."""
     busy = [node for node in nodes if not (node.source or node.takes_events)]
-    held = [2 * at_work_of(node, cameras) + _SPARE for node in busy]
+    held = [2 * frames_at_work(node, cameras_of_worker(node, cameras)) + _SPARE for node in busy]
     return max([MIN_WINDOW, *held])
 
 
@@ -53,7 +58,7 @@ def lags_of(nodes: Mapping[str, Node], order: Iterable[str], arrows: Sequence[Ar
         senders[arrow.reader].append(arrow.sender)
     for name in order:
         node = nodes[name]
-        held = 0 if node.source else at_work_of(node, cameras) + _SPARE
+        held = 0 if node.source else frames_at_work(node, cameras_of_worker(node, cameras)) + _SPARE
         lags[name] = held + max((lags[sender] for sender in senders[name]), default=0)
     return lags
 
@@ -62,6 +67,8 @@ def depth_of(arrow: Arrow, policy: Policy, *, at_work: int, window: int, behind:
     """The depth of an edge: the graph's own, or else enough for its reader (`at_work`) and for its join."""
     if arrow.depth:
         return arrow.depth
+    if arrow.type == Event.TYPE:
+        return max(_DEPTH_EVENTS, at_work)
     if policy == "block":
-        return max(DEPTH_BLOCK, at_work, window if arrow.port else 0)
+        return window + 1
     return DEPTH_DROP + (behind if arrow.port else 0)

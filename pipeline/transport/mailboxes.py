@@ -28,7 +28,7 @@ class Mailboxes:
     """All mailboxes of a process.
 
     `accepted`: edge name -> the message types of its port. `gone`: handles messages that are not handed out.
-    `at_work`: how many messages of a camera the stage works on or gathers while it is busy.
+    `window`: how many frames of a camera may be unfinished.
     `priorities`: camera -> its weight, 1 if none is given. `successor`: this process takes the place of a dead one, and
     its senders go on behind the messages that the dead one had finished, as far as each of them knew. `clock`: in
     seconds.
@@ -40,13 +40,13 @@ class Mailboxes:
         accepted: Mapping[str, Iterable[type[Message]]],
         gone: Gone,
         *,
-        at_work: int = 1,
+        window: int,
         priorities: Mapping[str, int] | None = None,
         successor: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._edges = {edge.name: edge for edge in edges}
-        self._at_work = at_work
+        self._window = window
         self._all_tell = all(edge.policy == "block" for edge in edges)
         self._types = {name: types_for([*types, *MARKS]) for name, types in accepted.items()}
         self._gone = gone
@@ -70,7 +70,7 @@ class Mailboxes:
         partition = self._partitions.get((edge_name, camera))
         if partition is None:
             partition = self._partitions[edge_name, camera] = Partition(
-                self._edges[edge_name], camera, self._types[edge_name], self._at_work
+                self._edges[edge_name], camera, self._types[edge_name], self._window
             )
             if camera not in self._mailboxes:
                 edges = list(self._edges.values())
@@ -122,14 +122,9 @@ class Mailboxes:
         """Messages not yet taken."""
         return sum(mailbox.waiting for mailbox in self._mailboxes.values())
 
-    def keep_only(self, cameras: Collection[str], priorities: Mapping[str, int], *, at_work: int) -> None:
-        """Forget all of the other cameras: everything of theirs is done. Those that stay have these weights, and the
-        stage works on so many messages of each.
-        """
+    def keep_only(self, cameras: Collection[str], priorities: Mapping[str, int]) -> None:
+        """Forget all of the other cameras: everything of theirs is done. Those that stay have these weights."""
         self._shares.follow(priorities)
-        self._at_work = at_work
-        for partition in self._partitions.values():
-            partition.busy_with(at_work)
         for camera in [camera for camera in self._mailboxes if camera not in cameras]:
             for partition in self._mailboxes.pop(camera).partitions:
                 del self._partitions[partition.edge.name, camera]

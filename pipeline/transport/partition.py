@@ -13,8 +13,6 @@ from pipeline.shm.mappings import MappedSegment
 from pipeline.transport.watermark import ReceivedWatermark
 from pipeline.transport.wire import Header, build, read_arrays
 
-_MOST_WITHHELD = 3
-
 
 @dataclass(slots=True, eq=False)
 class Received:
@@ -63,13 +61,13 @@ class Received:
 class Partition:
     """One edge and camera. `types`: the types that the edge's port takes, by wire type. `unread`: not taken yet.
 
-    `at_work`: how many messages the reader works on or gathers while it is busy.
+    `window`: how many frames of a camera the sender may have unfinished.
     """
 
     edge: EdgePlan
     camera: str
     types: Mapping[str, type[Message]]
-    at_work: int = 1
+    window: int
     unread: deque[Received] = field(default_factory=deque)
     first_key: Key | None = None
     last_key: Key | None = None
@@ -78,22 +76,17 @@ class Partition:
     unfinished: dict[Key, Received] = field(default_factory=dict)
     blocking: bool = field(init=False)
     """Nothing that is unread may be lost."""
-    may_withhold: int = field(init=False)
-    """So many of the sender's credits may wait before they are given back."""
+    withholds: bool = field(init=False)
+    """Signals to the sender may wait for others: see `pipeline.transport.pending_acks`."""
+    uncredited: int = 0
+    """Messages that have come and hold a credit of the sender's."""
 
     def __post_init__(self) -> None:
         self.blocking = self.edge.policy == "block"
-        self.busy_with(self.at_work)
-
-    def busy_with(self, at_work: int) -> None:
-        """The reader works on so many messages, or gathers them, while it is busy."""
-        self.at_work = at_work
         # An event's sender wants to know at once. A port of a join may need the last credit while another port waits:
         # it is as deep as the way of the other is long.
-        withholds = self.blocking and not self.edge.port and self.edge.type != Event.TYPE
-        # Credits for the next batch must be back while the one before is still at work.
-        spare = max(0, self.edge.depth - at_work)
-        self.may_withhold = min(_MOST_WITHHELD, self.edge.depth // 2, spare) if withholds else 0
+        waited_for = self.edge.port or self.edge.type == Event.TYPE
+        self.withholds = self.blocking and not waited_for and self.edge.depth > self.window
 
     def put(self, received: Received) -> None:
         """A new message: behind all others, in its camera's order."""
@@ -102,6 +95,12 @@ class Partition:
         self.last_key, self.last_stamp = received.key, received.header.stamp
         self.unfinished[received.key] = received
         self.unread.append(received)
+        self.uncredited += not received.is_mark
+
+    def credit(self, received: Received) -> None:
+        """The sender gets the message's credit back."""
+        received.credited = True
+        self.uncredited -= not received.is_mark
 
     def knows(self, key: Key) -> bool:
         """True if the message with this key has come before."""

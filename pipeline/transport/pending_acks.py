@@ -3,9 +3,10 @@
 Knows nothing of sockets: `Receiver` sends the signals that are collected here.
 
 Each signal wakes its sender up, so a signal that nobody waits for is withheld until there is more to send on the same
-connection: of each partition that loses nothing the first `Partition.may_withhold` credits, because the sender has
-others and the reader's next batch does not need them, and the first two messages that are done, because the window has
-room for others. A signal that has been withheld for 0.1 s is sent with the loop's next turn.
+connection. Of each partition that loses nothing, these are the first two messages that are done, because the window has
+room for others; and, if the edge is deeper than the window, all credits as long as the sender may have another: they
+travel with the acknowledgements, without which the window allows it nothing more. A signal that has been withheld for
+0.1 s is sent with the loop's next turn.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ class _Unsaid:
     def credit(self, partition: Partition, n: int) -> None:
         self.signals.credits.append(n)
         self.credited[partition] = credited = self.credited.get(partition, 0) + 1
-        if credited > partition.may_withhold:
+        if not partition.withholds or credited + partition.uncredited >= partition.edge.depth:
             self.urgent = True
 
     def ack(self, partition: Partition, n: int, *, at_once: bool) -> None:
         self.signals.acks.append(n)
         self.acked[partition] = acked = self.acked.get(partition, 0) + 1
-        if at_once or acked > min(_MOST_ACKS, partition.may_withhold):
+        if at_once or not partition.withholds or acked > _MOST_ACKS:
             self.urgent = True
 
 
@@ -70,7 +71,7 @@ class PendingAcks:
         """The item's memory is no longer read."""
         for received in _received(item):
             if not received.credited:
-                received.credited = True
+                received.partition.credit(received)
                 for identity, n in received.origins:
                     self._of(identity).credit(received.partition, n)
 
@@ -83,12 +84,14 @@ class PendingAcks:
         """Credit and ack in one: its senders forget it."""
         partition, at_once = received.partition, received.is_end
         partition.unfinished.pop(received.key, None)
+        owes_credit = not received.credited
+        if owes_credit:
+            partition.credit(received)
         for identity, n in received.origins:
             unsaid = self._of(identity)
-            if not received.credited:
+            if owes_credit:
                 unsaid.credit(partition, n)
             unsaid.ack(partition, n, at_once=at_once)
-        received.credited = True
 
     def trying(self, item: Item) -> None:
         """The item is processed alone: if this process dies of it, its senders must know."""

@@ -101,7 +101,7 @@ class Receiver:
             plan.incoming,
             accepted,
             Gone(counters, self._pending.finish, self._refuse),
-            at_work=plan.at_work,
+            window=plan.window,
             priorities=plan.priorities,
             successor=successor,
         )
@@ -117,7 +117,7 @@ class Receiver:
         for identity in [identity for identity, peer in self._peers.items() if peer.sender.process not in processes]:
             del self._peers[identity]
             self._pending.close(identity)
-        self.mailboxes.keep_only(plan.cameras, plan.priorities, at_work=plan.at_work)
+        self.mailboxes.keep_only(plan.cameras, plan.priorities)
 
     # ---- receiving
 

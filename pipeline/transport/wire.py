@@ -144,6 +144,13 @@ def new_arrays(ring: SlotRing, specs: Specs) -> tuple[Slot, dict[str, Array]]:
     return slot, views
 
 
+def allocate(ring: SlotRing, specs: Specs) -> tuple[Slot | None, dict[str, Array]]:
+    """Arrays for a message that a stage is making: in a slot, unless all of them will travel within the message."""
+    if all(math.prod(shape) * np.dtype(dtype).itemsize <= INLINE_BYTES for shape, dtype in specs.values()):
+        return None, {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}
+    return new_arrays(ring, specs)
+
+
 @dataclass(slots=True)
 class Header:
     """A message, checked but for the arrays."""

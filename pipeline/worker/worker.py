@@ -37,7 +37,7 @@ from pipeline.system.redaction import hide
 from pipeline.transport.channel import Channel
 from pipeline.transport.receiver import Receiver
 from pipeline.transport.sender import Sender
-from pipeline.transport.wire import new_arrays
+from pipeline.transport.wire import allocate
 from pipeline.worker.emitter import Emitter
 from pipeline.worker.heartbeats import Heartbeats
 from pipeline.worker.input_loop import InputLoop
@@ -111,7 +111,7 @@ class Worker:
             log=self._log,
             collector=self._collector,
             retry=self._retry,
-            allocate=partial(new_arrays, self._ring),
+            allocate=partial(allocate, self._ring),
             report_opening=lambda doing, within_s: self._channel.send("opening", doing=doing, within_s=within_s),
             emissions=self._emissions,
         )

@@ -50,9 +50,9 @@ flowchart LR
   end
   c_front -.-> s_count
   c_yard -.-> s_count
-  s_count -->|"number<br>block 12"| s_model
-  s_count -->|"left: number<br>block 26"| s_both
-  s_model -->|"right: number<br>block 26"| s_both
+  s_count -->|"number<br>block 27"| s_model
+  s_count -->|"left: number<br>block 27"| s_both
+  s_model -->|"right: number<br>block 27"| s_both
   s_both -.->|"number<br>direct"| s_actions
   s_actions -->|"event<br>block 6"| s_outbox
   s_outbox -->|"event<br>of actions<br>block 64"| s_log
@@ -67,7 +67,7 @@ def test_dot_shows_the_same(parse: Parse) -> None:
     drawn = dot(parse(GRAPH))
     assert drawn.count(" -> ") == MERMAID.count("->")
     assert drawn.count("subgraph cluster_") == MERMAID.count("subgraph ")
-    assert 's_count -> s_both [label="left: number\\nblock 26"];' in drawn
+    assert 's_count -> s_both [label="left: number\\nblock 27"];' in drawn
     assert 's_both -> s_actions [label="number\\ndirect", style=dashed];' in drawn
     assert drawn.count("{") == drawn.count("}")
 

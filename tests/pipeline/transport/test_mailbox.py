@@ -47,7 +47,7 @@ class Box:
         self.refused: list[tuple[list[int], str]] = []
         gone = Gone(self.counters, lambda _: None, self._refuse)
         self.mailbox = Mailbox("cam", edges, gone, successor=False)
-        self.partitions = {one.sender: Partition(one, "cam", TYPES) for one in edges}
+        self.partitions = {one.sender: Partition(one, "cam", TYPES, 6) for one in edges}
         self.mailbox.partitions += self.partitions.values()
 
     def _refuse(self, row: Sequence[Received], error: WireError) -> None:

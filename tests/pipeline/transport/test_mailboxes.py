@@ -49,6 +49,7 @@ class Reader:
             edges,
             {edge.name: [Note] for edge in edges},
             Gone(self.counters, self._finish, lambda *_: None),
+            window=6,
             priorities=priorities,
             successor=successor,
             clock=lambda: self.now,

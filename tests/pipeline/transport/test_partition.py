@@ -18,10 +18,11 @@ from pipeline.transport.wire import Header, types_for
 
 TYPES = types_for([Message, End, Tombstone])
 Policy = Literal["block", "drop_oldest", "drop_newest"]
+WINDOW = 6
 
 
 def partition_of(policy: Policy = "block", depth: int = 8, port: str = "", kind: str = "message") -> Partition:
-    return Partition(EdgePlan("src", "model", port, kind, policy, depth), "cam", TYPES)
+    return Partition(EdgePlan("src", "model", port, kind, policy, depth), "cam", TYPES, WINDOW)
 
 
 def put(partition: Partition, seq: int, kind: str = Message.TYPE) -> Received:
@@ -104,16 +105,25 @@ def test_marks_take_no_place_and_never_give_way(mark: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("partition", "most"),
+    ("partition", "withholds"),
     [
-        (partition_of(depth=8), 3),
-        (partition_of(depth=4), 2),
-        (partition_of(depth=1), 0),
-        (partition_of(depth=8, port="left"), 0),
-        (partition_of(depth=8, kind=Event.TYPE), 0),
-        (partition_of("drop_oldest", depth=8), 0),
+        (partition_of(depth=WINDOW + 1), True),
+        (partition_of(depth=WINDOW), False),
+        (partition_of(depth=8, port="left"), False),
+        (partition_of(depth=8, kind=Event.TYPE), False),
+        (partition_of("drop_oldest", depth=8), False),
     ],
-    ids=["deep", "half", "shallow", "a port", "events", "dropping"],
+    ids=["deep", "shallow", "a port", "events", "dropping"],
 )
-def test_credits_are_withheld_only_where_nobody_waits_for_them(partition: Partition, most: int) -> None:
-    assert partition.may_withhold == most
+def test_signals_are_withheld_only_where_nobody_waits_for_them(partition: Partition, withholds: bool) -> None:
+    assert partition.withholds == withholds
+
+
+def test_messages_hold_a_credit_until_it_is_given_back_and_marks_hold_none() -> None:
+    partition = partition_of()
+    first, second, mark = put(partition, 1), put(partition, 2), put(partition, 3, Tombstone.TYPE)
+    assert partition.uncredited == 2
+    partition.credit(first)
+    partition.credit(mark)
+    assert partition.uncredited == 1
+    assert (first.credited, second.credited) == (True, False)

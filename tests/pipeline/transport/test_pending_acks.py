@@ -15,7 +15,8 @@ from pipeline.transport.pending_acks import PendingAcks
 from pipeline.transport.protocol import Signals
 from pipeline.transport.wire import Header
 
-EDGE = EdgePlan("src", "model", "", "number", "block", 4)
+WINDOW = 3
+EDGE = EdgePlan("src", "model", "", "number", "block", WINDOW + 1)
 SENDER = b"src.0#1#1"
 
 
@@ -32,27 +33,37 @@ class Talk:
 
 
 def items(
-    edge: EdgePlan = EDGE, camera: str = "a", *, of: str = "number", first: int = 1, at_work: int = 1
+    edge: EdgePlan = EDGE, camera: str = "a", *, of: str = "number", first: int = 1, count: int = WINDOW
 ) -> list[Item]:
-    partition = Partition(edge, camera, {}, at_work)
-    return [
-        Item(camera, Key(0, n, 0), Message(stamp(n, camera)), received=(received(partition, n, of),))
-        for n in range(first, first + 6)
-    ]
+    partition = Partition(edge, camera, {}, WINDOW)
+    rows = [received(partition, n, of) for n in range(first, first + count)]
+    for row in rows:
+        partition.put(row)
+    return [Item(camera, row.key, Message(row.header.stamp), received=(row,)) for row in rows]
 
 
 def received(partition: Partition, n: int, of: str) -> Received:
     return Received(partition, Key(0, n, 0), Header(of, stamp(n, partition.camera), {}, None, []), None, [(SENDER, n)])
 
 
-def test_third_credit_is_sent_at_once_with_earlier_ones() -> None:
+def test_credits_travel_with_acknowledgements() -> None:
     talk = Talk()
     a, b = items(), items(camera="b", first=7)
-    for item in (a[0], a[1], b[0], b[1]):
+    for item in (*a, *b):
         talk.answers.credit(item)
         assert talk.sent() == []
-    talk.answers.credit(a[2])
-    assert talk.sent() == [([1, 2, 7, 8, 3], [], [])]
+    for item in a:
+        talk.answers.ack(item)
+    assert talk.sent() == [([1, 2, 3, 7, 8, 9], [1, 2, 3], [])]
+
+
+def test_credit_is_sent_at_once_to_sender_that_has_no_other() -> None:
+    talk = Talk()
+    several_of_a_frame = items(count=WINDOW + 1)
+    talk.answers.credit(several_of_a_frame[0])
+    assert talk.sent() == [([1], [], [])]
+    talk.answers.credit(several_of_a_frame[1])
+    assert talk.sent() == [], "it has the first one"
 
 
 def test_third_done_message_of_a_camera_is_sent_at_once() -> None:
@@ -65,27 +76,6 @@ def test_third_done_message_of_a_camera_is_sent_at_once() -> None:
     assert talk.sent() == [([1, 7, 2, 8, 3], [1, 7, 2, 8, 3], [])]
     talk.answers.ack(b[2])
     assert talk.sent() == [], "counted anew"
-
-
-def test_credits_that_the_next_batch_needs_are_not_withheld() -> None:
-    talk = Talk()
-    talk.answers.credit(items(at_work=4)[0])
-    assert talk.sent() == [([1], [], [])]
-    one, two = items(at_work=3)[:2]
-    talk.answers.credit(one)
-    assert talk.sent() == []
-    talk.answers.credit(two)
-    assert talk.sent() == [([1, 2], [], [])]
-
-
-def test_reader_that_has_lost_cameras_withholds_less() -> None:
-    talk = Talk()
-    first, second = items()[:2]
-    talk.answers.credit(first)
-    assert talk.sent() == []
-    second.received[0].partition.busy_with(4)  # type: ignore[attr-defined]
-    talk.answers.credit(second)
-    assert talk.sent() == [([1, 2], [], [])]
 
 
 def test_nothing_is_withheld_for_longer_than_a_tenth_of_a_second() -> None:
@@ -103,7 +93,7 @@ def test_nothing_is_withheld_for_longer_than_a_tenth_of_a_second() -> None:
         (replace(EDGE, policy="drop_oldest"), "number"),
         (replace(EDGE, port="left"), "number"),
         (replace(EDGE, type="event"), "number"),
-        (replace(EDGE, depth=1), "number"),
+        (replace(EDGE, depth=WINDOW), "number"),
         (EDGE, "end"),
     ],
 )

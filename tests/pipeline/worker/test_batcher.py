@@ -54,6 +54,7 @@ class Device:
             edges,
             {edge.name: [Note] for edge in edges},
             Gone(counters, lambda _: None, lambda *_: None),
+            window=6,
             priorities=priorities,
             clock=self.seconds,
         )

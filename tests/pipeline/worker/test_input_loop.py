@@ -69,7 +69,7 @@ class Process:
         retry = Retry(lambda _: True, Collector(), LOG)
         chain = StageChain(plan, {"model": StageRunner(head, step, self.counters, retry, LOG)}, LOG)
         gone = Gone(self.counters, lambda _: None, lambda *_: None)
-        self.mailboxes = Mailboxes((FILE,), {FILE.name: [Message]}, gone)
+        self.mailboxes = Mailboxes((FILE,), {FILE.name: [Message]}, gone, window=64)
         receiver: Any = SimpleNamespace(
             mailboxes=self.mailboxes,
             credit=lambda item: self.calls.append(f"credit {item.stamp.seq}"),
