@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.errors import WireError
 from pipeline.items import Item, Key
-from pipeline.messages import End, Message, Tombstone
+from pipeline.messages import End, Event, Message, Tombstone
 from pipeline.monitoring.metrics import Counters
 from pipeline.plan import EdgePlan
 from pipeline.testing import stamp
@@ -107,6 +107,18 @@ def test_a_camera_ends_when_all_its_edges_have_ended() -> None:
     [end] = box.popped()
     assert isinstance(end.payload, End)
     assert len(end.received) == 2, "both ends are acknowledged"
+
+
+def test_events_are_merged_as_they_come_and_still_end_together() -> None:
+    rules, cameras = (EdgePlan(name, "outbox", "", Event.TYPE, "block", 8) for name in ("rules", "cameras"))
+    box = Box(rules, cameras)
+    box.put(rules, 7)
+    assert box.seqs() == [("rules", 7)], "nobody waits for the other edge"
+    box.put(rules, 8, kind=End.TYPE)
+    assert box.popped() == []
+    box.put(cameras, 5)
+    box.put(cameras, 8, kind=End.TYPE)
+    assert [type(item.payload) for item in box.popped()] == [Message, End]
 
 
 def test_an_unreadable_message_is_refused_and_the_next_one_taken() -> None:
