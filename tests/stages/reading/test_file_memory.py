@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import struct
 import threading
 import time
@@ -75,6 +76,8 @@ def claiming(path: Path, frames: int) -> Path:
 
 def read(path: Path, *, alone: bool, memory_mb: int) -> tuple[int, CamgraphError | None, int]:
     """The frames, how it ended, and by how much this process was larger when it did."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # else FFmpeg takes what earlier tests have left, and nothing grows
     context = HandContext(path.parent, path.parent, outputs_leave=alone)
     capture = Capture(Settings(), "cam", Camera.model_validate({"url": str(path), "memory_mb": memory_mb}), context)
     count, before, error = 0, own_bytes(), None
