@@ -86,16 +86,31 @@ def wrong_value(
             return None
         listed = f"; known: {', '.join(sorted(known))}" if known else f": this file has no `{kind}s`"
         return f"there is no {kind} `{text[:40]}`{did_you_mean(text, known) or listed}"
-    if kind == "condition" or (kind == "name" and all(re.fullmatch(NAME, part) for part in text.split("."))):
+    if kind == "condition":
+        return None if _closes(text) else f"expected a condition with as many `(` as `)`, got {value!r:.60}"
+    if kind == "name" and all(re.fullmatch(NAME, part) for part in text.split(".")):
         return None
     if kind != _kind_of_literal(text):
         return f"expected {_EXPECTED[kind]}, got {value!r:.60}"
-    if kind == "time":
-        try:
-            duration_ns(text)
-        except ValueError as error:
-            return str(error)
+    return _wrong_time(text) if kind == "time" else None
+
+
+def _wrong_time(text: str) -> str | None:
+    try:
+        duration_ns(text)
+    except ValueError as error:
+        return str(error)
     return None
+
+
+def _closes(text: str) -> bool:
+    """Whether no parenthesis reaches out of a text: it is put into another one, between parentheses."""
+    depth = 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0:
+            return False
+    return depth == 0
 
 
 def stand_in(parameter: ParameterDefinition) -> str:

@@ -49,6 +49,8 @@ from stages.vision.rules.judge import Rule, Why
 
 MAX_OVERRIDES = 2_000
 """Cameras and patterns under `per_camera` of all rules of a file."""
+MAX_FILE_CELLS = 2_000
+"""Different parts of a file's conditions that look back: with eight times as many, the first frame takes 11 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +213,23 @@ def compile_rules(file: RuleFile, cameras: FrameSizes | None = None) -> tuple[Ru
     if cameras is not None:
         faults += [Fault(path, text) for path, text in camera_faults(rules, used, cameras)]
         faults += [Fault(path, text) for path, text in override_faults(file, cameras)]
+    faults += _too_much_memory([*ready.values(), *(one for own in per_camera.values() for _, one in own)])
     schedules, wrong_zone = _schedules(file)
     faults += [*_circles(whole, ready), *_wrong_counters(file)]
     return RuleSet(rules, ready, used, schedules, per_camera), [*wrong_zone, *faults]
+
+
+def _too_much_memory(ready: Iterable[ReadyRule]) -> Iterator[Fault]:
+    """More parts that look back than can be made in a moment, for each person who is seen."""
+    cells = {
+        cell for one in ready for condition in (one.rule.when, one.rule.who) if condition for cell in condition.cells
+    }
+    if len(cells) > MAX_FILE_CELLS:
+        text = (
+            f"the conditions of this file have {len(cells):,} different parts that look back in time: expected at most "
+            f"{MAX_FILE_CELLS:,}; ask the same of all, by words, or divide the rules among several stages"
+        )
+        yield Fault(("rules",), text)
 
 
 def _circles(whole: Sequence[RuleDefinition], ready: Mapping[str, ReadyRule]) -> Iterator[Fault]:

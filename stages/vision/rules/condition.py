@@ -66,6 +66,8 @@ _PARAMETERS: dict[Scope, str] = {"person": "k, p, g", "pair": "ka, pa, kb, pb, g
 MAX_EXPANDED = 20_000
 """Characters of the definitions of all words that a condition uses."""
 LOST_AFTER_NS = 1_000_000_000
+_ONE_FRAME_NS = 1
+"""How long a condition lasts that is true of one frame alone."""
 MAX_CELLS = 32
 """Parts of a condition that look back in time."""
 LONGEST_NS = 600_000_000_000
@@ -525,7 +527,7 @@ class _Writer:
             zone = self._named("zone", self._only_name(node, "zone"))
             step, ways = f"{p}.entered.get({zone!r})", ((1,) if node.function == "enters" else (-1,))
         others = tuple(sorted({-1, 0, 1}.difference(ways)))
-        truth = _Truth(f"({step} in {ways})", f"({step} in {others})")
+        truth = _Truth(f"({step} in {ways})", f"({step} in {others})", _ONE_FRAME_NS)
         self._note(self._slice(node), Kind.TRUTH, truth.three_valued)
         return truth
 
@@ -1003,7 +1005,12 @@ def _compare(operator: str, left: str, right: str) -> _Truth:
 
 
 def never_so_long(time: str, at_most_ns: float) -> str:
-    """The message about a time for which a condition that is true of the lost can never last."""
+    """The message about a time for which a condition that is true of the lost, or in one frame, can never last."""
+    if at_most_ns <= _ONE_FRAME_NS:
+        return (
+            f"{time} never pass: `enters`, `leaves` and `crosses` are true in one frame alone; to ask for somebody who "
+            "came in and stayed, write `in ZONE` or `dwell(ZONE) > 5s`; else remove the time"
+        )
     return (
         f"{time} never pass: `lost` is true for less than {at_most_ns / 1e9:g}s at a time, from `lost_after` until "
         f"somebody has been unseen for {LOST_NS // 10**9}s; write a shorter time"

@@ -358,3 +358,39 @@ def test_the_hash_is_also_that_of_its_times() -> None:
     for change, changed in (("21:00", ["a"]), ("07:00", []), ("UTC", ["a"])):
         after = parse_rules(text.replace(change, {"UTC": "+01:00"}.get(change, "22:00")), "r").rules
         assert [name for name in before if before[name].hash != after[name].hash] == changed
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "{id: a, when: enters(door), for: 1s}",
+        "{id: a, when: enters(door) for 3s}",
+        "{id: a, when: crosses(gate) and speed > 1h/s, for: 0.5s}",
+        "{id: a, use: enters_zone, with: {zone: door}, for: 5s}",
+        "{id: a, when: first enters(door) for 2s then in door}",
+    ],
+)
+def test_a_moment_that_shall_last_is_a_mistake(rule: str) -> None:
+    text = GOOD.partition("rules:")[0] + f"rules:\n  - {rule}\n"
+    with pytest.raises(GraphError, match="true in one frame alone"):
+        parse_rules(text, "rules.yaml")
+
+
+@pytest.mark.parametrize(
+    "when", ["was enters(door) within 5s", "first enters(door) then in door for 3s", "not enters(door)"]
+)
+def test_a_moment_may_be_remembered(when: str) -> None:
+    text = GOOD.partition("rules:")[0] + f"rules:\n  - {{id: a, when: '{when}', for: 1s}}\n"
+    assert list(parse_rules(text, "rules.yaml").rules) == ["a"]
+
+
+def test_a_file_looks_back_in_a_bounded_number_of_ways() -> None:
+    """Its program is made when the first frame comes, and has a memory of each for each person."""
+    many = "\n".join(
+        f"  - {{id: r{n}, when: '{' or '.join(f'usual(nose.y, {n * 16 + k + 300}ms) > 0px' for k in range(16))}'}}"
+        for n in range(130)
+    )
+    with pytest.raises(GraphError, match="2,080 different parts that look back in time: expected at most 2,000"):
+        parse_rules(f"version: 1\nrules:\n{many}\n", "rules.yaml")
+    same = re.sub(r"\d+ms", "1s", many)
+    assert len(parse_rules(f"version: 1\nrules:\n{same}\n", "rules.yaml").rules) == 130

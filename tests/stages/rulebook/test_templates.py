@@ -205,3 +205,10 @@ def test_every_action_says_what_it_finds_and_takes() -> None:
 def test_a_value_is_a_text_or_a_number(value: Any) -> None:
     with pytest.raises(GraphError):
         parse_rules(f"{BOOK}rules: [{{use: waits, with: {{zone: {value!r}}}}}]\n".replace("'", '"'), "r")
+
+
+@pytest.mark.parametrize("value", ["score > 0) or (score > 1", "score > 0)", "(score > 0"])
+def test_a_condition_stays_between_its_parentheses(value: str) -> None:
+    template = 'templates: {asks: {parameters: {what: {kind: condition}}, when: "not {what}"}}'
+    with pytest.raises(GraphError, match=r"as many `\(` as `\)`"):
+        parse_rules(f'version: 1\n{template}\nrules: [{{id: a, use: asks, with: {{what: "{value}"}}}}]\n', "r")
