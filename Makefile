@@ -9,7 +9,7 @@ GPU ?= $(if $(wildcard /proc/driver/nvidia/version /dev/dxg),[cuda])
 # A plain path in site-packages instead of an import hook, so that type checkers find our packages as well.
 EDITABLE := --quiet --disable-pip-version-check --config-settings editable_mode=compat
 
-.PHONY: demo setup dev lint quick test compat check format reference prove bench clean
+.PHONY: demo setup dev lint quick test test-benchmarks compat check format reference prove bench clean
 
 DEMO_ARGS ?=
 demo: setup
@@ -36,7 +36,12 @@ PYTEST    := -m pytest -n $(TEST_JOBS) --dist worksteal
 test: dev
 	$(BIN)/camgraph assets pull
 	$(BIN)/camgraph assets pull movenet-lightning.onnx movenet-thunder.onnx
-	$(BIN)/python $(PYTEST)
+	$(BIN)/python $(PYTEST) -m "not benchmark"
+
+# Whether the commands that measure and prove still work: half a dozen tests of half a minute to a minute and a half each.
+test-benchmarks: dev
+	$(BIN)/camgraph assets pull
+	$(BIN)/python $(PYTEST) -m benchmark
 
 # The other Pythons that are declared, where they can be had (on the PATH, or by pyenv).
 OTHER_PYTHONS ?= 3.12 3.13

@@ -53,11 +53,12 @@ class PacketTap:
         """Packets that a listener did not get, because it was behind."""
         self._awaited = False
         self._server: socket.socket | None = None
-        with suppress(OSError, AttributeError):  # no pictures of incidents then, and all else goes on
-            self._server = _listening(path)
+        self._begun = False
 
     def offer(self, packet: AvPacket[VideoStream], epoch: int) -> None:
         """Give a packet of this epoch to all who listen."""
+        if not self._begun:
+            self._begin()
         self._welcome()
         if self._patient and not self._awaited:
             self._await_listener()
@@ -71,6 +72,12 @@ class PacketTap:
         message = packet_message(made)
         for listener in list(self._listeners):
             self._hand(listener, made, message)
+
+    def _begin(self) -> None:
+        """Listen from the first packet on, so that a reader that never reads leaves no socket."""
+        self._begun = True
+        with suppress(OSError, AttributeError):  # no pictures of incidents then, and all else goes on
+            self._server = _listening(self._path)
 
     def _await_listener(self) -> None:
         """Of a file, the first packets are wanted as well."""

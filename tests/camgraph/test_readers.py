@@ -49,9 +49,9 @@ def test_frames_get_their_source_and_the_tracks_drawn_on_them() -> None:
 
 def test_settings_of_frames_are_those_that_were_asked_for() -> None:
     after = Wishes(frozenset({FRAMES_KIND}), annotated=False, max_width=320).amend(graph(**TRACKING))
-    assert after.stages["python_frames"].with_ == {"annotated": False, "max_width": 320}
+    assert after.stages["python_frames"].with_ == {"annotated": False, "max_width": 320, "trail_s": 0}
     after = Wishes(frozenset({FRAMES_KIND})).amend(graph(**TRACKING))
-    assert after.stages["python_frames"].with_ == {"annotated": True}
+    assert after.stages["python_frames"].with_ == {"annotated": True, "trail_s": 0}
 
 
 def test_events_that_nobody_reads_get_a_sink_so_that_the_graph_is_whole() -> None:

@@ -58,7 +58,7 @@ def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(program.parent), prepend=":")
 
 
-@pytest.mark.slow
+@pytest.mark.benchmark
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("steps", [MODEL_ALONE, RUNS_OF_GRAPHS, OTHERS], ids=["model", "graphs", "others"])
 def test_every_step_runs(cuda: Any, pose: Path, clip: Path, tmp_path: Path, steps: list[str]) -> None:

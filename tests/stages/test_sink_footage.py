@@ -283,6 +283,7 @@ def test_a_killed_process_leaves_a_clip_that_plays(make_clip: MakeClip, tmp_path
         killed.incident(30, None)
         part = until(lambda: next((tmp_path / "footage").glob("*/*/*.part"), None))
         until(lambda: part.stat().st_size > 10_000)
+        until(lambda: killed.records[0].files["snapshot"].state == "ready")
         saved = tmp_path / "as_killed"
         shutil.copytree(tmp_path / "footage", saved)
         shutil.copytree(killed.context.state_folder, tmp_path / "unfinished")

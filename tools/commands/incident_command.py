@@ -165,6 +165,8 @@ def _because(condition: dict[str, Any]) -> str:
     text, unit = shown(str(condition["text"])), condition.get("unit", "")
     if condition.get("holds") is not None:
         return f"{text}: {'true' if condition['holds'] else 'not true'}"
+    if "left" not in condition and "right" not in condition:
+        return f"{text}: not known"
     left, right = (f"{condition[side]:g} {unit}".strip() if side in condition else "?" for side in ("left", "right"))
     return f"{text}: {left} against {right}"
 

@@ -53,6 +53,8 @@ OTHERS: Mapping[str, str] = {
     "late": "Events that came when the outbox had already ended their incident, because their stage had died; they are "
     "left out.",
     "written": "Events that a sink has written.",
+    "failed": "Incidents of which `sink_footage` could not keep pictures and clips, because its folder refused them.",
+    "removed": "Incidents that `sink_footage` removed, because they were too old or too much.",
     "reports_too_large": "Reports of a process that were too large to be read.",
     "reports_refused": "Reports of a process that did not have the right form.",
 }

@@ -103,7 +103,7 @@ def test_a_zone_is_a_name_or_an_offset() -> None:
     assert date_in_name("2026-11-22_11-44-39", berlin) == AT
     assert date_in_name("2026-07-22_12-44-39", berlin) == datetime(2026, 7, 22, 10, 44, 39, tzinfo=UTC)
     for wrong in ("Europe", "Mars/Olympus", "../etc/passwd", "", "+1", "+99:00"):
-        with pytest.raises(ValueError, match=r"Europe/Berlin"):
+        with pytest.raises(ValueError, match="there is no time zone"):
             zone_of(wrong)
 
 

@@ -85,5 +85,6 @@ def test_an_event_of_a_rule_with_an_unknown_part_is_made(tmp_path: object) -> No
     rule = {"id": "a", "when": "standing or score > 0.5"}
     with opened(Rules, {"rules": [rule]}, folder=tmp_path) as stage:
         [event] = feed(stage, [person])
-    [known] = json.loads(event.body)["data"]["evidence"]["conditions"]
+    unknown, known = json.loads(event.body)["data"]["evidence"]["conditions"]
+    assert unknown == {"text": "standing"}
     assert known == {"text": "score > 0.5", "left": 1.0, "right": 0.5}

@@ -128,7 +128,7 @@ def tud(test_data: Path) -> Sequence:
     return street(test_data / "mot" / "TUD-Stadtmitte", test_data / "models" / "multipose_heads.onnx")
 
 
-@pytest.mark.slow
+@pytest.mark.benchmark
 @pytest.mark.parametrize("fps", [12.5, 5.0])
 def test_real_people(tud: Sequence, fps: float) -> None:
     found = []
@@ -164,7 +164,7 @@ def _tracks(number: int, ids: np.ndarray, boxes: np.ndarray) -> Tracks:
     return Tracks(stamp(number), boxes.astype(np.float32), scores, joints, (640, 480), kinds, "coco-17", ids)
 
 
-@pytest.mark.slow
+@pytest.mark.benchmark
 def test_the_command_writes_tables(test_data: Path) -> None:
     options = [
         "--data",

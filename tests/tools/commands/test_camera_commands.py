@@ -39,7 +39,7 @@ cameras:
   b: {frames: 1000000, pace_ms: 20, live: true, bytes: 30000}
 stages:
   src: {use: count_source}
-  left: {use: double, from: src}
+  left: {use: double, from: src, with: {bytes: 30000}}
   numbers: {use: collect, from: left, with: {path: numbers}}
 """
 SECRET = "pass/word#1"
