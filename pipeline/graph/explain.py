@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any
 
 from pydantic import BaseModel
@@ -16,7 +17,7 @@ from pipeline.graph.report import Report, dotted
 from pipeline.graph.schema_walk import Schema, described, schema_of
 from pipeline.graph.yaml_reader import Path
 from pipeline.system.names import A_CAMERA_NAME, A_NAME, MAX_NAME, NAME_PATTERN, nearest_camera_name, nearest_name
-from pipeline.system.spelling import did_you_mean, did_you_mean_key
+from pipeline.system.spelling import did_you_mean, did_you_mean_key, nearest
 
 _MAX_SHOWN = 60
 _EXPECTED: Mapping[str, str] = {
@@ -208,7 +209,17 @@ class _Teller:
         known = described(self.schema, found.path[:-1]) or described(self.schema, found.error["loc"][:-1])
         guess = _unquoted(found, self.data) or did_you_mean_key(found.key, known)
         listed = f"; known: {', '.join(sorted(known))}" if known else "; it takes none"
-        return f"unknown key `{found.key}`{guess or listed}"
+        return f"unknown key `{found.key}`{guess or listed}{self._under_with(found, known)}"
+
+    def _under_with(self, found: Found, known: Collection[str]) -> str:
+        """The hint for a setting that stands beside `use` instead of under `with`; "" if a key was surely mistyped."""
+        beside = _value_at(self.data, found.path[:-1])
+        if "with" not in known or not isinstance(beside, dict) or not isinstance(beside.get("use"), str):
+            return ""
+        near = nearest(found.key, known)
+        if near and (sorted(near[0]) == sorted(found.key) or SequenceMatcher(None, found.key, near[0]).ratio() > _SURE):
+            return ""
+        return f" (a setting of `{beside['use']:.40}` stands under `with`)"
 
     def _missing(self, found: Found) -> str:
         if isinstance(found.error["loc"][-1], int):
@@ -223,6 +234,7 @@ class _Teller:
         return f"expected {' or '.join(wanted)}, got {got}{_hint(group, value)}"
 
 
+_SURE = 0.75
 _OF_A_KEY = re.compile(r"[\w.*<-]+")
 
 

@@ -63,13 +63,17 @@ def checked_lines(graph: Graph, remarks: Iterable[str]) -> Iterator[str]:
         )
 
 
+_RULES = re.compile(r"^rules\s*:|^\s*-\s*\{?\s*(id|use|when)\s*:", re.MULTILINE)
+"""The list of rules, or one of them if somebody has mistyped the list's name."""
+
+
 def _rules_alone(path: Path) -> list[str] | None:
     """The report on a correct file of rules, None for any other. Raises GraphError with all that is wrong with it."""
     try:
         text = read_text(path) if path.is_file() else ""
     except (OSError, UnicodeDecodeError):  # a graph with this file reports it as well
         return None
-    if not re.search(r"^rules\s*:", text, re.MULTILINE) or re.search(r"^(stages|cameras)\s*:", text, re.MULTILINE):
+    if not _RULES.search(text) or re.search(r"^(stages|cameras)\s*:", text, re.MULTILINE):
         return None
     from stages.rulebook.library import hiding  # noqa: PLC0415 - with it comes NumPy
     from stages.rulebook.rule_set import read_rules  # noqa: PLC0415
