@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import fcntl
 import os
 import shutil
@@ -220,6 +221,7 @@ def test_a_folder_that_cannot_be_made_is_told_and_leaves_nothing(monkeypatch: py
     for step in ("_claim", "_empty"):
         with monkeypatch.context() as patch:
             patch.setattr(run_folder, step, full)
+            gc.collect()  # else the descriptors of earlier tests may be closed just now
             before = len(list(Path("/proc/self/fd").iterdir()))
             with pytest.raises(EnvironmentProblem, match="cannot be made: No space left on device"):
                 RunFolder("lobby")
