@@ -1,5 +1,5 @@
-"""Keeps a picture and a clip of each incident, as the camera sent them: no other picture is decoded, none is encoded
-again but the one that is drawn on.
+"""Keeps a picture and a clip of each incident, as the camera sent them. Only what an MP4 cannot hold is encoded
+again.
 
     footage: {use: sink_footage, from: actions, with: {path: footage}}
 
@@ -172,8 +172,10 @@ class SinkFootage(Stage[SinkFootageSettings]):
         """Wait until all is finished and announced."""
         assert self._recorder is not None
         self._recorder.hurry()
-        if self._recorder.is_busy:
+        if self._recorder.is_busy and not self._recorder.is_late:
             raise Unavailable("clips are being finished", patient=True)
+        if self._recorder.is_busy:
+            self.context.log.error("footage_not_finished", folder=str(self._folder))
         return ()
 
     def close(self) -> None:

@@ -40,6 +40,8 @@ _LATE_S = 10.0
 """How much longer than `after_s` a clip waits for packets of a camera that is silent."""
 _CLOSING_S = 3.0
 """How long a run that ends waits for the rest of a camera's packets."""
+_GIVEN_UP_S = 60.0
+"""How much longer it waits for files that are being finished: none of them may keep a run from ending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,11 @@ class Recorder:
     def is_busy(self) -> bool:
         """Whether some file is not finished, or not announced."""
         return bool(self._running)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the run that ends has waited long enough for what is not finished."""
+        return bool(self._closing_at_s) and time.monotonic() > self._closing_at_s + _GIVEN_UP_S
 
     def hurry(self) -> None:
         """The run ends: wait no longer for packets than cameras need to send their last ones."""

@@ -22,6 +22,7 @@ from pipeline.stage import Settings
 from pipeline.testing import HandContext
 from stages import events
 from stages.capture import Camera, Capture
+from stages.footage import recorder
 from stages.footage.incident_record import IncidentRecord, records_in
 from stages.messages import Frame
 from stages.sink_footage import SinkFootage, SinkFootageSettings
@@ -356,6 +357,19 @@ def test_a_run_that_stops_finishes_what_grows(simulator: RtspSimulator, tmp_path
             until(lambda: next((tmp_path / "footage").glob("*/*/*.mp4.part"), None))
         camera.finish()
         assert camera.records[0].files["clip"].state == "ready"
+
+
+def test_a_file_that_is_never_finished_keeps_no_run_from_ending(
+    make_clip: MakeClip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "_CLOSING_S", 0.1)
+    monkeypatch.setattr(recorder, "_GIVEN_UP_S", 0.2)
+    monkeypatch.setattr(recorder.Recorder, "_begin", lambda *_: 1 / 0)
+    with watched(tmp_path, make_clip("a.mp4", frames=20)) as camera:
+        camera.read()
+        camera.incident(10, 15)
+        camera.finish()
+        assert camera.told == []
 
 
 def test_other_events_are_none_of_its_business(make_clip: MakeClip, tmp_path: Path) -> None:
