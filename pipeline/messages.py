@@ -139,15 +139,18 @@ class Event(Message):
 
     `id` is the same for the same event in every run. Events that an earlier run left reach sinks under the id `before N
     ID`, with an unchanged body. `incident` groups the start, updates and end of one happening; `phase` lets the outbox
-    end incidents that their producer left open. `body` is one line of JSON, without the newline.
+    end incidents that their producer left open. `body` is one line of JSON, without the newline. `committed_ns` is when
+    the outbox committed it (UTC since 1970), 0 before that: never part of the body, which is the same in every run.
     """
 
     TYPE: ClassVar[str] = "event"
+    VERSION: ClassVar[int] = 2
 
     id: str = ""
     incident: str = ""
     phase: Literal["start", "update", "end", "single"] = "single"
     body: bytes = b""
+    committed_ns: int = 0
 
     @property
     def own_id(self) -> str:
@@ -155,11 +158,17 @@ class Event(Message):
         return self.id.rpartition(" ")[2]
 
     def fields(self) -> Fields:
-        return {"id": self.id, "incident": self.incident, "phase": self.phase, "body": self.body}
+        return {
+            "id": self.id,
+            "incident": self.incident,
+            "phase": self.phase,
+            "body": self.body,
+            "committed_ns": self.committed_ns,
+        }
 
     @classmethod
     def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        return cls(stamp, fields["id"], fields["incident"], fields["phase"], fields["body"])
+        return cls(stamp, fields["id"], fields["incident"], fields["phase"], fields["body"], fields["committed_ns"])
 
 
 MOST_REPEATED = 1024

@@ -18,7 +18,7 @@ from pipeline.messages import MOST_REPEATED, Event, Stamp
 from pipeline.outbox.event_file import transaction
 
 _NEVER = -(1 << 62)
-_COLUMNS = "e.row, e.id, e.incident, e.phase, e.body, e.camera, e.epoch, e.seq, e.time_ns"
+_COLUMNS = "e.row, e.id, e.incident, e.phase, e.body, e.camera, e.epoch, e.seq, e.time_ns, e.committed_ns"
 _BY_ROW = f"""
 SELECT {_COLUMNS} FROM pending p JOIN events e ON e.row = p.row
 WHERE p.sink = ? AND p.row > ? ORDER BY p.row LIMIT ?
@@ -110,6 +110,6 @@ class Deliveries:
 
 
 def _event(row: Any) -> tuple[int, Event]:
-    number, event_id, incident, phase, body, camera, epoch, seq, time_ns = row
+    number, event_id, incident, phase, body, camera, epoch, seq, time_ns, committed_ns = row
     stamp = Stamp(camera, epoch, min(seq, 1 << 53), time_ns, 0, 0)
-    return number, Event(stamp, event_id, incident, phase, body)
+    return number, Event(stamp, event_id, incident, phase, body, committed_ns)

@@ -36,7 +36,8 @@ CREATE TABLE IF NOT EXISTS events (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE, producer TEXT NOT NULL, camera TEXT NOT NULL,
     epoch INTEGER NOT NULL, seq INTEGER NOT NULL, part INTEGER NOT NULL, time_ns INTEGER NOT NULL,
-    incident TEXT NOT NULL, phase TEXT NOT NULL, body BLOB NOT NULL, incarnation INTEGER NOT NULL DEFAULT 0
+    incident TEXT NOT NULL, phase TEXT NOT NULL, body BLOB NOT NULL, incarnation INTEGER NOT NULL DEFAULT 0,
+    committed_ns INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE IF NOT EXISTS pending (
     sink TEXT NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (sink, row)
@@ -47,7 +48,8 @@ CREATE INDEX IF NOT EXISTS of_incident ON events (incident);
 CREATE INDEX IF NOT EXISTS of_row ON pending (row);
 """
 _BY_TIME = "CREATE INDEX IF NOT EXISTS by_time ON events (time_ns, camera, epoch, seq, part, producer)"
-_ADD_INCARNATION = "ALTER TABLE events ADD COLUMN incarnation INTEGER NOT NULL DEFAULT 0"
+_ADDED = ("incarnation", "committed_ns")
+"""Columns that files of older versions lack."""
 _BEGIN_RUN = """
 DELETE FROM ended;
 DELETE FROM events WHERE NOT EXISTS (SELECT 1 FROM pending WHERE pending.row = events.row);
@@ -70,13 +72,20 @@ def open_event_file(path: Path, *, by_time: bool) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = FULL")
         db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         db.executescript(_SCHEMA + (_BY_TIME if by_time else ""))
-        if "incarnation" not in [row[1] for row in db.execute("PRAGMA table_info(events)")]:
-            db.execute(_ADD_INCARNATION)  # an older version has left events in this file
+        _migrate(db)
     except (sqlite3.Error, OSError) as error:
         if db is not None:
             db.close()
         raise cannot_open(path, error) from None
     return db
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    """Add the columns that a file of an older version lacks."""
+    there = {row[1] for row in db.execute("PRAGMA table_info(events)")}
+    for column in _ADDED:
+        if column not in there:
+            db.execute(f"ALTER TABLE events ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
 
 
 def cannot_open(path: Path, error: Exception) -> EnvironmentProblem:

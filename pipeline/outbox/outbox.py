@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -49,8 +50,9 @@ T = TypeVar("T")
 
 _NEVER = -(1 << 62)
 _INSERT = """
-INSERT INTO events (id, producer, camera, epoch, seq, part, time_ns, incident, phase, body, incarnation)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
+INSERT INTO events (id, producer, camera, epoch, seq, part, time_ns, incident, phase, body, incarnation,
+    committed_ns)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
 """
 _LARGEST = (1 << 63) - 1
 """The range of numbers that SQLite holds."""
@@ -71,7 +73,8 @@ class Outbox(Stage[OutboxSettings]):
     """Keeps events until every sink that wants them has them.
 
     `committed`: the bodies of events that have not been reported yet. `unnoted`: the reason if a delivery cannot be
-    recorded. `expects_more`: cameras are about to come, see `ProcessPlan`.
+    recorded. `expects_more`: cameras are about to come, see `ProcessPlan`. `wall_ns`: the clock of
+    `Event.committed_ns`.
     """
 
     settings_type = OutboxSettings
@@ -79,8 +82,11 @@ class Outbox(Stage[OutboxSettings]):
     outputs = (Event,)
     added_by_itself = True
 
-    def __init__(self, settings: OutboxSettings, context: Context) -> None:
+    def __init__(
+        self, settings: OutboxSettings, context: Context, *, wall_ns: Callable[[], int] = time.time_ns
+    ) -> None:
         super().__init__(settings, context)
+        self._wall_ns = wall_ns
         self._db: sqlite3.Connection | None = None
         self._deliveries: Deliveries
         self._judged: dict[tuple[str, str], int] = dict.fromkeys(self._places(), _NEVER)
@@ -209,14 +215,15 @@ class Outbox(Stage[OutboxSettings]):
         new: list[Item] = []
         over: list[Item] = []
         late = [item for item in items if self._lost.is_late(item)]
+        now_ns = self._wall_ns()
         with transaction(self.db):
             for item in items:
                 if self._lost.is_over(self.db, item):
                     over.append(item)
-                elif self._insert(item):
+                elif self._insert(item, now_ns):
                     new.append(item)
             for producer, camera in {(item.sender, item.camera) for item in late}:
-                new += [item for item in self._lost.ends(self.db, producer, camera) if self._insert(item)]
+                new += [item for item in self._lost.ends(self.db, producer, camera) if self._insert(item, now_ns)]
             self._old.forget(self.db, len(new))
         return new, over
 
@@ -247,13 +254,13 @@ class Outbox(Stage[OutboxSettings]):
         if new:
             self._deliveries.committed(min(item.stamp.time_ns for item in new))
 
-    def _insert(self, item: Item) -> bool:
-        """Insert an event for all sinks that want it; False if it was there."""
+    def _insert(self, item: Item, now_ns: int) -> bool:
+        """Insert an event, committed at `now_ns`, for all sinks that want it; False if it was there."""
         event, key = item.payload, item.key
         assert isinstance(event, Event)
         place = (key.epoch, key.seq, min(key.part, _LARGEST))  # larger parts keep the order of insertion
         what = (event.stamp.time_ns, event.incident, event.phase, event.body)
-        cursor = self.db.execute(_INSERT, (event.id, item.sender, item.camera, *place, *what, item.incarnation))
+        cursor = self.db.execute(_INSERT, (event.id, item.sender, item.camera, *place, *what, item.incarnation, now_ns))
         if not cursor.rowcount:
             return False
         self.db.executemany(

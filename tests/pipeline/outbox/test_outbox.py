@@ -6,7 +6,8 @@ import contextlib
 import json
 import sqlite3
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,17 +44,36 @@ def _closed() -> Iterator[None]:
 
 
 def make(
-    folder: Path, *, run: int = 1, incarnation: int = 1, cameras: tuple[str, ...] = ("cam",), **more: Any
+    folder: Path,
+    *,
+    run: int = 1,
+    incarnation: int = 1,
+    cameras: tuple[str, ...] = ("cam",),
+    wall_ns: Callable[[], int] = time.time_ns,
+    **more: Any,
 ) -> Outbox:
     values = {"path": str(folder / "outbox.sqlite"), "sinks": {"log": [], "alarm": ["rules"]}, **more}
     state = folder / f"run{run}"
     state.mkdir(exist_ok=True)
     context = HandContext(folder, state, incarnation=incarnation, cameras=cameras)
-    outbox = Outbox(Outbox.settings_type.model_validate(values), context)
+    outbox = Outbox(Outbox.settings_type.model_validate(values), context, wall_ns=wall_ns)
     assert isinstance(outbox, Stage)
     outbox.open()
     OPENED.append(outbox.db)
     return outbox
+
+
+def test_an_event_says_when_it_was_committed_also_to_the_next_process(tmp_path: Path) -> None:
+    times = iter([1_700_000_000_000_000_000, 1_700_000_000_000_000_001])
+    first = make(tmp_path, wall_ns=lambda: next(times))
+    first.accept([event(1)])
+    first.accept([event(1), event(2)])
+    first.db.close()
+    again = make(tmp_path, incarnation=2)
+    found = {event.id: event for _, event in again.pull("log", 9)}
+    assert [found[name].committed_ns - 1_700_000_000_000_000_000 for name in ("cam-1", "cam-2")] == [0, 1]
+    assert found["cam-1"].body == b'{"seq":1}'
+    again.close()
 
 
 def deliver(outbox: Outbox, sink: str, rows: list[tuple[int, Event]]) -> None:
@@ -190,11 +210,13 @@ def test_a_stage_in_the_process_of_the_outbox_died_with_it(tmp_path: Path) -> No
 def test_events_that_an_older_version_has_left_are_delivered(tmp_path: Path) -> None:
     first = make(tmp_path, sinks={"log": []})
     first.accept([outbox_item("a", 1, "start")])
-    first.db.execute("ALTER TABLE events DROP COLUMN incarnation")
+    for column in ("incarnation", "committed_ns"):
+        first.db.execute(f"ALTER TABLE events DROP COLUMN {column}")
     first.db.close()
-    second = make(tmp_path, run=2, sinks={"log": []})
+    second = make(tmp_path, run=2, sinks={"log": []}, wall_ns=lambda: 7)
     second.accept([outbox_item("b", 2, "single")])
-    assert pulled(second) == [("a", "start"), ("b", "single")]
+    found = [(event.incident, event.phase, event.committed_ns) for _, event in second.pull("log", 99)]
+    assert found == [("a", "start", 0), ("b", "single", 7)]
     second.db.close()
 
 
