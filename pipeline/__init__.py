@@ -11,6 +11,7 @@ Stage authors need `stage.py` and `messages.py`. The rest, each row importing on
     boot | single_stage
     registry | items | wanted
     stage | plan
+    dead_letters                                events that a sink has given up
     messages
     system                                      the machine
     errors

@@ -38,6 +38,8 @@ class Boot:
     """Those that somebody has set since the run began."""
     resets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """See `pipeline.stage.Context`."""
+    outbox_folder: str = ""
+    """The folder of the run's outbox, "" if it has none."""
 
     def resume_of(self, camera: str) -> Stamp | None:
         """The frame up to which an earlier incarnation knew all of a camera to be done."""

@@ -194,6 +194,7 @@ class LocalRun:
             endpoint="",
             shm_prefix="",
             base_folder=self.plan.base_folder,
+            outbox_folder=str(outbox_folder(self.plan) or ""),
             camera_settings=self.plan.camera_settings,
             switches=self._switches.changed,
         )

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import structlog
 
+from pipeline.dead_letters import DeadLetters
 from pipeline.messages import Array, End, Event, Message, Stamp
 from pipeline.stage import Logger, Stage
 
@@ -63,6 +64,11 @@ class HandContext:
     """The events that a sink has given to the outbox by itself."""
     counters: dict[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     """Camera -> the last numbers of its counters."""
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """In the state folder; iterate over them to see what the stage has given up."""
+        return DeadLetters(self.state_folder, self.stage)
 
     def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
         return {name: np.empty(shape, dtype) for name, (shape, dtype) in specs.items()}

@@ -50,6 +50,7 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pipeline.dead_letters import DeadLetters
 from pipeline.messages import Array, End, Event, Message, Stamp
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = 1, 100
@@ -151,6 +152,13 @@ class Context(Protocol):
     base_folder: Path
     """The folder of the graph file: relative paths in settings are relative to it."""
     log: Logger
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """For sinks of events: the place of those that can never be delivered. It outlives the run, as the outbox does.
+
+        `add` keeps an event with the reason; then count it, and return as if it were delivered.
+        """
 
     def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
         """Return writable, uninitialised arrays for one output: name -> (shape, name of the dtype).

@@ -90,6 +90,7 @@ class Builder:
             incarnation=self._boot.incarnation,
             state_folder=_state_folder(self._boot, plan.name),
             base_folder=Path(self._boot.base_folder),
+            outbox_folder=Path(self._boot.outbox_folder) if self._boot.outbox_folder else None,
             log=self._log,
             counters=self._counters,
             collector=self._collector,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.dead_letters import DeadLetters
 from pipeline.errors import BadItem
 from pipeline.execution.emissions import Emissions
 from pipeline.messages import Array, Event
@@ -122,6 +123,7 @@ class StageContext:
         incarnation: int,
         state_folder: Path,
         base_folder: Path,
+        outbox_folder: Path | None = None,
         log: Logger,
         counters: Counters,
         collector: Collector | None = None,
@@ -153,6 +155,7 @@ class StageContext:
         self.incarnation = incarnation
         self.state_folder = state_folder
         self.base_folder = base_folder
+        self.dead_letters = DeadLetters(outbox_folder or state_folder, stage)
         self.log = log
         self._counters = counters
         self.outputs_leave = allocate is not None

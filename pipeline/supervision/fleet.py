@@ -21,6 +21,7 @@ import zmq
 from pipeline.boot import Boot, shm_prefix
 from pipeline.errors import WireError
 from pipeline.monitoring.reports import Line, Oversize, Report, read_report
+from pipeline.outbox.outbox_folder import outbox_folder
 from pipeline.plan import RunPlan
 from pipeline.supervision.process import Process
 from pipeline.system.confidential import holds_credentials, secrets_in
@@ -112,6 +113,7 @@ class Fleet:
             endpoint=self._folder.endpoint(process.number, incarnation),
             shm_prefix=shm_prefix(self._folder.name, self._token, plan.name, incarnation),
             base_folder=self._plan.base_folder,
+            outbox_folder=str(outbox_folder(self._plan) or ""),
             frames_done=process.reported.frames_done,
             gave_up=process.life.gave_up,
             switches=dict(self.switches),
