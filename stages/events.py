@@ -123,6 +123,14 @@ class ModelName(Part):
     provider: str | None = Field(None, description="The ONNX Runtime provider that really ran it, such as `cpu`")
 
 
+class MergedIncident(Part):
+    """One of several incidents that a sink has sent as one (its setting `merge`)."""
+
+    incident: Hex = Field(description="The name of the incident")
+    rule: str = Field(description="The `id` of the rule that fired")
+    action: str = Field(description="The rule's `action`, or its id")
+
+
 class IncidentData(Part):
     """An incident: who was seen doing what, where and when."""
 
@@ -159,6 +167,9 @@ class IncidentData(Part):
         "the event `camgraph.footage.ready` comes. Left out if no stage `sink_footage` reads these events",
     )
     clip: str | None = Field(None, description="The file that its clip will have, likewise")
+    merged: list[MergedIncident] | None = Field(
+        None, description="The incidents that a sink with `merge` has sent as this one, the first 51 of them at most"
+    )
     evidence: Evidence | None = Field(None, description="The measured values that made the rule fire")
     model: ModelName | None = Field(None, description="The model that found the people")
 

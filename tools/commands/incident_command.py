@@ -15,6 +15,7 @@ import yaml
 from pipeline.errors import UserError
 from pipeline.foreign_text import shown
 from pipeline.system.names import nfc
+from stages.delivery.event_view import because
 from stages.footage.incident_record import KINDS, FileState, IncidentRecord, records_in
 
 _SHORT = 8
@@ -147,7 +148,7 @@ def _whole(record: IncidentRecord) -> Iterator[str]:
     people = [f"#{one['track_id']}" for one in data["people"]]
     yield f"  people      {', '.join(people) or 'nobody'}"
     for condition in (data.get("evidence") or {}).get("conditions", []):
-        yield f"  because     {_because(condition)}"
+        yield f"  because     {shown(because(condition))}"
     for kind in KINDS:
         state = record.files[kind]
         told = str(record.file(kind)) if state.state == "ready" else f"{state.state} {state.why}".strip()
@@ -159,16 +160,6 @@ def _whole(record: IncidentRecord) -> Iterator[str]:
 def _reason(record: IncidentRecord) -> str:
     reason = record.last.get("data", {}).get("reason") if record.last else None
     return f" (ended: {reason})" if reason else ""
-
-
-def _because(condition: dict[str, Any]) -> str:
-    text, unit = shown(str(condition["text"])), condition.get("unit", "")
-    if condition.get("holds") is not None:
-        return f"{text}: {'true' if condition['holds'] else 'not true'}"
-    if "left" not in condition and "right" not in condition:
-        return f"{text}: not known"
-    left, right = (f"{condition[side]:g} {unit}".strip() if side in condition else "?" for side in ("left", "right"))
-    return f"{text}: {left} against {right}"
 
 
 def _plain(record: IncidentRecord) -> dict[str, Any]:

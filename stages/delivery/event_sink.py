@@ -1,0 +1,305 @@
+"""The base of sinks that deliver events to others. It has all that is the same for each of them:
+
+    class SinkPager(EventSink[SinkPagerSettings]):
+        settings_type = SinkPagerSettings              # a DeliverySettings
+
+        def connect(self) -> None: ...                 # raises Unavailable, OSError
+        def send(self, events): ...                    # returns once the other side has them for good
+        def disconnect(self) -> None: ...
+
+- Selection (`only`, `never`), `merge` and `cooldown`.
+- If `connect` or `send` raises `Unavailable` or `OSError`, the base disconnects and tries again with growing pauses,
+  for ever or until the event `expires`. Later events wait in the outbox, in their order.
+- If `send` raises `Refused`, these events go to the dead letters (`camgraph outbox`), and the others are sent again.
+- Events that come again after a death are not sent twice, as far as this process knows them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import abstractmethod
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import Field, field_validator
+
+from pipeline.errors import CamgraphError, Unavailable
+from pipeline.messages import MOST_REPEATED, End, Message
+from pipeline.stage import DROPPED, Context, FrameSize, SettingProblems, Settings, Stage
+from pipeline.system.disk import write_whole
+from pipeline.system.redaction import redact_urls
+from stages.delivery.attempts import USUAL_PAUSES_S, Attempts
+from stages.delivery.durations import Duration, seconds
+from stages.delivery.event_view import EventView, view_of
+from stages.delivery.merging import Merging
+from stages.delivery.selection import Filters, Selection, names_nobody_has
+from stages.messages import Event
+from stages.reading.dates import zone_of
+
+_KNOWN = 2 * MOST_REPEATED
+"""So many delivered events are known again by their ids."""
+
+
+class DeliverySettings(Settings):
+    """The settings that all sinks have which deliver events to others."""
+
+    only: Filters | None = Field(
+        None, description="Deliver only events that fit this filter, or one of these; all by default"
+    )
+    never: Filters | None = Field(None, description="Do not deliver events that fit this filter, or one of these")
+    time_zone: str = Field("UTC", description="Of times of day, such as Europe/Berlin")
+    merge: Duration | None = Field(
+        None, description="Incidents of a camera that overlap, or follow each other within this time, are sent as one"
+    )
+    cooldown: Duration | None = Field(
+        None,
+        description="After an alert, further incidents of the same rule and camera are left out if they begin within "
+        "this time",
+    )
+    expires: Duration | None = Field(
+        None,
+        description="An event that could not be delivered within this time goes to the dead letters; by default it is "
+        "tried for ever",
+    )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_a_zone(cls, name: str) -> str:
+        zone_of(name)
+        return name
+
+
+D = TypeVar("D", bound=DeliverySettings)
+
+
+class Refused(CamgraphError):
+    """The other side will never take these events: event id -> why, for people, without secrets."""
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        self.reasons = dict(reasons)
+        super().__init__("; ".join(self.reasons.values()))
+
+
+class Later(Unavailable):
+    """The other side does not take events now, and asks for a pause of so many seconds."""
+
+    def __init__(self, text: str, pause_s: float) -> None:
+        self.pause_s = pause_s
+        super().__init__(text)
+
+
+class EventSink(Stage[D]):
+    """See the module. `send` runs in a thread of its own: it may take some seconds, but stay below `hang_s`."""
+
+    inputs = Event
+    outputs = ()
+    own_thread = True
+    pauses_s: ClassVar[Sequence[float]] = USUAL_PAUSES_S
+    """From one failed attempt to the next; the last is kept."""
+
+    def __init__(self, settings: D, context: Context) -> None:
+        super().__init__(settings, context)
+        self._selection = Selection(settings.only, settings.never, settings.time_zone)
+        self._merging = Merging(_ns(settings.merge), _ns(settings.cooldown))
+        self._attempts = Attempts(self.pauses_s)
+        self._is_connected = False
+        self._done: OrderedDict[str, None] = OrderedDict()
+        """Ids of the last events that were delivered, left out or refused."""
+        self._buried = ""
+        """The id of the last event that went to the dead letters."""
+
+    # ---- for a sink to define
+
+    def connect(self) -> None:
+        """Make ready to send. Called before `send`, again after `disconnect`. Raises Unavailable or OSError."""
+
+    @abstractmethod
+    def send(self, events: Sequence[EventView]) -> None:
+        """Deliver all of these, in this order; return once the other side has them for good.
+
+        Raises Unavailable, Later or OSError if it does not take them now: all that were not `sent_already` come again.
+        Raises Refused with those that it will never take.
+        """
+
+    def disconnect(self) -> None:
+        """Let go of the connection; also called after `connect` has failed, and at the end."""
+
+    # ---- for `send` to call
+
+    def sent_already(self, view: EventView) -> None:
+        """This event has arrived, whatever becomes of the others of the call: it will not come again."""
+        self._finished(view, "written")
+
+    # ---- the stage
+
+    @classmethod
+    def check_cameras(
+        cls, settings: Any, base_folder: Path, cameras: Mapping[str, FrameSize | None]
+    ) -> SettingProblems:
+        """A filter that names a camera which nobody has would never fit."""
+        for key in ("only", "never"):
+            for number, one in enumerate(getattr(settings, key) or ()):
+                for problem in names_nobody_has(one.camera, cameras):
+                    yield (key, number, "camera"), problem
+
+    def open(self) -> None:
+        if self._merging.is_on and self._state_file.exists():
+            try:
+                self._merging.take(json.loads(self._state_file.read_text()))
+            except (ValueError, KeyError, TypeError) as error:
+                self.context.log.warning("merging_begins_anew", file=str(self._state_file), why=str(error))
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        """Raises Unavailable while the other side is away: the same items come again, the delivered ones are known."""
+        views = [view_of(item) for item in items if not self._is_known(item)]
+        wanted = self._unexpired([view for view in views if not self._leaves_out(view)])
+        if self._merging.is_on:
+            for view in wanted:
+                self._deliver_merged(view)
+        else:
+            self._deliver(wanted)
+        return ()
+
+    def finish(self, camera: str, end: End) -> Iterable[Message]:
+        """No more events come."""
+        self._disconnect()
+        return ()
+
+    def close(self) -> None:
+        self._disconnect()
+
+    # ---- which events
+
+    def _is_known(self, event: Event) -> bool:
+        if event.id not in self._done:
+            return False
+        self.context.count("repeated", event.stamp.camera)
+        return True
+
+    def _leaves_out(self, view: EventView) -> bool:
+        """Whether the filters leave it out; if merging is on, the phase is asked for later."""
+        if self._selection.fits(view, phase="" if self._merging.is_on else None):
+            return False
+        self._finished(view, "filtered")
+        return True
+
+    def _unexpired(self, views: Sequence[EventView]) -> list[EventView]:
+        """Those that are not too old; the others go to the dead letters."""
+        longest_ns, now_ns = _ns(self.settings.expires), time.time_ns()
+        late = [
+            view
+            for view in views
+            if longest_ns and view.event.committed_ns and now_ns - view.event.committed_ns > longest_ns
+        ]
+        for view in late:
+            self._bury(
+                view, "expired", f"not delivered within {self.settings.expires}: {self._attempts.why}".rstrip(": ")
+            )
+        return [view for view in views if view not in late]
+
+    # ---- delivering
+
+    def _deliver_merged(self, view: EventView) -> None:
+        """Deliver one event as merging decides; remember it once it is delivered or left out, and not before."""
+        decision = self._merging.look(view)
+        if decision.what == "leave_out" or not self._selection.fits(view, phase=decision.phase):
+            self._finished(view, decision.why or "filtered")
+        else:
+            joins = decision.what == "join"
+            self._deliver([_with_body(view, self._merging.joined(view, decision)) if joins else view])
+            if view.event.id == self._buried:
+                return
+        self._merging.done(view, decision)
+        self._keep_merging()
+
+    def _deliver(self, views: Sequence[EventView]) -> None:
+        """Send these, and those that the other side refuses to the dead letters. Raises Unavailable."""
+        while views:
+            if not self._attempts.may_try(time.monotonic()):
+                raise self._still_away()
+            self._attempt(views)
+            views = [view for view in views if view.event.id not in self._done]
+
+    def _attempt(self, views: Sequence[EventView]) -> None:
+        """Send once. Afterwards at least one of them is done."""
+        try:
+            self._send(views)
+        except Refused as error:
+            self._bury_refused(views, error)
+        except (Unavailable, OSError) as error:
+            if isinstance(error, Unavailable) and error.patient:
+                raise
+            self._disconnect()
+            pause_s = error.pause_s if isinstance(error, Later) else 0.0
+            self._attempts.failed(time.monotonic(), redact_urls(str(error) or type(error).__name__), pause_s)
+            raise self._still_away() from None
+        else:
+            for view in views:
+                if view.event.id not in self._done:
+                    self._finished(view, "written")
+        self._attempts.succeeded()
+
+    def _send(self, views: Sequence[EventView]) -> None:
+        if not self._is_connected:
+            self.connect()
+            self._is_connected = True
+        self.send(views)
+
+    def _bury_refused(self, views: Sequence[EventView], error: Refused) -> None:
+        """Raises RuntimeError if they are none of these: a sink that names others would try for ever."""
+        refused = [view for view in views if view.event.id in error.reasons]
+        if not refused:
+            raise RuntimeError(f"Refused names none of the events that were sent: {error}")
+        for view in refused:
+            self._bury(view, "refused", error.reasons[view.event.id])
+
+    def _still_away(self) -> Unavailable:
+        wait_s = self._attempts.next_s - time.monotonic()
+        again = f"; next try in {wait_s:.0f} s, after {self._attempts.failures} failures" if wait_s > 1.5 else ""
+        return Unavailable(self._attempts.why + again)
+
+    def _disconnect(self) -> None:
+        self._is_connected = False
+        with suppress(OSError, Unavailable):
+            self.disconnect()
+
+    # ---- what became of them
+
+    def _bury(self, view: EventView, reason: str, why: str) -> None:
+        """An event that will not be delivered: a dead letter, which `camgraph outbox` shows and can requeue."""
+        why = redact_urls(why)
+        self.context.dead_letters.add(view.event, why, attempts=self._attempts.failures)
+        self.context.log.error("event_not_delivered", camera=view.camera, id=view.event.own_id, why=why)
+        self._buried = view.event.id
+        self._finished(view, DROPPED + reason)
+
+    def _finished(self, view: EventView, count: str) -> None:
+        self.context.count(count, view.event.stamp.camera)
+        self._done[view.event.id] = None
+        while len(self._done) > _KNOWN:
+            self._done.popitem(last=False)
+
+    def _keep_merging(self) -> None:
+        """A process that begins anew goes on with it; if the disk is full, it knows of the last happenings less."""
+        try:
+            write_whole(self._state_file, json.dumps(self._merging.state()).encode())
+        except OSError as error:
+            self.context.log.warning("merging_not_kept", file=str(self._state_file), why=error.strerror)
+
+    @property
+    def _state_file(self) -> Path:
+        return self.context.state_folder / "merging.json"
+
+
+def _ns(duration: str | None) -> int:
+    return round(seconds(duration) * 1e9) if duration else 0
+
+
+def _with_body(view: EventView, body: Mapping[str, Any]) -> EventView:
+    line = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    return EventView(replace(view.event, body=line), body)

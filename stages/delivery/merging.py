@@ -1,0 +1,177 @@
+"""Fewer alerts about one happening: incidents of a camera sent as one, and a pause between alerts.
+
+`merge: 60s`      An incident that begins while another of its camera is open, or within this time after the last one
+                  ended, belongs to it: its start arrives as an update of the first, and the end comes when all have
+                  ended. If a further one begins after that end, an update follows, and another end.
+`cooldown: 10min` After an alert, further incidents of the same rule and camera that begin within this time are left
+                  out.
+
+`look` decides and remembers nothing. `done` remembers, and is called once the event is delivered: so an alert that
+could not be sent never holds back another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from stages.delivery.event_view import EventView
+
+_MOST_MEMBERS = 50
+"""Named in a merged event, beside the first."""
+_MOST_REMEMBERED = 1000
+"""Left out incidents: their later events are left out as well. An older one that still goes on may be seen again."""
+
+
+@dataclass(slots=True)
+class _Group:
+    """The incidents of a camera that are sent as one. The first one's id is the group's."""
+
+    first: str
+    start_time: str
+    until_ns: int
+    open: list[str] = field(default_factory=list)
+    members: list[dict[str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`send`: as it is. `join`: as an update, or the end, of the group. `leave_out`: not at all."""
+
+    what: Literal["send", "join", "leave_out"]
+    phase: str
+    why: str = ""
+
+
+class Merging:
+    """See the module. Times in nanoseconds of the events' own clock; 0 for no merging, no cooldown."""
+
+    def __init__(self, merge_ns: int, cooldown_ns: int) -> None:
+        self._merge_ns, self._cooldown_ns = merge_ns, cooldown_ns
+        self._groups: dict[str, _Group] = {}
+        self._alerts: dict[tuple[str, str], tuple[int, str]] = {}
+        """(camera, rule) -> time and incident of the last alert."""
+        self._left_out: dict[str, None] = {}
+
+    @property
+    def is_on(self) -> bool:
+        return bool(self._merge_ns or self._cooldown_ns)
+
+    # ---- deciding
+
+    def look(self, view: EventView) -> Decision:
+        """What becomes of an incident's event; events of other kinds are sent as they are."""
+        if view.kind != "incident":
+            return Decision("send", view.phase)
+        if view.incident in self._left_out or self._is_too_soon(view):
+            return Decision("leave_out", view.phase, "cooldown")
+        group = self._group_of(view)
+        if group is None or (view.incident == group.first and view.phase != "end"):
+            return Decision("send", view.phase)
+        if view.phase == "end":
+            others = [one for one in group.open if one != view.incident]
+            return Decision("leave_out", "end", "merged") if others else self._last_end(group, view)
+        return Decision("join", "update")
+
+    def _last_end(self, group: _Group, view: EventView) -> Decision:
+        alone = [one["incident"] for one in group.members] == [view.incident]
+        return Decision("send" if alone else "join", "end")
+
+    def _is_too_soon(self, view: EventView) -> bool:
+        """Whether a new incident begins within the cooldown after the last alert of its rule and camera."""
+        at_ns, incident = self._alerts.get((view.camera, view.rule), (0, ""))
+        if not self._cooldown_ns or not incident or incident == view.incident or not _begins(view):
+            return False
+        return at_ns <= view.wall_ns < at_ns + self._cooldown_ns
+
+    def _group_of(self, view: EventView) -> _Group | None:
+        group = self._groups.get(view.camera) if self._merge_ns else None
+        if group is None or view.incident in group.open:
+            return group
+        is_near = bool(group.open) or view.wall_ns < group.until_ns
+        return group if is_near and (_begins(view) or _is_among(view, group)) else None
+
+    # ---- remembering
+
+    def done(self, view: EventView, decision: Decision) -> None:
+        """The event was delivered, or left out as decided."""
+        if view.kind != "incident":
+            return
+        if decision.why == "cooldown":
+            self._leave_out(view)
+            return
+        if _begins(view) and self._cooldown_ns:
+            self._alerts[view.camera, view.rule] = view.wall_ns, view.incident
+        if self._merge_ns:
+            self._note_in_group(view)
+
+    def _leave_out(self, view: EventView) -> None:
+        if view.phase == "end":
+            self._left_out.pop(view.incident, None)
+        elif view.phase != "single":
+            self._left_out[view.incident] = None
+        while len(self._left_out) > _MOST_REMEMBERED:
+            del self._left_out[next(iter(self._left_out))]
+
+    def _note_in_group(self, view: EventView) -> None:
+        group = self._group_of(view)
+        if group is None:
+            if not _begins(view):
+                return
+            start = str(view.data.get("start_time", ""))
+            group = self._groups[view.camera] = _Group(view.incident, start, view.wall_ns)
+        group.until_ns = view.wall_ns + self._merge_ns
+        if view.phase == "end" and view.incident in group.open:
+            group.open.remove(view.incident)
+        elif _begins(view) and not _is_among(view, group):
+            group.members.append({"incident": view.incident, "rule": view.rule, "action": view.action})
+            group.members = [group.members[0], *group.members[1:][-_MOST_MEMBERS:]]
+            if view.phase == "start":
+                group.open = [*group.open, view.incident][-_MOST_REMEMBERED:]
+
+    # ---- the merged event
+
+    def joined(self, view: EventView, decision: Decision) -> dict[str, Any]:
+        """The body of an event that joins its group: an update, or the end, of the group's first incident."""
+        group = self._groups[view.camera]
+        me = {"incident": view.incident, "rule": view.rule, "action": view.action}
+        members = group.members if _is_among(view, group) else [*group.members, me]
+        data = {**view.data, "incident": group.first, "phase": decision.phase, "merged": members}
+        if decision.phase == "end":
+            data.update(_whole_time(group.start_time, str(view.data.get("end_time") or view.body.get("time", ""))))
+        return {**view.body, "type": f"camgraph.incident.{decision.phase}", "data": data}
+
+    # ---- the state of a restarted process
+
+    def state(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "groups": {camera: asdict(group) for camera, group in self._groups.items()},
+            "alerts": [[*place, *alert] for place, alert in self._alerts.items()],
+            "left_out": list(self._left_out),
+        }
+
+    def take(self, state: Mapping[str, Any]) -> None:
+        """Go on with what `state` has given. Raises KeyError, TypeError or ValueError for anything else."""
+        self._groups = {camera: _Group(**group) for camera, group in state["groups"].items()}
+        self._alerts = {(camera, rule): (int(at), incident) for camera, rule, at, incident in state["alerts"]}
+        self._left_out = dict.fromkeys(state["left_out"])
+
+
+def _whole_time(start: str, end: str) -> dict[str, Any]:
+    """From the start of the first incident of a group to the end of the last."""
+    try:
+        lasted_s = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+    except ValueError:
+        return {}
+    return {"start_time": start, "duration_s": round(max(0.0, lasted_s), 3)}
+
+
+def _begins(view: EventView) -> bool:
+    return view.phase in ("start", "single")
+
+
+def _is_among(view: EventView, group: _Group) -> bool:
+    return any(one["incident"] == view.incident for one in group.members)

@@ -1,0 +1,115 @@
+"""Which events a sink delivers: one small language for all sinks.
+
+    only:  {rule: [fall, lying], camera: "room*", severity: warning}      all of it must fit
+    only:  [{rule: fall}, {kind: camera}]                                 one of them must fit
+    never: {camera: hall, during: {from: "08:00", to: "18:00"}}           and none of these
+
+Times are those of the event, in `time_zone`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from fnmatch import translate
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from pipeline.stage import Settings
+from pipeline.system.spelling import did_you_mean
+from stages.delivery.event_view import EventView, Kind
+from stages.reading.dates import zone_of
+from stages.rulebook.schedule import PeriodDefinitions, Schedule
+
+Severity = Literal["info", "warning", "alarm"]
+Phase = Literal["start", "update", "end", "single"]
+_SEVERITIES: tuple[str, ...] = get_args(Severity)
+
+
+def _as_list(value: Any) -> Any:
+    """A single one may stand without brackets."""
+    return value if isinstance(value, list) else [value]
+
+
+Text = Annotated[str, Field(min_length=1, max_length=200)]
+Texts = Annotated[list[Text], BeforeValidator(_as_list), Field(min_length=1, max_length=1000)]
+Kinds = Annotated[list[Kind], BeforeValidator(_as_list), Field(min_length=1)]
+Phases = Annotated[list[Phase], BeforeValidator(_as_list), Field(min_length=1)]
+
+
+class Filter(Settings):
+    """An event fits if each of these keys that is there fits it. `*` and `?` stand for any letters in texts."""
+
+    kind: Kinds | None = Field(
+        None, description="incident, footage (a picture or clip is ready), camera, counter, other"
+    )
+    camera: Texts | None = Field(None, description="Names of cameras")
+    rule: Texts | None = Field(None, description="The ids of rules")
+    action: Texts | None = Field(None, description="The actions of rules")
+    severity: Severity | None = Field(None, description="This severe or more: info, warning, alarm")
+    phase: Phases | None = Field(None, description="start, update, end, or single (an incident of one moment)")
+    during: PeriodDefinitions | None = Field(None, description="Times of day, as in the schedules of rules")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Filter:
+        if not self.model_fields_set:
+            raise ValueError("expected at least one of " + ", ".join(type(self).model_fields))
+        return self
+
+
+Filters = Annotated[list[Filter], BeforeValidator(_as_list), Field(min_length=1, max_length=100)]
+
+
+class Selection:
+    """Tells events that fit one of `only` (all, if it is None) and none of `never`."""
+
+    def __init__(self, only: Sequence[Filter] | None, never: Sequence[Filter] | None, time_zone: str) -> None:
+        self._only = None if only is None else [_Compiled(one, time_zone) for one in only]
+        self._never = [_Compiled(one, time_zone) for one in never or ()]
+
+    def fits(self, view: EventView, *, phase: str | None = None) -> bool:
+        """Whether the event is to be delivered. `phase`: as if it had this one, or "" for any."""
+        wanted = view.phase if phase is None else phase
+        if any(one.fits(view, wanted) for one in self._never):
+            return False
+        return self._only is None or any(one.fits(view, wanted) for one in self._only)
+
+
+class _Compiled:
+    """A filter, ready to be asked often."""
+
+    def __init__(self, definition: Filter, time_zone: str) -> None:
+        self._kinds = definition.kind and frozenset(definition.kind)
+        self._phases = definition.phase and frozenset(definition.phase)
+        self._camera = _pattern(definition.camera)
+        self._rule = _pattern(definition.rule)
+        self._action = _pattern(definition.action)
+        self._severities = definition.severity and frozenset(_SEVERITIES[_SEVERITIES.index(definition.severity) :])
+        self._schedule = definition.during and Schedule(definition.during, zone_of(time_zone))
+
+    def fits(self, view: EventView, phase: str) -> bool:
+        return (
+            (not self._kinds or view.kind in self._kinds)
+            and (not self._phases or not phase or phase in self._phases)
+            and (not self._camera or self._camera.match(view.camera) is not None)
+            and (not self._rule or self._rule.match(view.rule) is not None)
+            and (not self._action or self._action.match(view.action) is not None)
+            and (not self._severities or view.severity in self._severities)
+            and (not self._schedule or self._schedule.is_time(view.wall_ns))
+        )
+
+
+def _pattern(texts: Sequence[str] | None) -> re.Pattern[str] | None:
+    """Names are compared with case: those of cameras and rules differ by it."""
+    return re.compile("|".join(translate(text) for text in texts)) if texts else None
+
+
+def names_nobody_has(texts: Iterable[str] | None, known: Iterable[str]) -> list[str]:
+    """Those that fit none of the known names, each with the nearest one: a misspelt name would never be noticed."""
+    names = list(known)
+    return [
+        f"{text!r} fits none of {', '.join(names[:20]) or 'them'}{did_you_mean(text, names)}"
+        for text in texts or ()
+        if not any(re.match(translate(text), name) for name in names)
+    ]

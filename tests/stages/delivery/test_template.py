@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import html
+
+import pytest
+from camgraph_test_stages.incident_views import incident
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from pipeline.messages import Event
+from pipeline.testing import stamp
+from stages.delivery.event_view import view_of
+from stages.delivery.template import VALUES, TemplateText, filled, one_line
+
+EVIDENCE = {
+    "conditions": [
+        {"text": "lean > 60deg", "left": 74.1, "right": 60.0, "unit": "deg"},
+        {"text": "in bed", "holds": False},
+    ]
+}
+
+
+def test_values_of_an_incident() -> None:
+    view = incident("a", "start", camera="room 3", action="lying_down", evidence=EVIDENCE, people=[{"track_id": 4}])
+    text = "{action} on {camera} at {time} ({people}): {why}{zones}"
+    assert filled(text, view, "Europe/Berlin") == (
+        "lying down on room 3 at 13:00:00 (1): lean > 60deg: 74.1 deg against 60 deg; in bed: not true"
+    )
+
+
+def test_every_value_of_any_event_is_text() -> None:
+    for body in (b"{}", b"[]", b'{"data": {"people": 3, "evidence": [], "duration_s": "x"}, "time": "x"}'):
+        view = view_of(Event(stamp(), "1", "", "single", body))
+        assert all(isinstance(value(view, "UTC"), str) for value in VALUES.values())
+
+
+def test_values_are_escaped_and_the_text_is_not() -> None:
+    view = incident("a", "start", camera="<script>\x1b[2J {rule}")
+    assert filled("<b>{camera}</b> {{x}}", view, "UTC", html.escape) == "<b>&lt;script&gt;\\x1b[2J {rule}</b> {x}"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{camra}", "did you mean `camera`"),
+        ("{", "a lone {"),
+        ("a }", "letter 3"),
+        ("{camera.__class__}", "there is no"),
+    ],
+)
+def test_mistakes(text: str, told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        TypeAdapter(TemplateText).validate_python(text)
+
+
+@given(text=st.text("{}ab\n", max_size=20))
+def test_any_text_that_is_accepted_can_be_filled(text: str) -> None:
+    view = view_of(Event(stamp(), "1", "", "single", b"{}"))
+    try:
+        TypeAdapter(TemplateText).validate_python(text)
+    except ValidationError:
+        return
+    assert filled(text, view, "UTC") == text.replace("{{", "{").replace("}}", "}")
+
+
+def test_a_title_is_one_line() -> None:
+    assert one_line("fall\r\nBcc: x@example.org") == "fall Bcc: x@example.org"
