@@ -273,7 +273,8 @@ class EventSink(Stage[D]):
     def _bury(self, view: EventView, reason: str, why: str) -> None:
         """An event that will not be delivered: a dead letter, which `camgraph outbox` shows and can requeue."""
         why = redact_urls(why)
-        self.context.dead_letters.add(view.event, why, attempts=self._attempts.failures)
+        attempts = self._attempts.failures + (reason == "refused")
+        self.context.dead_letters.add(view.event, why, attempts=attempts)
         self.context.log.error("event_not_delivered", camera=view.camera, id=view.event.own_id, why=why)
         self._buried = view.event.id
         self._finished(view, DROPPED + reason)
