@@ -11,13 +11,15 @@ NeedsNewProcess                 ends this process, and the next one gets the sam
 OSError, MemoryError            of a stage that takes events: as Unavailable. The machine refuses something, and a
                                 committed event waits for it; frames are too many to wait
 anything else                   a bug of the stage: as BadItem, with its traceback in the log
+
+An event that is dropped stays as a dead letter (`pipeline.dead_letters`): it was committed, and nobody else has it.
 """
 
 from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -143,9 +145,11 @@ class StageRunner:
 
     def _run_one(self, item: Item) -> list[Message]:
         # The camera of the stamp: to a sink, the events of all cameras come under one name.
-        return self._guarded(item.stamp.camera, lambda: self._call([item])[0])
+        return self._guarded(item.stamp.camera, lambda: self._call([item])[0], item.payload)
 
-    def _guarded(self, camera: str, call: Callable[[], list[Message]]) -> list[Message]:
+    def _guarded(
+        self, camera: str, call: Callable[[], list[Message]], payload: Message | Mapping[str, Message] | None = None
+    ) -> list[Message]:
         """The outputs of a call; after an error none, which is counted and logged: a bug must not cost other items."""
         try:
             return self._retry.until_taken(self.plan.name, call)
@@ -153,13 +157,21 @@ class StageRunner:
             self._counters.add(f"dropped.{bad.reason}", camera)
             if not bad.logged:
                 self._log.warning("item_dropped", stage=self.plan.name, camera=camera, error=str(bad))
+            self._bury(payload, str(bad) or bad.reason)
         except BUGS as error:
             if ends_the_run(error):
                 raise
             self._counters.add("dropped.error", camera)
             self._counters.add(f"failed.{self.plan.name}", camera)
             self._log.exception("stage_failed", stage=self.plan.name, camera=camera)
+            self._bury(payload, f"a bug of the sink: {type(error).__name__}: {error}")
         return []
+
+    def _bury(self, payload: object, why: str) -> None:
+        """Keep a dropped event as a dead letter; waits while the disk does not take it. Raises Closing."""
+        if isinstance(payload, Event):
+            letters = self.stage.context.dead_letters
+            self._retry.until_taken(self.plan.name, lambda: letters.add(payload, why))
 
     def _declared(self, outputs: Iterable[Message]) -> list[Message]:
         """The outputs; a type that no edge can be there for is a bug of the stage, and nothing to lose silently."""

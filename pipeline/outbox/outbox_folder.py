@@ -3,11 +3,13 @@
     <state>/<run>/lock             locked (flock) by the run, wherever it was started; names that run
                   outbox.sqlite    and SQLite's files beside it
                   outbox.sqlite-reserve    room for deleting events, see `pipeline.outbox.disk_reserve`
+                  dead_letters/    events that sinks have given up, see `pipeline.dead_letters`
 
 Events may be about people, so the folder has mode 0700, and belongs to the user whose run it is.
 
 A run that was killed leaves its folder. The next run of that name goes on with it. There may never be one (`camgraph
-watch` has a folder for each events file), so the next run of any name removes the folders without pending events.
+watch` has a folder for each events file), so the next run of any name removes the folders without pending events and
+dead letters.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from pathlib import Path
 
 import structlog
 
+from pipeline.dead_letters import DeadLetters, LetterCount, sinks_with_letters
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.outbox.event_file import SUFFIXES, remove_delivered
 from pipeline.plan import RunPlan
@@ -86,10 +89,19 @@ def outbox_held(plan: RunPlan) -> Iterator[None]:
         _sweep(folder.parent)
         yield
     finally:
+        _name_dead_letters(folder)
         with suppress(OSError):
             lock.unlink()
             folder.rmdir()  # if it is empty
         os.close(descriptor)
+
+
+def _name_dead_letters(folder: Path) -> None:
+    """Log the sinks that have given up events, in this run or before: somebody should look at them."""
+    for sink in sinks_with_letters(folder):
+        letters = DeadLetters(folder, sink)
+        count = LetterCount(letters).now()
+        structlog.get_logger().warning("dead_letters_kept", sink=sink, letters=count, kept_in=str(letters.path))
 
 
 def _lasting_reason(folder: Path) -> str:

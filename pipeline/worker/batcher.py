@@ -25,7 +25,10 @@ _BATCHES_TAKEN = 16
 
 
 class Batcher:
-    """Makes batches of the messages in the mailboxes. `head` is the stage that they are for; `clock` is in seconds."""
+    """Makes batches of the messages in the mailboxes. `head` is the stage that they are for; `clock` is in seconds.
+
+    `quarantined` is called with each poison message, before it is dropped.
+    """
 
     def __init__(
         self,
@@ -38,6 +41,7 @@ class Batcher:
         thread_safe: bool,
         counters: Counters,
         log: Logger,
+        quarantined: Callable[[Item], object] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._head = head
@@ -47,6 +51,7 @@ class Batcher:
         self._pool = pool
         self._counters = counters
         self._log = log
+        self._quarantined = quarantined
         self._clock = clock
         self._blocking = all(edge.policy == "block" for edge in plan.incoming)
         self._window = plan.window if self._blocking else min(plan.window, DROPPING_AT_WORK)
@@ -136,5 +141,6 @@ class Batcher:
         camera = item.stamp.camera  # to a sink, the events of all cameras come under one name
         self._counters.add("dropped.quarantined", camera)
         self._log.error("item_quarantined", camera=camera, seq=item.stamp.seq, deaths=item.deaths)
+        self._quarantined(item)
         item.payload = Tombstone(item.stamp, "quarantined")
         return Batch([item], mark=True)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from pipeline.errors import EnvironmentProblem
 from pipeline.execution.context import Collector
 from pipeline.execution.pool import Batch, Pool
 from pipeline.execution.stage_chain import StageChain
 from pipeline.items import Item, Key
-from pipeline.messages import End, Message
+from pipeline.messages import End, Event, Message
 from pipeline.monitoring.metrics import Counters
 from pipeline.stage import Logger
 from pipeline.transport.receiver import Receiver
@@ -67,10 +68,21 @@ class InputLoop:
             thread_safe=head.stage.thread_safe,
             counters=counters,
             log=log,
+            quarantined=self._bury,
         )
+        self._log = log
         blocking = all(edge.policy == "block" for edge in chain.plan.incoming)
         self._batches_a_turn = _BATCHES_A_TURN if blocking else 1
         self._together_s = _TOGETHER_LIVE_S if chain.plan.live else _TOGETHER_S
+
+    def _bury(self, item: Item) -> None:
+        """Keep an event that kills processes as a dead letter. It does not wait for a disk: that may be the reason."""
+        if isinstance(item.payload, Event):
+            why = f"{item.deaths} processes of the sink died while they worked on it"
+            try:
+                self._chain.head.stage.context.dead_letters.add(item.payload, why, attempts=item.deaths)
+            except EnvironmentProblem as error:
+                self._log.error("dead_letter_not_kept", id=item.payload.own_id, error=str(error))
 
     def turn(self) -> bool:
         """Send finished outputs on, or else take more; True if there may be more to do."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -13,7 +14,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from camgraph_test_stages.messages import Number
-from pipeline.errors import Unavailable
+from pipeline.errors import BadItem, Unavailable
 from pipeline.messages import End, Event, Message
 from pipeline.stage import Context, Settings, Stage
 from pipeline.system.paths import resolve
@@ -88,6 +89,8 @@ class CollectEventsSettings(CollectSettings):
     """Where to write, and in which order."""
 
     order: Literal["arrival", "time"] = Field("arrival", description="As they come, or by time over all cameras.")
+    refuses: int = Field(0, ge=0, description="Events of frames whose seq is a multiple of this are refused; 0: none.")
+    dies_of: int = Field(-1, description="The frame whose event kills its process; -1: none.")
 
 
 class CollectEvents(_Collecting):
@@ -102,6 +105,11 @@ class CollectEvents(_Collecting):
 
     def process(self, items: Sequence[Event]) -> Iterable[Message]:
         bodies = [json.loads(item.body) for item in items]
+        for body in bodies:
+            if self.settings.refuses and body["seq"] % self.settings.refuses == 0:
+                raise BadItem("refused", f"{body['id']} is not for us")
+            if body["seq"] == self.settings.dies_of:
+                os.kill(os.getpid(), signal.SIGKILL)
         self._write("{camera} {epoch} {seq} {value} {id}".format(**body) for body in bodies)
         return ()
 
