@@ -31,8 +31,10 @@ from pipeline.messages import End, Message
 from pipeline.stage import Context, FrameSize, Settings, Stage
 from pipeline.system.paths import resolve_output_path, why_no_output
 from stages import events
+from stages.footage import picture_service
 from stages.footage.incident_record import IncidentRecord, Kind, read_record
 from stages.footage.names import names_of
+from stages.footage.picture_service import PictureService
 from stages.footage.recorder import Recorder, Wanted
 from stages.footage.retention import Retention
 from stages.footage.still import Look
@@ -85,6 +87,7 @@ class SinkFootage(Stage[SinkFootageSettings]):
         super().__init__(settings, context)
         self._folder = Path()
         self._recorder: Recorder | None = None
+        self._pictures: PictureService | None = None
         self._announcements: queue.SimpleQueue[tuple[IncidentRecord, Kind] | None] = queue.SimpleQueue()
         self._announcer = threading.Thread(target=self._announce_all, name="announcer", daemon=True)
         self._closing = threading.Event()
@@ -129,6 +132,10 @@ class SinkFootage(Stage[SinkFootageSettings]):
         )
         self._retention = Retention(self._folder, keep_s=settings.keep_days * 86_400, keep_bytes=settings.keep_gb * 1e9)
         self._recorder.open()
+        refused = "`look: skeleton_only` lets no picture leave" if settings.look == "skeleton_only" else ""
+        place = self.context.state_folder / picture_service.NAME
+        self._pictures = PictureService(place, self._recorder.packets_of, self.context.log, refused=refused)
+        self._pictures.open()
         self._announcer.start()
         self.context.wrote(self._folder)
 
@@ -180,6 +187,8 @@ class SinkFootage(Stage[SinkFootageSettings]):
 
     def close(self) -> None:
         self._closing.set()
+        if self._pictures is not None:
+            self._pictures.close()
         if self._recorder is not None:
             self._recorder.close()
         if self._announcer.ident is not None:

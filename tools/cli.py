@@ -55,6 +55,9 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "incidents": LazyCommand(
         ".commands.incident_command", "incidents_command", "List the incidents that are kept, with picture and clip."
     ),
+    "picture": LazyCommand(
+        ".commands.picture_command", "picture_command", "Save the newest picture of a camera of a running graph."
+    ),
     "counter": LazyCommand(
         ".commands.counter_command", "counter_command", "Show the counters of a running graph, or set one to zero."
     ),

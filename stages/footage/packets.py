@@ -10,11 +10,11 @@ Both sides run the same version as the same user; the socket lies in the run's f
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgpack
 
@@ -56,6 +56,25 @@ class Packet:
     duration: int
     is_key: bool
     data: bytes
+
+
+class Moment(NamedTuple):
+    """A picture of a stream, by its time in seconds of the stream."""
+
+    epoch: int
+    at: Fraction
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Moment | None:
+        """Of the frame that the `data` of an event name; None if the camera gives its pictures no times."""
+        frame = data["frame"]
+        if frame.get("pts") is None:
+            return None
+        return cls(int(frame["epoch"]), Fraction(*frame["time_base"]) * int(frame["pts"]))
+
+    def pts(self, time_base: Fraction, *, earlier_s: float = 0.0) -> int:
+        """In units of `time_base`."""
+        return round((self.at - Fraction(earlier_s).limit_denominator(1000)) / time_base)
 
 
 def socket_path(state_folder: Path, camera: str) -> Path:

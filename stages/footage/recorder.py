@@ -13,13 +13,14 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import av
 
@@ -29,7 +30,7 @@ from pipeline.system.names import ascii_form
 from stages.footage.clip import Clip
 from stages.footage.feed import PacketFeed
 from stages.footage.incident_record import KINDS, FileState, IncidentRecord, Kind, read_record, sha256_of
-from stages.footage.packets import Packet, wanted_mark
+from stages.footage.packets import Moment, Packet, wanted_mark
 from stages.footage.ring import Ring
 from stages.footage.still import Look, decode_last, drawn, jpeg
 
@@ -40,6 +41,8 @@ _LATE_S = 10.0
 """How much longer than `after_s` a clip waits for packets of a camera that is silent."""
 _CLOSING_S = 3.0
 """How long a run that ends waits for the rest of a camera's packets."""
+_ANSWER_S = 1.0
+"""How long somebody who asks for packets waits for the thread."""
 _GIVEN_UP_S = 60.0
 """How much longer it waits for files that are being finished: none of them may keep a run from ending."""
 
@@ -60,23 +63,6 @@ class Wanted:
     def ring_s(self) -> float:
         """What the ring keeps: an event may come late, because rules wait for people to do a thing for a while."""
         return self.before_s + _COMES_S + 60.0 if self.clips else 2 * _COMES_S
-
-
-class _Moment(NamedTuple):
-    """A picture of a stream, by its time in seconds of the stream."""
-
-    epoch: int
-    at: Fraction
-
-    @classmethod
-    def of(cls, data: dict[str, Any]) -> _Moment | None:
-        frame = data["frame"]
-        if frame.get("pts") is None:
-            return None
-        return cls(int(frame["epoch"]), Fraction(*frame["time_base"]) * int(frame["pts"]))
-
-    def pts(self, time_base: Fraction, *, earlier_s: float = 0.0) -> int:
-        return round((self.at - Fraction(earlier_s).limit_denominator(1000)) / time_base)
 
 
 @dataclass(slots=True, eq=False)
@@ -185,6 +171,21 @@ class Recorder:
         if not record.is_pending:
             self._running.pop(record.incident, None)
             self._unfinished.remove(record)
+
+    def packets_of(self, camera: str, moment: Moment | None) -> Sequence[Packet]:
+        """As `stages.footage.picture_service.FindPackets`; none either if this thread does not come to it in time."""
+        found: Future[Sequence[Packet]] = Future()
+
+        def find() -> None:
+            if found.set_running_or_notify_cancel():
+                found.set_result(self._packets_of(camera, moment))
+
+        self._jobs.put(find)
+        try:
+            return found.result(_ANSWER_S)
+        except TimeoutError:
+            found.cancel()
+            return ()
 
     @property
     def is_busy(self) -> bool:
@@ -302,13 +303,22 @@ class Recorder:
             self._cameras[name] = _Camera(Ring(self._wanted.ring_s, self._wanted.ring_bytes))
         return self._cameras[name]
 
+    def _packets_of(self, name: str, moment: Moment | None) -> Sequence[Packet]:
+        camera = self._cameras.get(name)
+        stream = camera.ring.stream if camera else None
+        if camera is None or stream is None:
+            return ()
+        if moment is None:
+            return camera.ring.newest_key()
+        return camera.ring.up_to(moment.epoch, moment.pts(stream.time_base))
+
     # ---- one incident
 
     def _begin(self, record: IncidentRecord) -> None:
         camera = self._camera(ascii_form(record.camera))
         until_s = time.monotonic() + _COMES_S
         kinds: tuple[Kind, ...] = ("snapshot", "clip") if self._wanted.clips else ("snapshot",)
-        if _Moment.of(record.first["data"]) is None:
+        if Moment.of(record.first["data"]) is None:
             for kind in kinds:
                 self._missing(record, kind, "the camera gives its pictures no times")
             return
@@ -327,7 +337,7 @@ class Recorder:
         return made
 
     def _snapshot(self, camera: _Camera, record: IncidentRecord) -> bool:
-        stream, moment = camera.ring.stream, _Moment.of(record.first["data"])
+        stream, moment = camera.ring.stream, Moment.of(record.first["data"])
         assert moment is not None
         packets = camera.ring.up_to(moment.epoch, moment.pts(stream.time_base)) if stream else ()
         if not packets:
@@ -347,7 +357,7 @@ class Recorder:
 
     def _join(self, camera: _Camera, waiting: _Waiting) -> bool:
         """Let the clip that grows be that of this incident too, or begin one."""
-        record, moment = waiting.record, _Moment.of(waiting.record.first["data"])
+        record, moment = waiting.record, Moment.of(waiting.record.first["data"])
         assert moment is not None
         session = camera.session
         if session is None or session.clip.stream.epoch != moment.epoch:
@@ -363,7 +373,7 @@ class Recorder:
         self._advance(camera, session)
         return True
 
-    def _begin_clip(self, camera: _Camera, record: IncidentRecord, moment: _Moment) -> _Session | None:
+    def _begin_clip(self, camera: _Camera, record: IncidentRecord, moment: Moment) -> _Session | None:
         stream = camera.ring.stream
         if stream is None or stream.epoch != moment.epoch:
             return None
@@ -390,7 +400,7 @@ class Recorder:
         self._save(record)
 
     def _note_end(self, session: _Session, record: IncidentRecord, event: dict[str, Any]) -> None:
-        moment = _Moment.of(event["data"])
+        moment = Moment.of(event["data"])
         at = moment.at if moment is not None and moment.epoch == session.clip.stream.epoch else Fraction(0)
         session.until[record.incident] = at + Fraction(self._wanted.after_s).limit_denominator(1000)
         session.given_up_s = time.monotonic() + self._wanted.after_s + _LATE_S

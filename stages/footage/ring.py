@@ -98,3 +98,7 @@ class Ring:
                 before = groups[n - 1].packets if n and packets[0].pts > pts else []
                 return [*before, *packets[: found + 1]]
         return ()
+
+    def newest_key(self) -> Sequence[Packet]:
+        """The newest keyframe, alone: the newest picture that can be decoded by itself."""
+        return self._groups[-1].packets[:1] if self._groups else ()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import math
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
@@ -29,8 +31,8 @@ _LEAST_CONFIDENCE = 0.1
 JPEG_QUALITY = 90
 
 
-def decode_last(packets: Sequence[Packet]) -> Picture | None:
-    """The picture (H, W, 3) BGR of the last packet; None if it cannot be decoded.
+def decode_last(packets: Sequence[Packet], *, until_s: float = math.inf) -> Picture | None:
+    """The picture (H, W, 3) BGR of the last packet; None if it cannot be decoded, or not before `until_s` (monotonic).
 
     `packets` begin at a keyframe.
     """
@@ -40,6 +42,8 @@ def decode_last(packets: Sequence[Packet]) -> Picture | None:
         context = container.streams.video[0].codec_context
         context.thread_type = "NONE"
         for packet in packets:
+            if time.monotonic() > until_s:
+                return None
             with suppress(av.FFmpegError):
                 frames += context.decode(av_packet(packet))
         with suppress(av.FFmpegError):

@@ -77,7 +77,7 @@ class PacketTap:
         """Listen from the first packet on, so that a reader that never reads leaves no socket."""
         self._begun = True
         with suppress(OSError, AttributeError):  # no pictures of incidents then, and all else goes on
-            self._server = _listening(self._path)
+            self._server = listening(self._path, _BACKLOG)
 
     def _await_listener(self) -> None:
         """Of a file, the first packets are wanted as well."""
@@ -152,13 +152,14 @@ class PacketTap:
             self._listeners.remove(listener)
 
 
-def _listening(path: Path) -> socket.socket:
+def listening(path: Path, backlog: int) -> socket.socket:
+    """A socket at this path that does not block. Raises OSError."""
     path.unlink(missing_ok=True)  # of a process that was killed
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         with short_address(path) as address:
             server.bind(address)
-        server.listen(_BACKLOG)
+        server.listen(backlog)
     except OSError:
         server.close()
         raise

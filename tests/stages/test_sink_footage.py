@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import numpy as np
 import pytest
 from camgraph_test_stages.waiting import until
 
-from pipeline.errors import Unavailable
+from pipeline.errors import Unavailable, UserError
 from pipeline.messages import End, Event, Stamp
 from pipeline.stage import Settings
 from pipeline.testing import HandContext
@@ -24,6 +26,8 @@ from stages import events
 from stages.capture import Camera, Capture
 from stages.footage import recorder
 from stages.footage.incident_record import IncidentRecord, records_in
+from stages.footage.packets import Moment
+from stages.footage.picture_service import ask_picture
 from stages.messages import Frame
 from stages.sink_footage import SinkFootage, SinkFootageSettings
 from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
@@ -264,6 +268,57 @@ def test_looks(make_clip: MakeClip, tmp_path: Path, look: str) -> None:
         assert np.abs(still.astype(int) - original).max() > 60, "the person is drawn"
 
 
+def test_any_picture_in_the_ring_is_served(make_clip: MakeClip, tmp_path: Path) -> None:
+    path = make_clip("b.mp4", frames=40, fps=FPS, codec="libx264", options={"g": "10", "bf": "2"})
+    with watched(tmp_path, path) as camera:
+        camera.read()
+        service, whole = camera.context.state_folder / "pictures", pictures_in(path)
+        newest = ask_picture(service, "cam")
+        assert (newest.facts["epoch"], newest.facts["width"]) == (0, whole[0].shape[1])
+        seq = next(one.stamp.seq for one in camera.frames if one.stamp.pts == newest.facts["pts"])
+        assert seq >= 30
+        assert near(newest.jpeg, whole[seq])
+        for seq in (3, 17, 39):
+            stamp = camera.frames[seq].stamp
+            assert stamp.pts is not None
+            moment = Moment(stamp.epoch, Fraction(*stamp.time_base) * stamp.pts)
+            assert near(ask_picture(service, "cam", moment).jpeg, whole[seq])
+        with pytest.raises(UserError, match="of that moment"):
+            ask_picture(service, "cam", Moment(0, Fraction(1000)))
+        with pytest.raises(UserError, match="no packets of yard"):
+            ask_picture(service, "yard")
+    assert not service.exists()
+
+
+def near(data: bytes, picture: np.ndarray) -> bool:
+    shown = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    return shown.shape == picture.shape and float(np.abs(shown.astype(int) - picture).mean()) < 5
+
+
+@pytest.mark.parametrize("request_line", [b"{}", b"[1]", b"x" * 20_000, b'{"camera": 1}', b"[" * 9000, b"\xff"])
+def test_nonsense_costs_one_answer(make_clip: MakeClip, tmp_path: Path, request_line: bytes) -> None:
+    path = make_clip("a.mp4", frames=10, fps=FPS, codec="libx264", options={"g": "10"})
+    with watched(tmp_path, path) as camera:
+        camera.read()
+        service = camera.context.state_folder / "pictures"
+        with socket.socket(socket.AF_UNIX) as silent, socket.socket(socket.AF_UNIX) as client:
+            for one in (client, silent):
+                one.connect(str(service))
+            client.sendall(request_line + b"\n")
+            assert b"error" in client.makefile("rb").readline()
+            client.close()
+            silent.close()
+            assert ask_picture(service, "cam").jpeg
+
+
+def test_no_picture_leaves_with_skeleton_only(make_clip: MakeClip, tmp_path: Path) -> None:
+    path = make_clip("a.mp4", frames=10, fps=FPS, codec="libx264", options={"g": "10"})
+    with watched(tmp_path, path, look="skeleton_only") as camera:
+        camera.read()
+        with pytest.raises(UserError, match="skeleton_only"):
+            ask_picture(camera.context.state_folder / "pictures", "cam")
+
+
 def test_repeated_events_change_nothing(make_clip: MakeClip, tmp_path: Path) -> None:
     with watched(tmp_path, make_clip("a.mp4", frames=40, options={"g": "10"})) as camera:
         camera.read()
@@ -282,12 +337,13 @@ def test_a_killed_process_leaves_a_clip_that_plays(make_clip: MakeClip, tmp_path
     with watched(tmp_path, clip, before_s=1) as killed:
         killed.read()
         killed.incident(30, None)
-        part = until(lambda: next((tmp_path / "footage").glob("*/*/*.part"), None))
+        part = until(lambda: next((tmp_path / "footage").glob("*/*/*.mp4.part"), None))
         until(lambda: part.stat().st_size > 10_000)
         until(lambda: killed.records[0].files["snapshot"].state == "ready")
         saved = tmp_path / "as_killed"
         shutil.copytree(tmp_path / "footage", saved)
-        shutil.copytree(killed.context.state_folder, tmp_path / "unfinished")
+        unfinished = tmp_path / "unfinished"
+        shutil.copytree(killed.context.state_folder, unfinished, ignore=shutil.ignore_patterns("pictures"))
     shutil.rmtree(tmp_path / "footage")
     saved.rename(tmp_path / "footage")
     shutil.rmtree(killed.context.state_folder)

@@ -140,6 +140,7 @@ ARGUMENTS = {
     "cameras": [[NAME], ["add", NAME, NAME], ["list", "--name", NAME], ["remove", NAME]],
     "reload": [[NAME], ["--name", NAME]],
     "switch": [[NAME], ["--name", NAME], [NAME, "on"], ["armed", NAME]],
+    "picture": [[NAME], [NAME, "--name", NAME], [NAME, "--out", NAME]],
     "incidents": [["--in", NAME], ["show", NAME, "--in", "."], ["--camera", NAME, "--in", "."], ["--since", NAME]],
     "counter": [[NAME], ["--name", NAME], [NAME, "reset"], ["visitors", NAME], ["visitors", "--camera", NAME]],
     "model": [

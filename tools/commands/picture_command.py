@@ -1,0 +1,44 @@
+"""The command `picture`: saves the newest picture of a camera of a running graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pipeline.errors import UserError
+from pipeline.foreign_text import shown
+from pipeline.supervision.control import ask, find_run
+from pipeline.system.disk import write_whole
+from pipeline.system.names import ascii_form, nfc
+from pipeline.system.paths import runs_folder
+from pipeline.system.spelling import did_you_mean
+from stages.footage.picture_service import NAME, ask_picture
+from tools.commands.camera_commands import name_option
+
+
+@click.command("picture")
+@click.argument("camera")
+@click.option(
+    "-o", "--out", metavar="FILE", type=click.Path(path_type=Path), help="The JPEG.  [default: CAMERA.jpg, here]"
+)
+@name_option
+def picture_command(camera: str, out: Path | None, name: str | None) -> None:
+    """Save the newest picture of CAMERA, as it has sent it, without anything drawn on it.
+
+    The run keeps the last packets of its cameras if its graph has a stage `sink_footage`. The picture is the newest
+    keyframe, so it is a few seconds old, as your camera is set.
+    """
+    run, camera = find_run(name), nfc(camera)
+    known = ask(run, "status")["cameras"]
+    if camera not in known:
+        raise UserError(f"the run {run} has no camera {shown(camera)}{did_you_mean(camera, known)}")
+    services = sorted((runs_folder() / run).glob(f"*/state/*/{NAME}"))
+    if not services:
+        raise UserError(
+            f"the run {run} keeps no pictures: give its graph a stage `footage: {{use: sink_footage, from: actions}}`"
+        )
+    picture = ask_picture(services[0], camera)
+    path = out or Path(f"{ascii_form(camera)}.jpg")
+    write_whole(path, picture.jpeg)
+    click.echo(f"{path}: {picture.facts['width']} x {picture.facts['height']}, {len(picture.jpeg) / 1e3:.0f} kB")
