@@ -37,7 +37,7 @@ from stages.delivery.attempts import USUAL_PAUSES_S, Attempts
 from stages.delivery.durations import Duration, seconds
 from stages.delivery.event_view import EventView, view_of
 from stages.delivery.merging import Merging
-from stages.delivery.selection import Filters, Selection, names_nobody_has
+from stages.delivery.selection import ANY_PHASE, Filters, Selection, names_nobody_has
 from stages.messages import Event
 from stages.reading.dates import zone_of
 
@@ -183,10 +183,14 @@ class EventSink(Stage[D]):
 
     def _leaves_out(self, view: EventView) -> bool:
         """Whether the filters leave it out; if merging is on, the phase is asked for later."""
-        if self._selection.fits(view, phase="" if self._merging.is_on else None):
+        if self._selection.fits(view, phase=self._any_phase(view)):
             return False
         self._finished(view, "filtered")
         return True
+
+    def _any_phase(self, view: EventView) -> str | None:
+        """With merging, incidents of all phases are looked at: a start may become an update."""
+        return ANY_PHASE if self._merging.is_on and view.kind == "incident" else None
 
     def _unexpired(self, views: Sequence[EventView]) -> list[EventView]:
         """Those that are not too old; the others go to the dead letters."""

@@ -63,8 +63,9 @@ class EventView:
 
     @property
     def phase(self) -> str:
-        """`start`, `update`, `end` or `single`."""
-        return str(self.data.get("phase") or self.event.phase)
+        """`start`, `update`, `end` or `single`; "" for a picture that is ready and for a counter, which have none."""
+        of_others = self.event.phase if self.kind == "other" else ""
+        return str(self.data.get("phase") or of_others)
 
     @property
     def incident(self) -> str:

@@ -24,6 +24,8 @@ from stages.rulebook.schedule import PeriodDefinitions, Schedule
 
 Severity = Literal["info", "warning", "alarm"]
 Phase = Literal["start", "update", "end", "single"]
+ANY_PHASE = "any"
+"""Fits every filter, as far as its phase is concerned."""
 _SEVERITIES: tuple[str, ...] = get_args(Severity)
 
 
@@ -69,7 +71,7 @@ class Selection:
         self._never = [_Compiled(one, time_zone) for one in never or ()]
 
     def fits(self, view: EventView, *, phase: str | None = None) -> bool:
-        """Whether the event is to be delivered. `phase`: as if it had this one, or "" for any."""
+        """Whether the event is to be delivered. `phase`: as if it had this one, or `ANY_PHASE`."""
         wanted = view.phase if phase is None else phase
         if any(one.fits(view, wanted) for one in self._never):
             return False
@@ -91,7 +93,7 @@ class _Compiled:
     def fits(self, view: EventView, phase: str) -> bool:
         return (
             (not self._kinds or view.kind in self._kinds)
-            and (not self._phases or not phase or phase in self._phases)
+            and (not self._phases or phase == ANY_PHASE or phase in self._phases)
             and (not self._camera or self._camera.match(view.camera) is not None)
             and (not self._rule or self._rule.match(view.rule) is not None)
             and (not self._action or self._action.match(view.action) is not None)

@@ -57,6 +57,13 @@ def test_events_of_other_kinds() -> None:
     assert not selection({"severity": "info"}).fits(foreign)
 
 
+def test_a_picture_that_is_ready_is_no_incident_of_one_moment() -> None:
+    body = b'{"type": "camgraph.footage.ready", "data": {"rule": "fall", "action": "fall"}}'
+    ready = view_of(Event(stamp(), "1", "", "single", body))
+    assert selection({"rule": "fall"}).fits(ready)
+    assert not selection({"phase": ["start", "single"]}).fits(ready)
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
