@@ -170,6 +170,9 @@ class IncidentData(Part):
     merged: list[MergedIncident] | None = Field(
         None, description="The incidents that a sink with `merge` has sent as this one, the first 51 of them at most"
     )
+    left_out: list[Literal["keypoints", "people", "evidence"]] | None = Field(
+        None, description="The parts that a sink has left out because its receiver takes no event as large as this one"
+    )
     evidence: Evidence | None = Field(None, description="The measured values that made the rule fire")
     model: ModelName | None = Field(None, description="The model that found the people")
 

@@ -41,6 +41,7 @@ RUN_HERE = (
     "no_events",
     "operations",
     "rules",
+    "sinks",
     "tracking",
 )
 """Pages whose commands are run."""

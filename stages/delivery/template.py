@@ -66,8 +66,8 @@ def _why(view: EventView) -> str:
     return told or str(view.data.get("why") or view.data.get("reason") or "")
 
 
-def _checked(text: str) -> str:
-    """Raises ValueError for a name that nobody knows, or a lone brace."""
+def checked(text: str) -> str:
+    """The text, if `filled` takes it. Raises ValueError for a name that nobody knows, or a lone brace."""
     for part in _PART.finditer(text):
         name = part[1]
         if part[0] in ("{", "}"):
@@ -77,7 +77,7 @@ def _checked(text: str) -> str:
     return text
 
 
-TemplateText = Annotated[str, Field(max_length=10_000), AfterValidator(_checked)]
+TemplateText = Annotated[str, Field(max_length=10_000), AfterValidator(checked)]
 """A text that `filled` takes."""
 
 

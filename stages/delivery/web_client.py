@@ -1,0 +1,218 @@
+"""Posts to one web server, over a connection that is kept, and never for longer than a limit in all.
+
+    exchange = client.post(headers, body, limit_s)
+    while (answer := exchange.answer(wait_s=1)) is None: ...        # between two calls the process goes on listening
+
+A request runs in a thread of its own, because finding a host and a handshake cannot be limited otherwise. It connects
+to no other address than one that was checked: a name that is looked up twice can lead to two addresses. Redirects are
+not followed, and the environment's proxies are not used.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from pipeline.errors import Unavailable
+from stages.delivery.tls import tls_failure
+from stages.delivery.web_addresses import WebAddress, why_not_public
+
+_MOST_ANSWER = 64 << 10
+"""Bytes of an answer's body that are read. Behind a longer one the connection is not used again."""
+
+
+class Answer(NamedTuple):
+    """The status of an answer; some of its headers, "" if they are missing; the beginning of its body."""
+
+    status: int
+    retry_after: str
+    location: str
+    text: str
+
+
+class WebClient:
+    """Keeps one connection. `tls`: makes the context, for https; called for each connection."""
+
+    def __init__(
+        self,
+        address: WebAddress,
+        *,
+        tls: Callable[[], ssl.SSLContext],
+        server_name: str | None = None,
+        allow_private: bool = False,
+    ) -> None:
+        self._address = address
+        self._tls = tls
+        self._server_name = server_name
+        self._allow_private = allow_private
+        self._connection: _Connection | None = None
+
+    def post(self, headers: Mapping[str, str], body: bytes, limit_s: float) -> Exchange:
+        """Begin to post. Raises Unavailable if this machine has no thread left for it."""
+        if self._connection is None or self._connection.is_aborted:
+            self._connection = _Connection(
+                self._address, self._tls, self._server_name, limit_s, allow_private=self._allow_private
+            )
+        return Exchange(self._connection, headers, body, limit_s)
+
+    def close(self) -> None:
+        """Close the connection; a request that runs fails."""
+        if self._connection is not None:
+            self._connection.abort()
+            self._connection = None
+
+
+class Exchange:
+    """A request, and its answer."""
+
+    def __init__(self, connection: _Connection, headers: Mapping[str, str], body: bytes, limit_s: float) -> None:
+        self._connection, self._headers, self._body = connection, headers, body
+        self._limit_s, self._until_s = limit_s, time.monotonic() + limit_s
+        self._over = threading.Event()
+        self._answer: Answer | None = None
+        self._error: Exception | None = None
+        try:
+            threading.Thread(target=self._run, name="http", daemon=True).start()
+        except RuntimeError as error:
+            raise Unavailable(f"cannot begin a request: {error}: raise ulimit -u") from error
+
+    def answer(self, wait_s: float) -> Answer | None:
+        """Wait at most so long; None if it is not there yet. Raises Unavailable and OSError."""
+        if not self._over.wait(max(0.0, min(wait_s, self._until_s - time.monotonic()))):
+            if time.monotonic() < self._until_s:
+                return None
+            self._connection.abort()
+            raise Unavailable(f"{self._connection.address}: no answer within {self._limit_s:g} s")
+        if self._error is not None:
+            raise _for_people(self._error, self._connection.address)
+        return self._answer
+
+    def _run(self) -> None:
+        try:
+            self._answer = self._connection.exchange(self._headers, self._body)
+        except Exception as error:  # noqa: BLE001 - raised in `answer`, in the thread that waits for it
+            self._error = error
+        self._over.set()
+
+
+class _Connection(http.client.HTTPConnection):
+    """A connection to one address that was checked. Used by one request at a time."""
+
+    def __init__(
+        self,
+        address: WebAddress,
+        tls: Callable[[], ssl.SSLContext],
+        server_name: str | None,
+        timeout_s: float,
+        *,
+        allow_private: bool,
+    ) -> None:
+        super().__init__(address.host, address.port, timeout=timeout_s)
+        self.address = address
+        self._make_tls, self._server_name = tls, server_name or address.host
+        self._timeout_s = timeout_s
+        self._allow_private = allow_private
+        self._busy = threading.Lock()
+        self.is_aborted = False
+
+    def exchange(self, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Post; once more if a connection that was kept turns out to be closed. Raises what http.client does."""
+        with self._busy:
+            was_kept = self.sock is not None
+            try:
+                return self._post(headers, body)
+            except (ConnectionError, ssl.SSLError):
+                self.close()
+                if not was_kept or self.is_aborted:
+                    raise
+                return self._post(headers, body)
+            finally:
+                if self.is_aborted:
+                    self.close()
+
+    def _post(self, headers: Mapping[str, str], body: bytes) -> Answer:
+        self.request("POST", self.address.target, body, {**headers, "Host": self.address.host_and_port})
+        with self.getresponse() as response:
+            text = response.read(_MOST_ANSWER).decode(errors="replace")
+            is_whole = response.isclosed() or response.length == 0
+            retry_after, location = (response.headers.get(name, "") for name in ("Retry-After", "Location"))
+        if not is_whole:
+            self.close()
+        return Answer(response.status, retry_after, location, text)
+
+    def connect(self) -> None:
+        """See http.client. Raises OSError and Unavailable."""
+        problem: OSError = ConnectionError("the host has no address")
+        for family, where in self._places():
+            try:
+                self._connect_to(family, where)
+            except OSError as error:
+                self.close()
+                problem = error
+            else:
+                return
+        raise problem
+
+    def _places(self) -> list[tuple[int, Any]]:
+        """Family and address of each place of the host that may be connected to. Raises OSError and Unavailable."""
+        found = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
+        places = [(int(family), where) for family, _, _, _, where in found]
+        if self._allow_private:
+            return places
+        allowed = [(family, where) for family, where in places if not why_not_public(str(where[0]))]
+        if places and not allowed:
+            ip = str(places[0][1][0])
+            raise Unavailable(
+                f"{self.address}: {ip} is {why_not_public(ip)}: if you mean that, write `allow_private: true`"
+            )
+        return allowed
+
+    def _connect_to(self, family: int, where: Any) -> None:
+        self.sock = socket.socket(family, socket.SOCK_STREAM)
+        self.sock.settimeout(self._timeout_s)
+        self.sock.connect(where)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.address.scheme == "https":
+            self.sock = self._make_tls().wrap_socket(self.sock, server_hostname=self._server_name)
+        if self.is_aborted:
+            raise TimeoutError
+
+    def abort(self) -> None:
+        """End a request that runs in another thread, and never connect again."""
+        self.is_aborted = True
+        stream = self.sock
+        if stream is not None:
+            with suppress(OSError):
+                stream.shutdown(socket.SHUT_RDWR)
+        if self._busy.acquire(blocking=False):
+            self.close()
+            self._busy.release()
+
+
+def _for_people(error: Exception, address: WebAddress) -> Exception:
+    """The error to raise for one of a request. A bug stays as it is."""
+    if isinstance(error, Unavailable):
+        return error
+    if isinstance(error, ssl.SSLError):
+        return Unavailable(f"{address}: {tls_failure(error)}")
+    if isinstance(error, socket.gaierror):
+        return Unavailable(f"{address}: cannot find this host: {error.strerror}")
+    if isinstance(error, OSError):
+        return Unavailable(f"{address}: {_in_words(error)}")
+    if isinstance(error, http.client.HTTPException):
+        return Unavailable(f"{address}: its answer is no valid HTTP: {type(error).__name__}")
+    return error
+
+
+def _in_words(error: OSError) -> str:
+    if isinstance(error, http.client.RemoteDisconnected):
+        return "it closed the connection without an answer"
+    if isinstance(error, TimeoutError):
+        return "it does not answer"
+    return error.strerror or str(error)
