@@ -26,33 +26,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from pipeline.errors import CamgraphError, Unavailable
 from pipeline.messages import MOST_REPEATED, End, Message
-from pipeline.stage import DROPPED, Context, FrameSize, SettingProblems, Settings, Stage
+from pipeline.stage import DROPPED, Context, FrameSize, SettingProblems, Stage
 from pipeline.system.disk import write_whole
 from pipeline.system.redaction import redact_urls
 from stages.delivery.attempts import USUAL_PAUSES_S, Attempts
 from stages.delivery.durations import Duration, seconds
 from stages.delivery.event_view import EventView, view_of
 from stages.delivery.merging import Merging
-from stages.delivery.selection import ANY_PHASE, Filters, Selection, names_nobody_has
+from stages.delivery.selection import ANY_PHASE, Selection, SelectionSettings, filter_problems
 from stages.messages import Event
-from stages.reading.dates import zone_of
 
 _KNOWN = 2 * MOST_REPEATED
 """So many delivered events are known again by their ids."""
 
 
-class DeliverySettings(Settings):
+class DeliverySettings(SelectionSettings):
     """The settings that all sinks have which deliver events to others."""
 
-    only: Filters | None = Field(
-        None, description="Deliver only events that fit this filter, or one of these; all by default"
-    )
-    never: Filters | None = Field(None, description="Do not deliver events that fit this filter, or one of these")
-    time_zone: str = Field("UTC", description="Of times of day, such as Europe/Berlin")
     merge: Duration | None = Field(
         None, description="Incidents of a camera that overlap, or follow each other within this time, are sent as one"
     )
@@ -66,12 +60,6 @@ class DeliverySettings(Settings):
         description="An event that could not be delivered within this time goes to the dead letters; by default it is "
         "tried for ever",
     )
-
-    @field_validator("time_zone")
-    @classmethod
-    def _is_a_zone(cls, name: str) -> str:
-        zone_of(name)
-        return name
 
 
 D = TypeVar("D", bound=DeliverySettings)
@@ -141,11 +129,7 @@ class EventSink(Stage[D]):
     def check_cameras(
         cls, settings: Any, base_folder: Path, cameras: Mapping[str, FrameSize | None]
     ) -> SettingProblems:
-        """A filter that names a camera which nobody has would never fit."""
-        for key in ("only", "never"):
-            for number, one in enumerate(getattr(settings, key) or ()):
-                for problem in names_nobody_has(one.camera, cameras):
-                    yield (key, number, "camera"), problem
+        return filter_problems(settings, cameras)
 
     def open(self) -> None:
         if self._merging.is_on and self._state_file.exists():

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from fnmatch import translate
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from pipeline.stage import Settings
+from pipeline.stage import SettingProblems, Settings
 from pipeline.system.spelling import did_you_mean
 from stages.delivery.event_view import EventView, Kind
 from stages.reading.dates import zone_of
@@ -63,6 +63,27 @@ class Filter(Settings):
 Filters = Annotated[list[Filter], BeforeValidator(_as_list), Field(min_length=1, max_length=100)]
 
 
+class SelectionSettings(Settings):
+    """The settings of each sink that can leave out events."""
+
+    only: Filters | None = Field(
+        None, description="Deliver only events that fit this filter, or one of these; all by default"
+    )
+    never: Filters | None = Field(None, description="Do not deliver events that fit this filter, or one of these")
+    time_zone: str = Field("UTC", description="Of times of day, such as Europe/Berlin")
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_a_zone(cls, name: str) -> str:
+        zone_of(name)
+        return name
+
+    @property
+    def selects(self) -> bool:
+        """Whether there is a filter at all."""
+        return self.only is not None or self.never is not None
+
+
 class Selection:
     """Tells events that fit one of `only` (all, if it is None) and none of `never`."""
 
@@ -76,6 +97,15 @@ class Selection:
         if any(one.fits(view, wanted) for one in self._never):
             return False
         return self._only is None or any(one.fits(view, wanted) for one in self._only)
+
+
+def filter_problems(settings: SelectionSettings, cameras: Iterable[str]) -> SettingProblems:
+    """For `Stage.check_cameras`: a filter that names a camera which nobody has would never fit."""
+    known = list(cameras)
+    for key, filters in (("only", settings.only), ("never", settings.never)):
+        for number, one in enumerate(filters or ()):
+            for problem in names_nobody_has(one.camera, known):
+                yield (key, number, "camera"), problem
 
 
 class _Compiled:
