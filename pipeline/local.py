@@ -314,6 +314,7 @@ class LocalRun:
             with suppress(EnvironmentProblem):
                 self._commit_emitted()
             outbox.try_to_note(time.monotonic())
+            outbox.tend(time.monotonic())
             for body in outbox.committed:
                 event = event_format().summary(body)
                 self.meter.note_event(event)
@@ -333,6 +334,7 @@ class LocalRun:
             troubles=troubles,
             cpu_s=time.process_time(),
             counters=self._process.counters.of_stages,
+            outbox=outbox.backlog if outbox else {},
         )
         self.meter.look([self._process])
         if self._tell:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from pipeline.graph.arrows import Arrow
@@ -40,7 +41,11 @@ class Completed:
 
 
 def complete(
-    nodes: Mapping[str, Node], arrows: Sequence[Arrow], cameras: Mapping[str, Camera], outbox: str
+    nodes: Mapping[str, Node],
+    arrows: Sequence[Arrow],
+    cameras: Mapping[str, Camera],
+    outbox: str,
+    outbox_settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> Completed:
     """Complete a graph without problems. `outbox`: the name of its folder."""
     filters = _event_filters(nodes, arrows)
@@ -49,7 +54,8 @@ def complete(
     if filters:
         makers = [name for name, node in nodes.items() if node.makes_events]
         emitters = tuple(name for name in filters if nodes[name].emits)
-        everything[OUTBOX] = _outbox(outbox, makers, filters, ordered, emitters)
+        place = {"path": str(state_folder(outbox) / "outbox.sqlite"), **outbox_settings}
+        everything[OUTBOX] = _outbox(place, makers, filters, ordered, emitters)
     arrows = _through_outbox(nodes, arrows, filters)
     order = order_of(everything, arrows)
     tombstoned = _with_tombstones(order, arrows, {OUTBOX} if ordered else set())
@@ -74,14 +80,14 @@ def _event_filters(nodes: Mapping[str, Node], arrows: Iterable[Arrow]) -> dict[s
 
 
 def _outbox(
-    folder: str,
+    settings: Mapping[str, Any],
     makers: Sequence[str],
     filters: Mapping[str, tuple[str, ...]],
     ordered: Sequence[str],
     emitters: Sequence[str],
 ) -> Node:
     values: dict[str, Any] = {
-        "path": str(state_folder(folder) / "outbox.sqlite"),
+        **settings,
         "producers": list(makers),
         "sinks": {sink: list(producers) for sink, producers in filters.items()},
         "ordered": list(ordered),

@@ -162,6 +162,43 @@ class StageEntry(Entry):
     )
 
 
+class OutboxEntry(Entry):
+    """How long events wait for a sink that does not take them, and how surely they are on the disk."""
+
+    keep_days: float = Field(
+        7.0,
+        gt=0,
+        le=3650,
+        allow_inf_nan=False,
+        title="Longest wait",
+        description="An event that has waited for a sink for so many days is given up for that sink. Only the time "
+        "counts in which the outbox is open, so an event is never too old because the machine was off.",
+    )
+    keep_events: int = Field(
+        1_000_000,
+        ge=1,
+        le=1_000_000_000,
+        title="Most events",
+        description="If more events than this wait for a sink, the oldest of them are given up for that sink.",
+    )
+    keep_gb: float = Field(
+        2.0,
+        ge=0.01,
+        le=100_000,
+        allow_inf_nan=False,
+        title="Largest file",
+        description="If the file of the outbox is larger than so many GB, the oldest events of the sink with the "
+        "longest backlog are given up.",
+    )
+    sync: Literal["full", "normal", "off"] = Field(
+        "full",
+        title="Durability",
+        description="When the disk must have an event. `full`: before it counts as committed, so it outlives a power "
+        "cut. `normal`: soon, so a power cut costs the last moments. `off`: when the system likes, so a power cut may "
+        "break the file. With any of them, an event outlives the death of every process.",
+    )
+
+
 class GraphFile(Entry):
     """A graph: the cameras, the stages that their frames go through, and how these are spread over processes."""
 
@@ -191,6 +228,11 @@ class GraphFile(Entry):
         None, title="Camera defaults", description="Settings for all cameras; a camera's own settings win."
     )
     stages: dict[Name, StageEntry] = Field(title="Stages", description="The stages: a name, and a stage.")
+    outbox: OutboxEntry | None = Field(
+        None,
+        title="Outbox",
+        description="Events wait in the outbox, a file of the run, until every sink has taken them.",
+    )
     pass_environment: list[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\*?$")]] = Field(
         default=[],
         title="Environment",

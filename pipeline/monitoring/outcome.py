@@ -27,6 +27,8 @@ _WHY = {
     "shape": "a model gave outputs of another shape than it promised; the log has the details",
     "no_slot": "a stage makes more large messages of one frame than it declares (Stage.large_messages)",
 }
+GIVEN_UP = "given_up."
+"""How the counters of events begin that waited for too long: `given_up.<sink>`."""
 _OTHERWISE = "`{reason}`; the log has the details"
 _DROPPED_THINGS = {"invalid_event": "events"}
 
@@ -87,11 +89,22 @@ class Outcome:
             reason = name.removeprefix(DROPPED)
             if n and reason != name and reason not in intended:
                 lost.setdefault(reason, {})[camera] = n
+        for sink, n in _given_up(counts).items():
+            self.add(EXIT_GAVE_UP, f"{n} events were given up for {sink}: more waited for it than `outbox` allows")
         for reason, cameras in lost.items():
             what = _DROPPED_THINGS.get(reason, "frames")
             message = ", ".join(f"{n} of {camera or '?'}" for camera, n in cameras.items())
             why = _WHY.get(reason, _OTHERWISE).format(reason=reason, stages=_failed_stages(counts))
             self.add(EXIT_GAVE_UP, f"{what} dropped ({message}): {why}")
+
+
+def _given_up(counts: Mapping[tuple[str, str], int]) -> dict[str, int]:
+    """Sink -> the events that waited for it, of all cameras, and that the outbox gave up."""
+    found: dict[str, int] = {}
+    for (name, _), n in sorted(counts.items()):
+        if name.startswith(GIVEN_UP) and n:
+            found[name.removeprefix(GIVEN_UP)] = found.get(name.removeprefix(GIVEN_UP), 0) + n
+    return found
 
 
 def _failed_stages(counts: Mapping[tuple[str, str], int]) -> str:

@@ -48,15 +48,27 @@ class StageStats(_Report):
     latency_ms_p99: float | None = None
 
 
+class SinkBacklog(_Report):
+    """What waits in the outbox for a sink, and for how long the oldest of it; None: not known.
+
+    `given_up`: how many events were given up since the process of the outbox began.
+    """
+
+    waiting: int = 0
+    oldest_s: float | None = None
+    dead_letters: int = 0
+    given_up: int = 0
+
+
 class Heartbeat(_Report):
     """A heartbeat. Times in ns are CLOCK_MONOTONIC, 0 for none; ages are ms.
 
     `source_silent_since_ns`: since when a source that should make a frame has been silent;
     `source_opening`: that source has not made one since its start. `camera_changes`: each change since the last
     heartbeat, those of a camera in order; `camera_facts`: the present facts about a camera. `counters`: camera ->
-    counter -> name -> number. `troubles`: (stage, camera, why) of all present troubles, "" for no single camera.
-    `blocked_on`: the stage that waits for something outside, and why; `patient`: that may take as long as it
-    needs (`pipeline.errors.Unavailable`).
+    counter -> name -> number. `outbox`: sink -> what waits for it. `troubles`: (stage, camera, why) of all present
+    troubles, "" for no single camera. `blocked_on`: the stage that waits for something outside, and why; `patient`:
+    that may take as long as it needs (`pipeline.errors.Unavailable`).
     """
 
     op: Literal["heartbeat"] = "heartbeat"
@@ -78,6 +90,7 @@ class Heartbeat(_Report):
     camera_changes: list[StateChange] = []
     camera_facts: dict[str, dict[str, str | int | FiniteFloat]] = {}
     counters: dict[str, dict[str, dict[str, int]]] = {}
+    outbox: dict[str, SinkBacklog] = {}
 
 
 class Ended(_Report):

@@ -211,6 +211,7 @@ class Meter:
             "memory_mb": round(sum(_memory(p.pid) + p.shared_bytes for p in processes if p.pid) / 1e6, 1),
             "processes": {p.plan.name: _process(p) for p in processes},
             "counters": _counters(processes, self.plan.camera_settings),
+            "outbox": _outbox(processes),
         }
 
     def note_frames(self, process: Reporting) -> None:
@@ -369,6 +370,16 @@ class Meter:
             "busy": round(self._recent.rates(KEPT_S).get(f"busy {name}", 0.0), 3),
             "blocked_on": next((why for p, _ in rows if (why := p.trouble or p.heartbeat.blocked_on)), ""),
         }
+
+
+def _outbox(processes: Sequence[Reporting]) -> dict[str, dict[str, Any]]:
+    """Sink -> what waits for it."""
+    rows = (row for process in processes for row in process.heartbeat.outbox.items())
+    return {sink: {**waiting.model_dump(), "oldest_s": _rounded(waiting.oldest_s)} for sink, waiting in rows}
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)
 
 
 def _counters(processes: Sequence[Reporting], here: Collection[str]) -> dict[str, dict[str, dict[str, int]]]:

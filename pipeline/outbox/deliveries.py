@@ -5,17 +5,21 @@
 A delivery is kept in memory until `note` writes all of them in one transaction, because each transaction waits for the
 disk. If the process dies first, a sink may get these events again: at most `MOST_REPEATED`, because it gets no new ones
 while that many are not written.
+
+Another process may requeue or drop events meanwhile (`pipeline.outbox.outbox_view`): `changed_outside`.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.messages import MOST_REPEATED, Event, Stamp
-from pipeline.outbox.event_file import transaction
+from pipeline.outbox.event_file import PENDING_SINKS, run_row, shown_id, transaction
+from pipeline.outbox.old_events import forget_needless
 
 _NEVER = -(1 << 62)
 _COLUMNS = "e.row, e.id, e.incident, e.phase, e.body, e.camera, e.epoch, e.seq, e.time_ns, e.committed_ns"
@@ -28,6 +32,11 @@ _BY_TIME = f"""
 SELECT {_COLUMNS} FROM events e CROSS JOIN pending p ON p.row = e.row AND p.sink = ?
 WHERE e.time_ns BETWEEN ? AND ? ORDER BY e.time_ns, e.camera, e.epoch, e.seq, e.part, e.producer, e.row LIMIT ?
 """  # noqa: S608 - made of constants
+_HEAD = """
+SELECT p.row, e.camera, e.waits_from_s, e.committed_ns FROM pending p JOIN events e ON e.row = p.row
+WHERE p.sink = ? ORDER BY p.row LIMIT ?
+"""
+_DELIVERED = "DELETE FROM pending WHERE sink = ? AND row = ?"
 
 
 @dataclass(slots=True)
@@ -41,18 +50,43 @@ class _Reading:
 
 
 class Deliveries:
-    """The rows of `pending` in the file of the outbox. `ordered`: sinks that want their events in order of time."""
+    """The rows of `pending` in the file of the outbox. `ordered`: sinks that want their events in order of time.
+
+    `waiting`: how many events each sink has still to get, those in its hands included; also for sinks that an earlier
+    graph had.
+    """
 
     def __init__(self, db: sqlite3.Connection, sinks: Iterable[str], ordered: Collection[str]) -> None:
         self._db = db
         self._ordered = ordered
-        self._readings = {sink: _Reading() for sink in sinks}
+        self._sinks = tuple(sinks)
+        self._first_row = run_row(db).first_row
+        self._readings = {sink: _Reading() for sink in self._sinks}
         self._delivered: list[tuple[str, int]] = []
         self._commits = 0
+        self._waiting: Counter[str] = Counter()
+        self._count()
 
-    def committed(self, earliest_ns: int) -> None:
-        """Events were committed, none of them of a time before `earliest_ns`."""
+    @property
+    def waiting(self) -> Mapping[str, int]:
+        return self._waiting
+
+    def _count(self) -> None:
+        names = {*self._sinks, *(name for (name,) in self._db.execute(PENDING_SINKS))}
+        count = "SELECT count(*) FROM pending WHERE sink = ?"
+        self._waiting = Counter({sink: self._db.execute(count, (sink,)).fetchone()[0] for sink in sorted(names)})
+
+    def changed_outside(self) -> None:
+        """Another process has changed the file: count anew, and look for what it has requeued."""
+        self._count()
         self._commits += 1
+        for reading in self._readings.values():
+            reading.time_ns = _NEVER
+
+    def committed(self, earliest_ns: int, new: Mapping[str, int]) -> None:
+        """Events were committed, none of them of a time before `earliest_ns`; `new`: how many for each sink."""
+        self._commits += 1
+        self._waiting.update(new)
         for reading in self._readings.values():
             reading.time_ns = min(reading.time_ns, earliest_ns)
 
@@ -73,18 +107,23 @@ class Deliveries:
 
     def _by_row(self, sink: str, most: int) -> list[tuple[int, Event]]:
         reading = self._readings[sink]
-        fresh = [_event(row) for row in self._db.execute(_BY_ROW, (sink, reading.row, most))]
+        fresh = [self._event(row) for row in self._db.execute(_BY_ROW, (sink, reading.row, most))]
         reading.row = max((row for row, _ in fresh), default=reading.row)
         return fresh
 
     def _by_time(self, sink: str, reading: _Reading, most: int, until_ns: int) -> list[tuple[int, Event]]:
         rows = self._db.execute(_BY_TIME, (sink, reading.time_ns, until_ns, most + len(reading.handed)))
-        fresh = [_event(row) for row in rows if row[0] not in reading.handed][:most]
+        fresh = [self._event(row) for row in rows if row[0] not in reading.handed][:most]
         if len(fresh) == most and fresh:
             reading.time_ns = fresh[-1][1].stamp.time_ns
         elif len(fresh) < most:
             reading.time_ns = max(reading.time_ns, until_ns)
         return fresh
+
+    def _event(self, row: Any) -> tuple[int, Event]:
+        number, stored, incident, phase, body, camera, epoch, seq, time_ns, committed_ns = row
+        stamp = Stamp(camera, epoch, min(seq, 1 << 53), time_ns, 0, 0)
+        return number, Event(stamp, shown_id(number, stored, self._first_row), incident, phase, body, committed_ns)
 
     def acknowledge(self, sink: str, rows: Sequence[int]) -> None:
         """The sink has delivered these."""
@@ -94,11 +133,33 @@ class Deliveries:
         """Write all deliveries in one transaction. Raises sqlite3.Error; then none of them is written."""
         if not self._delivered:
             return
-        with transaction(self._db):
-            self._db.executemany("DELETE FROM pending WHERE sink = ? AND row = ?", self._delivered)
+        rows: dict[str, list[int]] = defaultdict(list)
+        for sink, row in self._delivered:
+            rows[sink].append(row)
+        self.forget(rows)
         for sink, row in self._delivered:
             self._readings[sink].handed.discard(row)
         self._delivered.clear()
+
+    def forget(self, rows: Mapping[str, Sequence[int]]) -> None:
+        """The sinks do not want these any more. In one transaction; raises sqlite3.Error."""
+        gone = {}
+        with transaction(self._db):
+            for sink, numbers in rows.items():
+                gone[sink] = self._db.executemany(_DELIVERED, [(sink, row) for row in numbers]).rowcount
+            forget_needless(self._db, {row for numbers in rows.values() for row in numbers})
+        self._waiting.subtract(gone)
+
+    def oldest(self, sink: str, most: int) -> list[tuple[int, str, int]]:
+        """(row, camera, `waits_from_s`) of the oldest events that wait for a sink and that it has not in its hands."""
+        handed = self._readings[sink].handed if sink in self._readings else set()
+        rows = self._db.execute(_HEAD, (sink, most + len(handed)))
+        return [row[:3] for row in rows if row[0] not in handed][:most]
+
+    def oldest_ns(self, sink: str) -> int:
+        """When the oldest event that waits for a sink was committed; 0 if there is none, or it is not known."""
+        found = self._db.execute(_HEAD, (sink, 1)).fetchone()
+        return int(found[3]) if found else 0
 
     def left(self, sink: str) -> int:
         """The number of events whose delivery to the sink is not recorded."""
@@ -107,9 +168,3 @@ class Deliveries:
     def over(self, sink: str) -> bool:
         """True when all deliveries to the sink are recorded."""
         return self._db.execute("SELECT 1 FROM pending WHERE sink = ? LIMIT 1", (sink,)).fetchone() is None
-
-
-def _event(row: Any) -> tuple[int, Event]:
-    number, event_id, incident, phase, body, camera, epoch, seq, time_ns, committed_ns = row
-    stamp = Stamp(camera, epoch, min(seq, 1 << 53), time_ns, 0, 0)
-    return number, Event(stamp, event_id, incident, phase, body, committed_ns)

@@ -1,25 +1,35 @@
 """The file of the outbox: its tables, how to open it, and its changes when a run begins.
 
-events    one row for each committed event; `row` counts up and is never used again
-pending   (sink, row): the sink wants the event and has not acknowledged it
-ended     cameras that send no more events in this run
+events     one row for each committed event; `row` counts up and is never used again
+pending    (sink, row): the sink wants the event and has not acknowledged it
+incidents  those of this run: whether they are over, and the row of their last event
+sinks      those of the graph, and others of which events are pending
+ended      cameras that send no more events in this run
+run        one row: `first_row`, the first that this run may write; `swept`, up to which delivered events were deleted;
+           `open_s`, for how long the outbox was open in all
 
-Events that an earlier run of the same name has left are delivered, but do not belong to this run: their ids
-are changed, so that equal ids of this run are new, and their incarnation is `LEFT_OVER`, which no process has.
+An id is stored as "<first_row> <id>": so equal ids of two runs are different ones, and a run begins without a change of
+the events that earlier ones have left. These are the rows before `first_row`. A requeued event is a new row with the
+id "again <key> <id>", which belongs to no process (`NOBODY`).
+
+`PRAGMA user_version` is the version of all this. A file of version 0 is brought up to date; a newer one is refused.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from pipeline.errors import EnvironmentProblem
 
-LEFT_OVER = -1
-"""The incarnation of events that an earlier run has left."""
-
+NOBODY = -1
+"""The incarnation of requeued events."""
+VERSION = 2
+_APPLICATION = 0x63616D67
+"""PRAGMA application_id: "camg"."""
 _BUSY_S = 0.25
 """How long the loop waits for another process that has locked the file. It retries a second later, because it must
 send its heartbeat meanwhile."""
@@ -28,8 +38,11 @@ _LOG_PAGES = 250
 """The write-ahead log is moved into the file when it has this many pages of 4 kB: that must fit into RESERVE_BYTES."""
 RESERVE_BYTES = 2 << 20
 """How much of the disk is reserved for deleting events when it is full."""
-SUFFIXES = ("", "-wal", "-shm", "-reserve")
+SUFFIXES = ("", "-wal", "-shm", "-reserve", "-damaged")
 """The suffixes of the path, for the files that belong together."""
+AGAIN = "again"
+
+Sync = Literal["full", "normal", "off"]
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS events (
@@ -37,55 +50,123 @@ CREATE TABLE IF NOT EXISTS events (
     id TEXT NOT NULL UNIQUE, producer TEXT NOT NULL, camera TEXT NOT NULL,
     epoch INTEGER NOT NULL, seq INTEGER NOT NULL, part INTEGER NOT NULL, time_ns INTEGER NOT NULL,
     incident TEXT NOT NULL, phase TEXT NOT NULL, body BLOB NOT NULL, incarnation INTEGER NOT NULL DEFAULT 0,
-    committed_ns INTEGER NOT NULL DEFAULT 0
+    committed_ns INTEGER NOT NULL DEFAULT 0, waits_from_s INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE IF NOT EXISTS pending (
     sink TEXT NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (sink, row)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS ended (camera TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
-DROP INDEX IF EXISTS by_incident;
-CREATE INDEX IF NOT EXISTS of_incident ON events (incident);
-CREATE INDEX IF NOT EXISTS of_row ON pending (row);
+CREATE TABLE IF NOT EXISTS incidents (
+    incident TEXT PRIMARY KEY, producer TEXT NOT NULL, camera TEXT NOT NULL, incarnation INTEGER NOT NULL,
+    row INTEGER NOT NULL, over INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sinks (name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS run (
+    one INTEGER PRIMARY KEY CHECK (one = 1), first_row INTEGER NOT NULL, swept INTEGER NOT NULL, open_s INTEGER NOT NULL
+) STRICT;
+INSERT OR IGNORE INTO run VALUES (1, 1, 0, 0);
 """
 _BY_TIME = "CREATE INDEX IF NOT EXISTS by_time ON events (time_ns, camera, epoch, seq, part, producer)"
-_ADDED = ("incarnation", "committed_ns")
+_ADDED = ("incarnation", "committed_ns", "waits_from_s")
 """Columns that files of older versions lack."""
-_BEGIN_RUN = """
-DELETE FROM ended;
-DELETE FROM events WHERE NOT EXISTS (SELECT 1 FROM pending WHERE pending.row = events.row);
-UPDATE events SET incarnation = -1;
-UPDATE events SET id = 'before ' || row || ' ' || id WHERE id NOT LIKE 'before %';
+_OF_OLDER = ("by_incident", "of_incident", "of_row")
+"""Indexes that older versions need, and this one does without."""
+_OWN_TABLES = {"events", "pending", "ended"}
+_NEXT_ROW = "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0) + 1"
+_BEGIN_RUN = (
+    "DELETE FROM ended",
+    "DELETE FROM incidents",
+    f"UPDATE run SET first_row = {_NEXT_ROW}",  # noqa: S608 - made of constants
+)
+# From one name to the next, along the index: as cheap as there are sinks, however much is pending.
+PENDING_SINKS = """
+WITH RECURSIVE named(sink) AS (
+    SELECT min(sink) FROM pending
+    UNION ALL SELECT (SELECT min(sink) FROM pending WHERE pending.sink > named.sink) FROM named WHERE sink IS NOT NULL
+) SELECT sink FROM named WHERE sink IS NOT NULL
 """
 
 
-def open_event_file(path: Path, *, by_time: bool) -> sqlite3.Connection:
+class Damaged(Exception):
+    """There is something in the place of the file that is no outbox, or it is broken. Its text is the reason."""
+
+
+class RunRow(NamedTuple):
+    """The row of `run`."""
+
+    first_row: int
+    swept: int
+    open_s: int
+
+
+def open_event_file(path: Path, *, by_time: bool, sync: Sync = "full") -> sqlite3.Connection:
     """Open or make the file; `by_time`: some sink wants its events in order of time.
 
-    Raises EnvironmentProblem if that fails.
+    Raises Damaged, and EnvironmentProblem if it cannot be opened for another reason, or is of a newer version.
     """
     db = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_S)
+        older = _require_own(db, path)
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only of a file that is made now, before anything is in it
         db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA synchronous = {sync.upper()}")
         db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
-        db.executescript(_SCHEMA + (_BY_TIME if by_time else ""))
-        _migrate(db)
+        with transaction(db):
+            _bring_up_to_date(db, older=older, by_time=by_time)
     except (sqlite3.Error, OSError) as error:
         if db is not None:
             db.close()
+        raise_if_damaged(error)
         raise cannot_open(path, error) from None
+    except BaseException:
+        if db is not None:
+            db.close()
+        raise
     return db
 
 
-def _migrate(db: sqlite3.Connection) -> None:
-    """Add the columns that a file of an older version lacks."""
+def _require_own(db: sqlite3.Connection, path: Path) -> bool:
+    """Return whether the file is of an older version. Raises Damaged or EnvironmentProblem if it is none of ours."""
+    application, version = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not tables:
+        return False
+    if application == _APPLICATION and version > VERSION:
+        raise EnvironmentProblem(
+            f"the outbox {path} is of a newer version of camgraph (its format is {version}, this version knows "
+            f"{VERSION}): run that version, or move the file away, and its events wait until you move it back"
+        )
+    if application == 0 and version == 0 and tables >= _OWN_TABLES:
+        return True
+    if application != _APPLICATION or not tables >= _OWN_TABLES:
+        raise Damaged("it is a database of another program")
+    return bool(version < VERSION)
+
+
+def _bring_up_to_date(db: sqlite3.Connection, *, older: bool, by_time: bool) -> None:
+    for statement in _SCHEMA.split(";"):
+        db.execute(statement)
     there = {row[1] for row in db.execute("PRAGMA table_info(events)")}
     for column in _ADDED:
         if column not in there:
             db.execute(f"ALTER TABLE events ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
+    if older:
+        for index in _OF_OLDER:
+            db.execute(f"DROP INDEX IF EXISTS {index}")
+        db.execute(f"UPDATE run SET first_row = {_NEXT_ROW}")  # noqa: S608 - made of constants
+    if by_time:
+        db.execute(_BY_TIME)
+    db.execute(f"PRAGMA application_id = {_APPLICATION}")
+    db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def raise_if_damaged(error: Exception) -> None:
+    """Raises Damaged if SQLite says that the file is broken, or is none of its own."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if isinstance(error, sqlite3.DatabaseError) and code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        raise Damaged(str(error)) from None
 
 
 def cannot_open(path: Path, error: Exception) -> EnvironmentProblem:
@@ -95,12 +176,40 @@ def cannot_open(path: Path, error: Exception) -> EnvironmentProblem:
     )
 
 
-def begin_run(db: sqlite3.Connection) -> int:
-    """Delete delivered events, mark the others as left over, and return their number. Raises sqlite3.Error."""
+def run_row(db: sqlite3.Connection) -> RunRow:
+    """Raises sqlite3.Error."""
+    return RunRow(*db.execute("SELECT first_row, swept, open_s FROM run WHERE one = 1").fetchone())
+
+
+def last_row(db: sqlite3.Connection) -> int:
+    """The last row that was ever written. Raises sqlite3.Error."""
+    return int(db.execute(f"SELECT {_NEXT_ROW} - 1").fetchone()[0])
+
+
+def begin_run(db: sqlite3.Connection) -> None:
+    """From now on, all events in the file are left over. As cheap for a million of them as for one.
+
+    Raises sqlite3.Error.
+    """
     with transaction(db):
-        for statement in _BEGIN_RUN.split(";"):
+        for statement in _BEGIN_RUN:
             db.execute(statement)
-    return int(db.execute("SELECT count(*) FROM events").fetchone()[0])
+
+
+def note_sinks(db: sqlite3.Connection, names: Iterable[str]) -> None:
+    """These are the sinks of the graph. Raises sqlite3.Error."""
+    with transaction(db):
+        db.execute("DELETE FROM sinks")
+        db.executemany("INSERT OR IGNORE INTO sinks VALUES (?)", [(name,) for name in names])
+        db.execute(f"INSERT OR IGNORE INTO sinks {PENDING_SINKS}")
+
+
+def shown_id(row: int, stored: str, first_row: int) -> str:
+    """The id under which a sink gets the event of this row."""
+    kind, _, own = stored.rpartition(" ")
+    if kind.startswith(AGAIN):
+        return f"{AGAIN} {row} {own}"
+    return f"before {row} {own}" if row < first_row else own
 
 
 def remove_delivered(path: Path) -> bool:

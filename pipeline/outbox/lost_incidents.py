@@ -3,7 +3,8 @@
     start  update ── the process dies ── end, reason: lost
                                     └─ a late start, update or end: nothing stays open after it
 
-Each event carries the incarnation of its process, so incidents of the next process are not affected.
+Each event carries the incarnation of its process, so incidents of the next process are not affected. The table
+`incidents` has those of this run; one that is over is forgotten with its end.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from dataclasses import replace
 from pipeline.items import Item, Key
 from pipeline.messages import Event, Stamp
 from pipeline.monitoring.event_format import event_format
-from pipeline.outbox.event_file import LEFT_OVER
 
-_OPEN = f"""
-SELECT incident, max(row), body, time_ns, epoch, seq FROM events
-WHERE producer = ? AND camera = ? AND phase != 'single' AND incarnation != {LEFT_OVER}
-GROUP BY incident HAVING sum(phase = 'end') = 0 AND sum(incarnation > ?) = 0
-"""  # noqa: S608 - made of constants
-_ENDED = f"SELECT 1 FROM events WHERE incident = ? AND phase = 'end' AND incarnation != {LEFT_OVER}"  # noqa: S608
-_LAST = 1 << 53
+_NOTE = """
+INSERT INTO incidents VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (incident) DO UPDATE
+SET row = excluded.row, over = excluded.over, incarnation = max(incarnation, excluded.incarnation) WHERE NOT over
+"""
+_OPEN = """
+SELECT i.incident, e.body, e.time_ns, e.epoch, e.seq FROM incidents i JOIN events e ON e.row = i.row
+WHERE i.producer = ? AND i.camera = ? AND i.incarnation <= ? AND NOT i.over ORDER BY i.row
+"""
+_ENDED = "SELECT 1 FROM incidents WHERE incident = ? AND over"
+_LAST = "SELECT row FROM incidents WHERE incident = ? AND NOT over"
+_LARGEST_SEQ = 1 << 53
 
 
 class LostIncidents:
@@ -48,6 +52,16 @@ class LostIncidents:
         assert isinstance(event, Event)
         return event.phase != "single" and self.is_late(item) and bool(db.execute(_ENDED, (event.incident,)).fetchone())
 
+    def inserted(self, db: sqlite3.Connection, item: Item, row: int) -> int:
+        """This event is in the file now; returns the row that was the last of its incident until then, 0 for none."""
+        event = item.payload
+        assert isinstance(event, Event)
+        if event.phase == "single":
+            return 0
+        before = db.execute(_LAST, (event.incident,)).fetchone()
+        db.execute(_NOTE, (event.incident, item.sender, item.camera, item.incarnation, row, event.phase == "end"))
+        return int(before[0]) if before else 0
+
     def ends(self, db: sqlite3.Connection, producer: str, camera: str) -> Iterator[Item]:
         """Return ends for the incidents that the dead processes of a stage have left open."""
         dead = self._dead.get((producer, camera), 0)
@@ -55,10 +69,10 @@ class LostIncidents:
             yield replace(_lost_end(camera, row), sender=producer, incarnation=dead)
 
 
-def _lost_end(camera: str, row: tuple[str, int, bytes, int, int, int]) -> Item:
+def _lost_end(camera: str, row: tuple[str, bytes, int, int, int]) -> Item:
     """The end of an incident, made from its last event."""
-    incident, _, body, time_ns, epoch, seq = row
+    incident, body, time_ns, epoch, seq = row
     event_id = hashlib.sha256(f"{incident} end lost".encode()).hexdigest()[:32]
-    stamp = Stamp(camera, epoch, min(seq, _LAST), time_ns, 0, 0)
+    stamp = Stamp(camera, epoch, min(seq, _LARGEST_SEQ), time_ns, 0, 0)
     end = event_format().lost_end(event_id, body)
     return Item(camera, Key(epoch, seq, 0), Event(stamp, event_id, incident, "end", end))

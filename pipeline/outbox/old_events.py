@@ -1,10 +1,11 @@
 """Keeps the file of the outbox bounded: of delivered events, only the last are kept, to recognise repeated ones.
 
-Some events are kept however old they are:
+    row 1 ....... swept ................ last row
+     only needed rows    | the last 10,000: all rows
 
-- events that a sink has not acknowledged;
-- the last event of an open incident: if its stage dies, the end is made from it;
-- the end of an incident while an earlier event of it is kept; otherwise the incident would seem to be open.
+An event is needed while a sink has not acknowledged it, or while it is the last one of an open incident: if its stage
+dies, the end is made from it. Each row is looked at once when it leaves the last 10,000, and again when it may have
+become needless: so the cost of a commit does not depend on how much waits. All rows of earlier runs may go at once.
 
 If the disk is full, fewer of the last events are kept.
 """
@@ -12,33 +13,35 @@ If the disk is full, fewer of the last events are kept.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 
-from pipeline.outbox.event_file import LEFT_OVER, checkpoint, transaction
+from pipeline.outbox.event_file import checkpoint, last_row, run_row, transaction
 
 _KEPT = 10_000
 _EXAMINED = 8
-"""How many old rows to look at for each new one: many may have to stay, and must not delay a commit."""
+"""How many rows to look at for each new one at most: after a long wait there are many, and no commit must be late."""
 _AT_ONCE = 16
 """How many new rows (a part of `_KEPT`) there must be before old ones are looked at."""
 
-_NEXT = """
-SELECT max(row), count(*) FROM (
-    SELECT row FROM events WHERE row > ? AND row < (SELECT max(row) FROM events) - ? ORDER BY row LIMIT ?
+_NEEDLESS = """
+NOT EXISTS (SELECT 1 FROM sinks s CROSS JOIN pending p ON p.sink = s.name AND p.row = events.row)
+AND NOT EXISTS (SELECT 1 FROM incidents i WHERE i.incident = events.incident AND i.row = events.row AND NOT i.over)
+"""
+_FORGET = f"DELETE FROM events WHERE row > ? AND row <= ? AND {_NEEDLESS}"  # noqa: S608 - made of constants
+_FORGET_ONE = f"DELETE FROM events WHERE row = ? AND row <= ? AND {_NEEDLESS}"  # noqa: S608 - made of constants
+_FORGET_ENDS = """
+DELETE FROM incidents WHERE over AND incident IN (
+    SELECT incident FROM events WHERE row > ? AND row <= ? AND phase = 'end'
+    AND row >= (SELECT first_row FROM run WHERE one = 1) AND incarnation != -1
 )
 """
-_NEEDLESS = f"""
-NOT EXISTS (SELECT 1 FROM pending p WHERE p.row = events.row)
-AND CASE
-    WHEN phase = 'single' OR incarnation = {LEFT_OVER} THEN 1
-    WHEN phase = 'end'
-    THEN NOT EXISTS (SELECT 1 FROM events e WHERE e.incident = events.incident AND e.row < events.row)
-    ELSE EXISTS (SELECT 1 FROM events e WHERE e.incident = events.incident AND e.row > events.row)
-END
-"""  # noqa: S608 - made of constants
-_FORGET = f"DELETE FROM events WHERE row > ? AND row <= ? AND {_NEEDLESS}"  # noqa: S608 - made of constants
 _OLDEST = f"SELECT row FROM events WHERE row > ? AND {_NEEDLESS} ORDER BY row LIMIT ?"  # noqa: S608 - as above
 _PIECE = 200
 """How many to delete in one transaction: its writes must fit into the reserve."""
+_SHRINK_PAGES = 1000
+"""How much of a file with much unused space is given back at once: 4 MB."""
+_UNUSED_SHARE = 4
+_MUCH_UNUSED = 16 << 20
 
 
 def make_room(db: sqlite3.Connection, wanted_bytes: int) -> None:
@@ -46,18 +49,26 @@ def make_room(db: sqlite3.Connection, wanted_bytes: int) -> None:
 
     Raises sqlite3.Error.
     """
-    wanted = wanted_bytes // db.execute("PRAGMA page_size").fetchone()[0]
-    row = 0
+    wanted = wanted_bytes // _page_size(db)
     checkpoint(db)
+    row = run_row(db).swept
     while _unused_pages(db) < wanted:
-        rows = db.execute(_OLDEST, (row, _PIECE)).fetchall()
-        if not rows:
+        row = forget_oldest(db, row)
+        if not row:
             break
-        (row,) = rows[-1]
-        with transaction(db):
-            db.executemany("DELETE FROM events WHERE row = ?", rows)
         checkpoint(db)
     _shorten(db)
+
+
+def forget_oldest(db: sqlite3.Connection, row: int) -> int:
+    """Delete some of the needless events after this row, even if they are among the last; returns the row of the last
+    one, 0 if there was none. Raises sqlite3.Error.
+    """
+    rows = db.execute(_OLDEST, (row, _PIECE)).fetchall()
+    if rows:
+        with transaction(db):
+            db.executemany("DELETE FROM events WHERE row = ?", rows)
+    return int(rows[-1][0]) if rows else 0
 
 
 def _shorten(db: sqlite3.Connection) -> None:
@@ -69,25 +80,63 @@ def _shorten(db: sqlite3.Connection) -> None:
         unused, before = _unused_pages(db), unused
 
 
+def shrink(db: sqlite3.Connection) -> None:
+    """Give a piece of the unused space back, if a backlog has left much of it. Raises sqlite3.Error."""
+    unused = _unused_pages(db)
+    if unused * _page_size(db) > _MUCH_UNUSED and unused * _UNUSED_SHARE > _pages(db):
+        db.execute(f"PRAGMA incremental_vacuum({_SHRINK_PAGES})").fetchall()
+
+
+def used_bytes(db: sqlite3.Connection) -> int:
+    """How much of the file is in use. Raises sqlite3.Error."""
+    return (_pages(db) - _unused_pages(db)) * _page_size(db)
+
+
+def _pages(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA page_count").fetchone()[0])
+
+
 def _unused_pages(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA freelist_count").fetchone()[0])
 
 
+def _page_size(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA page_size").fetchone()[0])
+
+
+def forget_needless(db: sqlite3.Connection, rows: Iterable[int]) -> None:
+    """Delete those of these rows that are old and needless now. Call it in the transaction that made them so."""
+    swept = run_row(db).swept
+    db.executemany(_FORGET_ONE, [(row, swept) for row in rows if row <= swept])
+
+
 class OldEvents:
-    """Goes through the old rows repeatedly, a few at a time. Call `forget` within each transaction."""
+    """Looks at the rows that leave the last ones, a few at a time."""
 
     def __init__(self) -> None:
         self._new = 0
-        self._looked_at = 0
 
     def forget(self, db: sqlite3.Connection, new: int) -> None:
-        """Delete some events that need not be kept; `new` events have been inserted since the last call."""
+        """Delete events that are old and needless; `new` events have been inserted. Call it within each transaction."""
         self._new += new
-        if self._new < max(1, _KEPT // _AT_ONCE):
-            return
-        most = _EXAMINED * self._new
-        last, found = db.execute(_NEXT, (self._looked_at, _KEPT, most)).fetchone()
-        if found:
-            db.execute(_FORGET, (self._looked_at, last))
-        self._looked_at = last if found == most else 0
-        self._new = 0
+        if self._new >= max(1, _KEPT // _AT_ONCE):
+            _sweep(db, _EXAMINED * self._new)
+            self._new = 0
+
+    def forget_earlier_run(self, db: sqlite3.Connection) -> None:
+        """Delete a piece of the delivered events of earlier runs: no id is compared with theirs. Raises
+        sqlite3.Error.
+        """
+        run = run_row(db)
+        if run.swept < run.first_row - 1:
+            with transaction(db):
+                _sweep(db, _PIECE)
+
+
+def _sweep(db: sqlite3.Connection, most: int) -> None:
+    run = run_row(db)
+    target = min(run.swept + most, max(last_row(db) - _KEPT, run.first_row - 1))
+    if target > run.swept:
+        db.execute(_FORGET_ENDS, (run.swept, target))
+        db.execute(_FORGET, (run.swept, target))
+        db.execute("UPDATE run SET swept = ?", (target,))

@@ -6,7 +6,9 @@ An event is committed when `accept` returns; one that no sink could take is refu
 Each sink has a row in `pending` for each event that it wants and whose delivery is not recorded, so that a sink or the
 outbox may die at any time: pending events are handed out again (`pipeline.outbox.deliveries`). A repeated id is
 ignored, up to some thousand events later (`pipeline.outbox.old_events`). The file outlives the run if something is left
-in it; the next run of the same name delivers that first (`pipeline.outbox.event_file`).
+in it; the next run of the same name delivers that first (`pipeline.outbox.event_file`). What waits is bounded
+(`pipeline.outbox.backlog`), and a broken file is replaced (`pipeline.outbox.damage`). People look at the file, and
+change it, from processes of their own (`pipeline.outbox.outbox_view`).
 
 A sink that wants `order: time` gets its events by (time, camera, place in the camera's order), as soon as every camera
 has been judged up to that time. For this every frame is reported to the outbox, even if no event was made of it
@@ -20,30 +22,40 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import Field
 
-from pipeline.errors import EnvironmentProblem
+from pipeline.dead_letters import DeadLetters, LetterCount
+from pipeline.errors import EnvironmentProblem, NeedsNewProcess
 from pipeline.items import Item
 from pipeline.messages import Event
+from pipeline.monitoring.outcome import GIVEN_UP
+from pipeline.monitoring.reports import SinkBacklog
+from pipeline.outbox.backlog import Backlog, Bounds, as_counts
+from pipeline.outbox.damage import mark, marked, save_from, set_aside
 from pipeline.outbox.deliveries import Deliveries
 from pipeline.outbox.disk_reserve import DiskReserve
 from pipeline.outbox.event_file import (
     RESERVE_BYTES,
     SUFFIXES,
+    Damaged,
+    Sync,
     begin_run,
     cannot_open,
     is_full,
+    note_sinks,
     open_event_file,
+    raise_if_damaged,
+    run_row,
     transaction,
 )
 from pipeline.outbox.event_validity import why_invalid
 from pipeline.outbox.lost_incidents import LostIncidents
-from pipeline.outbox.old_events import OldEvents, make_room
+from pipeline.outbox.old_events import OldEvents, forget_needless, make_room, shrink
 from pipeline.stage import Context, Settings, Stage
 
 T = TypeVar("T")
@@ -51,12 +63,15 @@ T = TypeVar("T")
 _NEVER = -(1 << 62)
 _INSERT = """
 INSERT INTO events (id, producer, camera, epoch, seq, part, time_ns, incident, phase, body, incarnation,
-    committed_ns)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
+    committed_ns, waits_from_s)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
 """
 _LARGEST = (1 << 63) - 1
 """The range of numbers that SQLite holds."""
 _RETRY_S = 1.0
+_TEND_S = 1.0
+_OPEN_NOTED_S = 60
+_SAVE_S = 600.0
 
 
 class OutboxSettings(Settings):
@@ -67,14 +82,23 @@ class OutboxSettings(Settings):
     sinks: dict[str, list[str]] = Field(description="Event sink -> the stages whose events it wants; empty: all.")
     ordered: list[str] = Field(default=[], description="Sinks that want the events of all cameras in order of time.")
     emitters: list[str] = Field(default=[], description="Sinks that give events of their own to the outbox.")
+    keep_days: float = Field(default=7.0, gt=0, description="For how long an event may wait for a sink.")
+    keep_events: int = Field(default=1_000_000, ge=1, description="How many events may wait for a sink.")
+    keep_gb: float = Field(default=2.0, gt=0, description="How large the file may become.")
+    sync: Sync = Field(default="full", description="When the disk must have an event.")
+
+    @property
+    def bounds(self) -> Bounds:
+        """In the units of the outbox."""
+        return Bounds(self.keep_days * 86_400, self.keep_events, round(self.keep_gb * 1e9))
 
 
 class Outbox(Stage[OutboxSettings]):
     """Keeps events until every sink that wants them has them.
 
     `committed`: the bodies of events that have not been reported yet. `unnoted`: the reason if a delivery cannot be
-    recorded. `expects_more`: cameras are about to come, see `ProcessPlan`. `wall_ns`: the clock of
-    `Event.committed_ns`.
+    recorded. `backlog`: what waits for each sink, as of the last `tend`. `expects_more`: cameras are about to come, see
+    `ProcessPlan`. `wall_ns`: the clock of `Event.committed_ns`.
     """
 
     settings_type = OutboxSettings
@@ -89,6 +113,12 @@ class Outbox(Stage[OutboxSettings]):
         self._wall_ns = wall_ns
         self._db: sqlite3.Connection | None = None
         self._deliveries: Deliveries
+        self._bounded: Backlog
+        self._first_row = 1
+        self._open_s, self._open_before_s, self._opened_at = 0, 0, math.nan
+        self._tend_again_at, self._untended, self._data_version = -math.inf, "", 0
+        self._letters = {sink: LetterCount(DeadLetters(Path(settings.path).parent, sink)) for sink in settings.sinks}
+        self.backlog: dict[str, SinkBacklog] = {}
         self._judged: dict[tuple[str, str], int] = dict.fromkeys(self._places(), _NEVER)
         self._ended: set[str] = set()
         self._note_again_at, self.unnoted = 0.0, ""
@@ -115,14 +145,45 @@ class Outbox(Stage[OutboxSettings]):
     def open(self) -> None:
         path = Path(self.settings.path)
         self._reserve.release()  # left by a killed process: on a full disk this one needs the room to open the file
-        self._db = open_event_file(path, by_time=bool(self.settings.ordered))
+        try:
+            self._open(path, marked(path))
+        except Damaged as damaged:
+            self._set_aside(path, damaged)
+
+    def _open(self, path: Path, broken: str = "") -> None:
+        """Raises Damaged and EnvironmentProblem."""
+        if broken:
+            raise Damaged(broken)
+        self._db = open_event_file(path, by_time=bool(self.settings.ordered), sync=self.settings.sync)
         try:
             self._start()
         except (sqlite3.Error, OSError) as error:
             self._db.close()
             self._db = None
+            raise_if_damaged(error)
             raise cannot_open(path, error) from None
-        self._deliveries = Deliveries(self._db, self.settings.sinks, self.settings.ordered)
+
+    def _set_aside(self, path: Path, damaged: Damaged) -> None:
+        """Go on with a new file, and the events of the old one that can be read. Raises EnvironmentProblem."""
+        try:
+            aside = set_aside(path, self._wall_ns())
+            self.context.opening("saving events from a damaged outbox", _SAVE_S)
+            db = open_event_file(path, by_time=bool(self.settings.ordered), sync=self.settings.sync)
+            with closing(db):
+                saved = save_from(aside, db)
+            self._open(path)
+        except (sqlite3.Error, OSError, Damaged) as error:
+            raise cannot_open(path, error) from None
+        self.context.opening("")
+        self.context.log.error(
+            "outbox_set_aside",
+            why=str(damaged),
+            kept_as=str(aside),
+            saved=saved.events,
+            not_readable=saved.lost,
+            means="events that waited and are not among the saved ones are lost, unless you recover them",
+            recover=f"sqlite3 {aside} .recover > recovered.sql",
+        )
 
     @property
     def is_open(self) -> bool:
@@ -136,33 +197,59 @@ class Outbox(Stage[OutboxSettings]):
         return self._db
 
     def _start(self) -> None:
-        """At the start of a run, delete delivered events and keep the others; ids are only compared within a run."""
+        """At the start of a run, all events in the file are left over; ids are only compared within a run."""
         started = self.context.state_folder / "started"
         if started.exists():
             for (camera,) in self.db.execute("SELECT camera FROM ended").fetchall():
                 self._note_end(camera)
         else:
-            kept = begin_run(self.db)
+            begin_run(self.db)
+        note_sinks(self.db, self.settings.sinks)
+        run = run_row(self.db)
+        self._first_row, self._open_s, self._open_before_s = run.first_row, run.open_s, run.open_s
+        self._deliveries = Deliveries(self.db, self.settings.sinks, self.settings.ordered)
+        self._data_version = self._version_now()
+        self._bounded = Backlog(self.db, self._deliveries, self.settings.bounds, self._count_given_up, self.context.log)
+        if not started.exists():
+            kept = as_counts(self._deliveries.waiting)
             if kept:
-                self.context.log.warning("events_of_an_earlier_run_come_first", events=kept)
+                self.context.log.warning("events_of_an_earlier_run_come_first", **kept)
             started.touch()
+
+    def _version_now(self) -> int:
+        """Changes with each change of the file by another process."""
+        return int(self.db.execute("PRAGMA data_version").fetchone()[0])
+
+    def _count_given_up(self, sink: str, camera: str, n: int) -> None:
+        self.context.count(f"{GIVEN_UP}{sink}", camera, n)
 
     def close(self) -> None:
         if self._db is None:
             return
         self.try_to_note(math.inf)
         self._reserve.release()
-        left = self._db.execute("SELECT count(*) FROM pending").fetchone()[0]
+        with suppress(sqlite3.Error):
+            self._note_open_s()
+        left = as_counts(self._deliveries.waiting)
+        is_empty = self._is_empty()
         self._db.close()
         self._db = None
-        if left:
-            self.context.log.warning("events_undelivered", events=left, kept_in=self.settings.path)
+        if not is_empty:
+            events = max(left.values(), default=0)
+            self.context.log.warning("events_undelivered", events=events, kept_in=self.settings.path)
         elif self.all_ended or not self.context.cameras:
             for suffix in SUFFIXES:
                 Path(self.settings.path + suffix).unlink(missing_ok=True)
             # Each events file of `camgraph watch` has a folder of its own: empty folders would pile up.
             with suppress(OSError):
                 Path(self.settings.path).parent.rmdir()
+
+    def _is_empty(self) -> bool:
+        """Whether nothing waits in the file, as far as it can be read."""
+        try:
+            return self.db.execute("SELECT 1 FROM pending LIMIT 1").fetchone() is None
+        except sqlite3.Error:
+            return False
 
     # ---- accepting
 
@@ -202,6 +289,7 @@ class Outbox(Stage[OutboxSettings]):
         try:
             new, over = self._with_room(lambda: self._put_in(items))
         except sqlite3.Error as error:
+            self._end_if_damaged(error)
             raise EnvironmentProblem(
                 f"events cannot be committed to {self.settings.path}: {error}: free some disk space; they are kept"
             ) from None
@@ -216,14 +304,18 @@ class Outbox(Stage[OutboxSettings]):
         over: list[Item] = []
         late = [item for item in items if self._lost.is_late(item)]
         now_ns = self._wall_ns()
+        followed: list[int] = []
         with transaction(self.db):
             for item in items:
                 if self._lost.is_over(self.db, item):
                     over.append(item)
-                elif self._insert(item, now_ns):
+                elif self._insert(item, now_ns, followed):
                     new.append(item)
             for producer, camera in {(item.sender, item.camera) for item in late}:
-                new += [item for item in self._lost.ends(self.db, producer, camera) if self._insert(item, now_ns)]
+                ends = self._lost.ends(self.db, producer, camera)
+                new += [item for item in ends if self._insert(item, now_ns, followed)]
+            if followed:
+                forget_needless(self.db, followed)
             self._old.forget(self.db, len(new))
         return new, over
 
@@ -252,21 +344,35 @@ class Outbox(Stage[OutboxSettings]):
                 self.context.count(name, camera, n)
         self.committed += [item.payload.body for item in new if isinstance(item.payload, Event)]
         if new:
-            self._deliveries.committed(min(item.stamp.time_ns for item in new))
+            wanted = Counter(sink for item in new for sink in self._readers(item.sender))
+            self._deliveries.committed(min(item.stamp.time_ns for item in new), wanted)
 
-    def _insert(self, item: Item, now_ns: int) -> bool:
-        """Insert an event, committed at `now_ns`, for all sinks that want it; False if it was there."""
+    def _insert(self, item: Item, now_ns: int, followed: list[int]) -> bool:
+        """Insert an event, committed at `now_ns`, for all sinks that want it; False if it was there.
+
+        Adds the event of its incident that was the last one until then to `followed`.
+        """
         event, key = item.payload, item.key
         assert isinstance(event, Event)
         place = (key.epoch, key.seq, min(key.part, _LARGEST))  # larger parts keep the order of insertion
         what = (event.stamp.time_ns, event.incident, event.phase, event.body)
-        cursor = self.db.execute(_INSERT, (event.id, item.sender, item.camera, *place, *what, item.incarnation, now_ns))
+        times = (item.incarnation, now_ns, self._open_s)
+        stored = self._stored(event.id)
+        cursor = self.db.execute(_INSERT, (stored, item.sender, item.camera, *place, *what, *times))
         if not cursor.rowcount:
             return False
+        assert cursor.lastrowid
+        before = self._lost.inserted(self.db, item, cursor.lastrowid)
+        if before:
+            followed.append(before)
         self.db.executemany(
             "INSERT INTO pending VALUES (?, ?)", [(sink, cursor.lastrowid) for sink in self._readers(item.sender)]
         )
         return True
+
+    def _stored(self, event_id: str) -> str:
+        """An id as the file has it: the same id is another one in another run."""
+        return f"{self._first_row} {event_id}"
 
     def _readers(self, sender: str) -> list[str]:
         """The sinks that want the events of a stage.
@@ -284,16 +390,29 @@ class Outbox(Stage[OutboxSettings]):
     def knows(self, event_id: str) -> bool:
         """True if an event of this id is committed. Raises EnvironmentProblem if the file cannot be read now."""
         with self._reading():
-            return self.db.execute("SELECT 1 FROM events WHERE id = ?", (event_id,)).fetchone() is not None
+            return (
+                self.db.execute("SELECT 1 FROM events WHERE id = ?", (self._stored(event_id),)).fetchone() is not None
+            )
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
+            self._end_if_damaged(error)
             raise EnvironmentProblem(
                 f"events cannot be read from {self.settings.path}: {error}: "
                 "check that its disk works and that no other program locks the file"
+            ) from None
+
+    def _end_if_damaged(self, error: sqlite3.Error) -> None:
+        """Raises NeedsNewProcess if the file is broken: the next process sets it aside, and saves what it can."""
+        try:
+            raise_if_damaged(error)
+        except Damaged as damaged:
+            mark(Path(self.settings.path), str(damaged))
+            raise NeedsNewProcess(
+                f"the outbox {self.settings.path} is broken ({damaged}): it is set aside at the next start"
             ) from None
 
     def end_lost(self, producer: str, cameras: Iterable[str], incarnation: int) -> None:
@@ -359,6 +478,7 @@ class Outbox(Stage[OutboxSettings]):
         try:
             self._note()
         except sqlite3.Error as error:
+            self._end_if_damaged(error)
             raise EnvironmentProblem(
                 f"deliveries cannot be recorded in {self.settings.path}: {error}: "
                 "free some disk space, and let no other program lock the file"
@@ -387,6 +507,51 @@ class Outbox(Stage[OutboxSettings]):
             self.unnoted, self._note_again_at = str(error), now + _RETRY_S
         else:
             self.unnoted = ""
+
+    def tend(self, now: float) -> None:
+        """Keep the file within its bounds, and notice changes by other processes; call it often. `now` in seconds.
+
+        It does something once a second. A failure is logged once. Raises NeedsNewProcess if the file is broken.
+        """
+        if now < self._tend_again_at or self._db is None:
+            return
+        self._tend_again_at = now + _TEND_S
+        if math.isnan(self._opened_at):
+            self._opened_at = now
+        self._open_s = self._open_before_s + int(now - self._opened_at)
+        try:
+            if self._tend():
+                self._tend_again_at = now
+        except sqlite3.Error as error:
+            self._end_if_damaged(error)
+            if not self._untended:
+                self.context.log.warning("outbox_not_tended", error=str(error))
+            self._untended = str(error)
+        else:
+            self._untended = ""
+
+    def _tend(self) -> bool:
+        """True if there is more to do. Raises sqlite3.Error."""
+        version = self._version_now()
+        if version != self._data_version:
+            self._data_version = version
+            self._deliveries.changed_outside()
+        more = self._bounded.keep_within(self._open_s)
+        self._old.forget_earlier_run(self.db)
+        shrink(self.db)
+        if self._open_s - run_row(self.db).open_s >= _OPEN_NOTED_S:
+            self._note_open_s()
+        self.backlog = {sink: self._backlog_of(sink, waiting) for sink, waiting in self._deliveries.waiting.items()}
+        return more
+
+    def _note_open_s(self) -> None:
+        self.db.execute("UPDATE run SET open_s = ?", (self._open_s,))
+
+    def _backlog_of(self, sink: str, waiting: int) -> SinkBacklog:
+        letters = self._letters[sink].now() if sink in self._letters else 0
+        oldest_ns = self._deliveries.oldest_ns(sink) if waiting else 0
+        age_s = max(0.0, (self._wall_ns() - oldest_ns) / 1e9) if oldest_ns else None
+        return SinkBacklog(waiting=waiting, oldest_s=age_s, dead_letters=letters, given_up=self._bounded.given_up[sink])
 
     def left(self, sink: str) -> int:
         """The number of events whose delivery to the sink is not recorded. Raises as `pull`."""

@@ -85,6 +85,7 @@ class Heartbeats:
             camera_changes=changes,
             camera_facts=self._counters.camera_facts,
             counters=self._counters.of_stages,
+            outbox=self._relay.backlog if self._relay else {},
         )
         if not sent:
             self._counters.keep_camera_changes(changes)

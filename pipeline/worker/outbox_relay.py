@@ -52,6 +52,7 @@ class OutboxRelay:
         self._tell_committed()
         now = time.monotonic()
         self._outbox.try_to_note(now)
+        self._outbox.tend(now)
         if now < self._read_again_at:
             return
         try:
@@ -75,6 +76,11 @@ class OutboxRelay:
     def waits_for(self) -> str:
         """Why the sinks, or their end, wait for the outside, "" if they do not."""
         return self._unread or self._outbox.unnoted
+
+    @property
+    def backlog(self) -> dict[str, dict[str, Any]]:
+        """Sink -> plain values of `pipeline.monitoring.reports.SinkBacklog`."""
+        return {sink: waiting.model_dump() for sink, waiting in self._outbox.backlog.items()}
 
     @property
     def troubles(self) -> list[tuple[str, str, str]]:

@@ -12,6 +12,7 @@ from tools.reference.schema import HEAD, setting_rows
 _SECTIONS = (
     ("At the top", "GraphFile", "The keys of the file itself."),
     ("A stage", "StageEntry", "The keys of each entry of `stages`."),
+    ("The outbox", "OutboxEntry", "The keys of `outbox`: [the outbox](../outbox.md) explains them."),
     ("A batch", "BatchEntry", "The keys of `batch` of a stage."),
     (
         "An edge",
@@ -42,6 +43,7 @@ def _flat(part: dict[str, Any]) -> dict[str, Any]:
         "batch": {"type": "settings, see below"},
         "cameras": {"type": "name -> settings"},
         "stages": {"type": "name -> stage"},
+        "outbox": {"type": "settings, see below"},
     }
     for key, shape in shapes.items():
         if key in fields:

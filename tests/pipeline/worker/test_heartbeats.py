@@ -36,7 +36,7 @@ class Process:
         self.listens = True
         self.counters = Counters()
         self.retry = SimpleNamespace(waits_for="", patient=False, troubles=[])
-        self.relay = SimpleNamespace(waits_for="", troubles=[])
+        self.relay = SimpleNamespace(waits_for="", troubles=[], backlog={})
         self.sources = SimpleNamespace(silence=Silence(), frames_done={})
         parts: Any = {
             "chain": SimpleNamespace(runners={}, ages_ms=dict),

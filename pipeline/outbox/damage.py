@@ -1,0 +1,118 @@
+"""Sets aside a file that is no outbox or is broken, and saves the events of it that can still be read.
+
+    outbox.sqlite ── cannot be read ──> outbox.sqlite.damaged-20260301T123005Z   kept for a person
+                                    └─> outbox.sqlite, new, with the waiting events that could be read
+
+A disk or a power cut may break a file (see `sync`), and a person may put another one in its place. A run must not fail
+for that. If the damage shows while the run goes on, `mark` leaves a note, and the next process sets the file aside.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from pipeline.outbox.event_file import PENDING_SINKS, transaction
+
+MARK = "-damaged"
+"""The suffix of the note that the file is broken; it holds the reason."""
+_PIECE = 500
+_SMALL = ("incidents", "ended")
+
+
+class Saved(NamedTuple):
+    """How many events were saved, and how many were known to wait and could not be read."""
+
+    events: int
+    lost: int
+
+
+def mark(path: Path, why: str) -> None:
+    """The file is broken, as this process found out."""
+    with suppress(OSError):
+        Path(f"{path}{MARK}").write_text(why)
+
+
+def marked(path: Path) -> str:
+    """Why an earlier process found the file broken, "" if none did."""
+    try:
+        return Path(f"{path}{MARK}").read_text() or "unknown"
+    except OSError:
+        return ""
+
+
+def set_aside(path: Path, now_ns: int) -> Path:
+    """Rename the file, and SQLite's files beside it; returns its new path. Raises OSError."""
+    at = datetime.fromtimestamp(now_ns // 1_000_000_000, UTC)
+    aside = path.with_name(f"{path.name}.damaged-{at:%Y%m%dT%H%M%SZ}")
+    number = 1
+    while aside.exists():
+        number += 1
+        aside = path.with_name(f"{path.name}.damaged-{at:%Y%m%dT%H%M%SZ}-{number}")
+    path.rename(aside)
+    with suppress(OSError):
+        Path(f"{path}-wal").rename(f"{aside}-wal")
+    for suffix in ("-shm", MARK):
+        with suppress(OSError):
+            Path(f"{path}{suffix}").unlink()
+    return aside
+
+
+def save_from(aside: Path, db: sqlite3.Connection) -> Saved:
+    """Copy the waiting events that can be read, under their rows. Raises sqlite3.Error if `db` takes none."""
+    saved = lost = 0
+    with closing(sqlite3.connect(aside, isolation_level=None)) as source:
+        source.execute("PRAGMA writable_schema = ON")  # reads a file that was cut off, too
+        _copy_small(source, db)
+        with suppress(sqlite3.DatabaseError):
+            for sink, rows in _pending(source):
+                events = [(row, _read(source, row)) for row in rows]
+                readable = [(row, event) for row, event in events if event]
+                _insert(db, sink, readable)
+                saved += len(readable)
+                lost += len(events) - len(readable)
+    return Saved(saved, lost)
+
+
+def _copy_small(source: sqlite3.Connection, db: sqlite3.Connection) -> None:
+    with transaction(db):
+        for table in _SMALL:
+            with suppress(sqlite3.DatabaseError):
+                rows = source.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608 - one of our names
+                marks = ", ".join("?" * len(rows[0])) if rows else ""
+                db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)  # noqa: S608 - as above
+        with suppress(sqlite3.DatabaseError):
+            run = source.execute("SELECT first_row, swept, open_s FROM run").fetchone()
+            db.execute("UPDATE run SET first_row = ?, swept = ?, open_s = ?", run)
+
+
+def _pending(source: sqlite3.Connection) -> Iterator[tuple[str, list[int]]]:
+    """Sink -> some rows that it waits for, again and again. Raises sqlite3.DatabaseError where the list is broken."""
+    for (sink,) in source.execute(PENDING_SINKS).fetchall():
+        last = 0
+        while rows := source.execute(
+            "SELECT row FROM pending WHERE sink = ? AND row > ? ORDER BY row LIMIT ?", (sink, last, _PIECE)
+        ).fetchall():
+            last = rows[-1][0]
+            yield sink, [row for (row,) in rows]
+
+
+def _read(source: sqlite3.Connection, row: int) -> dict[str, object] | None:
+    try:
+        cursor = source.execute("SELECT * FROM events WHERE row = ?", (row,))
+        found = cursor.fetchone()
+    except sqlite3.DatabaseError:
+        return None
+    return dict(zip((column[0] for column in cursor.description), found, strict=True)) if found else None
+
+
+def _insert(db: sqlite3.Connection, sink: str, rows: list[tuple[int, dict[str, object]]]) -> None:
+    with transaction(db):
+        for row, event in rows:
+            names, marks = ", ".join(event), ", ".join("?" * len(event))
+            db.execute(f"INSERT OR IGNORE INTO events ({names}) VALUES ({marks})", tuple(event.values()))  # noqa: S608
+            db.execute("INSERT OR IGNORE INTO pending VALUES (?, ?)", (sink, row))

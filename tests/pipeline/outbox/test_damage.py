@@ -1,0 +1,174 @@
+"""A file that is broken, or none of ours, costs the run nothing, and as few events as possible."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from camgraph_test_stages.outboxes import crash, make_event, open_outbox, pull_ids
+from structlog.testing import capture_logs
+
+from pipeline.errors import EnvironmentProblem, NeedsNewProcess
+from pipeline.outbox.event_file import VERSION
+from pipeline.outbox.outbox import Outbox
+
+PAGE = 4096
+
+
+def kept_aside(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("outbox.sqlite.damaged-*"))
+
+
+def overwrite(path: Path, first_page: int, pages: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(first_page * PAGE)
+        file.write(b"\xa5" * PAGE * pages)
+
+
+def use(outbox: Outbox) -> None:
+    """Read and write all of it."""
+    while pull_ids(outbox, most=10):
+        pass
+    outbox.accept([make_event(n) for n in range(400, 500)])
+
+
+def closed_file(folder: Path, events: int) -> Path:
+    """A file with so many events, all of it moved out of SQLite's log."""
+    outbox = open_outbox(folder)
+    outbox.accept([make_event(n, size=2000) for n in range(events)])
+    outbox.close()
+    return folder / "outbox.sqlite"
+
+
+@pytest.mark.parametrize(
+    "content", [b"this is a shopping list\n" * 500, b"\0" * 9000, b"SQLite format 3\0" + b"?" * 9000]
+)
+def test_what_is_no_database_is_set_aside(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "outbox.sqlite").write_bytes(content)
+    with capture_logs() as logs:
+        outbox = open_outbox(tmp_path, wall_ns=lambda: 1_772_368_205_000_000_000)
+    outbox.accept([make_event(1)])
+    assert pull_ids(outbox) == ["e1"]
+    assert kept_aside(tmp_path) == ["outbox.sqlite.damaged-20260301T123005Z"]
+    assert (tmp_path / kept_aside(tmp_path)[0]).read_bytes() == content
+    [line] = [line for line in logs if line["event"] == "outbox_set_aside"]
+    assert (line["log_level"], line["saved"]) == ("error", 0)
+    assert "damaged-20260301T123005Z .recover" in line["recover"]
+    outbox.close()
+
+
+def test_a_database_of_another_program_is_set_aside(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "outbox.sqlite")) as db:
+        db.execute("CREATE TABLE recipes (name TEXT)")
+        db.execute("INSERT INTO recipes VALUES ('soup')")
+        db.commit()
+    with capture_logs() as logs:
+        outbox = open_outbox(tmp_path)
+    assert [line["why"] for line in logs if line["event"] == "outbox_set_aside"] == [
+        "it is a database of another program"
+    ]
+    outbox.close()
+    with closing(sqlite3.connect(tmp_path / kept_aside(tmp_path)[0])) as db:
+        assert db.execute("SELECT * FROM recipes").fetchall() == [("soup",)]
+
+
+def test_events_that_can_be_read_are_saved(tmp_path: Path) -> None:
+    path = closed_file(tmp_path, 200)
+    with closing(sqlite3.connect(path)) as db:
+        [page] = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'sinks'").fetchone()
+    overwrite(path, page - 1, 1)
+    with capture_logs() as logs:
+        outbox = open_outbox(tmp_path, incarnation=2)
+    assert pull_ids(outbox) == [f"e{n}" for n in range(200)]
+    [line] = [line for line in logs if line["event"] == "outbox_set_aside"]
+    assert (line["saved"], line["not_readable"]) == (200, 0)
+    outbox.accept([make_event(5), make_event(999)])
+    assert pull_ids(outbox) == ["e999"], "ids of before are still known"
+    outbox.close()
+
+
+def test_of_a_broken_table_the_rest_is_saved(tmp_path: Path) -> None:
+    path = closed_file(tmp_path, 300)
+    pages = path.stat().st_size // PAGE
+    overwrite(path, pages * 2 // 3, 8)
+    first = open_outbox(tmp_path, incarnation=2)
+    with pytest.raises(NeedsNewProcess, match="is broken"):
+        use(first)
+    crash(first)
+    with capture_logs() as logs:
+        again = open_outbox(tmp_path, incarnation=3)
+    [line] = [line for line in logs if line["event"] == "outbox_set_aside"]
+    found = pull_ids(again)
+    assert len(found) == line["saved"] == 300 - line["not_readable"]
+    assert 200 < len(found) < 300
+    assert set(found) <= {f"e{n}" for n in range(300)}
+    again.accept([make_event(1000)])
+    assert pull_ids(again) == ["e1000"]
+    again.close()
+    assert len(kept_aside(tmp_path)) == 1
+    assert not (tmp_path / "outbox.sqlite-damaged").exists()
+
+
+def test_a_file_that_was_cut_off_is_set_aside(tmp_path: Path) -> None:
+    path = closed_file(tmp_path, 100)
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size // 2)
+    with capture_logs() as logs:
+        outbox = open_outbox(tmp_path, run=2)
+        found: list[str] = []
+        try:
+            found = pull_ids(outbox)
+        except NeedsNewProcess:
+            crash(outbox)
+            outbox = open_outbox(tmp_path, run=2, incarnation=2)
+            found = pull_ids(outbox)
+    assert [line["event"] for line in logs].count("outbox_set_aside") == 1
+    assert 10 < len(found) < 100
+    outbox.accept([make_event(1)])
+    outbox.close()
+
+
+def test_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    path = closed_file(tmp_path, 1)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+    with pytest.raises(EnvironmentProblem, match=r"of a newer version.*run that version, or move the file away"):
+        open_outbox(tmp_path)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA user_version = {VERSION}")
+    outbox = open_outbox(tmp_path)
+    assert pull_ids(outbox) == ["e0"]
+    outbox.close()
+
+
+def test_opening_does_not_depend_on_what_waits(tmp_path: Path) -> None:
+    """No statement of opening and of a new run goes through the events."""
+    path = closed_file(tmp_path, 50)
+    statements: list[str] = []
+    connect = sqlite3.connect
+
+    def traced(*args: object, **more: object) -> sqlite3.Connection:
+        db = connect(*args, **more)  # type: ignore[call-overload]
+        db.set_trace_callback(statements.append)
+        return db  # type: ignore[no-any-return]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite3, "connect", traced)
+        outbox = open_outbox(tmp_path, run=2)
+        outbox.tend(0.0)
+    with closing(sqlite3.connect(path)) as db:
+        for line in statements:
+            if line.lstrip().startswith(("SELECT", "UPDATE", "DELETE")):
+                plan = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + line)]
+                assert not [step for step in plan if step.startswith("SCAN events")], line
+    assert pull_ids(outbox, most=2) == ["before 1 e0", "before 2 e1"]
+    outbox.close()
+
+
+@pytest.mark.parametrize(("sync", "level"), [("full", 2), ("normal", 1), ("off", 0)])
+def test_the_disk_is_asked_as_the_graph_says(tmp_path: Path, sync: str, level: int) -> None:
+    outbox: Outbox = open_outbox(tmp_path, sync=sync)
+    assert outbox.db.execute("PRAGMA synchronous").fetchone() == (level,)
+    outbox.close()
