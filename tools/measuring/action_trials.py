@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
 
 from stages.rulebook.onlooker import picture_of
 from stages.rulebook.rule_set import RuleSet, parse_rules
@@ -27,26 +30,43 @@ AFTER_S = 4.5
 """How long the scene goes on after the motion."""
 
 
+Edge = Literal["", "left", "right", "bottom"]
+NEAR_EDGE = 0.42
+"""From the middle of the picture, in its widths."""
+WAIST_M, KNEES_M = 0.9, 0.5
 LEAST_SCORE = 0.15
 """Weaker detections are of nobody; a tracker holds on to those who are known down to about here."""
 
 
 @dataclass(frozen=True)
 class View:
-    """A camera that looks at the place where somebody acts. `bearing_deg`: 0 from the front, 90 from their left."""
+    """A camera that looks at the place where somebody acts. `bearing_deg`: 0 from the front, 90 from their left.
+
+    With an `edge` they act near that border of the picture: near the right or left one they stand whole within the
+    picture, and the bottom one cuts their legs off at about the knees.
+    """
 
     height_m: float = 2.6
     distance_m: float = 5.0
     bearing_deg: float = 30.0
     mirrored: bool = False
+    edge: Edge = ""
 
     @property
     def camera(self) -> Camera:
-        camera = Camera(height_m=self.height_m, mirrored=self.mirrored)
-        return camera.at(self.distance_m, self.bearing_deg)
+        aim_m = KNEES_M if self.edge == "bottom" else WAIST_M
+        camera = Camera(height_m=self.height_m, mirrored=self.mirrored).at(self.distance_m, self.bearing_deg, aim_m)
+        width, height = camera.size
+        if self.edge == "bottom":
+            up = float(np.degrees(np.arctan(height / 2 / camera.focal_px)))
+            return replace(camera, tilt_deg=camera.tilt_deg - up)
+        aside = float(np.degrees(np.arctan(NEAR_EDGE * width / camera.focal_px)))
+        turned = {"": 0.0, "left": -aside, "right": aside}[self.edge]
+        return replace(camera, heading_deg=camera.heading_deg + turned)
 
     def __str__(self) -> str:
-        return f"{self.height_m:g} m high, {self.distance_m:g} m away, from {self.bearing_deg:g} degrees"
+        where = f", near the {self.edge} border" if self.edge else ""
+        return f"{self.height_m:g} m high, {self.distance_m:g} m away, from {self.bearing_deg:g} degrees{where}"
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from stages.vision.rules import people
 from stages.vision.rules.code_cell import AskedFunction, Functions
 from stages.vision.rules.counters import FIELDS, Of
 from stages.vision.rules.expression import (
+    UNSEEN_WORDS,
     Arithmetic,
     Call,
     Comparison,
@@ -419,25 +420,31 @@ class _Writer:
             self._note(text, Kind.AGO, f"(c{code[1:]}.ago(t, {i}), nan)")
         return _Truth(code, f"({code} is False)", left[-1])
 
-    def _lost(self, node: Node) -> _Truth:
+    def _unseen(self, node: Node, word: str) -> _Truth:
+        """`lost` and `gone`. Of somebody who left, nobody knows whether they would be lost."""
         if self._whole_scope != "person":
-            raise ExpressionError(node.begin, "`lost` is about one person: use it with `scope: person`")
+            raise ExpressionError(node.begin, f"`{word}` is about one person: use it with `scope: person`")
         self.about_lost = True
         after_ns = self._lost_after_ns
         if after_ns >= LOST_NS:
             text = (
-                f"`lost` is never true: `lost_after` is {after_ns / 1e9:g}s, and who has been unseen for "
-                f"{LOST_NS // 10**9}s is lost no more; write a shorter `lost_after`"
+                f"`{word}` is never true: `lost_after` is {after_ns / 1e9:g}s, and who has been unseen for "
+                f"{LOST_NS // 10**9}s is forgotten; write a shorter `lost_after`"
             )
             raise ExpressionError(node.begin, text)
-        truth = _Truth(f"(p.lost_ns >= {after_ns})", f"(p.lost_ns < {after_ns})", LOST_NS - after_ns)
-        self._note("lost", Kind.TRUTH, truth.three_valued)
+        long, short = f"p.lost_ns >= {after_ns}", f"p.lost_ns < {after_ns}"
+        true, false = {
+            "lost": (f"({long} and not p.left_picture)", f"({short} and not p.left_picture)"),
+            "gone": (f"({long} and p.left_picture)", f"({short} or {long} and not p.left_picture)"),
+        }[word]
+        truth = _Truth(true, false, LOST_NS - after_ns)
+        self._note(word, Kind.TRUTH, truth.three_valued)
         return truth
 
     def _lost_while(self, node: LostWhile) -> _Truth:
-        """`lost while C`: C was true when they were last seen."""
+        """`lost while C`, `gone while C`: C was true when they were last seen."""
         noted = len(self.parts)
-        lost, inner = self._lost(node), self.truth(node.operand)
+        lost, inner = self._unseen(node, node.word), self.truth(node.operand)
         del self.parts[noted:], self.values[noted:]
         last = self._cell(node, "LastSeen", (), [inner.three_valued, "p.lost_ns"], truth=True)
         truth = _Truth(f"({lost.true} and {last})", f"({lost.false} or {last} is False)", lost.at_most_ns)
@@ -606,8 +613,8 @@ class _Writer:
         return Measure(kind, f"({node.value!r} * {scale})")
 
     def _look_up(self, node: Name) -> _Value:
-        if node.text == "lost":
-            return self._lost(node)
+        if node.text in UNSEEN_WORDS:
+            return self._unseen(node, node.text)
         word, owner = self._word(node)
         if word:
             return self._defined(node, word, owner)
@@ -1012,8 +1019,8 @@ def never_so_long(time: str, at_most_ns: float) -> str:
             "came in and stayed, write `in ZONE` or `dwell(ZONE) > 5s`; else remove the time"
         )
     return (
-        f"{time} never pass: `lost` is true for less than {at_most_ns / 1e9:g}s at a time, from `lost_after` until "
-        f"somebody has been unseen for {LOST_NS // 10**9}s; write a shorter time"
+        f"{time} never pass: `lost` and `gone` are true for less than {at_most_ns / 1e9:g}s at a time, from "
+        f"`lost_after` until somebody has been unseen for {LOST_NS // 10**9}s; write a shorter time"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,15 @@ class _Last:
     row: int
 
 
+class _Gone(NamedTuple):
+    """Somebody who is no longer seen. `left`: by the border."""
+
+    id: int
+    unseen_ns: int
+    left: bool
+    last: _Last
+
+
 @dataclass(slots=True)
 class Crowd:
     """Everybody whom a camera has seen, and has not forgotten."""
@@ -101,7 +110,7 @@ class Crowd:
         self._last.clear()
 
     def seen(self, picture: Picture, around: Surroundings, *, with_lost: bool) -> Cast:
-        """The people of the next frame; `with_lost`: also those who have been lost since."""
+        """The people of the next frame; `with_lost`: also those who are no longer seen."""
         people = list(self._people(picture, around))
         gone = list(self._gone(picture)) if with_lost else []
         if with_lost and not picture.alone:
@@ -144,13 +153,12 @@ class Crowd:
             person.entered = _entered(past.inside, person.inside)
             past.inside = person.inside
 
-    def _gone(self, picture: Picture) -> Iterator[tuple[int, int, _Last]]:
-        """(track id, for how long unseen, last sight) of the lost."""
+    def _gone(self, picture: Picture) -> Iterator[_Gone]:
         here = set(picture.ids.tolist())
         for track_id, last in self._last.items():
             unseen_ns = picture.time_ns - last.picture.time_ns
-            if track_id not in here and unseen_ns <= LOST_NS and not self._left_frame(track_id, last):
-                yield track_id, unseen_ns, last
+            if track_id not in here and unseen_ns <= LOST_NS:
+                yield _Gone(track_id, unseen_ns, self._left_frame(track_id, last), last)
 
     def _left_frame(self, track_id: int, last: _Last) -> bool:
         """Whether somebody left by the border: the box ended there, or would have been beyond it soon."""
@@ -181,14 +189,12 @@ def _entered(before: Mapping[str, bool], inside: Mapping[str, bool]) -> dict[str
 class Cast:
     """The people that a frame's rules are about. Values that several rules need are computed once.
 
-    `picture` has the people of the frame. `with_lost` also has a row for each who is lost, as they were last seen.
+    `picture` has the people of the frame. `with_lost` also has a row for each who is no longer seen, as they last were.
     """
 
-    def __init__(
-        self, picture: Picture, people: Sequence[Person], around: Surroundings, gone: Sequence[tuple[int, int, _Last]]
-    ) -> None:
+    def __init__(self, picture: Picture, people: Sequence[Person], around: Surroundings, gone: Sequence[_Gone]) -> None:
         self.picture = picture
-        self.with_lost = _extended(picture, [last for _, _, last in gone])
+        self.with_lost = _extended(picture, [one.last for one in gone])
         self.people = people
         self.around = around
         self._gone = gone
@@ -219,10 +225,9 @@ class Cast:
 
     def _lost(self) -> dict[Ids, Subject]:
         subjects: dict[Ids, Subject] = {}
-        for i, (track_id, unseen_ns, _) in enumerate(self._gone):
-            row = len(self.picture.ids) + i
-            nobody = Person(track_id, row, NAN, NAN, NAN, NAN, NAN, _NOT_SURE, lost_ns=unseen_ns)
-            subjects[(track_id,)] = Subject((track_id,), (row,), (UNSEEN, nobody, self.around), seen=False)
+        for row, one in enumerate(self._gone, start=len(self.picture.ids)):
+            nobody = Person(one.id, row, *[NAN] * 5, _NOT_SURE, lost_ns=one.unseen_ns, left_picture=one.left)
+            subjects[(one.id,)] = Subject((one.id,), (row,), (UNSEEN, nobody, self.around), seen=False)
         return subjects
 
     def _joints_above(self, floor: float) -> list[Joints]:

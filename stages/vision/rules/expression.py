@@ -8,7 +8,7 @@ not         = "not" not | "was" not "within" TIME | comparison
 comparison  = ["in" NAME]                               the person's feet are in a zone
             | sum [["not"] "in" NAME]                   a point is in a zone
             | sum {("<" | "<=" | ">" | ">=" | "==" | "!=") sum} ["within" TIME]
-            | "lost" ["while" not]
+            | ("lost" | "gone") ["while" not]
 sum         = product {("+" | "-") product}
 product     = sign {("*" | "/") sign}
 sign        = ["-"] (NUMBER [UNIT] | NAME {"." NAME} | NAME "(" [whole {"," whole}] ")" | "(" whole ")")
@@ -36,6 +36,8 @@ _SHOWN = 40
 KEYWORDS = frozenset({"and", "or", "not", "in"})
 GRAMMAR_WORDS = KEYWORDS | {"first", "then", "was", "within", "for", "while"}
 """Names that no word may have that is defined in a file."""
+UNSEEN_WORDS = ("lost", "gone")
+"""True of somebody who is no longer seen: within the picture, or because they left it."""
 WINDOW_AT = {"drop": 1, "rise": 1, "change": 1, "velocity": 1, "speed": 1, "swings": 2}
 """Functions whose window may stand behind the comparison, and the place of the window among the arguments."""
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
@@ -158,8 +160,9 @@ class Was(Node):
 
 @dataclass(frozen=True, slots=True)
 class LostWhile(Node):
-    """Someone is lost of whom `operand` was true when they were last seen."""
+    """Someone is lost, or gone, of whom `operand` was true when they were last seen."""
 
+    word: str
     operand: Node
 
 
@@ -441,9 +444,9 @@ class _Parser:
             operators.append(token.text)
             operands.append(self._sum())
         if not operators:
-            if isinstance(left, Name) and left.text == "lost" and self._word("while"):
+            if isinstance(left, Name) and left.text in UNSEEN_WORDS and self._word("while"):
                 operand = self._not()
-                return LostWhile(left.begin, operand.end, operand)
+                return LostWhile(left.begin, operand.end, left.text, operand)
             return left
         window, end = None, operands[-1].end
         if self._peek.text == "within" and any(map(_lacks_window, operands)) and self._word("within"):
@@ -519,7 +522,7 @@ _MISPLACED = {
     "velocity(...) or speed(...) that has no window yet",
     "then": "a sequence begins with `first`, as in `first A then B within 2s`",
     "for": "it follows a condition, once, as in `in door for 5s`",
-    "while": "it follows `lost`",
+    "while": "it follows `lost` or `gone`",
 }
 
 

@@ -50,7 +50,8 @@ class Person:
 
     `age`: seconds since the track was first seen; `speed`: pixels a second. For the step of the feet from their last
     seen place to here: `crossed` (line -> 1 rightward, -1 leftward, 0) and `entered` (zone -> 1 came in, -1 went out,
-    0). `inside`: zone -> whether the feet are in it. `lost_ns`: how long they have been lost; -1 of those who are seen.
+    0). `inside`: zone -> whether the feet are in it. `lost_ns`: for how long nobody has seen them; -1 of those who are
+    seen. `left_picture`: of those who are not, whether they left by the border.
 
     `labels`: class of a classifier -> its score.
 
@@ -73,6 +74,7 @@ class Person:
     entered: Mapping[str, int] = field(default_factory=dict)
     inside: Mapping[str, bool] = field(default_factory=dict)
     lost_ns: float = NAN
+    left_picture: bool = False
     labels: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

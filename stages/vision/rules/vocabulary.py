@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from stages.vision.rules.expression import GRAMMAR_WORDS
+from stages.vision.rules.expression import GRAMMAR_WORDS, UNSEEN_WORDS
 from stages.vision.rules.kinds import Kind
 from stages.vision.rules.people import COCO_17, FRONTAL, LEAN, MIDDLES_AT, PAIRED, TORSO
 
@@ -91,7 +91,7 @@ NAMES = frozenset(
         *(name.partition(".")[0] for name in _VALUES),
         *_SCENE,
         *FUNCTIONS,
-        *("a", "b", "lost"),
+        *("a", "b", *UNSEEN_WORDS),
         *PAIRED,
         *(f"other_{joint}" for joint in PAIRED),
         *GRAMMAR_WORDS,

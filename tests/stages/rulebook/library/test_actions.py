@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import pytest
 
 from stages.rulebook.library import library
-from tools.animator.library import MOTIONS
+from stages.rulebook.onlooker import picture_of
+from stages.vision.rules.crowd import Picture
+from tools.animator import Actor, Camera, Scene
+from tools.animator.library import MOTIONS, waiting
+from tools.animator.messages import tracks
 from tools.animator.pose_model import MULTIPOSE, YOLO11N, PoseModel
+from tools.animator.walking import walk
 from tools.measuring.action_cases import CASES, FALLS
-from tools.measuring.action_trials import LEAD_S, Firing, Trial, View, firings, pictures, rules_of
+from tools.measuring.action_trials import (
+    LEAD_S,
+    LEAST_SCORE,
+    Edge,
+    Firing,
+    Trial,
+    View,
+    firings,
+    pictures,
+    rules_of,
+)
 
 VIEWS = (View(2.6, 5.0, 30.0), View(1.6, 4.0, 90.0), View(3.5, 7.0, 200.0), View(2.6, 5.0, 315.0, mirrored=True))
 
@@ -73,6 +89,40 @@ def test_a_fall_that_is_seen_for_a_moment() -> None:
 def test_who_is_lost_has_not_fallen(motion: str) -> None:
     lost = [Trial(motion, view, gone_s=gone_s) for view in VIEWS for gone_s in (1.0, 2.6)]
     assert [str(trial) for trial in lost if first_s("fall", trial) is not None] == []
+
+
+EDGES: tuple[Edge, ...] = ("left", "right", "bottom")
+
+
+def test_a_fall_out_of_the_picture() -> None:
+    """Somebody falls near a border, and nobody sees them any more 0.9 s after."""
+    views = [View(2.6, 5.0, bearing, edge=edge) for edge in EDGES for bearing in (30.0, 90.0, 200.0, 315.0)]
+    found = [first_s("fall", Trial(motion, view, gone_s=1.9)) is not None for view in views for motion in FALLS]
+    assert sum(found) >= 0.5 * len(found)
+
+
+@pytest.mark.parametrize("fps", [25.0, 12.5, 8.0, 5.0, 3.0])
+@pytest.mark.parametrize("speed", [0.6, 1.3, 3.0])
+def test_who_walks_out_of_the_picture_has_not_fallen(speed: float, fps: float) -> None:
+    """Across it to both sides, towards the camera and below it, and past it."""
+    ways = {"left": (0.0, -9.0), "right": (0.0, 9.0), "below": (6.5, 0.4), "past": (4.5, 3.0)}
+    camera = View(2.6, 5.0, 0.0).camera
+    found = {way: firings(rules_of(["fall"]), seen_leaving(to, speed, fps, camera)) for way, to in ways.items()}
+    assert [way for way, fired in found.items() if fired] == []
+
+
+def seen_leaving(to: tuple[float, float], speed: float, fps: float, camera: Camera) -> list[Picture]:
+    far = (-2.0, -0.4 * to[1])
+    heading = math.degrees(math.atan2(to[1] - far[1], to[0] - far[0]))
+    scene = Scene("leaving", [Actor([walk([to], speed), waiting(3.0)], *far, heading)])
+    return [picture_of(one) for one in tracks(scene.frames(fps, 1, camera, YOLO11N), min_score=LEAST_SCORE)]
+
+
+@pytest.mark.parametrize("edge", EDGES)
+@pytest.mark.parametrize("motion", ["tying shoes", "sitting down fast", "ducking", "bending", "push-ups"])
+def test_what_is_no_fall_at_a_border(motion: str, edge: Edge) -> None:
+    trials = [Trial(motion, View(2.6, 5.0, 30.0, edge=edge), fps) for fps in (8.0, 3.0)]
+    assert [str(trial) for trial in trials if first_s("fall", trial) is not None] == []
 
 
 def test_every_action_says_for_what_it_is() -> None:

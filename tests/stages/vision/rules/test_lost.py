@@ -122,6 +122,37 @@ def test_who_leaves_the_picture_is_not_lost(seen: list[Pose | None], is_lost: bo
     assert bool(lost("lost", [*seen, *[None] * 30])) is is_lost
 
 
+@pytest.mark.parametrize(
+    ("seen", "is_gone"),
+    [(walking(0), False), (walking(5), False), (walking(40), True), ([Pose({}, feet=(300, 479))] * 8, True)],
+    ids=["stands", "walks slowly", "runs out", "bottom"],
+)
+def test_who_leaves_the_picture_is_gone(seen: list[Pose | None], is_gone: bool) -> None:
+    assert bool(lost("gone", [*seen, *[None] * 30])) is is_gone
+    assert bool(lost("lost or gone", [*seen, *[None] * 30]))
+    assert lost("lost and gone", [*seen, *[None] * 30]) == []
+
+
+def test_gone_begins_and_ends_as_lost_does() -> None:
+    assert lost("gone", [*walking(40), *[None] * 200]) == [("start", 17), ("end", 107)]
+    assert lost("gone", [*walking(40), *[None] * 20, still()]) == [("start", 17), ("end", 27)]
+    assert lost("not gone", [still()] * 5 + [None] * 30)[0] == ("start", 0)
+
+
+def test_gone_while_a_condition_held() -> None:
+    fast, slow = "gone while speed > 100px/s", "gone while speed < 100px/s"
+    film = [*walking(40), *[None] * 30]
+    assert lost(fast, film)[0] == ("start", 17)
+    assert lost(slow, film) == []
+    assert lost(f"not ({slow})", film)[0][0] == "start"
+
+
+def test_nothing_is_said_of_being_lost_by_who_left() -> None:
+    """A rule about `not lost` asks for people who are there, or who may still be within the picture."""
+    film = [*walking(40), *[None] * 30]
+    assert lost("not lost", film) == [("start", 0), ("end", 7)]
+
+
 def test_the_event_shows_where_they_were_last_seen() -> None:
     start = next(iter(verdicts(rule(f"lost while {IS_LOW}"), [LOW] * 5 + [None] * 30)))
     (row,) = start.rows
