@@ -91,6 +91,7 @@ prove: dev
 	$(BIN)/python -m tools.proofs.prove --report docs/proof.md || failed="$$failed prove"; \
 	$(BIN)/python -m tools.proofs.fuzz_check --report docs/proof.md || failed="$$failed fuzz_check"; \
 	$(BIN)/python -m tools.proofs.fuzz_rules --report docs/proof.md || failed="$$failed fuzz_rules"; \
+	$(BIN)/python -m tools.proofs.outage --report docs/proof.md || failed="$$failed outage"; \
 	$(BIN)/python -m tools.proofs.live_faults --rounds 2 --report docs/live_faults.md || failed="$$failed live_faults"; \
 	$(BIN)/python -m tools.proofs.live_kills --report docs/live_kills.md || failed="$$failed live_kills"; \
 	$(BIN)/python -m tools.proofs.soak --report docs/soak.md || failed="$$failed soak"; \

@@ -1,0 +1,365 @@
+"""An outage of a broker: `python -m tools.proofs.outage [--sink webhook] [--events 180000]`.
+
+An hour of 50 events a second is made while the other side is away, as fast as the machine makes them (the time is
+compressed, the number is not). Then the other side comes. While it gets them it is killed and started again, as are the
+process of the sink, that of the outbox, and the whole run, whose next one goes on. It is proven that everything that
+was committed was received, each camera's events in their order, and that repeated ones have the same id.
+
+`tests/plugin` must be installed, and for `--sink redis` the program `redis-server`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import click
+
+from pipeline.supervision.control import ask
+from tools.measuring.report_page import machine_line, publish, report_option, written_by
+
+TOOL = "proofs.outage"
+_CAMERAS = ("front", "yard", "hall")
+_LIMIT_S = 1200.0
+_KILL_EVERY_S = 4.0
+_BEFORE_KILL_S = 1.0
+
+
+class OtherSide(Protocol):
+    """A receiver of events that can be killed; what it has confirmed outlives it."""
+
+    def sink(self) -> Mapping[str, Any]: ...
+
+    def start(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def received(self) -> list[tuple[str, int, str]]:
+        """(camera, seq, id) in the order of arrival, with repetitions."""
+
+
+_HTTP = """
+import json, sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+log = open(sys.argv[2], "ab", buffering=0)
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    def do_POST(self):
+        log.write(self.rfile.read(int(self.headers["Content-Length"])).replace(b"\\n", b"") + b"\\n")
+        self.send_response(204); self.send_header("Content-Length", "0"); self.end_headers()
+    def log_message(self, *_): pass
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+@dataclass
+class Webhook:
+    """A web server that answers once the event is in its file."""
+
+    folder: Path
+    port: int
+    _process: subprocess.Popen[bytes] | None = None
+
+    def sink(self) -> Mapping[str, Any]:
+        url = f"http://127.0.0.1:{self.port}/events"
+        return {"use": "sink_webhook", "with": {"url": url, "allow_private": True, "pauses": ["1s"]}}
+
+    def start(self) -> None:
+        command = [sys.executable, "-c", _HTTP, str(self.port), str(self.folder / "received.jsonl")]
+        self._process = subprocess.Popen(command)  # noqa: S603
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def received(self) -> list[tuple[str, int, str]]:
+        path = self.folder / "received.jsonl"
+        lines = path.read_bytes().splitlines() if path.exists() else []
+        return [_facts(json.loads(line)) for line in lines if line.endswith(b"}")]
+
+
+@dataclass
+class Redis:
+    """A Redis that has written an event to its file when it answers."""
+
+    folder: Path
+    port: int
+    _process: subprocess.Popen[bytes] | None = None
+
+    def sink(self) -> Mapping[str, Any]:
+        return {"use": "sink_redis", "with": {"url": f"redis://127.0.0.1:{self.port}", "stream": "events"}}
+
+    def start(self) -> None:
+        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--appendonly", "yes", "--save", ""]
+        program = shutil.which("redis-server") or ""
+        if not program:
+            raise click.ClickException("there is no program redis-server: install it, or take --sink webhook")
+        with (self.folder / "redis.log").open("ab") as log:
+            command = [program, *options, "--dir", str(self.folder)]
+            self._process = subprocess.Popen(command, stdout=log)  # noqa: S603
+
+    kill = Webhook.kill
+
+    def received(self) -> list[tuple[str, int, str]]:
+        import redis  # noqa: PLC0415 - an extra
+
+        client = redis.Redis(port=self.port)
+        found, last = list[tuple[str, int, str]](), "-"
+        while page := client.xrange("events", last, "+", count=10_000):
+            found += [_facts(json.loads(fields[b"event"])) for _, fields in page]
+            last = "(" + page[-1][0].decode()
+        return found
+
+
+_SIDES: Mapping[str, Callable[[Path, int], OtherSide]] = {"webhook": Webhook, "redis": Redis}
+
+
+def _facts(event: Mapping[str, Any]) -> tuple[str, int, str]:
+    data = event.get("data", event)
+    return str(data["camera"]), int(data["seq"]), str(data["id"])
+
+
+@dataclass
+class Outcome:
+    """What was seen."""
+
+    events: int
+    commit_s: float = 0.0
+    drain_s: float = 0.0
+    file_mb: float = 0.0
+    outbox_mb: float = 0.0
+    kills: dict[str, int] = field(default_factory=dict)
+    received: list[tuple[str, int, str]] = field(default_factory=list)
+
+    @property
+    def unique(self) -> int:
+        return len(set(self.received))
+
+    @property
+    def out_of_order(self) -> int:
+        """Events that came for the first time after a later one of their camera."""
+        last: dict[str, int] = {}
+        known, late = set[str](), 0
+        for camera, seq, event_id in self.received:
+            if event_id not in known:
+                late += seq < last.get(camera, -1)
+                last[camera] = max(seq, last.get(camera, -1))
+                known.add(event_id)
+        return late
+
+    @property
+    def repeated(self) -> int:
+        return len(self.received) - self.unique
+
+    @property
+    def commit_rate(self) -> float:
+        """Committed events a second."""
+        return self.events / self.commit_s
+
+    @property
+    def rate(self) -> float:
+        """Delivered events a second."""
+        return self.events / self.drain_s
+
+    @property
+    def lost(self) -> int:
+        return self.events - self.unique
+
+    @property
+    def good(self) -> bool:
+        return self.lost == 0 and self.out_of_order == 0
+
+
+class _Run:
+    """A run of the graph, in a process that can be killed."""
+
+    name: ClassVar[str] = "outage"
+
+    def __init__(self, folder: Path, graph: Mapping[str, Any]) -> None:
+        self._folder = folder
+        (folder / "outage.json").write_text(json.dumps(graph))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        environment = {**os.environ, "CAMGRAPH_STATE_DIR": str(self._folder / "state")}
+        command = [sys.executable, "-m", "tools.cli", "run", str(self._folder / "outage.json"), "--name", self.name]
+        with (self._folder / "run.log").open("ab") as log:
+            self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)  # noqa: S603
+
+    def status(self) -> dict[str, Any]:
+        """{} while it does not answer."""
+        with suppress(Exception):
+            return ask(self.name, "status", within_s=2.0)
+        return {}
+
+    def pid_of(self, stage: str) -> int:
+        """Of the process that has this stage; 0 if there is none now."""
+        processes = self.status().get("processes", {})
+        return next((int(one["pid"] or 0) for name, one in processes.items() if name.split(".")[0] == stage), 0)
+
+    @property
+    def is_over(self) -> bool:
+        return self._process is None or self._process.poll() is not None
+
+    def kill(self) -> None:
+        """The supervisor dies; its children notice and end."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            _until(lambda: not self.status(), 30)
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            for _ in range(2):
+                self._process.send_signal(signal.SIGINT)
+                with suppress(subprocess.TimeoutExpired):
+                    self._process.wait(20)
+                    return
+            self._process.kill()
+            self._process.wait()
+
+
+def _graph(frames: int, sink: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "cameras": {name: {"frames": frames} for name in _CAMERAS},
+        "stages": {
+            "count": {"use": "count_source"},
+            "emit": {"use": "emit", "from": "count"},
+            "alert": {**sink, "from": "emit"},
+        },
+    }
+
+
+def _until(condition: Callable[[], Any], limit_s: float) -> Any:
+    until_s = time.monotonic() + limit_s
+    while not (value := condition()):
+        if time.monotonic() > until_s:
+            raise click.ClickException(f"not within {limit_s:g} s: {getattr(condition, '__name__', condition)}")
+        time.sleep(0.1)
+    return value
+
+
+def prove(folder: Path, side: OtherSide, events: int, kills: int) -> Outcome:
+    """Commit all without the other side, then deliver under kills."""
+    outcome = Outcome(events // len(_CAMERAS) * len(_CAMERAS))
+    run = _Run(folder, _graph(events // len(_CAMERAS), side.sink()))
+    try:
+        run.start()
+        began_s = time.monotonic()
+        _until(lambda: _committed(run) >= outcome.events, _LIMIT_S)
+        outcome.commit_s = time.monotonic() - began_s
+        outcome.file_mb = sum(path.stat().st_size for path in folder.glob("state/*/outbox.sqlite*")) / 1e6
+        outcome.outbox_mb = _memory_mb(run.pid_of("outbox"))
+        side.start()
+        began_s = time.monotonic()
+        _deliver(run, side, outcome, kills)
+        outcome.drain_s = time.monotonic() - began_s
+        outcome.received = side.received()
+    finally:
+        run.stop()
+        side.kill()
+    return outcome
+
+
+def _deliver(run: _Run, side: OtherSide, outcome: Outcome, kills: int) -> None:
+    """Kill one after the other, until the run has delivered all and ends by itself."""
+    victims = ["other side", "alert", "outbox", "run"]
+    at_s, done = time.monotonic() + _BEFORE_KILL_S, 0
+    until_s = time.monotonic() + _LIMIT_S
+    while not run.is_over:
+        if time.monotonic() > until_s:
+            raise click.ClickException("the run does not end")
+        if done < kills and time.monotonic() > at_s:
+            victim = victims[done % len(victims)]
+            _kill(victim, run, side)
+            outcome.kills[victim] = outcome.kills.get(victim, 0) + 1
+            done, at_s = done + 1, time.monotonic() + _KILL_EVERY_S
+        time.sleep(0.05)
+
+
+def _kill(victim: str, run: _Run, side: OtherSide) -> None:
+    if victim == "other side":
+        side.kill()
+        time.sleep(_BEFORE_KILL_S)
+        side.start()
+    elif victim == "run":
+        run.kill()
+        run.start()
+    elif pid := run.pid_of(victim):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _committed(run: _Run) -> int:
+    cameras = run.status().get("cameras", {})
+    return sum(int(one["events"]) for one in cameras.values())
+
+
+def _memory_mb(pid: int) -> float:
+    with suppress(OSError, ValueError, IndexError):
+        status = Path(f"/proc/{pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) / 1e3
+    return math.nan
+
+
+@contextmanager
+def _side(kind: str, folder: Path) -> Iterator[OtherSide]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    side = _SIDES[kind](folder, port)
+    try:
+        yield side
+    finally:
+        side.kill()
+
+
+@click.command()
+@click.option("--sink", type=click.Choice(list(_SIDES)), default="webhook", show_default=True)
+@click.option("--events", default=180_000, show_default=True, help="How many are made while the other side is away.")
+@click.option("--kills", default=8, show_default=True, help="How many processes are killed while it gets them.")
+@report_option(TOOL)
+def main(sink: str, events: int, kills: int, target: Path | None) -> None:
+    """Commit events while a broker is away, and deliver them under kills."""
+    with tempfile.TemporaryDirectory(prefix="camgraph-outage-") as name, _side(sink, Path(name)) as side:
+        outcome = prove(Path(name), side, events, kills)
+    publish(_report(outcome, click.get_current_context().params), target, TOOL)
+    sys.exit(not outcome.good)
+
+
+def _report(outcome: Outcome, options: Mapping[str, Any]) -> str:
+    killed = ", ".join(f"{name} {n}" for name, n in outcome.kills.items()) or "nobody"
+    verdict = "Proven" if outcome.good else "NOT PROVEN"
+    return f"""{written_by(TOOL, options)} {machine_line()}.
+
+{verdict}: {outcome.events:,} committed, {outcome.unique:,} different ones received, {outcome.lost:,} lost,
+{outcome.out_of_order:,} out of their camera's order, {outcome.repeated:,} received more than once, with the same id.
+
+| | |
+|---|---|
+| committed while the other side was away | {outcome.commit_s:.0f} s, {outcome.commit_rate:,.0f} a second |
+| the file of the outbox then | {outcome.file_mb:.0f} MB |
+| memory of the outbox's process then | {outcome.outbox_mb:.0f} MB |
+| delivered afterwards, under kills | {outcome.drain_s:.0f} s, {outcome.rate:,.0f} a second |
+| killed meanwhile | {killed} |
+"""
+
+
+if __name__ == "__main__":
+    main()
