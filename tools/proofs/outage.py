@@ -1,27 +1,30 @@
 """An outage of a broker: `python -m tools.proofs.outage [--sink webhook] [--events 180000]`.
 
-An hour of 50 events a second is made while the other side is away, as fast as the machine makes them (the time is
-compressed, the number is not). Then the other side comes. While it gets them it is killed and started again, as are the
-process of the sink, that of the outbox, and the whole run, whose next one goes on. It is proven that everything that
-was committed was received, each camera's events in their order, and that repeated ones have the same id.
+An hour of 50 events a second of live cameras is made while the other side is away, as fast as the machine makes them
+(the time is compressed, the number is not). Then the cameras pause and the other side comes. While it gets the events,
+it is killed and started again, as are the process of the sink and that of the outbox; at last the whole run is killed, and
+its next one goes on. It is proven that everything that was committed was received, each camera's events in their order,
+and that repeated ones have the same id.
 
 `tests/plugin` must be installed, and for `--sink redis` the program `redis-server`.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import os
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -34,8 +37,11 @@ from tools.measuring.report_page import machine_line, publish, report_option, wr
 TOOL = "proofs.outage"
 _CAMERAS = ("front", "yard", "hall")
 _LIMIT_S = 1200.0
+_ENDLESS = 1 << 40
+_PACE_MS = 1.0
 _KILL_EVERY_S = 4.0
 _BEFORE_KILL_S = 1.0
+_VICTIMS = ("other side", "alert", "outbox")
 
 
 class OtherSide(Protocol):
@@ -76,7 +82,7 @@ class Webhook:
 
     def sink(self) -> Mapping[str, Any]:
         url = f"http://127.0.0.1:{self.port}/events"
-        return {"use": "sink_webhook", "with": {"url": url, "allow_private": True, "pauses": ["1s"]}}
+        return {"use": "sink_webhook", "with": {"url": url, "allow_private": True}}
 
     def start(self) -> None:
         command = [sys.executable, "-c", _HTTP, str(self.port), str(self.folder / "received.jsonl")]
@@ -117,8 +123,7 @@ class Redis:
     kill = Webhook.kill
 
     def received(self) -> list[tuple[str, int, str]]:
-        import redis  # noqa: PLC0415 - an extra
-
+        redis: Any = importlib.import_module("redis")  # an extra
         client = redis.Redis(port=self.port)
         found, last = list[tuple[str, int, str]](), "-"
         while page := client.xrange("events", last, "+", count=10_000):
@@ -139,7 +144,7 @@ def _facts(event: Mapping[str, Any]) -> tuple[str, int, str]:
 class Outcome:
     """What was seen."""
 
-    events: int
+    committed: frozenset[str] = frozenset()
     commit_s: float = 0.0
     drain_s: float = 0.0
     file_mb: float = 0.0
@@ -148,8 +153,12 @@ class Outcome:
     received: list[tuple[str, int, str]] = field(default_factory=list)
 
     @property
+    def events(self) -> int:
+        return len(self.committed)
+
+    @property
     def unique(self) -> int:
-        return len(set(self.received))
+        return len({event_id for _, _, event_id in self.received})
 
     @property
     def out_of_order(self) -> int:
@@ -179,7 +188,7 @@ class Outcome:
 
     @property
     def lost(self) -> int:
-        return self.events - self.unique
+        return len(self.committed - {event_id for _, _, event_id in self.received})
 
     @property
     def good(self) -> bool:
@@ -191,12 +200,14 @@ class _Run:
 
     name: ClassVar[str] = "outage"
 
-    def __init__(self, folder: Path, graph: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, sink: Mapping[str, Any]) -> None:
         self._folder = folder
-        (folder / "outage.json").write_text(json.dumps(graph))
+        self._sink = sink
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
+    def start(self, *, live: bool) -> None:
+        """Begin; cameras that are not `live` end at once."""
+        (self._folder / "outage.json").write_text(json.dumps(_graph(self._sink, live=live)))
         environment = {**os.environ, "CAMGRAPH_STATE_DIR": str(self._folder / "state")}
         command = [sys.executable, "-m", "tools.cli", "run", str(self._folder / "outage.json"), "--name", self.name]
         with (self._folder / "run.log").open("ab") as log:
@@ -235,10 +246,11 @@ class _Run:
             self._process.wait()
 
 
-def _graph(frames: int, sink: Mapping[str, Any]) -> dict[str, Any]:
+def _graph(sink: Mapping[str, Any], *, live: bool) -> dict[str, Any]:
+    camera = {"live": True, "frames": _ENDLESS, "pace_ms": _PACE_MS} if live else {"frames": 0}
     return {
         "version": 1,
-        "cameras": {name: {"frames": frames} for name in _CAMERAS},
+        "cameras": dict.fromkeys(_CAMERAS, camera),
         "stages": {
             "count": {"use": "count_source"},
             "emit": {"use": "emit", "from": "count"},
@@ -258,19 +270,17 @@ def _until(condition: Callable[[], Any], limit_s: float) -> Any:
 
 def prove(folder: Path, side: OtherSide, events: int, kills: int) -> Outcome:
     """Commit all without the other side, then deliver under kills."""
-    outcome = Outcome(events // len(_CAMERAS) * len(_CAMERAS))
-    run = _Run(folder, _graph(events // len(_CAMERAS), side.sink()))
+    outcome, run = Outcome(), _Run(folder, side.sink())
     try:
-        run.start()
+        run.start(live=True)
         began_s = time.monotonic()
-        _until(lambda: _committed(run) >= outcome.events, _LIMIT_S)
+        _until(lambda: _waiting(folder) >= events, _LIMIT_S)
         outcome.commit_s = time.monotonic() - began_s
-        outcome.file_mb = sum(path.stat().st_size for path in folder.glob("state/*/outbox.sqlite*")) / 1e6
+        _pause(run)
+        outcome.committed = _until_still(folder)
+        outcome.file_mb = sum(path.stat().st_size for path in _files(folder)) / 1e6
         outcome.outbox_mb = _memory_mb(run.pid_of("outbox"))
-        side.start()
-        began_s = time.monotonic()
-        _deliver(run, side, outcome, kills)
-        outcome.drain_s = time.monotonic() - began_s
+        _deliver(folder, run, side, outcome, kills)
         outcome.received = side.received()
     finally:
         run.stop()
@@ -278,20 +288,24 @@ def prove(folder: Path, side: OtherSide, events: int, kills: int) -> Outcome:
     return outcome
 
 
-def _deliver(run: _Run, side: OtherSide, outcome: Outcome, kills: int) -> None:
-    """Kill one after the other, until the run has delivered all and ends by itself."""
-    victims = ["other side", "alert", "outbox", "run"]
-    at_s, done = time.monotonic() + _BEFORE_KILL_S, 0
-    until_s = time.monotonic() + _LIMIT_S
-    while not run.is_over:
-        if time.monotonic() > until_s:
-            raise click.ClickException("the run does not end")
-        if done < kills and time.monotonic() > at_s:
-            victim = victims[done % len(victims)]
-            _kill(victim, run, side)
-            outcome.kills[victim] = outcome.kills.get(victim, 0) + 1
-            done, at_s = done + 1, time.monotonic() + _KILL_EVERY_S
-        time.sleep(0.05)
+def _pause(run: _Run) -> None:
+    for camera in _CAMERAS:
+        ask(run.name, "pause", camera=camera)
+
+
+def _deliver(folder: Path, run: _Run, side: OtherSide, outcome: Outcome, kills: int) -> None:
+    """Kill one after the other, the whole run last; that one's successor ends by itself when all is delivered."""
+    began_s = time.monotonic()
+    side.start()
+    for number in range(kills):
+        victim = _VICTIMS[number % len(_VICTIMS)] if number < kills - 1 else "run"
+        time.sleep(_KILL_EVERY_S if outcome.kills else _BEFORE_KILL_S)
+        if not _waiting(folder):
+            break
+        _kill(victim, run, side)
+        outcome.kills[victim] = outcome.kills.get(victim, 0) + 1
+    _until(lambda: run.is_over or not _waiting(folder), _LIMIT_S)
+    outcome.drain_s = time.monotonic() - began_s
 
 
 def _kill(victim: str, run: _Run, side: OtherSide) -> None:
@@ -301,14 +315,36 @@ def _kill(victim: str, run: _Run, side: OtherSide) -> None:
         side.start()
     elif victim == "run":
         run.kill()
-        run.start()
+        run.start(live=False)
     elif pid := run.pid_of(victim):
         os.kill(pid, signal.SIGKILL)
 
 
-def _committed(run: _Run) -> int:
-    cameras = run.status().get("cameras", {})
-    return sum(int(one["events"]) for one in cameras.values())
+def _files(folder: Path) -> list[Path]:
+    return list(folder.glob("state/*/outbox.sqlite*"))
+
+
+def _waiting(folder: Path) -> int:
+    """How many events are committed and not recorded as delivered; -1 if the file cannot be read now."""
+    with suppress(sqlite3.Error), closing(_opened(folder)) as db:
+        return int(db.execute("SELECT count(*) FROM pending").fetchone()[0])
+    return -1 if _files(folder) else 0
+
+
+def _until_still(folder: Path) -> frozenset[str]:
+    """The ids of all that waits, once nothing is added."""
+    before, now = -1, _waiting(folder)
+    while before != now or now < 0:
+        time.sleep(1.0)
+        before, now = now, _waiting(folder)
+    with closing(_opened(folder)) as db:
+        ids = db.execute("SELECT id FROM events JOIN pending ON pending.row = events.row")
+        return frozenset(event_id.rpartition(" ")[2] for (event_id,) in ids)
+
+
+def _opened(folder: Path) -> sqlite3.Connection:
+    """Raises sqlite3.Error."""
+    return sqlite3.connect(f"file:{folder}/state/{_Run.name}/outbox.sqlite?mode=ro", uri=True)
 
 
 def _memory_mb(pid: int) -> float:
