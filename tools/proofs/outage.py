@@ -2,9 +2,9 @@
 
 An hour of 50 events a second of live cameras is made while the other side is away, as fast as the machine makes them
 (the time is compressed, the number is not). Then the cameras pause and the other side comes. While it gets the events,
-it is killed and started again, as are the process of the sink and that of the outbox; at last the whole run is killed, and
-its next one goes on. It is proven that everything that was committed was received, each camera's events in their order,
-and that repeated ones have the same id.
+it is killed and started again, as are the process of the sink and that of the outbox. At last the whole run is killed,
+and its next one goes on. It is proven that everything that was committed was received, each camera's events in their
+order, and that repeated ones have the same id.
 
 `tests/plugin` must be installed, and for `--sink redis` the program `redis-server`.
 """
