@@ -40,8 +40,9 @@ BEGIN, END = "<!-- figures: python -m tools.benchmarks.actions -->", "<!-- end o
 
 
 IN_PART = """\
-Falls of 0.9 to 1.1 s from a stand, of which only the first part is seen: then nobody is found there any more, and `fall` goes
-by how they went down. 0.7 s after they began, the body is hardly half-way down, and moves as that of somebody who bends."""
+Falls of 0.9 to 1.1 s from a stand, of which only the first part is seen: then nobody is found there any more, and
+`fall` goes by how they went down. 0.7 s after they began, the body is hardly half-way down, and moves as that of
+somebody who bends."""
 
 
 @dataclass
