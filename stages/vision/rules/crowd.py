@@ -226,7 +226,9 @@ class Cast:
     def _lost(self) -> dict[Ids, Subject]:
         subjects: dict[Ids, Subject] = {}
         for row, one in enumerate(self._gone, start=len(self.picture.ids)):
-            nobody = Person(one.id, row, *[NAN] * 5, _NOT_SURE, lost_ns=one.unseen_ns, left_picture=one.left)
+            nobody = Person(
+                one.id, row, NAN, NAN, NAN, NAN, NAN, _NOT_SURE, lost_ns=one.unseen_ns, left_picture=one.left
+            )
             subjects[(one.id,)] = Subject((one.id,), (row,), (UNSEEN, nobody, self.around), seen=False)
         return subjects
 
