@@ -1,4 +1,4 @@
-"""Sends events to a socket, one CloudEvents JSON object a line (udp: a datagram).
+"""Sends events to a socket, one CloudEvents JSON object a line (udp: a datagram), or as msgpack.
 
     alarm: {use: sink_socket, from: actions, with: {address: "tcp://127.0.0.1:7000"}}              connects
     feed:  {use: sink_socket, from: actions, with: {address: "tcp://127.0.0.1:7000", listen: true}}  serves
@@ -8,8 +8,8 @@ is there. Delivery is at least once: after a lost connection events may come aga
 their `id`. A socket confirms little: on tcp, that the other machine's kernel has taken the bytes, not that a program
 has read them; on udp nothing. If it serves, it is a feed like `tail -f`: clients get the events from their connection
 on, and events while nobody is connected are counted and forgotten. It serves 64 clients and disconnects further ones.
-Anybody who can reach the address can read along, or take the place of the receiver: use loopback, a unix socket, or a
-network that you trust.
+Without `tls`, anybody who can reach the address can read along, or take the place of the receiver: use loopback, a unix
+socket, or a network that you trust. If it serves and `tls` has a `ca`, clients must show one of its certificates.
 """
 
 from __future__ import annotations
@@ -17,14 +17,19 @@ from __future__ import annotations
 import platform
 import socket
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.errors import EnvironmentProblem
 from pipeline.messages import Message
-from pipeline.stage import Context, Settings, Stage
+from pipeline.stage import DROPPED, Context, FrameSize, SettingProblems, Stage
+from stages.delivery.event_formats import Format, packed, with_length
+from stages.delivery.event_view import view_of
+from stages.delivery.selection import Selection, SelectionSettings, filter_problems
+from stages.delivery.tls import TlsSettings, client_tls, server_tls, tls_problems
 from stages.messages import Event
 from stages.sockets.address import parse_address
 from stages.sockets.connection import Connection
@@ -36,11 +41,18 @@ WAIT_S = 1.0
 """How long one call may wait for the other side."""
 
 
-class SinkSocketSettings(Settings):
+class SinkSocketSettings(SelectionSettings):
     """The address to send the events to."""
 
     address: str = Field(description="tcp://HOST:PORT, udp://HOST:PORT or unix:///PATH")
     listen: bool = Field(False, description="Wait there for clients, instead of connecting to a receiver")
+
+    format: Format = Field(
+        "json",
+        description="json: a line for each event. msgpack: each event in msgpack behind its length in 4 bytes, the "
+        "highest first; in a datagram without the length",
+    )
+    tls: TlsSettings | None = Field(None, description="Speak TLS on tcp; one that listens needs a certificate")
 
     @field_validator("address")
     @classmethod
@@ -51,6 +63,8 @@ class SinkSocketSettings(Settings):
     def _can_listen(self) -> Self:
         if self.listen and self.address.startswith("udp:"):
             raise ValueError("udp has no connections to wait for: use tcp or unix, or leave out `listen`")
+        if self.tls is not None and not self.address.startswith("tcp:"):
+            raise ValueError("`tls` works on tcp alone: leave it out, or use a tcp address")
         return self
 
 
@@ -65,6 +79,19 @@ class SinkSocket(Stage[SinkSocketSettings]):
     def __init__(self, settings: SinkSocketSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._sender = _sender(settings, context)
+        self._selection = Selection(settings.only, settings.never, settings.time_zone)
+        self._is_datagram = settings.address.startswith("udp:")
+
+    @classmethod
+    def check(cls, settings: SinkSocketSettings, base_folder: Path) -> SettingProblems:
+        if settings.tls is not None:
+            yield from tls_problems(settings.tls, base_folder, server=settings.listen)
+
+    @classmethod
+    def check_cameras(
+        cls, settings: Any, base_folder: Path, cameras: Mapping[str, FrameSize | None]
+    ) -> SettingProblems:
+        return filter_problems(settings, cameras)
 
     def open(self) -> None:
         if not hasattr(socket, "TCP_USER_TIMEOUT"):
@@ -76,19 +103,50 @@ class SinkSocket(Stage[SinkSocketSettings]):
 
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
         """Raises Unavailable when there is no receiver: then all of `items` must be handed in again."""
-        events: list[Event] = list(items)
-        lines = [Line(event.id, event.body + b"\n") for event in events]
-        dropped = self._sender.deliver(lines, time.monotonic() + WAIT_S)
-        for event, reason in zip(events, dropped, strict=True):
+        wanted: list[tuple[Event, Line]] = []
+        others: list[tuple[Event, str]] = []
+        for event in items:
+            line, why_not = self._line(event)
+            if line:
+                wanted.append((event, line))
+            else:
+                others.append((event, why_not))
+        lines = [line for _, line in wanted]
+        dropped = self._sender.deliver(lines, time.monotonic() + WAIT_S) if lines else []
+        for (event, _), reason in zip(wanted, dropped, strict=True):
             self.context.count(f"unsent.{reason}" if reason else "written", event.stamp.camera)
+        for event, why_not in others:
+            self._leave_out(event, why_not)
         return ()
+
+    def _line(self, event: Event) -> tuple[Line | None, str]:
+        """What is sent of an event; None and "" if it is filtered, None and why if the format cannot hold it."""
+        if self.settings.selects and not self._selection.fits(view_of(event)):
+            return None, ""
+        if self.settings.format == "json":
+            return Line(event.id, event.body + b"\n"), ""
+        try:
+            data = packed(event.body)
+        except ValueError as error:
+            return None, str(error)
+        return Line(event.id, data if self._is_datagram else with_length(data)), ""
+
+    def _leave_out(self, event: Event, why: str) -> None:
+        if why:
+            self.context.dead_letters.add(event, why)
+            self.context.log.error("event_not_delivered", camera=event.stamp.camera, id=event.own_id, why=why)
+        self.context.count(f"{DROPPED}refused" if why else "filtered", event.stamp.camera)
 
     def close(self) -> None:
         self._sender.close()
 
 
 def _sender(settings: SinkSocketSettings, context: Context) -> Sender:
-    address = parse_address(settings.address)
+    address, tls = parse_address(settings.address), settings.tls
     if settings.listen:
-        return Listener(address, context.log)
-    return Datagrams(address, context.log) if address.scheme == "udp" else Connection(address, context.log)
+        return Listener(address, context.log, (lambda: server_tls(tls, context.base_folder)) if tls else None)
+    if address.scheme == "udp":
+        return Datagrams(address, context.log)
+    if tls is None:
+        return Connection(address, context.log)
+    return Connection(address, context.log, lambda: client_tls(tls, context.base_folder), tls.server_name)

@@ -6,13 +6,15 @@ import contextlib
 import errno
 import select
 import socket
+import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pipeline.errors import Unavailable
 from pipeline.stage import Logger
 from stages.sockets.address import Address, Family, Lookup
-from stages.sockets.streams import Line, drop_input, raise_pending, send_some, unconfirmed
+from stages.sockets.greeter import shake_hands
+from stages.sockets.streams import Line, drop_input, let_go, raise_pending, send_some, unconfirmed, why_broken
 
 PAUSE_S = (0.25, 8.0)
 """The pause after the first failed connection, and the longest; it doubles."""
@@ -34,9 +36,17 @@ class Connection:
     the bytes that its kernel took; lines that lay there unread when it died are lost.
     """
 
-    def __init__(self, address: Address, log: Logger) -> None:
+    def __init__(
+        self,
+        address: Address,
+        log: Logger,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+        server_name: str | None = None,
+    ) -> None:
+        """`tls` makes the context, with `server_name` in the certificate of the receiver; None: no TLS."""
         self._address = address
         self._log = log
+        self._tls, self._server_name = tls, server_name or address.host
         self._lookup = Lookup(address)
         self._socket: socket.socket | None = None
         self._unsent = bytearray()
@@ -66,7 +76,7 @@ class Connection:
     def close(self) -> None:
         """Let the receiver see the end of the stream."""
         if self._socket is not None:
-            self._socket.close()
+            let_go(self._socket)
             self._socket = None
 
     def _write_again(self, lines: Sequence[Line], deadline: float) -> None:
@@ -110,7 +120,7 @@ class Connection:
             raise self._unavailable("not connected")
         try:
             families = self._lookup.families(deadline)
-            self._socket = _connected(families, deadline)
+            self._socket = self._secured(_connected(families, deadline), deadline)
         except (OSError, Unavailable) as error:
             self._next_try = time.monotonic() + self._pause_s
             self._pause_s = min(self._pause_s * 2, PAUSE_S[1])
@@ -118,15 +128,32 @@ class Connection:
         self._pause_s, self._next_try, self._logged = PAUSE_S[0], 0.0, False
         self._log.info("receiver_connected", address=str(self._address))
 
+    def _secured(self, stream: socket.socket, deadline: float) -> socket.socket:
+        """The stream, in TLS if that is wanted. Raises OSError and Unavailable."""
+        if self._tls is None:
+            return stream
+        try:
+            context = self._tls()
+            secured = context.wrap_socket(stream, server_hostname=self._server_name, do_handshake_on_connect=False)
+        except BaseException:
+            stream.close()
+            raise
+        try:
+            shake_hands(secured, deadline)
+        except BaseException:
+            secured.close()
+            raise
+        return secured
+
     def _lose(self, error: OSError) -> None:
         self.close()
         self._unsent.clear()
         self._behind.clear()
-        self._log.warning("receiver_lost", address=str(self._address), error=error.strerror or "closed")
+        self._log.warning("receiver_lost", address=str(self._address), error=why_broken(error) or "closed")
 
     def _tell(self, error: Exception) -> Unavailable:
         """Log the first failure of a row, and make it the error that `deliver` raises."""
-        reason = (error.strerror or "it took too long") if isinstance(error, OSError) else str(error)
+        reason = (why_broken(error) or "it took too long") if isinstance(error, OSError) else str(error)
         if not self._logged:
             self._logged = True
             self._log.warning("receiver_absent", address=str(self._address), error=reason)

@@ -7,17 +7,19 @@ import errno
 import os
 import select
 import socket
+import ssl
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.errors import EnvironmentProblem, Unavailable, UserError
 from pipeline.stage import Logger
 from pipeline.system.scarcity import in_words
 from stages.sockets.address import Address, find
-from stages.sockets.streams import Line, drop_input, raise_pending, send_some
+from stages.sockets.greeter import Greeter
+from stages.sockets.streams import Line, drop_input, let_go, raise_pending, send_some, why_broken
 
 MOST_CLIENTS = 64
 BACKLOG = 128
@@ -36,9 +38,12 @@ class Listener:
     back, instead of holding up the others or reading a feed with holes that it cannot see.
     """
 
-    def __init__(self, address: Address, log: Logger) -> None:
+    def __init__(self, address: Address, log: Logger, tls: Callable[[], ssl.SSLContext] | None = None) -> None:
+        """`tls` makes the context; None: no TLS."""
         self._address = address
         self._log = log
+        self._tls = tls
+        self._greeter: Greeter | None = None
         self._server: socket.socket | None = None
         self._clients: list[socket.socket] = []
         self._inode = 0
@@ -56,6 +61,12 @@ class Listener:
             self.close()
             raise _cannot_listen(self._address, error) from error
         self._server.setblocking(False)
+        if self._tls is not None:
+            try:
+                self._greeter = Greeter(self._server, self._tls, self._log, MOST_CLIENTS)
+            except Unavailable as error:
+                self.close()
+                raise EnvironmentProblem(f"{self._address}: {error}") from None
         self._log.info("listening", address=str(self._address))
 
     def deliver(self, lines: Sequence[Line], deadline: float) -> list[str]:
@@ -69,8 +80,11 @@ class Listener:
 
     def close(self) -> None:
         """Disconnect everyone, and remove the socket file if it is still this one's."""
+        if self._greeter is not None:
+            self._greeter.close()
+            self._greeter = None
         for client in self._clients:
-            client.close()
+            let_go(client)
         self._clients.clear()
         if self._server is not None:
             self._server.close()
@@ -121,6 +135,8 @@ class Listener:
     def _next_client(self) -> socket.socket:
         """Raises OSError, BlockingIOError if nobody waits."""
         assert self._server is not None
+        if self._greeter is not None:
+            return self._greeter.next_client()
         client = self._server.accept()[0]
         client.setblocking(False)
         return client
@@ -134,7 +150,7 @@ class Listener:
                     raise_pending(client)
                     rest[client] = rest[client][send_some(client, rest[client]) :]
                 except OSError as error:
-                    self._drop(client, error.strerror or "closed")
+                    self._drop(client, why_broken(error) or "closed")
                     del rest[client]
                     continue
                 if not rest[client]:
@@ -144,7 +160,7 @@ class Listener:
         return list(rest)
 
     def _drop(self, client: socket.socket, reason: str) -> None:
-        client.close()
+        client.close()  # without an end of TLS: something is missing
         self._clients.remove(client)
         self._log.info("client_gone", address=str(self._address), reason=reason, clients=len(self._clients))
 

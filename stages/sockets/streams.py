@@ -7,15 +7,19 @@ import errno
 import os
 import select
 import socket
+import ssl
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from stages.delivery.tls import tls_failure
+
 CHUNK = 1 << 16
+_NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class Line(NamedTuple):
-    """An event's id, and its line with the newline."""
+    """An event's id, and its bytes: a line with the newline, or as the format of the sink says."""
 
     id: str
     data: bytes
@@ -46,7 +50,7 @@ def unconfirmed(stream: socket.socket) -> int:
 
 def drop_input(stream: socket.socket) -> None:
     """Discard the other side's data; its end means nothing, as it may still read. Raises OSError."""
-    with contextlib.suppress(BlockingIOError):
+    with contextlib.suppress(*_NOT_NOW):
         while stream.recv(CHUNK):
             pass
 
@@ -54,7 +58,7 @@ def drop_input(stream: socket.socket) -> None:
 def send_some(stream: socket.socket, data: bytearray | memoryview) -> int:
     try:
         return stream.send(data[:CHUNK])
-    except BlockingIOError:
+    except _NOT_NOW:
         return 0
 
 
@@ -65,3 +69,18 @@ def raise_pending(stream: socket.socket) -> None:
     poll.register(stream, 0)
     if number or poll.poll(0):
         raise OSError(number or errno.EPIPE, os.strerror(number or errno.EPIPE))
+
+
+def let_go(stream: socket.socket) -> None:
+    """Close it, and tell a peer that speaks TLS that nothing is missing."""
+    if isinstance(stream, ssl.SSLSocket):
+        with contextlib.suppress(OSError, ValueError):
+            stream.unwrap()
+    stream.close()
+
+
+def why_broken(error: OSError) -> str:
+    """For people."""
+    if isinstance(error, ssl.SSLError):
+        return tls_failure(error)
+    return error.strerror or str(error)
