@@ -1,0 +1,160 @@
+"""The base of sinks to brokers: an address, who we are, TLS, and a client library that has to be installed.
+
+A sink's settings derive from `BrokerSettings` and name the `ports` of their schemes. The sink derives from
+`BrokerSink`, names the `package` of its library and the `extra` that brings it, and defines `connect`, `send` and
+`disconnect` as any `EventSink` does, with `self.address`, `self.tls()` and `self.away(error)`. The one to Redis is the
+shortest that shows it.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from pipeline.errors import EnvironmentProblem, Unavailable
+from pipeline.stage import Context, SettingProblems
+from stages.delivery.event_sink import DeliverySettings, EventSink
+from stages.delivery.event_view import EventView
+from stages.delivery.tls import TlsSettings, client_tls, tls_failure, tls_problems
+
+WAIT_S = 4.0
+"""How long a call may wait for the broker: the process has to answer within 10 s."""
+
+
+class BrokerAddress(NamedTuple):
+    """A parsed address. `path` is all behind the port, without the first `/`."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}" + (f"/{self.path}" if self.path else "")
+
+
+def broker_address(text: str, ports: Mapping[str, int]) -> BrokerAddress:
+    """Parse an address. `ports`: scheme -> usual port. Raises ValueError, whose text repeats no password."""
+    expected = f"expected {' or '.join(f'{scheme}://HOST[:PORT]' for scheme in ports)}"
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise ValueError(f"{expected} with a port from 1 to 65535") from None
+    if "@" in parts.netloc:
+        raise ValueError(f"{expected}: write name and password as `username` and `password`")
+    if parts.scheme not in ports or not host or port == 0 or parts.query or parts.fragment:
+        raise ValueError(expected)
+    return BrokerAddress(parts.scheme, host, port or ports[parts.scheme], parts.path.strip("/"))
+
+
+class BrokerSettings(DeliverySettings):
+    """Where the broker is, and who we are."""
+
+    ports: ClassVar[Mapping[str, int]] = {}
+    """Scheme -> usual port. The last scheme is the one with TLS."""
+
+    address: str = Field(description="Of the broker. The protocol's name with an `s` at its end means TLS")
+    username: str | None = Field(None, min_length=1, description="With `password`, if the broker asks who we are")
+    password: str | None = Field(None, min_length=1, description="Write `${secret:NAME}`")
+    tls: TlsSettings | None = Field(None, description="Whom to trust, and our own certificate")
+
+    @field_validator("address")
+    @classmethod
+    def _parses(cls, address: str) -> str:
+        broker_address(address, cls.ports)
+        return address
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        if self.password and not self.username:
+            raise ValueError("`password` belongs to a `username`: write that too")
+        secure = list(self.ports)[-1]
+        if self.tls and self.broker.scheme != secure:
+            raise ValueError(f"`tls` is for addresses that begin with {secure}://")
+        return self
+
+    @property
+    def broker(self) -> BrokerAddress:
+        return broker_address(self.address, self.ports)
+
+    @property
+    def is_secure(self) -> bool:
+        return self.broker.scheme == list(self.ports)[-1]
+
+
+B = TypeVar("B", bound=BrokerSettings)
+
+
+class BrokerSink(EventSink[B]):
+    """See the module."""
+
+    package: ClassVar[str]
+    """The client library, as it is imported."""
+    extra: ClassVar[str]
+    """Which brings it: `camgraph[extra]`."""
+
+    def __init__(self, settings: B, context: Context) -> None:
+        super().__init__(settings, context)
+        self.address = settings.broker
+
+    @classmethod
+    def check(cls, settings: Any, base_folder: Path) -> SettingProblems:
+        if not is_installed(cls.package):
+            yield ("address",), cls._missing()
+        yield from tls_problems(settings.tls, base_folder)
+
+    def open(self) -> None:
+        if not is_installed(self.package):
+            raise EnvironmentProblem(self._missing())
+        super().open()
+
+    def tls(self) -> ssl.SSLContext | None:
+        """None if the address is one without TLS. The files are read anew. Raises Unavailable."""
+        return client_tls(self.settings.tls, self.context.base_folder) if self.settings.is_secure else None
+
+    @property
+    def server_name(self) -> str:
+        """The name that the broker's certificate has to show."""
+        return (self.settings.tls and self.settings.tls.server_name) or self.address.host
+
+    def away(self, error: BaseException | str) -> Unavailable:
+        """The error to raise for one of the library: whose texts may hold secrets, so only known ones are repeated."""
+        return Unavailable(f"{self.address}: {why_away(error)}")
+
+    @classmethod
+    def _missing(cls) -> str:
+        return f"this sink needs the package {cls.package}; get it with `pip install 'camgraph[{cls.extra}]'`"
+
+
+def is_installed(package: str) -> bool:
+    return find_spec(package) is not None
+
+
+def why_away(error: BaseException | str) -> str:
+    """Why there is no connection, for people, without the words of a library."""
+    if isinstance(error, str):
+        return error
+    if isinstance(error, ssl.SSLError):
+        return tls_failure(error)
+    if isinstance(error, TimeoutError):
+        return "it does not answer"
+    if isinstance(error, socket.gaierror):
+        return f"this host is not found: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"no connection: {error.strerror}"
+    inner = error.__cause__ or error.__context__
+    return why_away(inner) if inner else f"no connection: {type(error).__name__}"
+
+
+def partition_key(view: EventView) -> str:
+    """Events with the same key stay in order: those of one camera."""
+    return view.camera

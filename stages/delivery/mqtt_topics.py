@@ -1,0 +1,52 @@
+"""Topics of MQTT: levels made of names, and the places below a prefix.
+
+PREFIX/availability                online, offline         retained, and the last will
+PREFIX/CAMERA/state                JSON                    retained
+PREFIX/CAMERA/ACTION/state         ON, OFF                 retained
+PREFIX/CAMERA/snapshot             a JPEG                  retained
+PREFIX/CAMERA/ACTION               an event
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+_NOT_SAFE = re.compile(r"[^\w.-]+")
+"""All but letters and digits of any script: so no `+`, `#`, `/`, `$` and NUL, which mean something in a topic."""
+_OURS = frozenset({"state", "snapshot", "availability"})
+_MOST_LEVEL = 200
+
+
+def level(name: str) -> str:
+    """One level of a topic: `people talk` becomes `people_talk`. Never a name that the sink uses itself."""
+    safe = _NOT_SAFE.sub("_", name)[:_MOST_LEVEL]
+    return f"{safe}_" if safe in _OURS else safe
+
+
+def _is_topic(text: str) -> str:
+    if set(text) & set("+#\0") or text.startswith("$") or not all(text.split("/")):
+        raise ValueError("expected names with `/` between them, without +, # and $ at the beginning")
+    return text
+
+
+TopicText = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_is_topic)]
+
+
+class Topics:
+    """The places below a prefix."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.availability = f"{prefix}/availability"
+
+    def state(self, camera: str) -> str:
+        return f"{self.prefix}/{level(camera)}/state"
+
+    def action(self, camera: str, action: str) -> str:
+        return f"{self.prefix}/{level(camera)}/{level(action)}/state"
+
+    def snapshot(self, camera: str) -> str:
+        return f"{self.prefix}/{level(camera)}/snapshot"

@@ -1,0 +1,318 @@
+"""Publishes events to an MQTT 5 broker, and shows the present state of each camera there.
+
+    house: {use: sink_mqtt, from: actions, with: {address: "mqtts://broker.local", username: camgraph,
+            password: "${secret:mqtt}", home_assistant: true}}
+
+An event goes to `camgraph/GRAPH/CAMERA/ACTION` with QoS 1, and is delivered once the broker has acknowledged it. Beside
+the events, these topics are retained, so that whoever connects later knows how things stand:
+
+| topic | |
+|---|---|
+| `camgraph/GRAPH/availability` | `online`; `offline` after the end, which the broker itself says if camgraph dies |
+| `camgraph/GRAPH/CAMERA/state` | JSON: is the camera there, which incidents are open, which actions happen now |
+| `camgraph/GRAPH/CAMERA/ACTION/state` | `ON` while somebody does it, else `OFF` |
+| `camgraph/GRAPH/CAMERA/snapshot` | the last picture, with `snapshots: true` |
+
+States follow all incidents that `only` and `never` let through, whatever their phase; `merge` and `cooldown` are for
+events alone. The sink connects at its start and stays connected. With `format: onvif` events have the form of ONVIF
+cameras, and with `home_assistant: true` Home Assistant finds all cameras and actions by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal, get_args
+
+from pydantic import Field
+
+from pipeline.errors import Unavailable
+from pipeline.messages import End, Message
+from pipeline.stage import Context, Upstream
+from pipeline.system.disk import write_whole
+from stages.delivery.broker import BrokerSettings, BrokerSink
+from stages.delivery.durations import seconds
+from stages.delivery.event_sink import Refused
+from stages.delivery.event_view import EventView, view_of
+from stages.delivery.home_assistant import Discovery
+from stages.delivery.mqtt_link import LinkOptions, MqttLink, Publication
+from stages.delivery.mqtt_topics import Topics, TopicText, level
+from stages.delivery.onvif_json import is_property, onvif_payload, onvif_topic
+from stages.delivery.present_states import PresentStates
+from stages.delivery.selection import Phase
+from stages.delivery.template import TemplateText, filled
+from stages.rulebook.rule_set import parse_rules
+
+_MOST_PICTURE = 4 << 20
+_ONVIF = "/onvif-ej/"
+
+
+class SinkMqttSettings(BrokerSettings):
+    """The broker, the topics, and who reads them."""
+
+    ports: ClassVar[Mapping[str, int]] = {"mqtt": 1883, "mqtts": 8883}
+
+    prefix: TopicText | None = Field(None, description="All topics begin with it; by default camgraph/GRAPH")
+    topic: TemplateText = Field(
+        "{camera}/{action}",
+        min_length=1,
+        description="Of an event, behind the prefix, with {camera}, {action}, {rule}, {severity} and so on. In values, "
+        "letters that mean something in topics become `_`; for an event without an action stands its kind",
+    )
+    format: Literal["cloudevents", "onvif"] = Field(
+        "cloudevents", description="cloudevents: as in files. onvif: topics and JSON as of ONVIF's event brokers"
+    )
+    home_assistant: bool = Field(False, description="Describe all cameras and actions to Home Assistant")
+    discovery_prefix: TopicText = Field("homeassistant", description="Where Home Assistant looks for descriptions")
+    snapshots: bool = Field(False, description="Publish the last picture that `sink_footage` has made of each camera")
+    client_id: str | None = Field(
+        None, min_length=1, max_length=200, description="How the broker knows us; by default camgraph-GRAPH-STAGE"
+    )
+    rules_text: str | None = Field(
+        None, description="The rules before it when the graph was read, filled in automatically: their actions"
+    )
+
+
+class SinkMqtt(BrokerSink[SinkMqttSettings]):
+    """Events -> publications; their sum -> retained topics."""
+
+    settings_type = SinkMqttSettings
+    package, extra = "paho", "mqtt"
+
+    def __init__(self, settings: SinkMqttSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._topics = Topics(settings.prefix or f"camgraph/{context.graph}")
+        self._states = PresentStates()
+        self._actions: dict[str, set[str]] = {}
+        """Camera -> the actions that have a topic."""
+        self._discovery = Discovery(
+            settings.discovery_prefix, context.graph, self._topics, snapshots=settings.snapshots
+        )
+        self._link: MqttLink | None = None
+
+    @classmethod
+    def follow(cls, settings: SinkMqttSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
+        before = [facts["rules"] for facts in upstream.nearest("rules").values()]
+        return {"rules_text": before[0]["text"]} if len(before) == 1 and settings.rules_text is None else {}
+
+    # ---- the connection
+
+    def open(self) -> None:
+        """Connect in the background; it goes on if the broker is away."""
+        super().open()
+        self._link = MqttLink(self._options(), self.context.trouble)
+        self._restore()
+        self._announce(self.context.cameras)
+        self._link.start()
+
+    def _options(self) -> LinkOptions:
+        settings, names = self.settings, [self.context.graph, self.context.stage]
+        if self.context.workers > 1:
+            names.append(str(self.context.worker))
+        return LinkOptions(
+            address=self.address,
+            client_id=settings.client_id or "-".join(["camgraph", *names]),
+            username=settings.username,
+            password=settings.password,
+            tls=self.tls,
+            server_name=self.server_name,
+            availability=self._topics.availability,
+            stale=self._stale() if self.context.workers == 1 else {},
+        )
+
+    def connect(self) -> None:
+        self._up.wait()
+
+    def close(self) -> None:
+        if self._link:
+            self._link.stop()
+
+    @property
+    def _up(self) -> MqttLink:
+        assert self._link
+        return self._link
+
+    # ---- events
+
+    def send(self, events: Sequence[EventView]) -> None:
+        publications = self._publications(events)
+        results = self._up.deliver(publications)
+        refused: dict[str, str] = {}
+        for view, one, result in zip(events, publications, results, strict=False):
+            if result and not result.for_good:
+                raise Unavailable(f"{self.address}: {result.why}: {one.topic}")
+            if result:
+                refused[view.event.id] = f"{one.topic}: {result.why}"
+                continue
+            if one.retain:
+                self._up.keep(one.topic, one.payload)
+            self.sent_already(view)
+        if refused:
+            raise Refused(refused)
+        if len(results) < len(events):
+            raise Unavailable(self._up.why)
+
+    def _publications(self, events: Sequence[EventView]) -> list[Publication]:
+        if self.settings.format == "cloudevents":
+            return [Publication(self._topic(view), view.event.body, False, self._properties(view)) for view in events]
+        after, found = self._states.copy(), []
+        for view in events:
+            after.take(view)
+            topic, payload = onvif_topic(self._topics.prefix, view), onvif_payload(view, after)
+            found.append(Publication(topic, payload, is_property(view), self._properties(view)))
+        return found
+
+    def _topic(self, view: EventView) -> str:
+        below = filled(self.settings.topic, view, self.settings.time_zone, lambda value: level(value) or view.kind)
+        return f"{self._topics.prefix}/{below}"
+
+    def _properties(self, view: EventView) -> Mapping[str, Any]:
+        is_cloud_event = self.settings.format == "cloudevents"
+        found: dict[str, Any] = {
+            "ContentType": "application/cloudevents+json" if is_cloud_event else "application/json",
+            "PayloadFormatIndicator": 1,
+            "UserProperty": [("id", view.event.own_id)],
+        }
+        if self.settings.expires and view.event.committed_ns:
+            age_s = (time.time_ns() - view.event.committed_ns) / 1e9
+            left_s = seconds(self.settings.expires) - max(0.0, age_s)
+            found["MessageExpiryInterval"] = max(1, round(left_s))
+        return found
+
+    # ---- states
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        outputs = super().process(items)
+        for item in items:  # all of them are delivered or left out
+            self._follow(view_of(item))
+        self._keep()
+        return outputs
+
+    def finish(self, camera: str, end: End) -> Iterable[Message]:
+        if end.reason == "removed":
+            self._forget(camera)
+        return ()
+
+    def cameras_changed(self) -> None:
+        self._announce(self.context.cameras)
+
+    def _follow(self, view: EventView) -> None:
+        if self._belongs(view):
+            self._states.take(view)
+            if view.kind == "incident":
+                self._show_incident(view)
+            if view.kind in ("incident", "camera"):
+                self._show_camera(view.camera)
+        if self.settings.snapshots and view.body.get("type") == "camgraph.footage.ready":
+            self._show_picture(view)
+
+    def _belongs(self, view: EventView) -> bool:
+        """Whether states follow it: all of an incident if one of its phases is let through, and always its end."""
+        if view.kind == "camera" or self._states.is_open(view.camera, view.incident):
+            return True
+        return any(self._selection.fits(view, phase=phase) for phase in get_args(Phase))
+
+    def _show_incident(self, view: EventView) -> None:
+        camera, action = view.camera, view.action
+        if action not in self._actions.setdefault(camera, set()):
+            self._announce([camera], [action])
+        if view.phase == "single":  # a moment: it is on and off again
+            self._up.show(self._topics.action(camera, action), b"ON")
+        self._show_action(camera, action)
+
+    def _show_action(self, camera: str, action: str) -> None:
+        is_on = action in self._states.actions(camera)
+        self._up.show(self._topics.action(camera, action), b"ON" if is_on else b"OFF")
+
+    def _show_camera(self, camera: str) -> None:
+        now = self._states.actions(camera)
+        state = {
+            "camera": self._states.camera(camera),
+            "actions": {one: "ON" if one in now else "OFF" for one in sorted(self._actions.get(camera, ()))},
+            "incidents": self._states.incidents(camera),
+        }
+        self._up.show(self._topics.state(camera), json.dumps(state, ensure_ascii=False).encode())
+
+    def _show_picture(self, view: EventView) -> None:
+        file = view.data.get("file")
+        if view.data.get("kind") != "snapshot" or not isinstance(file, str):
+            return
+        path = self.context.base_folder / file
+        try:
+            if path.stat().st_size <= _MOST_PICTURE:
+                self._up.show(self._topics.snapshot(view.camera), path.read_bytes())
+        except OSError as error:
+            self.context.log.warning("picture_not_published", camera=view.camera, file=file, why=error.strerror)
+
+    def _announce(self, cameras: Iterable[str], actions: Iterable[str] = ()) -> None:
+        """Give these cameras and actions their topics, and describe them to Home Assistant."""
+        rules = parse_rules(self.settings.rules_text, "the rules") if self.settings.rules_text else None
+        for camera in cameras:
+            known = self._actions.setdefault(camera, set())
+            known.update(actions)
+            if rules:
+                known.update(one.definition.action or one.definition.id for one in rules.of_camera(camera))
+            for action in known:
+                self._show_action(camera, action)
+            self._show_camera(camera)
+            if self.settings.home_assistant:
+                for topic, entity in self._discovery.messages(camera, known).items():
+                    self._up.show(topic, entity)
+
+    def _forget(self, camera: str) -> None:
+        """Delete all that is retained of a camera that is gone."""
+        entities = self._discovery.messages(camera, self._actions.pop(camera, ()))
+        source = "&" + level(camera)
+        self._states.forget(camera)
+        own = f"{self._topics.prefix}/{level(camera)}/"
+        for topic in self._up.shown:
+            is_onvif = _ONVIF in topic and source in topic.split("/")
+            if topic.startswith(own) or topic in entities or is_onvif:
+                self._up.show(topic, b"")
+        self._keep()
+
+    def _stale(self) -> dict[str, Any]:
+        """Filter of topics -> whether one that is retained there is left over from cameras that are no more."""
+        below = len(self._topics.prefix.split("/"))
+
+        def is_gone(topic: str) -> bool:
+            return topic.split("/")[below] not in {level(camera) for camera in self.context.cameras}
+
+        filters = [f"{self._topics.prefix}/+/{end}" for end in ("state", "snapshot", "+/state")]
+        entities = {self._discovery.filter: lambda _: True} if self.settings.home_assistant else {}
+        return {**dict.fromkeys(filters, is_gone), **entities}
+
+    # ---- for a process that begins anew
+
+    def _keep(self) -> None:
+        onvif = {topic: payload.decode() for topic, payload in self._up.shown.items() if _ONVIF in topic}
+        actions = {camera: sorted(found) for camera, found in self._actions.items()}
+        kept = {"states": self._states.kept(), "onvif": onvif, "actions": actions}
+        text = json.dumps(kept)
+        if text == self._kept_text:
+            return
+        try:
+            write_whole(self._file, text.encode())
+            self._kept_text = text
+        except OSError as error:
+            self.context.log.warning("states_not_kept", file=str(self._file), why=error.strerror)
+
+    _kept_text = ""
+
+    def _restore(self) -> None:
+        try:
+            kept = json.loads(self._file.read_text())
+            self._states = PresentStates(kept["states"])
+            self._actions = {camera: set(found) for camera, found in kept["actions"].items()}
+            for topic, payload in kept["onvif"].items():
+                self._up.show(topic, payload.encode())
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            self.context.log.warning("states_begin_anew", file=str(self._file), why=str(error))
+
+    @property
+    def _file(self) -> Path:
+        return self.context.state_folder / f"mqtt.{self.context.stage}.{self.context.worker}.json"
