@@ -229,7 +229,8 @@ class Upstream:
     before: Mapping[str, frozenset[str]] | None = None
     """Stage -> all stages before it; None if they are a chain."""
     beside: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """For a stage without outputs: the stages that read from the same senders as it -> their facts."""
+    """For a stage without outputs: the stages that read from the same senders as it -> their facts. Of those that have
+    no outputs either, the facts that hold before their own `follow`."""
 
     def nearest(self, *facts: str) -> Mapping[str, Mapping[str, Any]]:
         """Return the nearest stages that tell one of these facts: one in a chain, perhaps several before a merge."""

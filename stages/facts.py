@@ -44,6 +44,16 @@ class RulesFact(TypedDict):
     """As a rules file has them."""
 
 
+class FootageFact(TypedDict):
+    """Where pictures and clips of incidents are kept."""
+
+    folder: str
+    """As it stands in the graph: events name files by it, as `data.snapshot` and `data.clip`."""
+    clips: bool
+    look: str
+    """Of the pictures."""
+
+
 class Facts(TypedDict, total=False):
     """All facts of camgraph's own stages."""
 
@@ -63,3 +73,5 @@ class Facts(TypedDict, total=False):
     """Of `classify`: the names of its classes, None if they are not known before the run; read by `rules`."""
     rules: RulesFact
     """Declared by `rules`: read by `sink_video`, to show the zones and lines that count."""
+    footage: FootageFact
+    """Declared by `sink_footage`: read by sinks beside it that send its pictures along."""

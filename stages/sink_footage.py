@@ -31,6 +31,7 @@ from pipeline.messages import End, Message
 from pipeline.stage import Context, FrameSize, Settings, Stage
 from pipeline.system.paths import resolve_output_path, why_no_output
 from stages import events
+from stages.facts import Facts
 from stages.footage import picture_service
 from stages.footage.incident_record import IncidentRecord, Kind, read_record
 from stages.footage.names import names_of
@@ -110,6 +111,10 @@ class SinkFootage(Stage[SinkFootageSettings]):
     def wants(cls, settings: SinkFootageSettings, base_folder: Path) -> Mapping[str, Any]:
         """That the events name the files."""
         return {"footage": settings.path}
+
+    @classmethod
+    def describe(cls, settings: SinkFootageSettings) -> Facts:
+        return {"footage": {"folder": settings.path, "clips": settings.wants_clips, "look": settings.look}}
 
     def open(self) -> None:
         settings = self.settings

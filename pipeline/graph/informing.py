@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from pipeline.errors import SettingError, UserError
 from pipeline.graph.arrows import Arrow
 from pipeline.graph.explain import plainly
-from pipeline.graph.nodes import Node
+from pipeline.graph.nodes import EVENTS, Node
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.structure import order_of
 from pipeline.stage import Stage, Upstream
@@ -35,19 +35,35 @@ def informed(nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Pa
     for name in reversed(order):
         adapted[name] = _adapted(nodes[name], adapted, arrows, base_folder, report)
     done: dict[str, Node] = {}
-    facts: dict[str, Mapping[str, Any]] = {}
+    # Stages without outputs come last, because they read the facts of the stages beside them. Of one another they read
+    # those that hold before anything follows for them, so that their order in the file does not matter.
+    facts = {name: _described(node) for name, node in adapted.items() if not node.outputs}
     before: dict[str, frozenset[str]] = {}
-    # Stages without outputs come last, because they read the facts of the stages beside them.
     for name in sorted(order, key=lambda one: not nodes[one].outputs):
         senders = frozenset(arrow.sender for arrow in arrows if arrow.reader == name and arrow.sender in adapted)
         before[name] = senders.union(*(before[sender] for sender in senders))
-        sharing = {arrow.reader for arrow in arrows if arrow.sender in senders} - {name}
-        ends = not nodes[name].outputs
-        beside = {other: facts[other] for other in order if ends and other in sharing and other in facts}
+        sharing = _reading_the_same(name, nodes, arrows) if not nodes[name].outputs else frozenset()
+        beside = {other: facts[other] for other in order if other in sharing and other in facts}
         upstream = Upstream({other: facts[other] for other in order if other in before[name]}, before, beside)
         node = done[name] = _following(adapted[name], base_folder, upstream, report)
-        facts[name] = node.stage.describe(node.settings) if node.stage else {}
+        if node.outputs:
+            facts[name] = _described(node)
     return {name: done[name] for name in nodes}
+
+
+def _reading_the_same(name: str, nodes: Mapping[str, Node], arrows: Sequence[Arrow]) -> frozenset[str]:
+    """The stages that share a sender with this one; `events` stands for all stages that make events."""
+    making = [node.name for node in nodes.values() if node.makes_events]
+    senders: dict[str, set[str]] = {}
+    for arrow in arrows:
+        named = making if arrow.sender == EVENTS else [arrow.sender]
+        senders.setdefault(arrow.reader, set()).update(sender for sender in named if sender in nodes)
+    mine = senders.get(name, set())
+    return frozenset(other for other, others in senders.items() if other != name and mine & others)
+
+
+def _described(node: Node) -> Mapping[str, Any]:
+    return node.stage.describe(node.settings) if node.stage else {}
 
 
 def _adapted(node: Node, nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Path, report: Report) -> Node:
