@@ -61,6 +61,9 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "counter": LazyCommand(
         ".commands.counter_command", "counter_command", "Show the counters of a running graph, or set one to zero."
     ),
+    "outbox": LazyCommand(
+        ".commands.outbox_command", "outbox_command", "Show events that wait or were given up; requeue or drop them."
+    ),
     "model": LazyCommand(".models.command", "model", "Inspect, measure, compare and convert models."),
     "farm": LazyCommand(".simulator.command", "simulator", "Simulate RTSP cameras from clips, with faults at will."),
     "doctor": LazyCommand(".commands.doctor.command", "doctor", "Check this machine, and name remedies."),

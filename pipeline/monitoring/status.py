@@ -212,6 +212,7 @@ class Meter:
             "processes": {p.plan.name: _process(p) for p in processes},
             "counters": _counters(processes, self.plan.camera_settings),
             "outbox": _outbox(processes),
+            "outbox_folder": _outbox_folder(self.plan),
         }
 
     def note_frames(self, process: Reporting) -> None:
@@ -376,6 +377,12 @@ def _outbox(processes: Sequence[Reporting]) -> dict[str, dict[str, Any]]:
     """Sink -> what waits for it."""
     rows = (row for process in processes for row in process.heartbeat.outbox.items())
     return {sink: {**waiting.model_dump(), "oldest_s": _rounded(waiting.oldest_s)} for sink, waiting in rows}
+
+
+def _outbox_folder(plan: RunPlan) -> str:
+    """Where the run keeps its outbox, "" if it has none."""
+    stages = (stage for process in plan.processes for stage in process.stages)
+    return next((str(Path(str(stage.settings["path"])).parent) for stage in stages if stage.use == "outbox"), "")
 
 
 def _rounded(seconds: float | None) -> float | None:

@@ -3,7 +3,8 @@
 events     one row for each committed event; `row` counts up and is never used again
 pending    (sink, row): the sink wants the event and has not acknowledged it
 incidents  those of this run: whether they are over, and the row of their last event
-sinks      those of the graph, and others of which events are pending
+readers    the sinks of the graph, with the stages whose events they want (JSON; none for all), and other sinks of which
+           events are pending
 ended      cameras that send no more events in this run
 run        one row: `first_row`, the first that this run may write; `swept`, up to which delivered events were deleted;
            `open_s`, for how long the outbox was open in all
@@ -17,8 +18,9 @@ id "again <key> <id>", which belongs to no process (`NOBODY`).
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -60,7 +62,7 @@ CREATE TABLE IF NOT EXISTS incidents (
     incident TEXT PRIMARY KEY, producer TEXT NOT NULL, camera TEXT NOT NULL, incarnation INTEGER NOT NULL,
     row INTEGER NOT NULL, over INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS sinks (name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS readers (sink TEXT PRIMARY KEY, producers TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS run (
     one INTEGER PRIMARY KEY CHECK (one = 1), first_row INTEGER NOT NULL, swept INTEGER NOT NULL, open_s INTEGER NOT NULL
 ) STRICT;
@@ -72,6 +74,7 @@ _ADDED = ("incarnation", "committed_ns", "waits_from_s")
 _OF_OLDER = ("by_incident", "of_incident", "of_row")
 """Indexes that older versions need, and this one does without."""
 _OWN_TABLES = {"events", "pending", "ended"}
+_NEW_TABLES = {"incidents", "readers", "run"}
 _NEXT_ROW = "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0) + 1"
 _BEGIN_RUN = (
     "DELETE FROM ended",
@@ -99,22 +102,28 @@ class RunRow(NamedTuple):
     open_s: int
 
 
-def open_event_file(path: Path, *, by_time: bool, sync: Sync = "full") -> sqlite3.Connection:
+def open_event_file(path: Path, *, by_time: bool, sync: Sync = "full", busy_s: float = _BUSY_S) -> sqlite3.Connection:
     """Open or make the file; `by_time`: some sink wants its events in order of time.
+
+    A file that is up to date is not written. `busy_s`: how long to wait for another process that has locked it.
 
     Raises Damaged, and EnvironmentProblem if it cannot be opened for another reason, or is of a newer version.
     """
     db = None
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_S)
-        older = _require_own(db, path)
-        db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # only of a file that is made now, before anything is in it
+        db = sqlite3.connect(path, isolation_level=None, timeout=busy_s)
+        is_new, older = _require_own(db, path)
+        if is_new:
+            db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before anything is in it; of an old file it writes a page
         db.execute("PRAGMA journal_mode = WAL")
         db.execute(f"PRAGMA synchronous = {sync.upper()}")
         db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
-        with transaction(db):
-            _bring_up_to_date(db, older=older, by_time=by_time)
+        if is_new or older:
+            with transaction(db):
+                _bring_up_to_date(db, older=older)
+        if by_time:
+            db.execute(_BY_TIME)
     except (sqlite3.Error, OSError) as error:
         if db is not None:
             db.close()
@@ -127,25 +136,28 @@ def open_event_file(path: Path, *, by_time: bool, sync: Sync = "full") -> sqlite
     return db
 
 
-def _require_own(db: sqlite3.Connection, path: Path) -> bool:
-    """Return whether the file is of an older version. Raises Damaged or EnvironmentProblem if it is none of ours."""
+def _require_own(db: sqlite3.Connection, path: Path) -> tuple[bool, bool]:
+    """Return whether the file is a new one, and whether it is of an older version.
+
+    Raises Damaged or EnvironmentProblem if it is none of ours.
+    """
     application, version = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
     tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not tables:
-        return False
+        return True, False
     if application == _APPLICATION and version > VERSION:
         raise EnvironmentProblem(
             f"the outbox {path} is of a newer version of camgraph (its format is {version}, this version knows "
             f"{VERSION}): run that version, or move the file away, and its events wait until you move it back"
         )
     if application == 0 and version == 0 and tables >= _OWN_TABLES:
-        return True
+        return False, True
     if application != _APPLICATION or not tables >= _OWN_TABLES:
         raise Damaged("it is a database of another program")
-    return bool(version < VERSION)
+    return False, version < VERSION or not tables >= _NEW_TABLES
 
 
-def _bring_up_to_date(db: sqlite3.Connection, *, older: bool, by_time: bool) -> None:
+def _bring_up_to_date(db: sqlite3.Connection, *, older: bool) -> None:
     for statement in _SCHEMA.split(";"):
         db.execute(statement)
     there = {row[1] for row in db.execute("PRAGMA table_info(events)")}
@@ -156,8 +168,6 @@ def _bring_up_to_date(db: sqlite3.Connection, *, older: bool, by_time: bool) -> 
         for index in _OF_OLDER:
             db.execute(f"DROP INDEX IF EXISTS {index}")
         db.execute(f"UPDATE run SET first_row = {_NEXT_ROW}")  # noqa: S608 - made of constants
-    if by_time:
-        db.execute(_BY_TIME)
     db.execute(f"PRAGMA application_id = {_APPLICATION}")
     db.execute(f"PRAGMA user_version = {VERSION}")
 
@@ -196,12 +206,14 @@ def begin_run(db: sqlite3.Connection) -> None:
             db.execute(statement)
 
 
-def note_sinks(db: sqlite3.Connection, names: Iterable[str]) -> None:
-    """These are the sinks of the graph. Raises sqlite3.Error."""
+def note_sinks(db: sqlite3.Connection, sinks: Mapping[str, Sequence[str]]) -> None:
+    """These are the sinks of the graph, with the stages whose events they want. Raises sqlite3.Error."""
     with transaction(db):
-        db.execute("DELETE FROM sinks")
-        db.executemany("INSERT OR IGNORE INTO sinks VALUES (?)", [(name,) for name in names])
-        db.execute(f"INSERT OR IGNORE INTO sinks {PENDING_SINKS}")
+        db.execute("DELETE FROM readers")
+        rows = [(sink, json.dumps(list(producers))) for sink, producers in sinks.items()]
+        db.executemany("INSERT INTO readers VALUES (?, ?)", rows)
+        for (sink,) in db.execute(PENDING_SINKS).fetchall():
+            db.execute("INSERT OR IGNORE INTO readers VALUES (?, '[]')", (sink,))
 
 
 def shown_id(row: int, stored: str, first_row: int) -> str:

@@ -24,7 +24,7 @@ _AT_ONCE = 16
 """How many new rows (a part of `_KEPT`) there must be before old ones are looked at."""
 
 _NEEDLESS = """
-NOT EXISTS (SELECT 1 FROM sinks s CROSS JOIN pending p ON p.sink = s.name AND p.row = events.row)
+NOT EXISTS (SELECT 1 FROM readers r CROSS JOIN pending p ON p.sink = r.sink AND p.row = events.row)
 AND NOT EXISTS (SELECT 1 FROM incidents i WHERE i.incident = events.incident AND i.row = events.row AND NOT i.over)
 """
 _FORGET = f"DELETE FROM events WHERE row > ? AND row <= ? AND {_NEEDLESS}"  # noqa: S608 - made of constants

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,9 @@ from pipeline.foreign_text import shown
 from pipeline.system.names import nfc
 from stages.delivery.event_view import because
 from stages.footage.incident_record import KINDS, FileState, IncidentRecord, records_in
+from tools.commands.moments import moment
 
 _SHORT = 8
-_AGO = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|m|h|d)")
-_SECONDS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86_400}
 
 
 @click.command("incidents")
@@ -55,7 +53,7 @@ def incidents_command(
     """
     records = list(records_in(_folder(place)))
     if action is None:
-        after = _moment(since) if since else None
+        after = datetime.fromtimestamp(moment(since, "--since") / 1e9, UTC) if since else None
         wanted = [record for record in records if _fits(record, camera, rule, after)]
         click.echo(_as_json([_plain(one) for one in wanted]) if as_json else "\n".join(map(_line, wanted)) or _NONE)
         return
@@ -83,18 +81,6 @@ def _folder(place: Path) -> Path:
     if not paths:
         raise UserError(f"{place}: no stage of it is a `sink_footage`, so no incidents are kept")
     return place.parent / str(paths[0])
-
-
-def _moment(text: str) -> datetime:
-    """Raises UserError."""
-    ago = _AGO.fullmatch(text)
-    if ago:
-        return datetime.now(UTC) - timedelta(seconds=float(ago[1]) * _SECONDS[ago[2]])
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise UserError(f"--since {text}: expected 2h, 3d, 2026-11-22 or 2026-11-22T21:00") from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _fits(record: IncidentRecord, camera: str | None, rule: str | None, after: datetime | None) -> bool:

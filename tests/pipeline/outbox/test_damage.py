@@ -77,7 +77,7 @@ def test_a_database_of_another_program_is_set_aside(tmp_path: Path) -> None:
 def test_events_that_can_be_read_are_saved(tmp_path: Path) -> None:
     path = closed_file(tmp_path, 200)
     with closing(sqlite3.connect(path)) as db:
-        [page] = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'sinks'").fetchone()
+        [page] = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'readers'").fetchone()
     overwrite(path, page - 1, 1)
     with capture_logs() as logs:
         outbox = open_outbox(tmp_path, incarnation=2)

@@ -143,6 +143,15 @@ ARGUMENTS = {
     "picture": [[NAME], [NAME, "--name", NAME], [NAME, "--out", NAME]],
     "incidents": [["--in", NAME], ["show", NAME, "--in", "."], ["--camera", NAME, "--in", "."], ["--since", NAME]],
     "counter": [[NAME], ["--name", NAME], [NAME, "reset"], ["visitors", NAME], ["visitors", "--camera", NAME]],
+    "outbox": [
+        [NAME],
+        ["status", "--name", NAME],
+        ["list", "--sink", NAME],
+        ["list", "--since", NAME],
+        ["show", NAME],
+        ["requeue", NAME, NAME],
+        ["drop", NAME, "--older", NAME],
+    ],
     "model": [
         [NAME],
         ["inspect", NAME],
