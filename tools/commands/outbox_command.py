@@ -139,7 +139,10 @@ def drop(
     yes: bool,
     name: str | None,
 ) -> None:
-    """Give up events that wait for SINK, or its dead letters. Other sinks still get them. There is no way back."""
+    """Give up events that wait for SINK, or its dead letters. Other sinks still get them. There is no way back.
+
+    If the run goes on, the sink has some events in its hands already, and may deliver these all the same.
+    """
     view = OutboxView(_folder(name))
     _one_choice(bool(event_ids), all_of_them, bool(older), "ID, --all or --older")
     sink = view.sink(sink)

@@ -109,6 +109,16 @@ class ProgressStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class BacklogStatus:
+    """The events that wait in the outbox for a sink, the age of the oldest if known, and those that were given up."""
+
+    waiting: int = 0
+    oldest_s: float | None = None
+    dead_letters: int = 0
+    given_up: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """A running graph now. `events`: the last ones, oldest first. `phase`: starting, running, stopping or over.
 
@@ -130,6 +140,8 @@ class Status:
     switches: Mapping[str, bool] = field(default_factory=dict)
     counters: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     """Camera -> counter -> name -> number."""
+    backlogs: Mapping[str, BacklogStatus] = field(default_factory=dict)
+    """Sink -> what waits for it."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Status:
@@ -153,6 +165,7 @@ class Status:
             totals=Totals.from_json(data, cameras.values()),
             switches=dict(data.get("switches", {})),
             counters=dict(data.get("counters", {})),
+            backlogs={sink: _made(BacklogStatus, values) for sink, values in data.get("outbox", {}).items()},
         )
 
 

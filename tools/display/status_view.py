@@ -11,7 +11,15 @@ from rich.text import Text
 
 from pipeline.foreign_text import shown
 from pipeline.stage import AWAY
-from tools.display.run_status import CameraStatus, EventStatus, ProgressStatus, StageStatus, Status, Summary
+from tools.display.run_status import (
+    BacklogStatus,
+    CameraStatus,
+    EventStatus,
+    ProgressStatus,
+    StageStatus,
+    Status,
+    Summary,
+)
 
 MOST_EVENTS = 10
 FEW_EVENTS = 3
@@ -33,6 +41,8 @@ ORDINARY = ("live", "running", *OVER)
 BAR_WIDTH = 40
 MOST_COUNTERS = 4
 """How many cameras have a line for their counters in the live table."""
+BACKLOG_S = 30.0
+"""From this age of the oldest event on, a sink has a line for its backlog."""
 MOST_IN_TROUBLE = 5
 """How many are named on a plain line."""
 
@@ -220,6 +230,20 @@ def _states(status: Status) -> Iterator[Text]:
     if len(status.counters) > MOST_COUNTERS:
         more = counted(len(status.counters) - MOST_COUNTERS, "more camera")
         yield Text(f"and {more} with counters: `camgraph counter` shows them", "dim")
+    for sink, backlog in status.backlogs.items():
+        words = list(_backlog_words(backlog))
+        if words:
+            yield Text(f"{shown(sink)}: {', '.join(words)}: `camgraph outbox` shows them", "yellow")
+
+
+def _backlog_words(backlog: BacklogStatus) -> Iterator[str]:
+    """Events that have waited for a moment only are on their way, and not worth a line."""
+    if backlog.waiting and (backlog.oldest_s or 0) > BACKLOG_S:
+        yield f"{counted(backlog.waiting, 'event')} waiting, the oldest for {clock(backlog.oldest_s or 0)}"
+    if backlog.dead_letters:
+        yield counted(backlog.dead_letters, "dead letter")
+    if backlog.given_up:
+        yield f"{counted(backlog.given_up, 'event')} given up"
 
 
 def counter_text(numbers: Mapping[str, int]) -> str:

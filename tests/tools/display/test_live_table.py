@@ -92,6 +92,15 @@ def test_it_never_grows_beyond_its_terminal(width, height, cameras) -> None:
     assert all(len(line) <= width for line in lines)
 
 
+def test_a_sink_whose_events_wait_has_a_line() -> None:
+    crm = {"waiting": 1234, "oldest_s": 3725.0, "dead_letters": 2, "given_up": 1}
+    sinks = {"log": {"waiting": 3, "oldest_s": 0.4}, "old": {"waiting": 3, "oldest_s": None}, "crm": crm}
+    lines = shown(render(Status.from_json({**answer(), "outbox": sinks})), width=160, height=40).splitlines()
+    words = "1234 events waiting, the oldest for 1:02:05, 2 dead letters, 1 event given up"
+    assert lines[1] == f"crm: {words}: `camgraph outbox` shows them"
+    assert not [line for line in lines if line.startswith(("log:", "old:"))]
+
+
 def test_switches_and_counters_have_lines() -> None:
     numbers = {"visitors": {"rightward": 5, "leftward": 2, "inside": 3}}
     more = {"switches": {"armed": True, "closed": False}, "counters": {f"cam{n}": numbers for n in range(6)}}
