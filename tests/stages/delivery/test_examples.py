@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import trustme
+import zmq
 
 from pipeline.graph import load_plan
 from tools.assets import asset_path
@@ -20,6 +21,8 @@ def value_of(secret: str) -> str:
     """By the end of its name."""
     if secret.endswith("_url"):
         return "https://hooks.example.org/token"
+    if secret.endswith("_curve"):
+        return zmq.curve_keypair()[1].decode()
     return f"whsec_{base64.b64encode(bytes(32)).decode()}" if secret.endswith("_signing") else "planted"
 
 

@@ -1,0 +1,184 @@
+"""Publishes events with ZeroMQ: any number of programs subscribe to cameras and actions.
+
+    feed: {use: sink_zmq, from: actions, with: {address: "tcp://127.0.0.1:7002"}}
+
+Each message has two parts: the topic `CAMERA/ACTION`, and the event as JSON or msgpack. Subscribe to `room-3/` for all
+of a camera, to `room-3/fall` for one action, to an empty topic for everything.
+
+ZeroMQ's PUB confirms nothing. Events count as delivered once they are handed to ZeroMQ: a reader gets those that come
+while it is connected, and one that is more than `most_waiting` events behind loses some without a word. Events that
+nobody has subscribed to are counted as `unsent.no_reader`. If every event has to arrive, take another sink.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Self
+
+import zmq
+import zmq.auth
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from zmq.auth.thread import ThreadAuthenticator
+
+from pipeline.errors import Unavailable
+from pipeline.stage import Context
+from stages.delivery.event_formats import Format, packed
+from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
+from stages.delivery.event_view import EventView
+from stages.sockets.address import parse_address
+
+_LINGER_MS = 1000
+"""How long the last events may take to leave at the end of a run."""
+_MOST_TOPICS = 10_000
+_KEY_LETTERS = 40
+
+
+def _is_place(address: str) -> str:
+    scheme, _, rest = address.partition("://")
+    if scheme == "ipc" and rest.startswith("/"):
+        return address
+    if scheme != "tcp":
+        raise ValueError("expected tcp://HOST:PORT or ipc:///PATH")
+    return str(parse_address(address))
+
+
+def _is_key(key: str) -> str:
+    try:
+        zmq.curve_public(key.encode())  # any 32 bytes are a key
+    except (ValueError, zmq.ZMQError):
+        raise ValueError(f"expected a key of {_KEY_LETTERS} letters (Z85), as `zmq.curve_keypair()` makes it") from None
+    return key
+
+
+def _as_list(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+Key = Annotated[str, AfterValidator(_is_key)]
+
+
+class SinkZmqSettings(DeliverySettings):
+    """The address that readers connect to, and who may."""
+
+    address: Annotated[str, AfterValidator(_is_place)] = Field(description="tcp://HOST:PORT or ipc:///PATH")
+    format: Format = Field("json", description="How the event is written: json or msgpack")
+    most_waiting: int = Field(
+        1000, ge=1, le=1_000_000, description="A reader that is further behind, in events, loses some"
+    )
+    curve_secret_key: Key | None = Field(
+        None, description="Encrypt with CURVE; our secret key. Write `${secret:NAME}`. Readers need its public key"
+    )
+    curve_readers: Annotated[list[Key], BeforeValidator(_as_list)] | None = Field(
+        None, description="The public keys of those who may read; by default everybody who has our public key"
+    )
+
+    @model_validator(mode="after")
+    def _keys_go_together(self) -> Self:
+        if self.curve_readers and not self.curve_secret_key:
+            raise ValueError("`curve_secret_key` is missing: without it nothing is encrypted")
+        return self
+
+
+class SinkZmq(EventSink[SinkZmqSettings]):
+    """An event -> a message on a PUB socket (XPUB, which also tells who has subscribed)."""
+
+    settings_type = SinkZmqSettings
+
+    def __init__(self, settings: SinkZmqSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._zmq: zmq.Context[zmq.Socket[bytes]] | None = None
+        self._socket: zmq.Socket[bytes] | None = None
+        self._doorman: ThreadAuthenticator | None = None
+        self._topics: set[bytes] = set()
+
+    def open(self) -> None:
+        """Listen from the start: a reader that is there before the first event gets it."""
+        super().open()
+        try:
+            self.connect()
+        except Unavailable as error:
+            self.disconnect()
+            self.context.log.warning("not_listening_yet", address=self.settings.address, why=str(error))
+
+    def connect(self) -> None:
+        if self._socket is not None:
+            return
+        self._zmq = zmq.Context()
+        self._topics.clear()
+        try:
+            self._socket = self._opened(self._zmq)
+        except zmq.ZMQError as error:
+            raise Unavailable(f"{self.settings.address}: {error.strerror or error}") from None
+
+    def _opened(self, context: zmq.Context[zmq.Socket[bytes]]) -> zmq.Socket[bytes]:
+        settings = self.settings
+        stream = context.socket(zmq.XPUB)
+        self._socket = stream  # for `disconnect`, whatever happens
+        stream.set(zmq.SNDHWM, settings.most_waiting)
+        stream.set(zmq.LINGER, _LINGER_MS)
+        if settings.curve_secret_key:
+            self._encrypt(context, stream, settings.curve_secret_key)
+        stream.bind(settings.address)
+        return stream
+
+    def _encrypt(self, context: zmq.Context[zmq.Socket[bytes]], stream: zmq.Socket[bytes], secret_key: str) -> None:
+        settings = self.settings
+        stream.set(zmq.CURVE_SECRETKEY, secret_key.encode())
+        stream.set(zmq.CURVE_PUBLICKEY, zmq.curve_public(secret_key.encode()))
+        stream.set(zmq.CURVE_SERVER, 1)
+        if settings.curve_readers:
+            self._doorman = ThreadAuthenticator(context)
+            self._doorman.start()
+            self._doorman.configure_curve_callback(credentials_provider=_Readers(settings.curve_readers))
+
+    def disconnect(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if self._doorman is not None:
+            self._doorman.stop()
+            self._doorman = None
+        if self._zmq is not None:
+            self._zmq.term()
+            self._zmq = None
+
+    def send(self, events: Sequence[EventView]) -> None:
+        assert self._socket is not None
+        for view in events:
+            topic = f"{view.camera}/{view.action}".encode()
+            self._socket.send_multipart([topic, self._body(view)])
+            self._note_subscriptions(self._socket)  # behind it: ZeroMQ looks for new ones while it sends
+            if self._is_read(topic):
+                self.sent_already(view)
+            else:
+                self._finished(view, "unsent.no_reader")
+
+    def _body(self, view: EventView) -> bytes:
+        if self.settings.format == "json":
+            return view.event.body
+        try:
+            return packed(view.event.body)
+        except ValueError as error:
+            raise Refused({view.event.id: str(error)}) from None
+
+    def _note_subscriptions(self, stream: zmq.Socket[bytes]) -> None:
+        while stream.poll(0):
+            told = stream.recv()
+            if told[:1] == b"\x01" and len(self._topics) < _MOST_TOPICS:
+                self._topics.add(told[1:])
+            elif told[:1] == b"\x00":
+                self._topics.discard(told[1:])
+
+    def _is_read(self, topic: bytes) -> bool:
+        return len(self._topics) >= _MOST_TOPICS or any(topic.startswith(one) for one in self._topics)
+
+
+class _Readers:
+    """Asked by ZeroMQ for each one that connects."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._keys = {key.encode() for key in keys}
+
+    def callback(self, domain: str, key: bytes) -> bool:
+        """`key`: in Z85."""
+        return key in self._keys
