@@ -199,13 +199,17 @@ class FootageData(Part):
     rule: str = Field(description="The `id` of the rule that fired")
     action: str = Field(description="The rule's `action`, or its id")
     severity: Literal["info", "warning", "alarm"] = Field(description="The rule's `severity`")
-    kind: Literal["snapshot", "clip"] = Field(description="Which of the two it is about")
+    kind: Literal["snapshot", "clip", "best"] = Field(
+        description="Which of its files it is about. `best`: a better picture has taken the place of the first one, "
+        "in the same file"
+    )
     file: str | None = Field(None, description="The file, relative to the folder of the graph file, if it is there")
     bytes: int | None = Field(None, description="Its size")
     sha256: Hex | None = Field(None, description="Its hash")
     seconds: float | None = Field(None, description="The length of a clip")
     width: int | None = Field(None, description="In pixels")
     height: int | None = Field(None, description="In pixels")
+    crops: list[str] | None = Field(None, description="The files of the people cut out of the picture, if wanted")
     why: str | None = Field(None, description="Why it is missing or shorter than wanted, in words for people")
 
 
@@ -442,7 +446,9 @@ def _body(event: CloudEvent | CounterReport | FootageEvent) -> bytes:
     return printable_json(body).encode()
 
 
-def footage_event(about: Mapping[str, Any], kind: Literal["snapshot", "clip"], state: Mapping[str, Any]) -> Event:
+def footage_event(
+    about: Mapping[str, Any], kind: Literal["snapshot", "clip", "best"], state: Mapping[str, Any]
+) -> Event:
     """The message that a file of the incident is ready, or missing. `about`: the first event of the incident.
 
     `state`: values of `FootageData`, without those of the incident.

@@ -20,6 +20,7 @@ import json
 import queue
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,12 @@ class SinkFootageSettings(Settings):
         "`blurred_faces`: annotated, and heads cannot be recognised. `skeleton_only`: skeletons on black; clips are "
         "not kept then",
     )
+    best: bool = Field(
+        True,
+        description="The picture of an incident is replaced at its end if a later event of it (its end, and its "
+        "updates, if the rule has `update`) shows the people larger, sharper or with more certainty",
+    )
+    crops: bool = Field(False, description="Also a picture of each person, cut out")
     keep_days: float = Field(30.0, gt=0, description="Incidents older than this are removed")
     keep_gb: float = Field(
         20.0, gt=0, description="If all of it is larger than this many GB, the oldest incidents are removed"
@@ -127,6 +134,8 @@ class SinkFootage(Stage[SinkFootageSettings]):
             ring_bytes=settings.memory_mb << 20,
             look=settings.look,
             clips=settings.wants_clips,
+            best=settings.best,
+            crops=settings.crops,
         )
         self._recorder = Recorder(
             wanted,
@@ -158,9 +167,22 @@ class SinkFootage(Stage[SinkFootageSettings]):
         assert self._recorder is not None
         data = body["data"]
         if data["phase"] == "end":
-            self._recorder.end(data["incident"], body)
-        elif data["phase"] != "update":
+            self._end(self._recorder, data["incident"], body)
+        elif data["phase"] == "update":
+            self._recorder.see(data["incident"], body)
+        else:
             self._begin(self._recorder, self._record_of(body))
+
+    def _end(self, recorder: Recorder, incident: str, body: dict[str, Any]) -> None:
+        """Also of one whose files a killed process has left, or that were finished earlier: its record has the end."""
+        if recorder.is_running(incident):
+            recorder.end(incident, body)
+            return
+        record = read_record(self._record_of(body).path)
+        if record is not None and not record.last:
+            record.last = body
+            with suppress(OSError):
+                record.write()
 
     def _begin(self, recorder: Recorder, record: IncidentRecord) -> None:
         if read_record(record.path) is not None:
@@ -205,6 +227,9 @@ class SinkFootage(Stage[SinkFootageSettings]):
     def _announce_all(self) -> None:
         while (next_one := self._announcements.get()) is not None:
             record, kind = next_one
+            if kind == "best" and record.files[kind].state != "ready":
+                self._announced(record)  # its first picture stays: nobody needs to know
+                continue
             event = self._announcement(record, kind)
             while not self._closing.is_set():
                 try:
@@ -215,14 +240,23 @@ class SinkFootage(Stage[SinkFootageSettings]):
                     self._count(record, kind)
                     break
 
+    def _named(self, path: Path) -> str:
+        """As events name files: relative to the folder of the graph file."""
+        return f"{self.settings.path.rstrip('/')}/{path.relative_to(self._folder).as_posix()}"
+
     def _count(self, record: IncidentRecord, kind: Kind) -> None:
         assert self._recorder is not None
         self.context.count(f"{kind}s.{record.files[kind].state}", record.camera)
+        self._announced(record)
+
+    def _announced(self, record: IncidentRecord) -> None:
+        assert self._recorder is not None
         self._recorder.announced(record)
 
     def _announcement(self, record: IncidentRecord, kind: Kind) -> Event:
         state = record.files[kind].plain()
         if state.pop("state") == "ready":
-            path = record.file(kind).relative_to(self._folder)
-            state["file"] = f"{self.settings.path.rstrip('/')}/{path.as_posix()}"
+            state["file"] = self._named(record.file(kind))
+            if names := state.get("crops"):
+                state["crops"] = [self._named(record.path.with_name(name)) for name in names]
         return events.footage_event(record.first, kind, state)

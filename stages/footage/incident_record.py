@@ -1,6 +1,6 @@
 """The record of one incident beside its picture and clip: its events, and what became of the files.
 
-    {"incident": ..., "camera": ..., "first": {event}, "last": {event}, "snapshot": {...}, "clip": {...}}
+    {"incident": ..., "camera": ..., "first": {event}, "last": {event}, "snapshot": {...}, "clip": {...}, "best": {...}}
 
 A file is `{"state": "pending"}`, `{"state": "ready", "bytes": ..., "sha256": ...}` or
 `{"state": "missing", "why": ...}`. The record is written whole, before the event counts as delivered: a process that
@@ -19,10 +19,14 @@ from typing import Any, Literal
 
 from pipeline.system.disk import write_whole
 
-Kind = Literal["snapshot", "clip"]
+Kind = Literal["snapshot", "clip", "best"]
 KINDS: tuple[Kind, ...] = ("snapshot", "clip")
+"""Those that have a file of their own; the best picture takes the place of the first."""
+STATES: tuple[Kind, ...] = (*KINDS, "best")
 State = Literal["pending", "ready", "missing"]
 _BLOCK = 1 << 20
+_NO_BEST = {"state": "missing"}
+"""Of records that were written before there were best pictures."""
 
 
 @dataclass(slots=True)
@@ -36,6 +40,8 @@ class FileState:
     seconds: float = 0.0
     width: int = 0
     height: int = 0
+    crops: list[str] = field(default_factory=list)
+    """The names of the pictures of its people, beside it."""
 
     def plain(self) -> dict[str, Any]:
         """As it stands in a record or an event: without the values that are not known."""
@@ -52,7 +58,7 @@ class IncidentRecord:
     """Its first event, as sinks get it."""
     last: dict[str, Any] = field(default_factory=dict)
     """Its end, or its only event."""
-    files: dict[Kind, FileState] = field(default_factory=lambda: {kind: FileState() for kind in KINDS})
+    files: dict[Kind, FileState] = field(default_factory=lambda: {kind: FileState() for kind in STATES})
     keep: bool = False
     """Somebody has asked that it is never removed by itself."""
 
@@ -77,7 +83,19 @@ class IncidentRecord:
 
     def file(self, kind: Kind) -> Path:
         """The path of its picture or clip."""
-        return self.path.with_suffix(".jpg" if kind == "snapshot" else ".mp4")
+        return self.path.with_suffix(".mp4" if kind == "clip" else ".jpg")
+
+    def crop(self, track_id: int) -> Path:
+        """The path of the picture of one of its people."""
+        return self.path.with_name(f"{self.path.stem}_person{track_id}.jpg")
+
+    @property
+    def paths(self) -> Iterator[Path]:
+        """All its files that may be there, the record last."""
+        yield from (self.file(kind) for kind in KINDS)
+        names = {name for file in self.files.values() for name in file.crops}
+        yield from (self.path.with_name(name) for name in sorted(names) if "/" not in name)
+        yield self.path
 
     def write(self) -> None:
         """Raises OSError."""
@@ -97,7 +115,7 @@ def read_record(path: Path) -> IncidentRecord | None:
     """The record in a file; None if it is none, whoever wrote it."""
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
         plain = json.loads(path.read_bytes())
-        files = {kind: FileState(**plain[kind]) for kind in KINDS}
+        files = {kind: FileState(**plain.get(kind, _NO_BEST)) for kind in STATES}
         record = IncidentRecord(path, plain["first"], plain["last"], files, bool(plain.get("keep")))
         if record.incident and record.camera:
             return record

@@ -1,6 +1,7 @@
 """Makes the picture and the clip of each incident, in a thread of its own.
 
     begin(record) --> picture: as soon as its packet is there                          --> done(record, "snapshot")
+    see(incident)   a better picture of it, until its end: that takes the first one's place --> done(record, "best")
                  '--> clip: from `before_s` before the incident, packet by packet ...
     end(incident) ... until `after_s` after its end, then given its name               --> done(record, "clip")
 
@@ -13,7 +14,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,12 +28,13 @@ import av
 from pipeline.stage import Logger
 from pipeline.system.disk import write_whole
 from pipeline.system.names import ascii_form
+from stages.footage.best import MOST_DECODED, Best, certainty, crops, sharpness
 from stages.footage.clip import Clip
 from stages.footage.feed import PacketFeed
-from stages.footage.incident_record import KINDS, FileState, IncidentRecord, Kind, read_record, sha256_of
+from stages.footage.incident_record import STATES, FileState, IncidentRecord, Kind, read_record, sha256_of
 from stages.footage.packets import Moment, Packet, wanted_mark
 from stages.footage.ring import Ring
-from stages.footage.still import Look, decode_last, drawn, jpeg
+from stages.footage.still import Look, Picture, decode_last, drawn, for_crops, jpeg
 
 _TURN_S = 0.1
 _COMES_S = 5.0
@@ -58,6 +60,8 @@ class Wanted:
     """Of the packets that are kept for one camera."""
     look: Look
     clips: bool
+    best: bool = True
+    crops: bool = False
 
     @property
     def ring_s(self) -> float:
@@ -97,6 +101,8 @@ class _Waiting:
     record: IncidentRecord
     kind: Kind
     until_s: float
+    data: Mapping[str, Any]
+    """Of the event whose picture it is."""
 
 
 @dataclass(slots=True, eq=False)
@@ -130,6 +136,7 @@ class Recorder:
         self._feed = PacketFeed(stages_folder, self._packet, self._over)
         self._cameras: dict[str, _Camera] = {}
         self._ends: dict[str, Any] = {}
+        self._bests: dict[str, Best] = {}
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._unfinished = Unfinished(state_folder / "unfinished")
         self._running: dict[str, IncidentRecord] = {}
@@ -160,11 +167,21 @@ class Recorder:
         self._running[record.incident] = record
         self._jobs.put(lambda: self._begin(record))
 
+    def see(self, incident: str, event: dict[str, Any]) -> None:
+        """An incident goes on: `event` is an update of it, whose picture may be better."""
+        record = self._running.get(incident)
+        if record is not None:
+            self._jobs.put(lambda: self._see(record, event))
+
     def end(self, incident: str, event: dict[str, Any]) -> None:
         """An incident is over: `event` is its end."""
         record = self._running.get(incident)
         if record is not None:
             self._jobs.put(lambda: self._end(record, event))
+
+    def is_running(self, incident: str) -> bool:
+        """Whether something is still to be done for it."""
+        return incident in self._running
 
     def announced(self, record: IncidentRecord) -> None:
         """All that there was to say of this record has been said."""
@@ -230,13 +247,22 @@ class Recorder:
             for waiting in list(camera.waiting):
                 if not self._try(camera, waiting) and (camera.is_over or closing or now_s > waiting.until_s):
                     camera.waiting.remove(waiting)
-                    self._missing(waiting.record, waiting.kind, "its picture is gone: no packets of it were kept")
+                    self._give_up(camera, waiting)
             session = camera.session
             if session is not None:
                 self._advance(camera, session)
             session = camera.session
             if session is not None and (closing or self._is_complete(camera, session, now_s)):
                 self._close(camera, session)
+
+        if closing:
+            for record in [self._running[incident] for incident in list(self._bests) if incident in self._running]:
+                self._settle_best(record)
+
+    def _give_up(self, camera: _Camera, waiting: _Waiting) -> None:
+        if waiting.kind != "best":
+            self._missing(waiting.record, waiting.kind, "its picture is gone: no packets of it were kept")
+        self._settle_if_over(camera, waiting.record)
 
     def _is_complete(self, camera: _Camera, session: _Session, now_s: float) -> bool:
         if session.written >= self._longest(session):
@@ -319,41 +345,116 @@ class Recorder:
         until_s = time.monotonic() + _COMES_S
         kinds: tuple[Kind, ...] = ("snapshot", "clip") if self._wanted.clips else ("snapshot",)
         if Moment.of(record.first["data"]) is None:
+            self._no_best(record)
             for kind in kinds:
                 self._missing(record, kind, "the camera gives its pictures no times")
             return
+        if record.data["phase"] == "single":
+            self._no_best(record)
+        else:
+            self._bests[record.incident] = Best(decoded=0 if self._wanted.best else MOST_DECODED)
         if not self._wanted.clips:
             record.files["clip"] = FileState("missing", "no clips are wanted")
         for kind in kinds:
-            waiting = _Waiting(record, kind, until_s)
-            if not self._try(camera, waiting):
-                camera.waiting.append(waiting)
+            self._try_or_wait(camera, _Waiting(record, kind, until_s, record.data))
+
+    def _try_or_wait(self, camera: _Camera, waiting: _Waiting) -> None:
+        if not self._try(camera, waiting):
+            camera.waiting.append(waiting)
 
     def _try(self, camera: _Camera, waiting: _Waiting) -> bool:
         """Make the file, or begin to, if its packets are there."""
-        made = self._snapshot(camera, waiting.record) if waiting.kind == "snapshot" else self._join(camera, waiting)
+        made = self._join(camera, waiting) if waiting.kind == "clip" else self._picture(camera, waiting)
         if made and waiting in camera.waiting:
             camera.waiting.remove(waiting)
+        if made:
+            self._settle_if_over(camera, waiting.record)
         return made
 
-    def _snapshot(self, camera: _Camera, record: IncidentRecord) -> bool:
-        stream, moment = camera.ring.stream, Moment.of(record.first["data"])
+    def _picture(self, camera: _Camera, waiting: _Waiting) -> bool:
+        best = self._bests.get(waiting.record.incident)
+        if waiting.kind == "best" and (best is None or not best.is_worth_decoding(waiting.data)):
+            return True
+        stream, moment = camera.ring.stream, Moment.of(waiting.data)
         assert moment is not None
         packets = camera.ring.up_to(moment.epoch, moment.pts(stream.time_base)) if stream else ()
         if not packets:
             return False
         picture = decode_last(packets)
+        if waiting.kind == "snapshot":
+            self._snapshot(waiting.record, picture)
+        elif picture is not None and best is not None:
+            self._compare(best, picture, waiting.data)
+        return True
+
+    def _snapshot(self, record: IncidentRecord, picture: Picture | None) -> None:
         if picture is None:
             self._missing(record, "snapshot", "its picture cannot be decoded")
-            return True
-        data = jpeg(drawn(picture, record.data, self._wanted.look))
+            return
+        best = self._bests.get(record.incident)
+        if best is not None:
+            best.beats(certainty(record.data) * sharpness(picture, record.data))
+        state = FileState(height=picture.shape[0], width=picture.shape[1])
+        self._write_picture(record, "snapshot", state, *self._pictures(picture, record.data))
+
+    def _pictures(self, picture: Picture, data: Mapping[str, Any]) -> tuple[bytes, dict[int, bytes]]:
+        """The picture, and those of its people if they are wanted, as JPEG. `picture` is changed."""
+        look, people = self._wanted.look, {}
+        if self._wanted.crops:
+            people = {track_id: jpeg(part) for track_id, part in crops(for_crops(picture, data, look), data)}
+        return jpeg(drawn(picture, data, look)), people
+
+    def _write_picture(
+        self, record: IncidentRecord, kind: Kind, state: FileState, data: bytes, people: Mapping[int, bytes]
+    ) -> None:
         try:
-            write_whole(record.file("snapshot"), data)
+            write_whole(record.file(kind), data)
+            for track_id, part in people.items():
+                write_whole(record.crop(track_id), part)
+                state.crops.append(record.crop(track_id).name)
         except OSError as error:
-            self._missing(record, "snapshot", f"it cannot be written: {error.strerror or error}")
-            return True
-        self._ready(record, "snapshot", FileState(height=picture.shape[0], width=picture.shape[1]))
-        return True
+            self._missing(record, kind, f"it cannot be written: {error.strerror or error}")
+        else:
+            self._ready(record, kind, state)
+
+    # ---- the best picture
+
+    def _see(self, record: IncidentRecord, event: dict[str, Any]) -> None:
+        best, data = self._bests.get(record.incident), event["data"]
+        if best is not None and Moment.of(data) is not None and best.is_worth_decoding(data):
+            waiting = _Waiting(record, "best", time.monotonic() + _COMES_S, data)
+            self._try_or_wait(self._camera(ascii_form(record.camera)), waiting)
+
+    def _compare(self, best: Best, picture: Picture, data: Mapping[str, Any]) -> None:
+        if best.beats(certainty(data) * sharpness(picture, data)):
+            best.height, best.width = picture.shape[:2]
+            best.jpeg, best.crops = self._pictures(picture, data)
+
+    def _settle_if_over(self, camera: _Camera, record: IncidentRecord) -> None:
+        """After its last event, once all pictures of it that may be better were looked at."""
+        if record.last and not any(
+            waiting.record is record and waiting.kind in ("snapshot", "best") for waiting in camera.waiting
+        ):
+            self._settle_best(record)
+
+    def _settle_best(self, record: IncidentRecord) -> None:
+        best = self._bests.pop(record.incident, None)
+        if best is None:
+            return
+        if best.jpeg is None:
+            self._no_best(record)
+            self._save(record)
+            self._done(record, "best")
+            return
+        first, state = record.files["snapshot"], FileState(width=best.width, height=best.height)
+        self._write_picture(record, "best", state, best.jpeg, best.crops or {})
+        if state.state == "ready":
+            state.crops = sorted({*first.crops, *state.crops})
+            record.files["snapshot"] = state
+            self._save(record)
+
+    def _no_best(self, record: IncidentRecord) -> None:
+        record.files["best"] = FileState("missing", "the first picture is the best")
 
     def _join(self, camera: _Camera, waiting: _Waiting) -> bool:
         """Let the clip that grows be that of this incident too, or begin one."""
@@ -398,6 +499,8 @@ class Recorder:
         elif record.files["clip"].state == "pending":
             self._ends[record.incident] = event
         self._save(record)
+        self._see(record, event)
+        self._settle_if_over(camera, record)
 
     def _note_end(self, session: _Session, record: IncidentRecord, event: dict[str, Any]) -> None:
         moment = Moment.of(event["data"])
@@ -462,7 +565,9 @@ class Recorder:
     def _rescue(self, record: IncidentRecord) -> None:
         """Of a killed process: a clip that plays gets its name; announce again whatever may not have been."""
         part = record.file("clip").with_name(record.file("clip").name + ".part")
-        for kind in KINDS:
+        if record.files["best"].state == "pending":
+            self._no_best(record)
+        for kind in STATES:
             if record.files[kind].state != "pending":
                 self._done(record, kind)
             elif kind == "clip" and _plays(part):

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from stages.footage.incident_record import KINDS, IncidentRecord, records_in
+from stages.footage.incident_record import IncidentRecord, records_in
 
 LOOK_S = 300.0
 """From one look at the folder to the next."""
@@ -48,7 +48,7 @@ class Retention:
 
 def remove(record: IncidentRecord) -> None:
     """Remove an incident with its files, and its folder if nothing else is in it."""
-    for path in (*(record.file(kind) for kind in KINDS), record.path):
+    for path in record.paths:
         with suppress(OSError):
             path.unlink(missing_ok=True)
     with suppress(OSError):
@@ -59,7 +59,7 @@ def remove(record: IncidentRecord) -> None:
 def _size(record: IncidentRecord) -> int:
     """On the disk; of a clip that several incidents share, a share."""
     size = 0
-    for path in (*(record.file(kind) for kind in KINDS), record.path):
+    for path in record.paths:
         with suppress(OSError):
             found = path.stat()
             size += found.st_size // max(1, found.st_nlink)

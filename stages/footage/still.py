@@ -83,6 +83,17 @@ def drawn(picture: Picture, data: Mapping[str, Any], look: Look) -> Picture:
     return picture
 
 
+def for_crops(picture: Picture, data: Mapping[str, Any], look: Look) -> Picture:
+    """The picture of which people are cut out: nothing is drawn on it, and it shows no more than `look` allows."""
+    if look == "skeleton_only":
+        return drawn(picture.copy(), data, look)
+    copy = picture.copy()
+    if look == "blurred_faces":
+        for person in _people(data, picture.shape)[1]:
+            _blur_head(copy, person)
+    return copy
+
+
 def _people(
     data: Mapping[str, Any], shape: tuple[int, ...]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], list[int]]:

@@ -25,9 +25,12 @@ from pipeline.testing import HandContext
 from stages import events
 from stages.capture import Camera, Capture
 from stages.footage import recorder
-from stages.footage.incident_record import IncidentRecord, records_in
+from stages.footage.best import MOST_DECODED
+from stages.footage.incident_record import IncidentRecord, records_in, sha256_of
 from stages.footage.packets import Moment
 from stages.footage.picture_service import ask_picture
+from stages.footage.retention import remove
+from stages.footage.still import decode_last
 from stages.messages import Frame
 from stages.sink_footage import SinkFootage, SinkFootageSettings
 from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
@@ -76,9 +79,9 @@ class Watched:
         if last is not None:
             self.sink.process([self.event(self.frames[last].stamp, "end", name, number)])
 
-    def event(self, stamp: Stamp, phase: str, name: str = "fall", number: int = 1) -> Event:
+    def event(self, stamp: Stamp, phase: str, name: str = "fall", number: int = 1, **data: Any) -> Event:
         size = (self.frames[0].width, self.frames[0].height)
-        return incident_event(stamp, phase, name, number, size)
+        return incident_event(stamp, phase, name, number, size, **data)
 
     def finish(self) -> None:
         """The run ends."""
@@ -102,7 +105,7 @@ class Watched:
         return [events.FootageEvent.model_validate_json(e.body).model_dump() for e in self.context.emitted]
 
 
-def incident_event(stamp: Stamp, phase: str, name: str, number: int, size: tuple[int, int]) -> Event:
+def incident_event(stamp: Stamp, phase: str, name: str, number: int, size: tuple[int, int], **more: Any) -> Event:
     data = {
         "incident": f"{number:032x}",
         "phase": phase,
@@ -123,7 +126,7 @@ def incident_event(stamp: Stamp, phase: str, name: str, number: int, size: tuple
             "height": size[1],
         },
     }
-    whole = events.IncidentData.model_validate(data)
+    whole = events.IncidentData.model_validate(data | more)
     key = ("test", number)
     return events.incident_event(stamp, "test", key, whole, time=events.utc(stamp.wall_ns), updates=0)
 
@@ -159,7 +162,7 @@ def test_picture_and_clip_are_those_of_the_camera(
 ) -> None:
     pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
     clip = make_clip(name, frames=80, codec=codec, options=options, pix_fmt=pix_fmt)
-    with watched(tmp_path, clip, before_s=1, after_s=1, look="clean") as camera:
+    with watched(tmp_path, clip, before_s=1, after_s=1, look="clean", best=False) as camera:
         camera.read()
         camera.incident(30, 45)
         camera.finish()
@@ -252,7 +255,9 @@ def test_a_picture_that_is_gone_is_missing_with_a_reason(make_clip: MakeClip, tm
 
 @pytest.mark.parametrize("look", ["annotated", "blurred_faces", "skeleton_only"])
 def test_looks(make_clip: MakeClip, tmp_path: Path, look: str) -> None:
-    with watched(tmp_path, make_clip("a.mp4", frames=40, size=(320, 240), options={"g": "10"}), look=look) as camera:
+    with watched(
+        tmp_path, make_clip("a.mp4", frames=40, size=(320, 240), options={"g": "10"}), look=look, best=False
+    ) as camera:
         camera.read()
         camera.incident(20, 25)
         camera.finish()
@@ -319,6 +324,85 @@ def test_no_picture_leaves_with_skeleton_only(make_clip: MakeClip, tmp_path: Pat
             ask_picture(camera.context.state_folder / "pictures", "cam")
 
 
+def person(box: tuple[float, float, float, float], score: float, *, track_id: int = 3) -> dict[str, Any]:
+    return {"track_id": track_id, "bbox": box, "score": score, "keypoints": [20.0, 15.0, score] * 17}
+
+
+@pytest.mark.parametrize("clips", [True, False])
+def test_the_best_picture_takes_the_place_of_the_first(make_clip: MakeClip, tmp_path: Path, clips: bool) -> None:
+    small, large, doubtful = person((10, 5, 20, 25), 0.9), person((10, 5, 60, 60), 0.9), person((10, 5, 60, 60), 0.2)
+    clip = make_clip("a.mp4", frames=60, options={"g": "10"})
+    with watched(tmp_path, clip, look="clean", clips=clips) as camera:
+        camera.read()
+        for at, phase, one in [
+            (20, "start", small),
+            (25, "update", large),
+            (30, "update", doubtful),
+            (35, "end", small),
+        ]:
+            camera.sink.process([camera.event(camera.frames[at].stamp, phase, people=[one])])
+        camera.finish()
+        (record,) = camera.records
+        still = cv2.imread(str(record.file("snapshot")))
+        assert still is not None
+        assert np.abs(still.astype(int) - camera.frames[25].bgr()).mean() < 6
+        assert record.last["data"]["phase"] == "end"
+        best = [one for one in camera.told if one["data"]["kind"] == "best"]
+        snapshot = next(one for one in camera.told if one["data"]["kind"] == "snapshot")
+    assert len(best) == 1
+    assert best[0]["id"] != snapshot["id"]
+    assert best[0]["data"]["file"] == snapshot["data"]["file"]
+    assert best[0]["data"]["sha256"] == sha256_of(record.file("snapshot")) == record.files["snapshot"].sha256
+
+
+def test_no_worse_picture_is_decoded(make_clip: MakeClip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded = []
+    monkeypatch.setattr(recorder, "decode_last", lambda packets: (decoded.append(1), decode_last(packets))[1])
+    with watched(tmp_path, make_clip("a.mp4", frames=60, options={"g": "10"})) as camera:
+        camera.read()
+        camera.sink.process([camera.event(camera.frames[10].stamp, "start")])
+        for at in range(11, 50):
+            small = person((10, 5, 12, 8), 0.1)
+            camera.sink.process([camera.event(camera.frames[at].stamp, "update", people=[small])])
+        camera.sink.process([camera.event(camera.frames[50].stamp, "end", people=[])])
+        camera.finish()
+        assert [one["data"]["kind"] for one in camera.told] == ["snapshot", "clip"]
+    assert len(decoded) == 1
+
+
+def test_people_that_grow_for_ever_cost_few_pictures(
+    make_clip: MakeClip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded = []
+    monkeypatch.setattr(recorder, "decode_last", lambda packets: (decoded.append(1), decode_last(packets))[1])
+    with watched(tmp_path, make_clip("a.mp4", frames=60, options={"g": "10"})) as camera:
+        camera.read()
+        for at in range(50):
+            large = person((0, 0, 1.2**at / 100 + 2, 1.2**at / 100 + 2), 0.9)
+            phase = "start" if not at else "update"
+            camera.sink.process([camera.event(camera.frames[at].stamp, phase, people=[large])])
+        camera.finish()
+    assert len(decoded) <= MOST_DECODED
+
+
+def test_people_are_cut_out(make_clip: MakeClip, tmp_path: Path) -> None:
+    people = [person((10, 5, 40, 55), 0.9), person((100, 100, 9000, 9000), 0.9, track_id=4)]
+    with watched(tmp_path, make_clip("a.mp4", frames=60, size=(320, 240), options={"g": "10"}), crops=True) as camera:
+        camera.read()
+        camera.sink.process([camera.event(camera.frames[20].stamp, "single", people=people)])
+        camera.finish()
+        (record,) = camera.records
+        told = next(one["data"] for one in camera.told if one["data"]["kind"] == "snapshot")
+        one, other = (cv2.imread(str(tmp_path / name)) for name in told["crops"])
+    assert one is not None
+    assert other is not None
+    assert one.shape[:2] == (62 - 0, 44 - 5)
+    assert other.shape[:2] == (240, 320), "a margin around what lies in the picture"
+    assert np.abs(one.astype(int) - camera.frames[20].bgr()[0:62, 5:44]).mean() < 8, "nothing is drawn on it"
+    remove(record)
+    assert not list((tmp_path / "footage").iterdir())
+
+
 def test_repeated_events_change_nothing(make_clip: MakeClip, tmp_path: Path) -> None:
     with watched(tmp_path, make_clip("a.mp4", frames=40, options={"g": "10"})) as camera:
         camera.read()
@@ -381,7 +465,7 @@ def simulator() -> Iterator[RtspSimulator]:
 
 @pytest.mark.parametrize("name", ["h264", "h264-b", "h265-b"])
 def test_live_cameras_have_pictures_and_clips(simulator: RtspSimulator, tmp_path: Path, name: str) -> None:
-    with watched(tmp_path, simulator.camera(name).url, before_s=1, after_s=1, look="clean") as camera:
+    with watched(tmp_path, simulator.camera(name).url, before_s=1, after_s=1, look="clean", best=False) as camera:
         with camera.reading():
             until(lambda: len(camera.frames) > 60)
             now = len(camera.frames) - 1

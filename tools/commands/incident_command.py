@@ -138,9 +138,16 @@ def _whole(record: IncidentRecord) -> Iterator[str]:
     for kind in KINDS:
         state = record.files[kind]
         told = str(record.file(kind)) if state.state == "ready" else f"{state.state} {state.why}".strip()
-        yield f"  {kind:<11} {told}"
+        later = ", a better one than that of the first event" if _has_better(record, kind) else ""
+        yield f"  {kind:<11} {told}{later}"
+        for name in state.crops:
+            yield f"  {'':<11} {shown(str(record.path.with_name(name)))}"
     if record.keep:
         yield "  kept        it is never removed by itself"
+
+
+def _has_better(record: IncidentRecord, kind: str) -> bool:
+    return kind == "snapshot" and record.files["best"].state == "ready"
 
 
 def _reason(record: IncidentRecord) -> str:
