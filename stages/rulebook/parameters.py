@@ -9,14 +9,15 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from pipeline.system.names import nfc
 from pipeline.system.spelling import did_you_mean
 from stages.rulebook.rule_file import (
-    NAME,
     PLACEHOLDER,
     ParameterDefinition,
     ParameterKind,
     ParameterValue,
     duration_ns,
+    is_word,
 )
 from stages.vision.rules.kinds import UNITS, Kind
 
@@ -62,7 +63,7 @@ def kind_of(parameter: ParameterDefinition) -> ParameterKind:
     if parameter.kind is not None:
         return parameter.kind
     text = written(parameter.default)
-    return _kind_of_literal(text) or ("name" if re.fullmatch(NAME, text) else "condition")
+    return _kind_of_literal(text) or ("name" if is_word(text) else "condition")
 
 
 def _kind_of_literal(text: str) -> ParameterKind | None:
@@ -72,7 +73,7 @@ def _kind_of_literal(text: str) -> ParameterKind | None:
 
 def written(value: ParameterValue | None) -> str:
     """A value as a condition has it."""
-    return value.strip() if isinstance(value, str) else repr(value)
+    return nfc(value.strip()) if isinstance(value, str) else repr(value)
 
 
 def wrong_value(
@@ -88,7 +89,7 @@ def wrong_value(
         return f"there is no {kind} `{text[:40]}`{did_you_mean(text, known) or listed}"
     if kind == "condition":
         return None if _closes(text) else f"expected a condition with as many `(` as `)`, got {value!r:.60}"
-    if kind == "name" and all(re.fullmatch(NAME, part) for part in text.split(".")):
+    if kind == "name" and all(map(is_word, text.split("."))):
         return None
     if kind != _kind_of_literal(text):
         return f"expected {_EXPECTED[kind]}, got {value!r:.60}"

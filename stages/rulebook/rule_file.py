@@ -21,12 +21,17 @@ from pipeline.stage import Settings
 from pipeline.system.names import ANY_SCRIPT_PATTERN, MAX_NAME, is_of_any_script, nearest_camera_name, nfc
 from pipeline.system.spelling import nearest
 from stages.rulebook.schedule import Holiday, PeriodDefinitions, TimeOfDay, Zone
+from stages.vision.rules.expression import NAME_OF_ANY_SCRIPT
 from stages.vision.rules.geometry import is_fraction, polygon_problem
 from stages.vision.rules.kinds import MEANT_UNITS
 from stages.vision.rules.vocabulary import NAMES
 
 EVERY_CAMERA = "*"
-NAME = "^[A-Za-z_][A-Za-z0-9_]{0,63}$"
+NAME = (
+    r"^[^\u0000-\u0040\u005b-\u005e\u0060\u007b-\u00a0]"
+    r"[^\u0000-\u002f\u003a-\u0040\u005b-\u005e\u0060\u007b-\u00a0]{0,63}$"
+)
+"""For editors: it refuses the blanks and signs of ASCII."""
 MAX_ID = 64
 """Characters of a rule's id."""
 MAX_S = 366 * 86_400
@@ -80,7 +85,7 @@ def _duration(value: Any) -> str:
 
 Duration = Annotated[str, BeforeValidator(_duration), WithJsonSchema({"type": "string", "pattern": _DURATION.pattern})]
 
-PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+PLACEHOLDER = re.compile(rf"\{{({NAME_OF_ANY_SCRIPT})\}}")
 """In a template, a parameter in the place of a value."""
 
 
@@ -100,7 +105,7 @@ def _template_duration(value: Any) -> str:
 TemplateDuration = Annotated[
     str,
     BeforeValidator(_template_duration),
-    WithJsonSchema({"type": "string", "pattern": rf"{_DURATION.pattern}|{PLACEHOLDER.pattern}"}),
+    WithJsonSchema({"type": "string", "pattern": rf"{_DURATION.pattern}|\{{[^{{}}]+\}}"}),
 ]
 TemplateText = Annotated[str, BeforeValidator(_filled), Field(min_length=1)]
 Coordinate = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
@@ -119,12 +124,19 @@ Point = Annotated[
 ]
 
 
+def is_word(text: str) -> bool:
+    """Whether something may be a name in conditions: of a zone, a line, a word and so on."""
+    return len(text) <= MAX_ID and re.fullmatch(NAME_OF_ANY_SCRIPT, text) is not None and is_of_any_script(text)
+
+
 def _name(value: str) -> str:
-    if not re.fullmatch(NAME, value):
-        raise ValueError(f"expected a name of letters, digits and `_` that begins with no digit, got {value!r}")
-    if value in RESERVED:
-        raise ValueError(f"`{value}` is a word of the language: choose another name")
-    return value
+    name = nfc(value)
+    if not is_word(name):
+        expected = f"letters of any script, digits and `_` (at most {MAX_ID} characters), and no digit first"
+        raise ValueError(f"expected a name of {expected}, got {value[:MAX_ID]!r}")
+    if name in RESERVED:
+        raise ValueError(f"`{name}` is a word of the language: choose another name")
+    return name
 
 
 Name = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": NAME})]

@@ -5,7 +5,6 @@ text --yaml_source--> values with places --> RuleFile --compile--> RuleSet
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -38,7 +37,7 @@ from stages.rulebook.rule_file import (
 )
 from stages.rulebook.schedule import Schedule, Times
 from stages.rulebook.templates import Template, made_rule, trial_of
-from stages.rulebook.word_extent import Budget, extents
+from stages.rulebook.word_extent import Budget, extents, names_in
 from stages.vision.rules.condition import LOST_AFTER_NS, Condition, Scope, compile_condition, never_so_long
 from stages.vision.rules.counters import Of
 from stages.vision.rules.expression import ExpressionError
@@ -354,13 +353,10 @@ class _Vocabulary:
         found: dict[str, str] = {}
         todo = list(texts)
         while todo:
-            names = set(_NAME.findall(todo.pop())) & self.words.keys() - found.keys()
+            names = set(names_in(todo.pop())) & self.words.keys() - found.keys()
             found |= {name: self.words[name] for name in names}
             todo += [self.words[name] for name in names]
         return found
-
-
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def _vocabulary(file: RuleFile) -> tuple[_Vocabulary, list[Fault]]:
@@ -368,7 +364,7 @@ def _vocabulary(file: RuleFile) -> tuple[_Vocabulary, list[Fault]]:
     words = {name: word.means for name, word in {**library().words, **file.define}.items()}
     measured = extents(words)
     too_much = {name: why for name in file.define if (why := measured[name].why_too_much)}
-    first = [name for name in too_much if too_much.keys().isdisjoint(_NAME.findall(words[name]))]
+    first = [name for name in too_much if too_much.keys().isdisjoint(names_in(words[name]))]
     # Neither they nor their users are expanded.
     words |= dict.fromkeys(too_much, UNKNOWN)
     budget = Budget(extents(words))

@@ -7,17 +7,23 @@ text is its length and that of the definitions behind it, once for each use; it 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stages.vision.rules.condition import MAX_EXPANDED
-from stages.vision.rules.expression import ExpressionError
+from stages.vision.rules.expression import NAME_OF_ANY_SCRIPT, ExpressionError
 
 MOST_DEEP = 30
 """Words that use words that use words."""
 MOST_IN_A_FILE = 1_000_000
 """Characters of all different conditions and words of a file: some ten seconds of work."""
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_NAME = re.compile(NAME_OF_ANY_SCRIPT)
+
+
+def names_in(text: str) -> list[str]:
+    """Whatever may be a name in a condition, in composed form."""
+    return _NAME.findall(unicodedata.normalize("NFC", text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,7 @@ class Extent:
 
 def extents(words: Mapping[str, str]) -> dict[str, Extent]:
     """The extent of each word. A use that closes a circle counts nothing: circles are mistakes of another kind."""
-    uses = {name: [used for used in _NAME.findall(text) if used in words] for name, text in words.items()}
+    uses = {name: [used for used in names_in(text) if used in words] for name, text in words.items()}
     known: dict[str, Extent] = {}
     open_: set[str] = set()
     for first in words:
@@ -59,7 +65,7 @@ def extents(words: Mapping[str, str]) -> dict[str, Extent]:
 
 def extent_of(text: str, words: Mapping[str, Extent]) -> Extent:
     """The extent of a condition that uses these words."""
-    return _sum(text, [words[name] for name in _NAME.findall(text) if name in words])
+    return _sum(text, [words[name] for name in names_in(text) if name in words])
 
 
 def _sum(text: str, used: list[Extent]) -> Extent:

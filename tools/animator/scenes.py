@@ -19,6 +19,7 @@ from tools.animator.library import (
     LyingSide,
     Way,
     bend,
+    crouch,
     duck,
     fall,
     fall_from_chair,
@@ -386,6 +387,74 @@ def care_room(seed: int = 0, *, hours: float = 1.0) -> Scene:
     return Scene("care room", [resident, carer], (bed, chair, table), hours * 3600)
 
 
+def shop(seed: int = 0, *, hours: float = 1.0, people: int = 5) -> Scene:
+    """Customers come in, look at shelves, reach up and bend down, meet somebody, queue at the till and go; one person
+    stands behind the till. Nobody falls, lies or raises both hands.
+    """
+    rng = np.random.default_rng([seed, 109])
+    shelves = (Block(-3.4, 8.2, 0.5, 3.0, 1.9), Block(3.8, 8.6, 0.5, 2.5, 1.9))
+    till = Block(2.6, 5.2, 0.6, 1.4, 0.95)
+    actors = [_cashier(rng, hours)]
+    for number in range(people):
+        speed = float(rng.uniform(0.8, 1.4))
+        motions: list[Motion] = []
+        lasts, spot = 0.0, (1.7, 5.2 + 0.7 * (number % 3))
+        while lasts < hours * 3600:
+            for _ in range(int(rng.integers(1, 4))):
+                lasts += _at_a_shelf(rng, motions, speed)
+            wait = float(rng.uniform(5.0, 60.0))
+            motions += [walk([spot], speed), turn_to(0.0), _waiting_in_a_queue(rng, wait)]
+            away = float(rng.uniform(10.0, 120.0))
+            motions += [walk([(0.4, 5.0), (-7.5, 4.8)], speed), standing(away)]
+            lasts += wait + away + 22.0
+        actors.append(Actor(motions, -7.5, 4.8, 0.0, start_s=float(rng.uniform(-300.0, 60.0))))
+    return Scene("shop", actors, (*shelves, till), hours * 3600)
+
+
+def _cashier(rng: np.random.Generator, hours: float) -> Actor:
+    """To and fro behind the till, with things in the hands."""
+    motions: list[Motion] = []
+    lasts = 0.0
+    while lasts < hours * 3600:
+        busy = float(rng.uniform(10.0, 60.0))
+        handing = gestures.together(gestures.reaching("left", 3.0, 4.2), gestures.typing(5.0, busy))
+        motions += [gesturing("at the till", handing, busy), walk([(3.4, 6.0)], 0.8), standing(3.0)]
+        motions += [walk([(3.4, 5.2)], 0.8), turn_to(np.pi)]
+        lasts += busy + 9.0
+    return Actor(motions, 3.4, 5.2, 180.0)
+
+
+def _at_a_shelf(rng: np.random.Generator, motions: list[Motion], speed: float) -> float:
+    """Go to a shelf and look, take something from above or below, or meet somebody on the way; how long it takes."""
+    left = rng.random() < 0.5
+    place = (-2.7 if left else 3.1, float(rng.uniform(7.2, 9.4)))
+    look = float(rng.uniform(3.0, 25.0))
+    motions += [walk([(0.0, 6.6), place], speed), turn_to(np.pi if left else 0.0), standing(look)]
+    hand: Side = "left" if rng.random() < 0.3 else "right"
+    choice = rng.random()
+    if choice < 0.35:
+        motions.append(gesturing("reaching", gestures.reaching(hand, 0.4, 2.4), 3.2))
+    elif choice < 0.55:
+        motions.append(bend(float(rng.uniform(0.5, 2.0))))
+    elif choice < 0.7:
+        motions.append(crouch(float(rng.uniform(1.0, 5.0))))
+    elif choice < 0.85:
+        motions += [
+            walk([(-0.2, 7.4)], speed),
+            gesturing("talking", gestures.carrying(), float(rng.uniform(5.0, 40.0))),
+        ]
+    return look + 12.0
+
+
+def _waiting_in_a_queue(rng: np.random.Generator, seconds: float) -> Motion:
+    choice = rng.random()
+    if choice < 0.4:
+        return gesturing("waiting", gestures.texting("right", 1.0, seconds), seconds)
+    if choice < 0.6:
+        return gesturing("waiting", gestures.carrying(0.5, seconds), seconds)
+    return standing(seconds)
+
+
 def _in_bed(rng: np.random.Generator, motions: list[Motion]) -> float:
     """To the bed's edge, onto it, up again; the back of somebody who sits there is towards y."""
     sides: tuple[LyingSide, ...] = ("back", "back", "left", "right")
@@ -434,6 +503,7 @@ __all__ = [
     "motion_alone",
     "not_falls",
     "office",
+    "shop",
     "views",
     "walk_and_fall",
 ]

@@ -56,9 +56,11 @@ from stages.vision.rules.kinds import (
     added,
     compared,
     divided,
+    in_heights,
     multiplied,
 )
 from stages.vision.rules.people import COCO_17, LOST_NS, PAIRED
+from stages.vision.rules.ranges import never_true
 from stages.vision.rules.vocabulary import FUNCTIONS, Measure, PersonWords, Place, scale_of, suggestion
 
 Scope = Literal["person", "pair", "scene"]
@@ -69,6 +71,8 @@ MAX_EXPANDED = 20_000
 LOST_AFTER_NS = 1_000_000_000
 _ONE_FRAME_NS = 1
 """How long a condition lasts that is true of one frame alone."""
+_LISTED = 10
+"""So many names are listed at most."""
 MAX_CELLS = 32
 """Parts of a condition that look back in time."""
 LONGEST_NS = 600_000_000_000
@@ -372,6 +376,10 @@ class _Writer:
             compared(left.kind, right.kind)
         except KindError as error:
             raise ExpressionError(node.operands[i].begin, f"`{self._pair(node, i)}`: {error}") from None
+        if why := never_true(node, i):
+            value = next(operand for operand in node.operands[i : i + 2] if not isinstance(operand, Number | Negative))
+            text = f"`{self._pair(node, i)}` is never true: `{self._slice(value)}` {why}"
+            raise ExpressionError(node.operands[i].begin, text)
         self._note(self._pair(node, i), left.kind, f"({left.code}, {right.code})")
         return _compare(node.operators[i], left.code, right.code)
 
@@ -458,7 +466,7 @@ class _Writer:
             raise ExpressionError(node.begin, f"expected {_CALLS['running']}")
         name = named.text
         if self._known_rules is not None and name not in self._known_rules:
-            guess = suggestion(name, self._known_rules)
+            guess = suggestion(name, self._known_rules) or f"; known: {', '.join(sorted(self._known_rules)[:_LISTED])}"
             raise ExpressionError(named.begin, f"there is no rule `{name}`{guess}")
         self.rules.add(name)
         whose = {"person": f"({self._person[1]}.id,)", "pair": "(pa.id, pb.id)", "scene": "()"}[self._scope]
@@ -509,6 +517,10 @@ class _Writer:
             return self._feet_inside(node, self._whose(node.point)[1])
         if not isinstance(found, Place):
             text = self._slice(node.point)
+            if isinstance(found, _Truth):
+                between = self._reading.text[node.point.end : node.zone.begin].split()
+                meant = f"`{text} and {' '.join(between)} {node.zone.text}`"
+                raise ExpressionError(node.point.begin, f"`{text}` is a condition, and no point: did you mean {meant}?")
             raise ExpressionError(node.point.begin, f"`{text}` is no point: expected one such as feet or left_wrist")
         point = found
         name = self._named("zone", node.zone)
@@ -604,6 +616,7 @@ class _Writer:
         if kind is None:
             meant = MEANT_UNITS.get(node.unit)
             listed = f"; did you mean `{node.value:g}{meant}`?" if meant else ""
+            listed += in_heights(node.value, node.unit)
             listed = listed or suggestion(node.unit, UNITS) or f"; known: {', '.join(UNITS)}"
             raise ExpressionError(node.begin, f"`{self._slice(node)}`: there is no unit `{node.unit}`{listed}")
         scale = scale_of(node.unit, self._scope, *self._person)

@@ -44,10 +44,13 @@ COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 _RUNNING = re.compile(r"\s*([^\s(),]+)\s*(?=\))")
 """The id of a rule, behind `running(`: letters of any script, digits, `_` and `-`."""
+_MARKS = "".join(letter for letter in map(chr, range(0x300, 0x3100)) if unicodedata.category(letter)[0] == "M")
+"""Signs above, below and behind letters, of which the scripts of India and decomposed letters are made."""
+NAME_OF_ANY_SCRIPT = rf"[^\W\d][\w{_MARKS}]*"
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>\d+\.?\d*|\.\d+)(?P<unit>[A-Za-z%]+(?:/s\b)?|/s\b)?"
-    r"|(?P<name>[A-Za-z_]\w*)|(?P<sign><=|>=|==|!=|[-+*/<>(),.]))",
-    re.ASCII,  # other scripts have digits too, and nobody would see which number was meant
+    # Numbers have digits of ASCII: of other scripts, nobody would see which number was meant.
+    r"\s*(?:(?P<number>[0-9]+\.?[0-9]*|\.[0-9]+)(?P<unit>[A-Za-z%]+(?:/[sh]\b)?|/s\b)?"
+    rf"|(?P<name>{NAME_OF_ANY_SCRIPT})|(?P<sign><=|>=|==|!=|[-+*/<>(),.]))"
 )
 
 
@@ -210,7 +213,7 @@ def _tokens(text: str) -> list[_Token]:
             begin = at + len(text[at:]) - len(text[at:].lstrip())
             raise _no_token(text[begin:], begin, tokens)
         kind = next(kind for kind in ("number", "name", "sign") if found[kind])
-        word = found[kind]
+        word = unicodedata.normalize("NFC", found[kind])
         known_as = word if kind == "sign" or word in KEYWORDS else kind
         tokens.append(_Token(known_as, word, found.start(kind), found.end(), found["unit"] or ""))
         at = found.end()
@@ -240,6 +243,8 @@ def _no_token(rest: str, at: int, before: list[_Token]) -> ExpressionError:
         return ExpressionError(before[-1].begin, f"`{before[-1].text}` and `=` stand apart: write `{before[-1].text}=`")
     wrong = next((wrong for wrong in _INSTEAD if rest.startswith(wrong)), rest[0])
     hint = f": write `{_INSTEAD[wrong]}`" if wrong in _INSTEAD else ""
+    if wrong == ":":
+        hint = ": the time of day has its place under `schedules`, which a rule names under `during`"
     if wrong in "\"'":
         hint = ": names of zones and lines stand without quotes"
     return ExpressionError(at, f"`{wrong}` is not part of a condition{hint}")

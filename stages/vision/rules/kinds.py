@@ -59,6 +59,20 @@ MEANT_UNITS = {
 }
 """Usual spellings -> ours."""
 
+_METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "km": 1000.0, "ft": 0.305}
+_METRES_A_SECOND = {"m/s": 1.0, "cm/s": 0.01, "km/h": 1 / 3.6, "kmh": 1 / 3.6, "kph": 1 / 3.6, "mph": 0.447}
+_USUAL_HEIGHT_M = 1.7
+
+
+def in_heights(value: float, unit: str) -> str:
+    """What to write instead of metres and kilometres an hour; "" for other units."""
+    for units, ours in ((_METRES, "h"), (_METRES_A_SECOND, "h/s")):
+        if unit in units:
+            heights = value * units[unit] / _USUAL_HEIGHT_M
+            return f"; a picture has no metres: of somebody {_USUAL_HEIGHT_M:g} m tall this is `{heights:.2g}{ours}`"
+    return ""
+
+
 _LENGTHS = frozenset({Kind.LENGTH, Kind.FRAME_WIDTH, Kind.FRAME_HEIGHT, Kind.PIXELS})
 _PLACES = {Kind.X: {Kind.FRAME_WIDTH, Kind.PIXELS}, Kind.Y: {Kind.FRAME_HEIGHT, Kind.PIXELS}}
 _AMOUNTS = _LENGTHS | {Kind.NUMBER, Kind.TIME, Kind.SPEED, Kind.ANGLE, Kind.TURN, Kind.RATE}

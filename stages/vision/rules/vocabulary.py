@@ -234,6 +234,13 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     return f"; did you mean `{near[0]}`?" if near else ""
 
 
+_KEYS_OF_RULES = {
+    **dict.fromkeys(("visible", "visibility", "min_visible"), "min_visible"),
+    **{key: key for key in ("min_confidence", "hold", "cooldown", "gap", "once", "severity", "during", "cameras")},
+}
+"""Words that people expect in conditions -> the key that they mean."""
+
+
 def _unknown(parts: tuple[str, ...], prefix: str) -> str:
     name = ".".join(parts)
     singles = [*POINTS, *(value for value in _VALUES if "." not in value), "box"]
@@ -248,5 +255,8 @@ def _unknown(parts: tuple[str, ...], prefix: str) -> str:
         return (
             f"`{prefix}{name}` is not known; did you mean `{middle}`, or either(...) or both(...) around the condition?"
         )
+    if parts[0] in _KEYS_OF_RULES:
+        key = _KEYS_OF_RULES[parts[0]]
+        return f"`{prefix}{name}` is not known: `{key}` is a key of the rule, and stands beside `when`"
     guess = f"; did you mean `{right}`?" if (right := meant(parts[0])) else suggestion(parts[0], singles)
     return f"`{prefix}{name}` is not known{guess or '; `camgraph help rules` lists the names'}"

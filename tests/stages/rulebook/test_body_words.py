@@ -34,6 +34,17 @@ HANDS = {"raised_hand", "raised_hands", "hand_to_face", "hands_together", "arms_
 SIDES = {"facing", "turned_away", "foreshortened"}
 
 
+def test_who_stands_below_a_steep_camera_does_not_sit() -> None:
+    """As models see a woman in a long coat, from behind and above: thigh and shin look equally short."""
+    moved = {"shoulder": (37, 0), "hip": (15, 90), "knee": (12, 140), "ankle": (10, 194)}
+    places = {
+        f"{side}_{joint}": (300.0 - sign * x, 200.0 + y)
+        for joint, (x, y) in moved.items()
+        for side, sign in (("left", 1), ("right", -1))
+    }
+    assert answers("sitting", [Pose(places)], words=WORDS) == [False]
+
+
 def gesture(made: Motion, begin_s: float = 1.5, end_s: float = 3.0) -> tuple[list[Motion], Posture, float, float]:
     return [made], {}, begin_s, end_s
 

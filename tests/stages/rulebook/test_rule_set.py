@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,29 @@ def test_camera_gets_rules_of_its_zones_and_lines() -> None:
     rules = parse_rules(GOOD, "rules.yaml")
     of = {name: [ready.definition.id for ready in rules.of_camera(name)] for name in ("front", "back", "yard")}
     assert of == {"front": ["a", "b", "d", "e-f"], "back": ["a", "e-f"], "yard": ["a", "c", "e-f"]}
+
+
+def test_names_in_any_script() -> None:
+    text = """\
+        zones: {Küche: [[0, 0], [1, 0], [1, 1]], 厨房: [[0, 0], [1, 0], [1, 1]]}
+        lines: {вход: {from: [0, 0], to: [1, 1]}}
+        define: {müde: lean > 40deg}
+        templates: {bleibt: {parameters: {длина: 2s, ort: {kind: zone}}, when: "in {ort}", for: "{длина}"}}
+        rules:
+          - {id: a, when: in Küche and müde or in 厨房 or crosses(вход)}
+          - {use: bleibt, with: {ort: Küche}}
+        """
+    for written in (text, unicodedata.normalize("NFD", text)):
+        rules = parse_rules(written, "rules.yaml").rules
+        assert rules["a"].rule.when.zones == {"Küche", "厨房"}
+        assert rules["bleibt"].rule.when.zones == {"Küche"}
+        assert rules["bleibt"].rule.timing.for_ns == 2 * 10**9
+
+
+@pytest.mark.parametrize("name", ["2nd", "a-b", "a b", "in", "²", "x" * 65])
+def test_what_is_no_name(name: str) -> None:
+    with pytest.raises(GraphError, match=r"expected a name of letters of any script|is a word of the language"):
+        parse_rules(f"zones: {{'{name}': [[0, 0], [1, 0], [1, 1]]}}\nrules: [{{id: a, when: age > 1s}}]", "rules.yaml")
 
 
 def test_zones_in_pixels_and_fractions() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from typing import Any
 
 import numpy as np
@@ -223,7 +224,47 @@ MISTAKES: list[tuple[Scope, str, int, str]] = [
     ("person", "(" * 60 + "nose.y < 1px" + ")" * 60, 41, "more than 40 levels"),
     ("person", " and ".join(["in door"] * 150), 8 + 13 * 66, "more than 200 words and signs"),
     ("person", "in door or " * 300, 0, "at most 2000 are accepted"),
+    ("person", "speed > 5km/h", 8, "a picture has no metres: of somebody 1.7 m tall this is `0.82h/s`"),
+    ("person", "box.height > 2m", 13, "of somebody 1.7 m tall this is `1.2h`"),
+    ("person", "age > 8:00", 7, "the time of day has its place under `schedules`"),
+    ("person", "visible > 0.5", 0, "`min_visible` is a key of the rule"),
+    ("person", "score > 5", 0, "`score > 5` is never true: `score` is from 0 to 1"),
+    ("person", "in door and lean > 400deg", 12, "`lean` is from 0 to 180deg"),
+    ("person", "left_wrist.c >= 1.01", 0, "is from 0 to 1"),
+    ("person", "5 < usual(score, 3s)", 0, "is from 0 to 1"),
+    ("person", "0 < score < -2", 4, "`score < -2` is never true"),
+    ("person", "angle(nose, left_hip, left_knee) == 181deg", 0, "is from 0 to 180deg"),
+    ("person", "speed < 0h/s", 0, "`speed` is never below 0"),
+    ("person", "total(in door, 60s) > 61s", 0, "is from 0 to 60s"),
+    ("scene", "count < 0", 0, "`count` is never below 0"),
+    ("pair", "a.score > 1", 0, "`a.score` is from 0 to 1"),
 ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("score <= 1", "score != 5", "lean >= 0deg", "lean > 179deg", "speed > 0h/s", "0 < score < 2", "age > 0s"),
+        *("total(in door, 60s) >= 60s", "frontal > 5", "nose.x < -10px", "velocity(nose.y) < -1h/s"),
+        "drop(lean, 1s) > 0deg",
+    ],
+)
+def test_a_comparison_that_can_be_true(text: str) -> None:
+    compile_condition(text, "person", zones=ZONES, lines=LINES)
+
+
+@pytest.mark.parametrize("zone", ["Küche", "厨房", "кухня", "रसोई", "κουζίνα", "台所2"])
+def test_names_in_any_script(zone: str) -> None:
+    for text in (f"in {zone}", f"feet not in {unicodedata.normalize('NFD', zone)}", f"dwell({zone}) > 5s"):
+        assert compile_condition(text, "person", zones=[zone], lines=[]).zones == {zone}
+    with pytest.raises(ExpressionError, match="there is no zone `Kuche`; did you mean `Küche`"):
+        compile_condition("in Kuche", "person", zones=["Küche"], lines=[])
+
+
+@pytest.mark.parametrize("between", ["in", "not in"])
+def test_a_condition_beside_a_zone(between: str) -> None:
+    with pytest.raises(ExpressionError, match=f"did you mean `low and {between} door`"):
+        compile_condition(f"low {between} door", "person", zones=["door"], lines=[], words={"low": "lean > 60deg"})
 
 
 @pytest.mark.parametrize(("scope", "text", "at", "words"), MISTAKES, ids=[text[:40] for _, text, _, _ in MISTAKES])

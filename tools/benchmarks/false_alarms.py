@@ -1,0 +1,114 @@
+"""False alarms per hour: the library of actions over hours of ordinary life among the animator's people.
+
+python -m tools.benchmarks.false_alarms [--hours N] [--report docs/actions.md]
+
+Each room is watched for as long at each frame rate; hours alternate between the noise of two models. Everybody has
+their true identity. `DONE` says what people really do in a room: incidents of that are no alarms. Actions about places
+are left out, because they fire for everybody who passes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from stages.rulebook.library import library
+from stages.rulebook.onlooker import picture_of
+from tools.animator import MULTIPOSE, YOLO11N, PoseModel, Scene
+from tools.animator.messages import tracks
+from tools.animator.scenes import ROOM, care_room, office, shop
+from tools.measuring.action_trials import LEAST_SCORE, Firing, firings, rules_of
+
+RATES = (12.5, 5.0)
+MODELS: tuple[PoseModel, ...] = (YOLO11N, MULTIPOSE)
+BEGIN, END = "<!-- false alarms: python -m tools.benchmarks.false_alarms -->", "<!-- end of the false alarms -->"
+ROOMS: Mapping[str, Callable[..., Scene]] = {"office": office, "ward": care_room, "shop": shop}
+_ANYWHERE = frozenset({"walking", "standing_still", "turned_away", "too_close", "approaching", "leaving_group"})
+DONE: Mapping[str, frozenset[str]] = {
+    "office": _ANYWHERE
+    | {"sitting", "bending", "reaching", "one_hand_up", "hand_to_face", "arms_crossed", "nobody_there"},
+    "ward": _ANYWHERE | {"sitting", "lying", "bending", "hand_to_face"},
+    "shop": _ANYWHERE | {"bending", "crouching", "reaching", "one_hand_up", "crowd"},
+}
+
+
+@dataclass(frozen=True)
+class Watch:
+    """A room that was watched for `hours` at a frame rate."""
+
+    room: str
+    fps: float
+    hours: float
+    fired: Counter[str]
+
+
+def asked() -> list[str]:
+    """The actions that need no zone and no line."""
+    actions = library().templates.items()
+    return [name for name, one in actions if all(value.default is not None for value in one.parameters.values())]
+
+
+def watched(room: str, fps: float, hours: float, *, told: Callable[[str], None]) -> Watch:
+    """A room hour by hour, each with other people."""
+    rules, fired = rules_of(asked()), Counter[str]()
+    begun, hour = time.monotonic(), 0
+    while hour < hours:
+        length = min(1.0, hours - hour)
+        frames = ROOMS[room](hour, hours=length).frames(fps, hour, ROOM, MODELS[hour % 2])
+        found = firings(rules, (picture_of(item) for item in tracks(frames, min_score=LEAST_SCORE)))
+        fired.update(one.rule for one in found)
+        for line in _alarms(room, found):
+            told(f"{room}, {fps:g}/s, hour {hour}: {line}")
+        hour += 1
+    told(f"{room} at {fps:g}/s: {time.monotonic() - begun:.0f} s")
+    return Watch(room, fps, hours, fired)
+
+
+def _alarms(room: str, found: Sequence[Firing]) -> Iterator[str]:
+    for one in found:
+        if one.rule not in DONE[room]:
+            yield f"{one.rule} at {one.at_s:.1f} s of {one.ids}"
+
+
+def table(watches: Sequence[Watch]) -> str:
+    """Markdown: alarms an hour, of each action that ever fired where nobody does it."""
+    names = [name for name in asked() if any(one.fired[name] and name not in DONE[one.room] for one in watches)]
+    head = ["action", *(f"{one.room} at {one.fps:g}/s" for one in watches)]
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for name in names:
+        cells = ["done" if name in DONE[one.room] else f"{one.fired[name] / one.hours:.2g}" for one in watches]
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    silent = [
+        f"`{name}`" for name in asked() if name not in names and not all(name in DONE[one.room] for one in watches)
+    ]
+    hours = sum(one.hours for one in watches)
+    return "\n".join([*lines, "", f"In {hours:g} hours together. None at all: {', '.join(silent)}."])
+
+
+def write_into(page: Path, text: str) -> None:
+    """Put the table between the marks of a page."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+
+
+@click.command()
+@click.option("--hours", default=1.0, show_default=True, help="Of each room at each frame rate.")
+@click.option("--room", "rooms", multiple=True, type=click.Choice(list(ROOMS)), help="Only this room.")
+@click.option("--report", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="The page to renew.")
+def main(hours: float, rooms: tuple[str, ...], report: Path | None) -> None:
+    """Count what the library of actions says of ordinary life."""
+    watches = [watched(room, fps, hours, told=click.echo) for room in rooms or tuple(ROOMS) for fps in RATES]
+    text = table(watches)
+    click.echo(text)
+    if report:
+        write_into(report, text)
+
+
+if __name__ == "__main__":
+    main()
