@@ -254,7 +254,7 @@ def _write_clip(path: Path) -> None:
 @pytest.mark.parametrize("page", RUN_HERE)
 def test_the_commands_of_a_page_run(page: str, reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     text = page_path(page).read_text("utf-8")
-    for name in re.findall(r"\$\{([A-Z0-9_]+)\}", text):
+    for name in re.findall(r"\$\{(?:secret:)?([A-Za-z0-9_]+)\}", text):
         monkeypatch.setenv(name, "secret-of-nobody")
     reader.write_files(page_path("cameras").read_text("utf-8"))  # "operations" goes on with this graph
     reader.write_files(text)

@@ -100,6 +100,8 @@ class EventSink(Stage[D]):
         """Ids of the last events that were delivered, left out or refused."""
         self._buried = ""
         """The id of the last event that went to the dead letters."""
+        self._done_of_call: set[str] = set()
+        """Those done since `process` was last called with other items: the same ones come again until all are done."""
 
     # ---- for a sink to define
 
@@ -147,6 +149,7 @@ class EventSink(Stage[D]):
                 self._deliver_merged(view)
         else:
             self._deliver(wanted)
+        self._done_of_call.clear()
         return ()
 
     def finish(self, camera: str, end: End) -> Iterable[Message]:
@@ -162,7 +165,8 @@ class EventSink(Stage[D]):
     def _is_known(self, event: Event) -> bool:
         if event.id not in self._done:
             return False
-        self.context.count("repeated", event.stamp.camera)
+        if event.id not in self._done_of_call:
+            self.context.count("repeated", event.stamp.camera)
         return True
 
     def _leaves_out(self, view: EventView) -> bool:
@@ -270,6 +274,7 @@ class EventSink(Stage[D]):
     def _finished(self, view: EventView, count: str) -> None:
         self.context.count(count, view.event.stamp.camera)
         self._done[view.event.id] = None
+        self._done_of_call.add(view.event.id)
         while len(self._done) > _KNOWN:
             self._done.popitem(last=False)
 

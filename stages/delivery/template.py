@@ -95,6 +95,17 @@ def filled(text: str, view: EventView, time_zone: str, escape: Callable[[str], s
     return _PART.sub(value, text)
 
 
+def filled_lines(text: str, view: EventView, time_zone: str) -> str:
+    """As `filled`, without the lines in which an event has none of the values."""
+    lines = (line for line in text.splitlines() if _has_value(line, view, time_zone))
+    return "\n".join(filled(line, view, time_zone) for line in lines)
+
+
+def _has_value(line: str, view: EventView, time_zone: str) -> bool:
+    names = [part[1] for part in _PART.finditer(line) if part[1] is not None]
+    return not names or any(VALUES[name](view, time_zone) for name in names)
+
+
 def one_line(text: str) -> str:
     """For a title: a line break in it could begin another header of a mail."""
     return " ".join(text.split())

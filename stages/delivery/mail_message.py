@@ -1,0 +1,96 @@
+"""A mail about an event: a subject, the words in plain text and in HTML, and the picture of it inline.
+
+multipart/alternative
+  text/plain
+  multipart/related
+    text/html         refers to cid:picture
+    image/jpeg        inline
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime, parseaddr
+
+from pipeline.foreign_text import shown
+from stages.delivery.event_view import EventView
+from stages.delivery.template import filled, filled_lines, one_line
+
+_CID = "picture@camgraph"
+_MOST_SUBJECT = 200
+_SAFE = re.compile(r"[^A-Za-z0-9.-]")
+_STYLE = "font-family:sans-serif;font-size:16px;line-height:1.5;max-width:800px"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The texts of a mail, and whom it is from and to. Texts are templates."""
+
+    sender: str
+    to: Sequence[str]
+    subject: str
+    text: str
+    time_zone: str
+
+
+def address(text: str) -> str:
+    """`name@host`, or `Name <name@host>`, as mail programs want it. Raises ValueError."""
+    name, spec = parseaddr(text)
+    if not spec or not text.isprintable():
+        raise ValueError(f"expected an address such as ward@example.org, got {shown(text, 80)!r}")
+    try:
+        return str(Address(name, addr_spec=spec))
+    except (ValueError, IndexError):
+        raise ValueError(f"expected an address such as ward@example.org, got {shown(text, 80)!r}") from None
+
+
+def addr_spec(text: str) -> str:
+    """The `name@host` in it."""
+    return parseaddr(text)[1]
+
+
+def mail_about(view: EventView, words: Words, picture: bytes | None, remark: str = "") -> EmailMessage:
+    """Compose the mail. `remark`: a sentence to add, such as why there is no picture."""
+    mail = EmailMessage(policy=SMTP)
+    title = _first_large(one_line(filled(words.subject, view, words.time_zone)))[:_MOST_SUBJECT]
+    mail["Subject"] = title
+    mail["From"] = words.sender
+    mail["To"] = ", ".join(words.to)
+    mail["Date"] = format_datetime(datetime.now(UTC))
+    host = _SAFE.sub("-", addr_spec(words.sender).rpartition("@")[2])
+    mail["Message-ID"] = f"<{_SAFE.sub('-', view.event.own_id)}@{host}>"
+    if view.incident:
+        mail["References"] = f"<incident-{_SAFE.sub('-', view.incident)}@{host}>"
+    mail["Auto-Submitted"] = "auto-generated"
+    text = "\n".join(filter(None, [_first_large(filled_lines(words.text, view, words.time_zone)), remark]))
+    mail.set_content(text + "\n")
+    mail.add_alternative(_as_html(title, text, with_picture=picture is not None), subtype="html")
+    if picture is not None:
+        parts = mail.get_payload()
+        assert isinstance(parts, list)
+        related = parts[1]
+        assert isinstance(related, EmailMessage)
+        name = f"{_SAFE.sub('-', view.camera)}.jpg"
+        related.add_related(picture, "image", "jpeg", cid=f"<{_CID}>", filename=name, disposition="inline")
+    return mail
+
+
+def _first_large(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _as_html(title: str, text: str, *, with_picture: bool) -> str:
+    """The same words, escaped, as many lines."""
+    first, *others = text.splitlines() or [""]
+    lines = "<br>\n".join([f"<b>{html.escape(first)}</b>", *map(html.escape, others)])
+    picture = (
+        f'<p><img src="cid:{_CID}" alt="{html.escape(title)}" style="max-width:100%"></p>\n' if with_picture else ""
+    )
+    return f'<html><body style="{_STYLE}">\n{picture}<p>{lines}</p>\n</body></html>\n'
