@@ -54,6 +54,7 @@ class SinkMqttSettings(BrokerSettings):
 
     ports: ClassVar[Mapping[str, int]] = {"mqtt": 1883, "mqtts": 8883}
 
+    address: str = Field(description="mqtt://HOST[:PORT]; mqtts:// with TLS")
     prefix: TopicText | None = Field(None, description="All topics begin with it; by default camgraph/GRAPH")
     topic: TemplateText = Field(
         "{camera}/{action}",

@@ -8,6 +8,7 @@ shortest that shows it.
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 from collections.abc import Mapping
@@ -21,7 +22,6 @@ from pydantic import Field, field_validator, model_validator
 from pipeline.errors import EnvironmentProblem, Unavailable
 from pipeline.stage import Context, SettingProblems
 from stages.delivery.event_sink import DeliverySettings, EventSink
-from stages.delivery.event_view import EventView
 from stages.delivery.tls import TlsSettings, client_tls, tls_failure, tls_problems
 
 WAIT_S = 4.0
@@ -61,9 +61,11 @@ class BrokerSettings(DeliverySettings):
 
     ports: ClassVar[Mapping[str, int]] = {}
     """Scheme -> usual port. The last scheme is the one with TLS."""
+    needs_username: ClassVar[bool] = True
+    """Whether a password without a name means nothing."""
 
-    address: str = Field(description="Of the broker. The protocol's name with an `s` at its end means TLS")
-    username: str | None = Field(None, min_length=1, description="With `password`, if the broker asks who we are")
+    address: str = Field(description="Of the broker")
+    username: str | None = Field(None, min_length=1, description="With `password`, if the broker asks for them")
     password: str | None = Field(None, min_length=1, description="Write `${secret:NAME}`")
     tls: TlsSettings | None = Field(None, description="Whom to trust, and our own certificate")
 
@@ -75,7 +77,7 @@ class BrokerSettings(DeliverySettings):
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
-        if self.password and not self.username:
+        if self.password and not self.username and self.needs_username:
             raise ValueError("`password` belongs to a `username`: write that too")
         secure = list(self.ports)[-1]
         if self.tls and self.broker.scheme != secure:
@@ -149,12 +151,7 @@ def why_away(error: BaseException | str) -> str:
         return "it does not answer"
     if isinstance(error, socket.gaierror):
         return f"this host is not found: {error.strerror}"
-    if isinstance(error, OSError) and error.strerror:
-        return f"no connection: {error.strerror}"
+    if isinstance(error, OSError) and (error.errno or 0) > 0:
+        return f"no connection: {os.strerror(error.errno or 0)}"
     inner = error.__cause__ or error.__context__
     return why_away(inner) if inner else f"no connection: {type(error).__name__}"
-
-
-def partition_key(view: EventView) -> str:
-    """Events with the same key stay in order: those of one camera."""
-    return view.camera

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -125,3 +126,26 @@ def assert_all_in_order(sent: Sequence[Event], received: Sequence[bytes]) -> Non
         wanted = [event.body for event in sent if event.stamp.camera == camera]
         assert [body for body in unique if json.loads(body)["subject"] == camera] == wanted
     assert len(unique) == len(sent)
+
+
+@contextmanager
+def struck(server: Server, when: Callable[[], bool]) -> Iterator[None]:
+    """Within, the server is killed as soon as `when` holds, in the middle of whatever goes on, and started again."""
+    failed: list[BaseException] = []
+
+    def strike() -> None:
+        try:
+            until(when, every_s=0.005)
+            server.kill()
+            server.start()
+        except BaseException as error:  # noqa: BLE001 - for the test to raise
+            failed.append(error)
+
+    thread = threading.Thread(target=strike)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+    if failed:
+        raise failed[0]

@@ -1,0 +1,162 @@
+"""Publishes events to RabbitMQ and other AMQP 0.9.1 brokers, as persistent messages.
+
+    crm: {use: sink_amqp, from: actions, with: {address: "amqps://broker.local/vhost", exchange: camgraph}}
+
+The routing key is `camgraph.GRAPH.CAMERA.ACTION`, for a topic exchange; with `queue` the message goes to this queue,
+which the sink declares durable. An event is delivered once the broker has confirmed it. If no queue takes it, that is
+no delivery: events wait, and status says which key nobody is bound to. Its id is the `message_id`.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
+from stages.delivery.event_view import EventView
+from stages.delivery.mqtt_topics import level
+from stages.delivery.tls import TlsSettings, tls_files
+
+
+class SinkAmqpSettings(BrokerSettings):
+    """The broker, and where events go there."""
+
+    ports: ClassVar[Mapping[str, int]] = {"amqp": 5672, "amqps": 5671}
+
+    address: str = Field(description="amqp://HOST[:PORT][/VIRTUAL_HOST]; amqps:// with TLS")
+    exchange: str | None = Field(None, min_length=1, max_length=255, description="An exchange that is there already")
+    queue: str | None = Field(None, min_length=1, max_length=255, description="Instead: a queue, declared durable")
+
+    @model_validator(mode="after")
+    def _goes_somewhere(self) -> Self:
+        if (self.exchange is None) == (self.queue is None):
+            raise ValueError("expected either `exchange` or `queue`")
+        return self
+
+
+class SinkAmqp(BrokerSink[SinkAmqpSettings]):
+    """A batch of events -> messages, whose confirmations are awaited together."""
+
+    settings_type = SinkAmqpSettings
+    package, extra = "amqp", "amqp"
+    _connection: Any = None
+
+    def connect(self) -> None:
+        from amqp import AccessRefused, Connection  # noqa: PLC0415 - an extra
+
+        try:
+            self._connection = Connection(
+                f"{self.address.host}:{self.address.port}",
+                userid=self.settings.username or "guest",
+                password=self.settings.password or "guest",
+                virtual_host=self.address.path or "/",
+                ssl=self._tls_options(),
+                connect_timeout=WAIT_S,
+                read_timeout=WAIT_S,
+                write_timeout=WAIT_S,
+            )
+            self._connection.connect()
+            self._open_channel()
+        except AccessRefused:
+            raise self.away("it does not accept this `username` and `password`, or this virtual host") from None
+        except self._errors() as error:
+            raise self.away(_why(error)) from None
+
+    def _open_channel(self) -> None:
+        self._confirmed, self._returned = 0, ""
+        self._nacked = False
+        self._channel = self._connection.channel()
+        self._channel.confirm_select()
+        self._channel.events["basic_ack"].add(self._on_ack)
+        self._channel.events["basic_nack"].add(self._on_nack)
+        self._channel.events["basic_return"].add(self._on_return)
+        self._sent = 0
+        if self.settings.queue:
+            self._channel.queue_declare(self.settings.queue, durable=True, auto_delete=False)
+
+    def send(self, events: Sequence[EventView]) -> None:
+        try:
+            for view in events:
+                self._channel.basic_publish(
+                    self._message(view), self.settings.exchange or "", self._key(view), mandatory=True
+                )
+                self._sent += 1
+            self._wait()
+        except self._errors() as error:
+            raise self.away(_why(error)) from None
+
+    def _wait(self) -> None:
+        """Until all are confirmed, and none was returned."""
+        until_s = time.monotonic() + WAIT_S
+        while self._confirmed < self._sent and not self._nacked and not self._returned:
+            self._connection.drain_events(timeout=max(0.01, until_s - time.monotonic()))
+        if self._returned:
+            raise self.away(f"no queue takes messages with the key {self._returned}: bind one to the exchange")
+        if self._nacked:
+            raise self.away("it could not store the messages")
+
+    def disconnect(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            try:
+                connection.close()
+            except self._errors():
+                connection.collect()
+
+    def _message(self, view: EventView) -> Any:
+        from amqp import Message  # noqa: PLC0415
+
+        return Message(
+            view.event.body,
+            content_type="application/cloudevents+json",
+            delivery_mode=2,
+            message_id=view.event.own_id,
+            type=str(view.body.get("type", ""))[:255],
+        )
+
+    def _key(self, view: EventView) -> str:
+        if self.settings.queue:
+            return self.settings.queue
+        names = (view.camera, view.action or view.kind)
+        return ".".join(["camgraph", self.context.graph, *(level(name).replace(".", "_") for name in names)])[:255]
+
+    def _on_ack(self, tag: int, multiple: bool) -> None:
+        self._confirmed = tag if multiple else self._confirmed + 1
+
+    def _on_nack(self, tag: int, multiple: bool) -> None:
+        self._nacked = True
+
+    def _on_return(self, error: Exception, exchange: str, key: str, message: Any) -> None:
+        self._returned = key
+
+    def _tls_options(self) -> Mapping[str, Any] | bool:
+        if not self.tls():  # says it better than the library if a file is wrong
+            return False
+        files = tls_files(self.settings.tls or TlsSettings.model_validate({}), self.context.base_folder)
+        return {
+            "ca_certs": files.ca,
+            "certfile": files.certificate,
+            "keyfile": files.key,
+            "cert_reqs": ssl.CERT_REQUIRED,
+            "server_hostname": self.server_name,
+        }
+
+    @staticmethod
+    def _errors() -> tuple[type[Exception], ...]:
+        from amqp.exceptions import AMQPError  # noqa: PLC0415
+
+        return (AMQPError, OSError)
+
+
+def _why(error: Exception) -> Exception | str:
+    code = getattr(error, "reply_code", None)
+    return {
+        404: "there is no such exchange: declare it there, or write `queue`",
+        403: "this user may not do that there",
+        406: "the queue is there already, and not durable: name another one",
+        311: "a message is too large for it",
+    }.get(code or 0, error)

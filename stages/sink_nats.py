@@ -1,0 +1,177 @@
+"""Publishes events to NATS, into a stream of JetStream.
+
+    bus: {use: sink_nats, from: actions, with: {address: "nats://127.0.0.1:4222", stream: CAMGRAPH}}
+
+The subject is `camgraph.GRAPH.CAMERA.ACTION`. An event is delivered once the stream has confirmed it. Its id is the
+`Nats-Msg-Id`, by which the stream drops an event that comes again within its window for duplicates. If no stream takes
+the subjects, events wait; with `stream`, the sink creates one that does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import Field
+
+from stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
+from stages.delivery.event_view import EventView
+from stages.delivery.mqtt_topics import level
+
+T = TypeVar("T")
+
+
+class SinkNatsSettings(BrokerSettings):
+    """The server, and where events go there."""
+
+    ports: ClassVar[Mapping[str, int]] = {"nats": 4222, "tls": 4222}
+
+    address: str = Field(description="nats://HOST[:PORT]; tls:// with TLS")
+    prefix: str | None = Field(
+        None,
+        pattern=r"^[\w-]+(\.[\w-]+)*$",
+        max_length=500,
+        description="Subjects begin with it; by default camgraph.GRAPH",
+    )
+    stream: str | None = Field(
+        None, pattern=r"^[\w-]+$", max_length=200, description="Create this stream, in files, if it is not there"
+    )
+
+
+class SinkNats(BrokerSink[SinkNatsSettings]):
+    """A batch of events -> publications, which are confirmed one by one."""
+
+    settings_type = SinkNatsSettings
+    package, extra = "nats", "nats"
+    _client: Any = None
+    _stream: Any = None
+    _loop: _Loop | None = None
+    _trouble: Exception | None = None
+    """The last one that the library has reported."""
+
+    @property
+    def _prefix(self) -> str:
+        return self.settings.prefix or f"camgraph.{self.context.graph}"
+
+    def connect(self) -> None:
+        self._loop = self._loop or _Loop()
+        self._try(self._connect())
+
+    async def _connect(self) -> None:
+        from nats.aio.client import Client  # noqa: PLC0415 - an extra
+
+        context, self._trouble = self.tls(), None
+        self._client = Client()
+        await self._client.connect(
+            f"nats://{self.address.host}:{self.address.port}",
+            user=self.settings.username,
+            password=self.settings.password,
+            tls=context,
+            tls_hostname=self.server_name if context else None,
+            connect_timeout=WAIT_S / 2,
+            allow_reconnect=False,
+            max_reconnect_attempts=1,
+            reconnect_time_wait=0,
+            error_cb=self._on_error,
+        )
+        self._stream = self._client.jetstream(timeout=WAIT_S)
+        if self.settings.stream:
+            await self._create(self.settings.stream)
+
+    async def _create(self, name: str) -> None:
+        from nats.js.errors import NotFoundError  # noqa: PLC0415
+
+        try:
+            await self._stream.stream_info(name)
+        except NotFoundError:
+            await self._stream.add_stream(name=name, subjects=[f"{self._prefix}.>"])
+
+    def send(self, events: Sequence[EventView]) -> None:
+        self._try(self._publish(events))
+
+    async def _publish(self, events: Sequence[EventView]) -> None:
+        """All at once, in order; raises the error of the first that is not confirmed."""
+        answers = [
+            await self._stream.publish_async(
+                self._subject(view), view.event.body, wait_stall=WAIT_S, headers=_head(view)
+            )
+            for view in events
+        ]
+        async with asyncio.timeout(WAIT_S):
+            for view, answer in zip(events, answers, strict=True):
+                await answer
+                self.sent_already(view)
+
+    def _subject(self, view: EventView) -> str:
+        return ".".join([self._prefix, *(_token(name) for name in (view.camera, view.action or view.kind))])
+
+    def disconnect(self) -> None:
+        if self._loop:
+            loop, self._loop = self._loop, None
+            client, self._client = self._client, None
+            try:
+                if client:
+                    loop.run(client.close(), 1.0)
+            finally:
+                loop.stop()
+
+    def _try(self, work: Coroutine[Any, Any, None]) -> None:
+        from nats.errors import AuthorizationError, Error, NoRespondersError, NoServersError  # noqa: PLC0415
+        from nats.js.errors import NoStreamResponseError  # noqa: PLC0415
+
+        assert self._loop
+        try:
+            self._loop.run(work, 2 * WAIT_S)
+        except (NoStreamResponseError, NoRespondersError):
+            raise self.away(f"no stream takes {self._prefix}.>: create one there, or name it as `stream`") from None
+        except AuthorizationError:
+            raise self.away("it does not accept this `username` and `password`") from None
+        except (Error, OSError, TimeoutError) as error:
+            raise self.away(
+                _why(self._trouble if isinstance(error, NoServersError) and self._trouble else error)
+            ) from None
+
+    async def _on_error(self, error: Exception) -> None:
+        self._trouble = error
+
+
+def _why(error: Exception) -> Exception | str:
+    text = str(getattr(error, "description", "") or error)
+    if "uthorization" in text:
+        return "it does not accept this `username` and `password`"
+    return error if isinstance(error, OSError) else f"no connection: {type(error).__name__}"
+
+
+def _head(view: EventView) -> dict[str, str]:
+    return {"Nats-Msg-Id": view.event.own_id, "content-type": "application/cloudevents+json"}
+
+
+def _token(name: str) -> str:
+    """`.`, `*` and `>` mean something in subjects."""
+    return level(name).replace(".", "_")
+
+
+class _Loop:
+    """An event loop in a thread of its own, for a library that knows nothing else."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="nats", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T], within_s: float) -> T:
+        """Raises TimeoutError."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(within_s)
+        except TimeoutError:
+            future.cancel()
+            raise
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(WAIT_S)
+        if not self._thread.is_alive():
+            self._loop.close()

@@ -1,0 +1,131 @@
+"""Appends events to a stream of Redis or Valkey (XADD), which keeps the latest `max_length` of them.
+
+    stream: {use: sink_redis, from: actions, with: {address: "redis://127.0.0.1:6379/0"}}
+
+An entry has the fields `id`, `type`, `camera` and `event`, which is the whole event as JSON. An event is delivered once
+Redis has answered; what Redis itself keeps through a crash follows from its `appendonly` and `appendfsync`. A batch is
+one transaction. An event may arrive twice: drop repetitions by `id`.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
+from stages.delivery.event_view import EventView
+
+_REFUSALS = {
+    "WRONGPASS": "it does not accept this `username` and `password`",
+    "NOAUTH": "it asks for a `password`",
+    "NOPERM": "this user may not write the stream",
+    "OOM": "its memory is full",
+    "READONLY": "it is a replica, which takes no entries: name the address of the primary",
+    "LOADING": "it is still loading its data",
+    "WRONGTYPE": "the key of the stream holds something else",
+    "MISCONF": "it cannot write its own disk",
+}
+"""How its errors begin."""
+
+
+class SinkRedisSettings(BrokerSettings):
+    """The server and the stream."""
+
+    ports: ClassVar[Mapping[str, int]] = {"redis": 6379, "rediss": 6379}
+
+    address: str = Field(description="redis://HOST[:PORT][/DATABASE]; rediss:// with TLS")
+    stream: str | None = Field(None, min_length=1, max_length=1000, description="Its key; by default camgraph:GRAPH")
+    needs_username: ClassVar[bool] = False
+    max_length: int = Field(
+        100_000, ge=0, description="Redis drops the oldest entries beyond about so many; 0: it keeps all"
+    )
+
+    @model_validator(mode="after")
+    def _has_a_database(self) -> Self:
+        if not (self.broker.path or "0").isdecimal():
+            raise ValueError("expected the number of a database behind the port, as in redis://HOST:6379/0")
+        return self
+
+
+class SinkRedis(BrokerSink[SinkRedisSettings]):
+    """A batch of events -> one MULTI of XADD."""
+
+    settings_type = SinkRedisSettings
+    package, extra = "redis", "redis"
+    _client: Any = None
+
+    def connect(self) -> None:
+        import redis  # noqa: PLC0415 - an extra
+        from redis.backoff import NoBackoff  # noqa: PLC0415
+        from redis.retry import Retry  # noqa: PLC0415
+
+        pool = redis.ConnectionPool(
+            connection_class=_connection_class(self.tls(), self.server_name),
+            host=self.address.host,
+            port=self.address.port,
+            db=int(self.address.path or 0),
+            username=self.settings.username,
+            password=self.settings.password,
+            socket_timeout=WAIT_S,
+            socket_connect_timeout=WAIT_S,
+            retry=Retry(NoBackoff(), 0),
+        )
+        self._client = redis.Redis(connection_pool=pool)
+        self._ask(self._client.ping)
+
+    def send(self, events: Sequence[EventView]) -> None:
+        stream = self.settings.stream or f"camgraph:{self.context.graph}"
+        transaction = self._client.pipeline(transaction=True)
+        for view in events:
+            transaction.xadd(stream, _fields(view), maxlen=self.settings.max_length or None, approximate=True)
+        self._ask(transaction.execute)
+
+    def disconnect(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client.connection_pool.disconnect()
+            self._client = None
+
+    def _ask(self, question: Any) -> None:
+        from redis import exceptions as errors  # noqa: PLC0415 - an extra
+
+        try:
+            question()
+        except errors.TimeoutError:
+            raise self.away("it does not answer in time") from None
+        except errors.AuthenticationError:
+            raise self.away(_REFUSALS["WRONGPASS"]) from None
+        except errors.RedisError as error:
+            known = [why for word, why in _REFUSALS.items() if word in str(error)]
+            if known or not isinstance(error, errors.ConnectionError):
+                raise self.away(known[0] if known else "it refuses the entries") from None
+            raise self.away(error) from None
+
+
+def _fields(view: EventView) -> dict[str, str | bytes]:
+    kind = str(view.body.get("type", ""))
+    return {"id": view.event.own_id, "type": kind, "camera": view.camera, "event": view.event.body}
+
+
+def _connection_class(context: ssl.SSLContext | None, server_name: str) -> Any:
+    import redis  # noqa: PLC0415 - an extra
+
+    if context is None:
+        return redis.Connection
+    secure, plainly = context, redis.Connection
+
+    class Encrypted(plainly):  # type: ignore[misc, valid-type]
+        """With our own context: the library's cannot be told another name than the host's."""
+
+        def _connect(self) -> Any:
+            plain = super()._connect()
+            try:
+                return secure.wrap_socket(plain, server_hostname=server_name)
+            except OSError:
+                plain.close()
+                raise
+
+    return Encrypted

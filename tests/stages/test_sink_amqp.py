@@ -1,0 +1,170 @@
+"""RabbitMQ takes seconds to start, so the tests share one. The one that kills it runs by `make test-benchmarks`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amqp import Channel, Connection, Message
+from camgraph_test_stages.brokers import (
+    Server,
+    assert_all_in_order,
+    free_port,
+    hand_in,
+    incident,
+    serving,
+    stream,
+    struck,
+)
+from camgraph_test_stages.waiting import until
+
+from pipeline.errors import Unavailable
+from pipeline.testing import opened
+from stages.sink_amqp import SinkAmqp, SinkAmqpSettings
+
+
+class RabbitMq(Server):
+    """A node of its own, with all its files in the folder."""
+
+    def __init__(self, folder: Path) -> None:
+        port = free_port()
+        script = next((p for p in Path("/usr/lib/rabbitmq").glob("lib/*/sbin/rabbitmq-server")), None)
+        if not script:
+            pytest.skip("rabbitmq-server is not installed")
+        (folder / "rabbitmq.conf").write_text(f"listeners.tcp.1 = 127.0.0.1:{port}\n")
+        (folder / "plugins").write_text("[].")
+        self._environment = {
+            **os.environ,
+            "HOME": str(folder),
+            "RABBITMQ_NODENAME": f"camgraph{port}@localhost",
+            "RABBITMQ_BASE": str(folder),
+            "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
+            "RABBITMQ_LOG_BASE": str(folder),
+            "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq.conf"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
+            "RABBITMQ_DIST_PORT": str(free_port()),
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "ERL_EPMD_PORT": str(free_port()),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-setcookie test +S 1:1",
+        }
+        # A name service of its own, in front: else the node starts one that outlives it.
+        command = ["/bin/sh", "-c", f"epmd -address 127.0.0.1 & exec {script}"]
+        super().__init__(command, port, folder, self._takes_logins)
+
+    def start(self) -> None:
+        with (self._folder / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, cwd=self._folder, stdout=log, stderr=log, env=self._environment, start_new_session=True
+            )
+        until(self._takes_logins, every_s=0.2, why=lambda: (self._folder / "server.log").read_text()[-2000:])
+
+    def stop(self, number: int = signal.SIGKILL) -> None:
+        if self._process:
+            os.killpg(self._process.pid, number)  # the script, the machine of Erlang, and its children
+            self._process.wait(60)
+            self._process = None
+
+    def _takes_logins(self) -> bool:
+        with suppress(Exception), broker(self.port):
+            return True
+        return False
+
+
+@contextmanager
+def broker(port: int) -> Iterator[Channel]:
+    connection = Connection(f"127.0.0.1:{port}", connect_timeout=20, read_timeout=20)
+    try:
+        connection.connect()
+        yield connection.channel()
+    finally:
+        connection.collect()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(RabbitMq(tmp_path_factory.mktemp("rabbit"))) as one:
+        yield one
+
+
+@contextmanager
+def sink_to(port: int, folder: Path, **more: Any) -> Iterator[SinkAmqp]:
+    with opened(SinkAmqp, {"address": f"amqp://127.0.0.1:{port}", **more}, folder=folder) as sink:
+        sink._attempts._pauses_s = (0.05,)
+        yield sink
+
+
+def messages(port: int, queue: str) -> list[Message]:
+    with broker(port) as channel:
+        found = []
+        while message := channel.basic_get(queue, no_ack=True):
+            found.append(message)
+        return found
+
+
+def waiting(port: int, queue: str) -> int:
+    with suppress(Exception), broker(port) as channel:
+        return int(channel.queue_declare(queue, passive=True).message_count)
+    return 0
+
+
+@pytest.mark.benchmark
+def test_a_broker_that_is_killed_loses_no_event(tmp_path) -> None:
+    events = stream(3000)
+    with serving(RabbitMq(tmp_path)) as server, sink_to(server.port, tmp_path, queue="events") as sink:
+        with struck(server, lambda: waiting(server.port, "events") > 300):
+            assert hand_in(sink, events) > 0
+        assert_all_in_order(events, [message.body for message in messages(server.port, "events")])
+
+
+def test_a_message(tmp_path, server: Server) -> None:
+    event = incident(1, "a")
+    with sink_to(server.port, tmp_path, queue="one") as sink:
+        hand_in(sink, [event])
+    [message] = messages(server.port, "one")
+    assert message.body == event.body
+    assert message.properties["message_id"] == event.id
+    assert message.properties["delivery_mode"] == 2
+    assert message.properties["content_type"] == "application/cloudevents+json"
+    assert message.properties["type"] == "camgraph.incident.single"
+
+
+def test_events_wait_until_a_queue_takes_them(tmp_path, server: Server) -> None:
+    with broker(server.port) as channel:
+        channel.exchange_declare("camgraph", "topic", durable=True, auto_delete=False)
+    with sink_to(server.port, tmp_path, exchange="camgraph") as sink:
+        with pytest.raises(Unavailable, match=r"no queue takes messages with the key camgraph.test.a.fall: bind one"):
+            sink.process(stream(2))
+        with broker(server.port) as channel:
+            channel.queue_declare("bound", durable=True, auto_delete=False)
+            channel.queue_bind("bound", "camgraph", "camgraph.test.#")
+        hand_in(sink, stream(200), batch=50)
+    assert_all_in_order(stream(200), [message.body for message in messages(server.port, "bound")])
+
+
+def test_wrong_names(tmp_path, server: Server) -> None:
+    for more, why in (
+        ({"exchange": "nowhere"}, "there is no such exchange"),
+        ({"queue": "q", "username": "camgraph", "password": "plum-74"}, "does not accept this"),
+    ):
+        with sink_to(server.port, tmp_path, **more) as sink:
+            with pytest.raises(Unavailable, match=why) as error:
+                sink.process(stream(1))
+            assert "plum-74" not in str(error.value)
+
+
+def test_a_broker_that_is_away(tmp_path) -> None:
+    with sink_to(free_port(), tmp_path, queue="q") as sink:
+        with pytest.raises(Unavailable, match="no connection: Connection refused"):
+            sink.process(stream(1))
+
+
+def test_mistakes() -> None:
+    for settings in ({}, {"queue": "q", "exchange": "e"}):
+        with pytest.raises(ValueError, match="either `exchange` or `queue`"):
+            SinkAmqpSettings.model_validate({"address": "amqp://a", **settings})

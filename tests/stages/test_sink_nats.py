@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+from camgraph_test_stages.brokers import (
+    Server,
+    assert_all_in_order,
+    free_port,
+    hand_in,
+    incident,
+    program,
+    serving,
+    stream,
+    struck,
+)
+from nats.js.api import ConsumerConfig, DeliverPolicy
+
+from pipeline.errors import Unavailable
+from pipeline.testing import opened
+from stages.sink_nats import SinkNats
+
+PASSWORD = "plum-garden-74"
+
+
+def nats_server(folder: Path, more: str = "") -> Server:
+    """It flushes each message of a stream to its file."""
+    port = free_port()
+    (folder / "nats.conf").write_text(f'listen: "127.0.0.1:{port}"\njetstream {{ store_dir: "{folder}/kept" }}\n{more}')
+    return Server([program("nats-server"), "-c", "nats.conf"], port, folder)
+
+
+@contextmanager
+def sink_to(port: int, folder: Path, **more: Any) -> Iterator[SinkNats]:
+    settings = {"address": f"nats://127.0.0.1:{port}", "stream": "CAMGRAPH", **more}
+    with opened(SinkNats, settings, folder=folder) as sink:
+        sink._attempts._pauses_s = (0.05,)
+        yield sink
+
+
+def messages(port: int) -> list[Any]:
+    """All that the stream holds."""
+
+    async def read() -> list[Any]:
+        client = await nats.connect(f"nats://127.0.0.1:{port}")
+        try:
+            held = (await client.jetstream().stream_info("CAMGRAPH")).state.messages
+            config = ConsumerConfig(deliver_policy=DeliverPolicy.ALL)
+            subscription = await client.jetstream().subscribe("camgraph.>", ordered_consumer=True, config=config)
+            return [await subscription.next_msg(timeout=60) for _ in range(held)]
+        finally:
+            await client.close()
+
+    return asyncio.run(read())
+
+
+def count(port: int) -> int:
+    async def ask() -> int:
+        client = await nats.connect(f"nats://127.0.0.1:{port}", max_reconnect_attempts=0, connect_timeout=5)
+        try:
+            return int((await client.jetstream().stream_info("CAMGRAPH")).state.messages)
+        finally:
+            await client.close()
+
+    try:
+        return asyncio.run(ask())
+    except nats.errors.Error:
+        return 0
+
+
+def test_a_server_that_is_killed_loses_no_event(tmp_path) -> None:
+    events = stream(1500)
+    with serving(nats_server(tmp_path)) as server, sink_to(server.port, tmp_path) as sink:
+        with struck(server, lambda: count(server.port) > 300):
+            assert hand_in(sink, events) > 0
+        assert_all_in_order(events, [message.data for message in messages(server.port)])
+
+
+def test_a_message(tmp_path) -> None:
+    with serving(nats_server(tmp_path)) as server, sink_to(server.port, tmp_path) as sink:
+        event = incident(1, "a", action="raised.hand")
+        hand_in(sink, [event])
+        sink._done.clear()  # as a process that begins anew: the stream knows the id
+        hand_in(sink, [event])
+        [message] = messages(server.port)
+        assert message.subject == "camgraph.test.a.raised_hand"
+        assert message.data == event.body
+        assert message.headers == {"Nats-Msg-Id": event.id, "content-type": "application/cloudevents+json"}
+
+
+def test_events_wait_for_a_stream(tmp_path) -> None:
+    with serving(nats_server(tmp_path)) as server:
+        with sink_to(server.port, tmp_path, stream=None) as sink:
+            with pytest.raises(Unavailable, match=r"no stream takes camgraph.test.>: create one there, or name it"):
+                sink.process(stream(1))
+        with sink_to(server.port, tmp_path) as sink:
+            hand_in(sink, stream(1))
+            assert count(server.port) == 1
+
+
+def test_password(tmp_path, capfd) -> None:
+    with serving(nats_server(tmp_path, f"authorization {{ user: camgraph, password: {PASSWORD} }}")) as server:
+        with sink_to(server.port, tmp_path, username="camgraph", password=PASSWORD) as sink:
+            hand_in(sink, stream(2))
+        with sink_to(server.port, tmp_path, username="camgraph", password="wrong-" + PASSWORD) as sink:
+            with pytest.raises(Unavailable, match="does not accept this `username` and `password`") as error:
+                sink.process(stream(1))
+    assert PASSWORD not in f"{error.value}{capfd.readouterr()}"
+
+
+def test_tls(tmp_path) -> None:
+    trustme = pytest.importorskip("trustme")
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    authority.issue_cert("nats.test").private_key_and_cert_chain_pem.write_to_path(tmp_path / "server.pem")
+    with serving(nats_server(tmp_path, 'tls { cert_file: "server.pem", key_file: "server.pem" }')) as server:
+        address = {"address": f"tls://127.0.0.1:{server.port}"}
+        with sink_to(server.port, tmp_path, **address, tls={"ca": "ca.pem", "server_name": "nats.test"}) as sink:
+            hand_in(sink, stream(2))
+            assert sink.context.counts["written", "a"] == 1
+        with sink_to(server.port, tmp_path, **address, tls={"ca": "ca.pem"}) as sink:
+            with pytest.raises(Unavailable, match="for another name"):
+                sink.process(stream(1))
+
+
+def test_a_server_that_is_away(tmp_path) -> None:
+    with sink_to(free_port(), tmp_path) as sink:
+        with pytest.raises(Unavailable, match="no connection: Connection refused"):
+            sink.process(stream(1))

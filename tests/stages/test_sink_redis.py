@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from camgraph_test_stages.brokers import (
+    Server,
+    assert_all_in_order,
+    free_port,
+    hand_in,
+    incident,
+    program,
+    serving,
+    stream,
+    struck,
+)
+
+from pipeline.errors import Unavailable
+from pipeline.testing import opened
+from stages.sink_redis import SinkRedis, SinkRedisSettings
+
+PASSWORD = "plum-garden-74"
+
+
+def redis_server(folder: Path, *more: str) -> Server:
+    """It writes each entry to its file before it answers."""
+    port = free_port()
+    kept = ["--appendonly", "yes", "--save", "", "--dir", str(folder), "--bind", "127.0.0.1"]
+    return Server([program("redis-server"), "--port", str(port), *kept, *more], port, folder)
+
+
+@contextmanager
+def sink_to(port: int, folder: Path, **more: Any) -> Iterator[SinkRedis]:
+    with opened(SinkRedis, {"address": f"redis://127.0.0.1:{port}", **more}, folder=folder) as sink:
+        sink._attempts._pauses_s = (0.05,)
+        yield sink
+
+
+def entries(port: int, **login: Any) -> list[Mapping[bytes, bytes]]:
+    with redis.Redis(port=port, **login) as client:
+        return [fields for _, fields in client.xrange("camgraph:test")]
+
+
+def test_a_server_that_is_killed_loses_no_event(tmp_path) -> None:
+    events = stream(1500)
+    with serving(redis_server(tmp_path)) as server, sink_to(server.port, tmp_path) as sink:
+        with struck(server, lambda: len(entries(server.port)) > 300):
+            assert hand_in(sink, events) > 0
+        assert_all_in_order(events, [entry[b"event"] for entry in entries(server.port)])
+
+
+def test_an_entry_and_the_length_of_the_stream(tmp_path) -> None:
+    with serving(redis_server(tmp_path)) as server, sink_to(server.port, tmp_path, max_length=100) as sink:
+        event = incident(1, "a")
+        hand_in(sink, [event])
+        [entry] = entries(server.port)
+        assert entry == {
+            b"id": event.id.encode(),
+            b"type": b"camgraph.incident.single",
+            b"camera": b"a",
+            b"event": event.body,
+        }
+        hand_in(sink, stream(1000), batch=100)
+        assert 100 <= len(entries(server.port)) < 400
+
+
+def test_password_and_what_the_server_refuses(tmp_path) -> None:
+    with serving(redis_server(tmp_path, "--requirepass", PASSWORD)) as server:
+        with sink_to(server.port, tmp_path, password=PASSWORD) as sink:
+            hand_in(sink, stream(2))
+            assert len(entries(server.port, password=PASSWORD)) == 2
+        with sink_to(server.port, tmp_path, password="wrong-" + PASSWORD) as sink:
+            with pytest.raises(Unavailable, match="does not accept this") as error:
+                sink.process(stream(1))
+            assert PASSWORD not in str(error.value)
+        with redis.Redis(port=server.port, password=PASSWORD) as client:
+            client.set("other", 1)
+        with sink_to(server.port, tmp_path, password=PASSWORD, stream="other") as sink:
+            with pytest.raises(Unavailable, match="holds something else"):
+                sink.process(stream(1))
+
+
+def test_a_server_that_is_away_or_silent(tmp_path) -> None:
+    with sink_to(free_port(), tmp_path) as sink:
+        with pytest.raises(Unavailable, match="no connection: Connection refused"):
+            sink.process(stream(1))
+
+
+def test_tls(tmp_path) -> None:
+    trustme = pytest.importorskip("trustme")
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    authority.issue_cert("redis.test").private_key_and_cert_chain_pem.write_to_path(tmp_path / "server.pem")
+    port = free_port()
+    files = [f"--tls-{name}" for name in ("cert-file", "key-file", "ca-cert-file")]
+    named = [
+        word for name, file in zip(files, ("server.pem", "server.pem", "ca.pem"), strict=True) for word in (name, file)
+    ]
+    command = [program("redis-server"), "--port", "0", "--tls-port", str(port), "--tls-auth-clients", "no", *named]
+    with serving(Server(command, port, tmp_path)):
+        address = {"address": f"rediss://127.0.0.1:{port}"}
+        with sink_to(port, tmp_path, **address, tls={"ca": "ca.pem", "server_name": "redis.test"}) as sink:
+            hand_in(sink, stream(2))
+            assert sink.context.counts["written", "a"] == 1
+        with sink_to(port, tmp_path, **address, tls={"ca": "ca.pem"}) as sink:
+            with pytest.raises(Unavailable, match="for another name"):
+                sink.process(stream(1))
+
+
+def test_mistakes() -> None:
+    with pytest.raises(ValueError, match="number of a database"):
+        SinkRedisSettings.model_validate({"address": "redis://a/b"})
