@@ -48,6 +48,32 @@ define: {far: 0.8bl, bowed: lean > 40deg, tip: left_wrist}
 rules:
 """
 
+_LOOKING_BACK = """\
+version: 1
+zones: {door: [[0.1, 0.1], [0.6, 0.1], [0.6, 0.9]], Küche: {"*": [[0, 0], [1, 0], [1, 1]]}}
+lines: {gate: {from: [0.5, 0], to: [0.5, 1]}}
+define: {bowed: lean > 40deg, quick: {means: 'speed > 1h/s or plunging', about: Quick}}
+rules:
+  - id: falls
+    when: first upright then drop(shoulders.y) > 0.5bl within 0.8s then (low or lost while low) within 1s for 2s
+    gap: 1.5s
+  - id: waves
+    when: raised_hand and either(swings(wrist.x - shoulder.x, 0.2 * size, 2s) >= 0.8/s)
+    update: 5s
+  - {id: leaves, when: gone while (was quick within 0.4s), lost_after: 2s, once: true}
+  - {id: lost, when: not bowed and (lost while in Küche for 3s), cooldown: 10s}
+  - {id: was, when: "was (enters(door) or crosses(gate, leftward)) within 3s and total(in door, 60s) > 2s", merge: 5s}
+  - {id: group, scope: group, near: 0.6h, together: 1s, who: in Küche, when: count >= 2 and people < 9, for: 1s}
+  - id: pair
+    scope: pair
+    when: first drop(distance(a.feet, b.feet), 3s) > 0.2h then a.quick and not b.bowed within 2s
+  - id: scene
+    scope: scene
+    who: dwell(door, 5s) > 1s or running(was)
+    when: first count >= 1 then count >= 2 within 9s
+"""
+"""Every way to look back, and every scope."""
+
 # ---- cases
 
 
@@ -56,7 +82,7 @@ def files() -> tuple[str, ...]:
     """The files of rules that the package and its documentation have."""
     configs = [path.read_text() for path in sorted((ROOT / "configs").glob("*rules.yaml"))]
     blocks = [block for page in ("rules", "actions") for block in _YAML_BLOCK.findall(_page(page)) if "rules:" in block]
-    return (RULES, *configs, *blocks, _whole_library())
+    return (RULES, *[_LOOKING_BACK] * 4, *configs, *blocks, _whole_library())
 
 
 def _page(name: str) -> str:
@@ -88,11 +114,13 @@ def case_of(seed: int, number: int) -> str:
 
 def _rules(chance: random.Random) -> Iterator[str]:
     for number in range(chance.randint(1, 8)):
-        scope = chance.choice(("person", "person", "pair", "scene"))
-        when = _Conditions(chance, scope).whole(chance.choice((1, 2, 3, 3, 60)))
+        scope = chance.choice(("person", "person", "pair", "scene", "group"))
+        when = _Conditions(chance, "scene" if scope == "group" else scope).whole(chance.choice((1, 2, 3, 3, 60)))
         rule = {"id": f"r{number}", "scope": scope, "when": when[:2500], "for": _time(chance), "gap": _time(chance)}
-        if scope == "scene" and chance.random() < 0.7:
+        if scope in ("scene", "group") and chance.random() < 0.7:
             rule["who"] = _Conditions(chance, "person").whole(2)
+        if scope == "group" and chance.random() < 0.5:
+            rule |= {"near": chance.choice(("0.8h", "0.1h", "5h", "1px")), "together": _time(chance)}
         yield f"  - {yaml.safe_dump(rule, default_flow_style=True, allow_unicode=True, width=10_000).strip()}\n"
 
 
@@ -142,6 +170,8 @@ class _Conditions:
                 f"({inner}) for {self._window()}",
                 f"was ({inner}) within {self._window()}",
                 f"lost while ({inner})",
+                f"gone while ({inner})",
+                f"(first {inner} then {self._part(depth - 1)}{self._limit()})",
                 f"either({inner})",
                 f"both({inner})",
                 f"since({inner}) > {self._window()}",
@@ -162,6 +192,9 @@ class _Conditions:
                 f"{self._point()} not in yard",
                 "in door",
                 "lost",
+                "gone",
+                f"swings({self._point()}.x, 0.2bl, {self._window()}) > 1/s",
+                f"velocity({self._point()}.y) > 1bl/s within {self._window()}",
                 "enters(door)",
                 "leaves(yard)",
                 "crosses(gate)",

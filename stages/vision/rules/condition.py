@@ -60,7 +60,7 @@ from stages.vision.rules.kinds import (
     multiplied,
 )
 from stages.vision.rules.people import COCO_17, LOST_NS, PAIRED
-from stages.vision.rules.ranges import never_true
+from stages.vision.rules.ranges import is_constant, never_true
 from stages.vision.rules.vocabulary import FUNCTIONS, Measure, PersonWords, Place, scale_of, suggestion
 
 Scope = Literal["person", "pair", "scene"]
@@ -377,7 +377,7 @@ class _Writer:
         except KindError as error:
             raise ExpressionError(node.operands[i].begin, f"`{self._pair(node, i)}`: {error}") from None
         if why := never_true(node, i):
-            value = next(operand for operand in node.operands[i : i + 2] if not isinstance(operand, Number | Negative))
+            value = next(operand for operand in node.operands[i : i + 2] if not is_constant(operand))
             text = f"`{self._pair(node, i)}` is never true: `{self._slice(value)}` {why}"
             raise ExpressionError(node.operands[i].begin, text)
         self._note(self._pair(node, i), left.kind, f"({left.code}, {right.code})")

@@ -31,7 +31,7 @@ def never_true(node: Comparison, i: int) -> str:
     """Why `operands[i] operators[i] operands[i + 1]` is never true; "" if it can be."""
     left, right, operator = node.operands[i], node.operands[i + 1], node.operators[i]
     for value, constant, sign in ((left, right, operator), (right, left, _TURNED[operator])):
-        if _is_constant(constant):
+        if is_constant(constant) and not is_constant(value):
             found = _range_of(value)
             if _cannot(found, sign, _range_of(constant)):
                 return _told(value, found)
@@ -59,7 +59,7 @@ def _told(value: Node, found: Range) -> str:
     return f"is from {low:g} to {high:g}{_UNITS.get(name, '')}" if math.isfinite(high) else f"is never below {low:g}"
 
 
-def _is_constant(node: Node) -> bool:
+def is_constant(node: Node) -> bool:
     return isinstance(node, Number) or (isinstance(node, Negative) and isinstance(node.operand, Number))
 
 

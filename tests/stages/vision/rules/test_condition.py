@@ -246,7 +246,7 @@ MISTAKES: list[tuple[Scope, str, int, str]] = [
     [
         *("score <= 1", "score != 5", "lean >= 0deg", "lean > 179deg", "speed > 0h/s", "0 < score < 2", "age > 0s"),
         *("total(in door, 60s) >= 60s", "frontal > 5", "nose.x < -10px", "velocity(nose.y) < -1h/s"),
-        "drop(lean, 1s) > 0deg",
+        *("drop(lean, 1s) > 0deg", "-3 > -2", "2 < 1", "-(score) < 1", "-torso < 1px"),
     ],
 )
 def test_a_comparison_that_can_be_true(text: str) -> None:
