@@ -114,6 +114,7 @@ class SinkCommand(EventSink[SinkCommandSettings]):
     def disconnect(self) -> None:
         if self._program is not None:
             self._program.kill()
+            self._program.close()
             self._program = None
 
 
@@ -126,7 +127,7 @@ class _Program:
         self._until_s = time.monotonic() + limit_s
         self._late = False
         self._name = Path(command[0]).name
-        self._words: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `why_failed`
+        self._words: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
         with tempfile.TemporaryFile() as line:  # not a pipe: a program that does not read it must not block
             line.write(event.body + b"\n")
             line.seek(0)
@@ -152,7 +153,7 @@ class _Program:
         """ "" if it has ended well; its last words otherwise."""
         status = self._process.returncode
         words = self._last_words()
-        self._words.close()
+        self.close()
         if self._late or status in _TIMED_OUT:
             return f"{self._name}: did not end within {self._limit_s:g} s"
         if status == 0:
@@ -170,6 +171,10 @@ class _Program:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+    def close(self) -> None:
+        """Forget its last words."""
+        self._words.close()
 
 
 _TIMED_OUT = (124, 137)

@@ -1,0 +1,229 @@
+"""The base of sinks, by a small one that sends lines over a real socket."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from camgraph_test_stages.incident_views import incident
+from pydantic import Field
+
+from pipeline.errors import Unavailable
+from pipeline.messages import Event
+from pipeline.testing import feed, opened, reports_of
+from stages.delivery.event_sink import DeliverySettings, EventSink, Later, Refused
+from stages.delivery.event_view import EventView
+
+
+class LineSettings(DeliverySettings):
+    port: int = Field(description="On this machine.")
+
+
+class SinkLines(EventSink[LineSettings]):
+    """A line an event; the other side answers `ok`, `no` (never), or `later`."""
+
+    settings_type = LineSettings
+    pauses_s = (0.01, 0.02)
+
+    def connect(self) -> None:
+        self._stream = socket.create_connection(("127.0.0.1", self.settings.port), timeout=5)
+        self._answers = self._stream.makefile("r")
+
+    def send(self, events: Sequence[EventView]) -> None:
+        for view in events:
+            self._stream.sendall(view.event.body + b"\n")
+            answer = self._answers.readline().strip()
+            if answer == "no":
+                raise Refused({view.event.id: "it does not want this one"})
+            if answer != "ok":
+                raise Later("it has no time", 0.05) if answer == "later" else ConnectionError("it has gone")
+            self.sent_already(view)
+
+    def disconnect(self) -> None:
+        with suppress(AttributeError):
+            self._answers.close()
+            self._stream.close()
+
+
+class OtherSide:
+    """Answers each line as `answers` says, by the event's id; "" closes the connection. `ok` for all others."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+        self.answers: dict[str, list[str]] = {}
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._server.getsockname()[1])
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    @property
+    def ids(self) -> list[str]:
+        return [line["id"] for line in self.lines]
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._server.accept()
+                with connection, connection.makefile("rwb") as stream:
+                    for line in stream:
+                        event = json.loads(line)
+                        waiting = self.answers.get(event["id"])
+                        answer = waiting.pop(0) if waiting else "ok"
+                        if not answer:
+                            break
+                        if answer == "ok":
+                            self.lines.append(event)
+                        stream.write(answer.encode() + b"\n")
+                        stream.flush()
+
+
+@pytest.fixture
+def other() -> Iterator[OtherSide]:
+    with closing(OtherSide()) as made:
+        yield made
+
+
+def push(stage: SinkLines, views: Sequence[EventView], *, within_s: float = 30.0) -> int:
+    """Hand in the same events until they are taken, as the runtime does; how often that was refused."""
+    until_s, events, times = time.monotonic() + within_s, [view.event for view in views], 0
+    while True:
+        try:
+            feed(stage, events, batch=len(events))
+        except Unavailable:
+            times += 1
+            if time.monotonic() > until_s:
+                raise
+            threading.Event().wait(0.005)
+        else:
+            return times
+
+
+A, B, C = (incident(name, "start", at_s=at) for at, name in enumerate("abc"))
+
+
+def test_each_event_arrives_once_whatever_the_other_side_does(other: OtherSide, tmp_path: Path) -> None:
+    other.answers = {A.event.id: ["", "later"], B.event.id: ["later", "", ""]}
+    with opened(SinkLines, {"port": other.port}, folder=tmp_path) as stage:
+        assert push(stage, [A, B, C]) >= 5
+        counts = reports_of(stage).counts
+    assert other.ids == [A.event.id, B.event.id, C.event.id]
+    assert counts == {("written", "cam"): 3}
+
+
+def test_a_refused_event_is_a_dead_letter_and_the_others_arrive(other: OtherSide, tmp_path: Path) -> None:
+    other.answers = {B.event.id: ["no"]}
+    with opened(SinkLines, {"port": other.port}, folder=tmp_path) as stage:
+        push(stage, [A, B, C])
+        [letter] = stage.context.dead_letters
+        assert reports_of(stage).counts == {("written", "cam"): 2, ("dropped.refused", "cam"): 1}
+    assert other.ids == [A.event.id, C.event.id]
+    assert (letter.id, letter.why, letter.attempts) == (B.event.own_id, "it does not want this one", 1)
+
+
+def test_repeated_events_are_known(other: OtherSide, tmp_path: Path) -> None:
+    with opened(SinkLines, {"port": other.port}, folder=tmp_path) as stage:
+        push(stage, [A, B])
+        push(stage, [B, C])
+        assert reports_of(stage).counts == {("written", "cam"): 3, ("repeated", "cam"): 1}
+    assert other.ids == [A.event.id, B.event.id, C.event.id]
+
+
+def test_pauses_are_kept(other: OtherSide, tmp_path: Path) -> None:
+    port = other.port
+    other.close()
+    with opened(SinkLines, {"port": port}, folder=tmp_path) as stage:
+        stage._attempts._pauses_s = (30.0,)
+        with pytest.raises(Unavailable, match=r"refused"):
+            feed(stage, [A.event])
+        with pytest.raises(Unavailable, match=r"next try in (29|30) s, after 1 failures"):
+            feed(stage, [A.event])
+
+
+def old(view: EventView, age_s: float) -> EventView:
+    return replace(view, event=replace(view.event, committed_ns=time.time_ns() - int(age_s * 1e9)))
+
+
+def test_an_event_that_is_too_old_is_a_dead_letter(other: OtherSide, tmp_path: Path) -> None:
+    with opened(SinkLines, {"port": other.port, "expires": "1min"}, folder=tmp_path) as stage:
+        push(stage, [old(A, 90), old(B, 30), C])
+        [letter] = stage.context.dead_letters
+        assert reports_of(stage).counts == {("written", "cam"): 2, ("dropped.expired", "cam"): 1}
+    assert other.ids == [B.event.id, C.event.id], "one whose age nobody knows is sent"
+    assert letter.why == "not delivered within 1min"
+
+
+def test_only_fitting_events_are_sent(other: OtherSide, tmp_path: Path) -> None:
+    views = [incident("a", "start"), incident("b", "start", rule="lying"), incident("a", "end", at_s=1)]
+    settings = {"port": other.port, "only": {"rule": "fall"}, "never": {"phase": "end"}}
+    with opened(SinkLines, settings, folder=tmp_path) as stage:
+        push(stage, views)
+        assert reports_of(stage).counts == {("written", "cam"): 1, ("filtered", "cam"): 2}
+
+
+def test_merging_asks_for_the_phase_last(other: OtherSide, tmp_path: Path) -> None:
+    """One alert for two incidents that overlap; the second one's start is an update by then."""
+    views = [
+        incident("a", "start"),
+        incident("b", "start", at_s=5, rule="lying"),
+        incident("a", "end", at_s=6),
+        incident("b", "end", at_s=7),
+        incident("c", "start", at_s=200),
+    ]
+    with opened(SinkLines, {"port": other.port, "merge": "1min", "only": {"phase": "start"}}, folder=tmp_path) as stage:
+        push(stage, views)
+    assert [line["data"]["incident"] for line in other.lines] == ["a", "c"]
+
+
+def test_an_alert_that_was_not_sent_starts_no_cooldown(other: OtherSide, tmp_path: Path) -> None:
+    first, second, third = (incident(name, "start", at_s=at) for at, name in enumerate("abc"))
+    other.answers = {first.event.id: ["", "", "no"]}
+    with opened(SinkLines, {"port": other.port, "cooldown": "10min"}, folder=tmp_path) as stage:
+        push(stage, [first, second, third])
+        assert reports_of(stage).counts["cooldown", "cam"] == 1
+    assert [line["data"]["incident"] for line in other.lines] == ["b"]
+
+
+def test_merging_goes_on_in_the_next_process(other: OtherSide, tmp_path: Path) -> None:
+    settings = {"port": other.port, "merge": "1min"}
+    with opened(SinkLines, settings, folder=tmp_path) as stage:
+        push(stage, [incident("a", "start")])
+    with opened(SinkLines, settings, folder=tmp_path) as stage:
+        push(stage, [incident("b", "start", at_s=5)])
+    assert [(line["data"]["incident"], line["data"]["phase"]) for line in other.lines] == [
+        ("a", "start"),
+        ("a", "update"),
+    ]
+    (tmp_path / "merging.json").write_text("[1")
+    with opened(SinkLines, settings, folder=tmp_path) as stage:
+        push(stage, [incident("c", "start", at_s=6)])
+    assert other.lines[-1]["data"]["phase"] == "start"
+
+
+class Broken(SinkLines):
+    def send(self, events: Sequence[EventView]) -> None:
+        raise Refused({"another": "no"})
+
+
+def test_a_sink_that_refuses_what_it_was_not_given_is_told(other: OtherSide, tmp_path: Path) -> None:
+    with opened(Broken, {"port": other.port}, folder=tmp_path) as stage:
+        with pytest.raises(RuntimeError, match="names none"):
+            feed(stage, [A.event])
+
+
+def test_an_event_that_is_no_object_is_sent_as_it_is(other: OtherSide, tmp_path: Path) -> None:
+    event = Event(A.event.stamp, "x", "x", "single", b'{"id": "x"}')
+    with opened(SinkLines, {"port": other.port}, folder=tmp_path) as stage:
+        feed(stage, [event])
+    assert other.ids == ["x"]
