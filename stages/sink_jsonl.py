@@ -1,6 +1,6 @@
 """Writes events into a file, one CloudEvents JSON object a line.
 
-    log: {use: sink_jsonl, from: actions, with: {path: events.jsonl}}
+    log: {use: sink_jsonl, from: actions, with: {path: events.jsonl, rotate: {every: 1d, keep: 90}}}
 
 Events are on the disk before the outbox forgets them. Delivery is at least once: a reader recognises a repeated event
 by its `id`. Events that come again because the outbox died are not written twice, nor are those that this process had
@@ -16,18 +16,22 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.messages import MOST_REPEATED, Event, Message
-from pipeline.stage import Context, Settings, Stage
+from pipeline.stage import Context, FrameSize, SettingProblems, Stage
 from pipeline.system.disk import write_whole
 from pipeline.system.paths import resolve_output, why_no_output
+from stages.delivery.event_view import view_of
+from stages.delivery.selection import Selection, SelectionSettings, filter_problems
 from stages.writing.line_file import LineFile, LineStream, is_device, link_of
+from stages.writing.rotation import RotateSettings, Rotation, is_due
 
 STANDARD_OUTPUT = "-"
 KNOWN = 2 * MOST_REPEATED
@@ -36,7 +40,7 @@ READ_BACK = 16 << 20
 """Of the lines that are read back after a restart, so many bytes at most."""
 
 
-class SinkJsonlSettings(Settings):
+class SinkJsonlSettings(SelectionSettings):
     """The place to write the events to."""
 
     path: str = Field(min_length=1, description="The file, relative to the graph file; - is standard output")
@@ -45,6 +49,19 @@ class SinkJsonlSettings(Settings):
     )
     mode: Literal["append", "replace"] = Field("append", description="replace: start each run with an empty file")
     sync: bool = Field(True, description="Wait for the disk (fdatasync) before an event counts as delivered")
+    rotate: RotateSettings | None = Field(
+        None, description="Begin a new file when this one is large or old; without it, logrotate can do that"
+    )
+
+    @model_validator(mode="after")
+    def _can_rotate(self) -> Self:
+        if self.rotate and self.path == STANDARD_OUTPUT:
+            raise ValueError("`rotate` is for files: standard output cannot begin anew")
+        if self.rotate and self.order == "time":
+            raise ValueError(
+                "`order: time` makes one identical file a run: leave out `rotate`, or write `order: arrival`"
+            )
+        return self
 
 
 class SinkJsonl(Stage[SinkJsonlSettings]):
@@ -58,6 +75,8 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
     def __init__(self, settings: SinkJsonlSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._out: LineFile | LineStream | None = None
+        self._rotation: Rotation | None = None
+        self._selection = Selection(settings.only, settings.never, settings.time_zone)
         self._read_back: frozenset[str] = frozenset()
         self._written: dict[str, None] = {}
         """The ids of the last events that this process has written, the oldest first."""
@@ -67,6 +86,12 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
         why = "" if settings.path == STANDARD_OUTPUT else why_no_output(settings.path, base_folder)
         if why:
             yield ("path",), why
+
+    @classmethod
+    def check_cameras(
+        cls, settings: Any, base_folder: Path, cameras: Mapping[str, FrameSize | None]
+    ) -> SettingProblems:
+        return filter_problems(settings, cameras)
 
     @classmethod
     def ordered_by_time(cls, settings: SinkJsonlSettings) -> bool:
@@ -95,15 +120,40 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
         if self._out is None:
             self._open_again()
         assert self._out is not None
-        events: list[Event] = [event for event in items if not self._knows(event)]
-        if isinstance(self._out, LineFile) and self._out.follow():
-            self._remember_start(self._out, 0)
+        wanted = [event for event in items if not self.settings.selects or self._selection.fits(view_of(event))]
+        events: list[Event] = [event for event in wanted if not self._knows(event)]
+        data = b"".join(event.body + b"\n" for event in events)
+        if isinstance(self._out, LineFile):
+            self._follow(self._out, len(data))
         if events:
-            self._append(self._out, b"".join(event.body + b"\n" for event in events))
-        for event in items:
+            self._append(self._out, data)
+        for event in wanted:
             self.context.count("repeated" if self._knows(event) else "written", event.stamp.camera)
+        kept = set(map(id, wanted))
+        for event in items:
+            if id(event) not in kept:
+                self.context.count("filtered", event.stamp.camera)
         self._remember(events)
         return ()
+
+    def _follow(self, file: LineFile, more: int) -> None:
+        """Go on in the file that the path names now, or begin a new one if the present one is large or old."""
+        if file.follow():
+            self._remember_start(file, 0)
+        rotate, now_s = self.settings.rotate, time.time()
+        if self._rotation is None or rotate is None:
+            return
+        if not is_due(rotate, file.size, more, file.last_write_s, now_s):
+            return
+        try:
+            file.move_to(self._rotation.new_name(file.last_write_s))
+        except OSError as error:
+            self.context.trouble(f"{file.path}: cannot begin a new file: {error.strerror}; it grows on")
+            return
+        self.context.trouble("")
+        file.follow()
+        self._remember_start(file, 0)
+        self._rotation.tidy()
 
     def _open_again(self) -> None:
         try:
@@ -128,6 +178,8 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
     def close(self) -> None:
         if self._out is not None:
             self._out.close()
+        if self._rotation is not None:
+            self._rotation.close()
 
     def _open_file(self, path: Path) -> LineFile:
         started = self._read_start() if self.context.incarnation > 1 else None
@@ -139,6 +191,9 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
             file.close()  # its lock would keep out the next attempt
             raise
         self.context.wrote(path)
+        if self.settings.rotate:
+            self._rotation = Rotation(file.followed, self.settings.rotate, self.context.log)
+            self._rotation.tidy()
         self.context.log.info(
             "events_file",
             path=str(path),

@@ -143,6 +143,22 @@ class LineFile:
         os.close(old)
         return True
 
+    @property
+    def last_write_s(self) -> float:
+        """Seconds since 1970."""
+        return os.fstat(self._descriptor).st_mtime
+
+    @property
+    def followed(self) -> Path:
+        """The path of the file itself, if a symbolic link leads to it."""
+        return self._followed()
+
+    def move_to(self, target: Path) -> None:
+        """Give the file another name; the next `follow` begins a new one. Raises OSError; then it is as it was."""
+        self._followed().rename(target)
+        if self._sync:
+            sync_folder(target.parent)
+
     def empty(self) -> None:
         """Forget all lines."""
         os.ftruncate(self._descriptor, 0)
