@@ -170,8 +170,11 @@ class LocalRun:
         for thread in self._threads:
             thread.stop()
         if self._built.outbox is not None and self._built.outbox.is_open:
-            self._built.outbox.try_to_note(math.inf)
-            self._note_undelivered(self._built.outbox)
+            try:
+                self._built.outbox.try_to_note(math.inf)
+                self._note_undelivered(self._built.outbox)
+            except CamgraphError as error:
+                self.outcome.add(error.exit_status, str(error))
         for failure in self._built.chain.close():
             self.outcome.add(failure.exit_status, str(failure))
 

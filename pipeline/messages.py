@@ -138,9 +138,10 @@ class Event(Message):
     """An event as the pipeline knows it: an id, the incident it belongs to, and bytes.
 
     `id` is the same for the same event in every run. Events that an earlier run left reach sinks under the id `before N
-    ID`, with an unchanged body. `incident` groups the start, updates and end of one happening; `phase` lets the outbox
-    end incidents that their producer left open. `body` is one line of JSON, without the newline. `committed_ns` is when
-    the outbox committed it (UTC since 1970), 0 before that: never part of the body, which is the same in every run.
+    ID`, and requeued ones under `again N ID`, with an unchanged body. `incident` groups the start, updates and end of
+    one happening; `phase` lets the outbox end incidents that their producer left open. `body` is one line of JSON,
+    without the newline. `committed_ns` is when the outbox committed it (UTC since 1970; of a requeued event when it was
+    requeued), 0 before that: never part of the body, which is the same in every run.
     """
 
     TYPE: ClassVar[str] = "event"
@@ -156,6 +157,11 @@ class Event(Message):
     def own_id(self) -> str:
         """As it stands in the body."""
         return self.id.rpartition(" ")[2]
+
+    @property
+    def requeued(self) -> bool:
+        """Whether a person wants the sink to have it once more, though it may have had it."""
+        return self.id.startswith("again ")
 
     def fields(self) -> Fields:
         return {

@@ -168,7 +168,7 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
             out.kept_bytes = 0
 
     def _knows(self, event: Event) -> bool:
-        return event.id in self._written or event.own_id in self._read_back
+        return event.id in self._written or (event.own_id in self._read_back and not event.requeued)
 
     def _remember(self, events: Iterable[Event]) -> None:
         self._written.update(dict.fromkeys(event.id for event in events))

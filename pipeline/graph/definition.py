@@ -190,11 +190,11 @@ class OutboxEntry(Entry):
         description="If the file of the outbox is larger than so many GB, the oldest events of the sink with the "
         "longest backlog are given up.",
     )
-    sync: Literal["full", "normal", "off"] = Field(
+    sync: Literal["full", "normal", "none"] = Field(
         "full",
         title="Durability",
         description="When the disk must have an event. `full`: before it counts as committed, so it outlives a power "
-        "cut. `normal`: soon, so a power cut costs the last moments. `off`: when the system likes, so a power cut may "
+        "cut. `normal`: soon, so a power cut costs the last moments. `none`: when the system likes, so a power cut may "
         "break the file. With any of them, an event outlives the death of every process.",
     )
 

@@ -44,7 +44,8 @@ SUFFIXES = ("", "-wal", "-shm", "-reserve", "-damaged")
 """The suffixes of the path, for the files that belong together."""
 AGAIN = "again"
 
-Sync = Literal["full", "normal", "off"]
+Sync = Literal["full", "normal", "none"]
+_LEVELS = {"full": "FULL", "normal": "NORMAL", "none": "OFF"}
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS events (
@@ -117,7 +118,7 @@ def open_event_file(path: Path, *, by_time: bool, sync: Sync = "full", busy_s: f
         if is_new:
             db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before anything is in it; of an old file it writes a page
         db.execute("PRAGMA journal_mode = WAL")
-        db.execute(f"PRAGMA synchronous = {sync.upper()}")
+        db.execute(f"PRAGMA synchronous = {_LEVELS[sync]}")
         db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         if is_new or older:
             with transaction(db):

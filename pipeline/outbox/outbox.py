@@ -226,7 +226,8 @@ class Outbox(Stage[OutboxSettings]):
     def close(self) -> None:
         if self._db is None:
             return
-        self.try_to_note(math.inf)
+        with suppress(NeedsNewProcess):  # it is marked as broken, which the next process sees
+            self.try_to_note(math.inf)
         self._reserve.release()
         with suppress(sqlite3.Error):
             self._note_open_s()
@@ -524,6 +525,8 @@ class Outbox(Stage[OutboxSettings]):
                 self._tend_again_at = now
         except sqlite3.Error as error:
             self._end_if_damaged(error)
+            if is_full(error):
+                self._make_room()
             if not self._untended:
                 self.context.log.warning("outbox_not_tended", error=str(error))
             self._untended = str(error)

@@ -100,7 +100,7 @@ def _deliver(outbox: Outbox, most: int) -> int:
 
 def fill(folder: Path, backlog: int) -> None:
     """An outbox with so many events for a sink that is away."""
-    outbox = opened(folder, "off")
+    outbox = opened(folder, "none")
     for first in range(0, backlog, _FILL):
         outbox.accept(events(first, min(_FILL, backlog - first)))
         outbox.committed.clear()

@@ -167,7 +167,7 @@ def test_opening_does_not_depend_on_what_waits(tmp_path: Path) -> None:
     outbox.close()
 
 
-@pytest.mark.parametrize(("sync", "level"), [("full", 2), ("normal", 1), ("off", 0)])
+@pytest.mark.parametrize(("sync", "level"), [("full", 2), ("normal", 1), ("none", 0)])
 def test_the_disk_is_asked_as_the_graph_says(tmp_path: Path, sync: str, level: int) -> None:
     outbox: Outbox = open_outbox(tmp_path, sync=sync)
     assert outbox.db.execute("PRAGMA synchronous").fetchone() == (level,)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sqlite3
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from camgraph_test_stages.outboxes import fill
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -521,33 +520,10 @@ def test_only_empty_folder_is_removed(tmp_path: Path) -> None:
 # ---- a disk that is full
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 6 MB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=6m", "none", str(folder)]
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-    if made.returncode:
-        pytest.skip(f"no right to mount a small disk: {made.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
 def large(seq: int) -> Item:
     """An event of 2 kB that is over with itself."""
     body = json.dumps({"seq": seq, "text": f"{seq}" * (2000 // len(str(seq)))}).encode()
     return Item("cam", Key(0, seq, 0), Event(stamp(seq), f"e{seq}", f"i{seq}", "single", body), "rules")
-
-
-def fill(folder: Path) -> Path:
-    """What another program writes until nothing is left."""
-    ballast = folder / "ballast"
-    with contextlib.suppress(OSError), ballast.open("ab") as file:
-        while True:
-            file.write(bytes(4096))
-            file.flush()
-    return ballast
 
 
 def accept_until_full(outbox: Outbox, start: int) -> list[int]:

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from camgraph_test_stages.outboxes import crash, deliver, make_event, open_outbox, pull_ids
+from camgraph_test_stages.outboxes import crash, deliver, fill, make_event, open_outbox, pull_ids
 
 from pipeline.dead_letters import DeadLetters
 from pipeline.errors import EnvironmentProblem, UserError
@@ -54,7 +54,7 @@ def test_the_states_of_all_sinks(tmp_path: Path) -> None:
 
 
 def test_looking_changes_nothing(tmp_path: Path) -> None:
-    outbox = open_outbox(tmp_path, sync="off")
+    outbox = open_outbox(tmp_path, sync="none")
     outbox.accept([make_event(n) for n in range(3)])
     before = outbox.db.execute("PRAGMA data_version").fetchone()
     view = OutboxView(tmp_path)
@@ -83,7 +83,7 @@ def test_a_delivered_event_is_handed_out_again(tmp_path: Path, ordered: list[str
 
 
 def test_dead_letters_are_handed_out_again_once(tmp_path: Path) -> None:
-    outbox = open_outbox(tmp_path, sync="off")
+    outbox = open_outbox(tmp_path, sync="none")
     outbox.accept([make_event(1)])
     bury(tmp_path, 5, 6, 6)
     view = OutboxView(tmp_path)
@@ -99,7 +99,7 @@ def test_dead_letters_are_handed_out_again_once(tmp_path: Path) -> None:
 
 
 def test_a_requeue_outlives_the_run(tmp_path: Path) -> None:
-    first = open_outbox(tmp_path, sync="off")
+    first = open_outbox(tmp_path, sync="none")
     bury(tmp_path, 5)
     first.close()
     OutboxView(tmp_path).requeue_letters("log", lambda _: True)
@@ -111,7 +111,7 @@ def test_a_requeue_outlives_the_run(tmp_path: Path) -> None:
 
 
 def test_requeued_ends_and_starts_are_no_incidents(tmp_path: Path) -> None:
-    outbox = open_outbox(tmp_path, sync="off")
+    outbox = open_outbox(tmp_path, sync="none")
     outbox.accept([make_event(1, phase="start", incident="a"), make_event(2, phase="end", incident="a")])
     outbox.accept([make_event(3, phase="start", incident="b")])
     deliver(outbox)
@@ -150,7 +150,7 @@ def test_dropped_events_are_not_handed_out(tmp_path: Path) -> None:
 
 
 def test_the_count_of_what_waits_stays_right_if_dropped_events_are_acknowledged(tmp_path: Path) -> None:
-    outbox = open_outbox(tmp_path, sync="off")
+    outbox = open_outbox(tmp_path, sync="none")
     outbox.accept([make_event(n) for n in range(10)])
     rows = outbox.pull("log", 4)
     OutboxView(tmp_path).drop("log", lambda _: True)
@@ -165,6 +165,33 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "outbox.sqlite").write_bytes(b"not a database" * 100)
     with pytest.raises(EnvironmentProblem, match=r"is damaged .*the next start of its run sets it aside"):
         OutboxView(tmp_path).states()
+
+
+def test_a_full_disk_keeps_dead_letters_and_the_run_going(small_disk: Path) -> None:
+    outbox = open_outbox(small_disk, keep_events=100)
+    outbox.accept([make_event(n, size=2000) for n in range(300)])
+    many_letters(small_disk, 3000)
+    ballast = fill(small_disk)
+    with pytest.raises(EnvironmentProblem, match=r"does not take this now: .*give the command again"):
+        OutboxView(small_disk).requeue_letters("log", lambda _: True)
+    assert len(list(DeadLetters(small_disk, "log"))) == 3000
+    for now in range(20):
+        outbox.tend(float(now))
+    assert outbox.backlog["log"].waiting == 100, "to give events up needs no room"
+    ballast.unlink()
+    deliver(outbox)
+    assert OutboxView(small_disk).requeue_letters("log", lambda _: True) > 0
+    assert list(DeadLetters(small_disk, "log")) == []
+    outbox.close()
+
+
+def many_letters(folder: Path, count: int) -> None:
+    """As if so many events had been given up."""
+    bury(folder, 0)
+    [letter] = DeadLetters(folder, "log")
+    text = letter.line().decode()
+    path = DeadLetters(folder, "log").path
+    path.write_text("".join(text.replace('"id": "e0"', f'"id": "e{n}"') for n in range(count)))
 
 
 _REQUEUE = (
@@ -191,12 +218,8 @@ def run_and_kill(code: str, outbox: Outbox, changed: int, now: float) -> None:
 
 
 def test_a_requeue_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    outbox = open_outbox(tmp_path, sync="off")
-    path = DeadLetters(tmp_path, "log").path
-    bury(tmp_path, 0)
-    [letter] = DeadLetters(tmp_path, "log")
-    text = letter.line().decode()
-    path.write_text("".join(text.replace('"id": "e0"', f'"id": "e{n}"') for n in range(2000)))
+    outbox = open_outbox(tmp_path, sync="none")
+    many_letters(tmp_path, 2000)
     got: Counter[str] = Counter()
     for now in range(3):
         run_and_kill(_REQUEUE, outbox, 300, 2.0 * now)
@@ -211,7 +234,7 @@ def test_a_requeue_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> N
 
 
 def test_a_drop_that_is_killed_costs_nothing_else(tmp_path: Path) -> None:
-    outbox = open_outbox(tmp_path, sync="off")
+    outbox = open_outbox(tmp_path, sync="none")
     outbox.accept([make_event(n) for n in range(3000)])
     run_and_kill(_DROP, outbox, 200, 0.0)
     OutboxView(tmp_path).drop("log", lambda event: int(event.id[1:]) % 2 == 0)
@@ -227,7 +250,7 @@ _SERVE = """
 import sys, time
 from pathlib import Path
 from camgraph_test_stages.outboxes import make_event, open_outbox
-outbox = open_outbox(Path(sys.argv[1]), sync="off", incarnation=int(sys.argv[2]))
+outbox = open_outbox(Path(sys.argv[1]), sync="none", incarnation=int(sys.argv[2]))
 first = int(sys.argv[3])
 for n in range(1_000_000):
     outbox.accept([make_event(first + n)])

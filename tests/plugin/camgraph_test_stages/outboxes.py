@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,3 +57,13 @@ def deliver(outbox: Outbox, sink: str = "log", most: int = 1000) -> list[str]:
     outbox.acknowledge(sink, [row for row, _ in rows])
     outbox.note_delivered()
     return [event.id for _, event in rows]
+
+
+def fill(folder: Path) -> Path:
+    """What another program writes until nothing is left."""
+    ballast = folder / "ballast"
+    with contextlib.suppress(OSError), ballast.open("ab") as file:
+        while True:
+            file.write(bytes(4096))
+            file.flush()
+    return ballast

@@ -32,7 +32,7 @@ def outbox_of(state: Path, name: str = "lobby") -> Path:
     """An outbox in which crm has 5 events to get, and log had all; crm gave up another."""
     folder = state / name
     folder.mkdir(parents=True)
-    outbox = open_outbox(folder, ["crm", "log"], sync="off")
+    outbox = open_outbox(folder, ["crm", "log"], sync="none")
     outbox.accept([make_event(n, "front" if n % 2 else "yard") for n in range(5)])
     deliver(outbox, "log")
     letter = make_event(9).payload
