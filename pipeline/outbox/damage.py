@@ -21,6 +21,8 @@ from pipeline.outbox.event_file import PENDING_SINKS, transaction
 MARK = "-damaged"
 """The suffix of the note that the file is broken; it holds the reason."""
 _PIECE = 500
+_STEP = 20
+"""Over a part of the list that cannot be read."""
 _SMALL = ("incidents", "ended")
 
 
@@ -63,19 +65,42 @@ def set_aside(path: Path, now_ns: int) -> Path:
 
 
 def save_from(aside: Path, db: sqlite3.Connection) -> Saved:
-    """Copy the waiting events that can be read, under their rows. Raises sqlite3.Error if `db` takes none."""
-    saved = lost = 0
+    """Copy the waiting events that can be read, under their rows. Raises sqlite3.Error if `db` takes none.
+
+    Where the list of what waits is broken, every event counts as one that waits: better twice than never.
+    """
+    saved, lost = set[int](), set[int]()
     with closing(sqlite3.connect(aside, isolation_level=None)) as source:
         source.execute("PRAGMA writable_schema = ON")  # reads a file that was cut off, too
         _copy_small(source, db)
+        for sink in _sinks(source):
+            for rows in _pending(source, sink, _last_row(source)):
+                found = []
+                for row in rows:
+                    try:
+                        event = _read(source, row)
+                    except sqlite3.DatabaseError:
+                        lost.add(row)
+                    else:
+                        found += [(row, event)] if event else []
+                _insert(db, sink, found)
+                saved.update(row for row, _ in found)
+    return Saved(len(saved), len(lost))
+
+
+def _sinks(source: sqlite3.Connection) -> list[str]:
+    found: set[str] = set()
+    for query in (PENDING_SINKS, "SELECT sink FROM readers"):
         with suppress(sqlite3.DatabaseError):
-            for sink, rows in _pending(source):
-                events = [(row, _read(source, row)) for row in rows]
-                readable = [(row, event) for row, event in events if event]
-                _insert(db, sink, readable)
-                saved += len(readable)
-                lost += len(events) - len(readable)
-    return Saved(saved, lost)
+            found |= {sink for (sink,) in source.execute(query)}
+    return sorted(found)
+
+
+def _last_row(source: sqlite3.Connection) -> int:
+    for query in ("SELECT seq FROM sqlite_sequence WHERE name = 'events'", "SELECT max(row) FROM events"):
+        with suppress(sqlite3.DatabaseError, TypeError):
+            return int(source.execute(query).fetchone()[0])
+    return 0
 
 
 def _copy_small(source: sqlite3.Connection, db: sqlite3.Connection) -> None:
@@ -90,23 +115,24 @@ def _copy_small(source: sqlite3.Connection, db: sqlite3.Connection) -> None:
             db.execute("UPDATE run SET first_row = ?, swept = ?, open_s = ?", run)
 
 
-def _pending(source: sqlite3.Connection) -> Iterator[tuple[str, list[int]]]:
-    """Sink -> some rows that it waits for, again and again. Raises sqlite3.DatabaseError where the list is broken."""
-    for (sink,) in source.execute(PENDING_SINKS).fetchall():
-        last = 0
-        while rows := source.execute(
-            "SELECT row FROM pending WHERE sink = ? AND row > ? ORDER BY row LIMIT ?", (sink, last, _PIECE)
-        ).fetchall():
-            last = rows[-1][0]
-            yield sink, [row for (row,) in rows]
+def _pending(source: sqlite3.Connection, sink: str, last_row: int) -> Iterator[list[int]]:
+    """The rows that a sink waits for, some at a time; all rows where that cannot be read."""
+    at = 0
+    query = "SELECT row FROM pending WHERE sink = ? AND row > ? ORDER BY row LIMIT ?"
+    while at < last_row:
+        try:
+            rows = [row for (row,) in source.execute(query, (sink, at, _PIECE))]
+        except sqlite3.DatabaseError:
+            rows = [*range(at + 1, min(at + _STEP, last_row) + 1)]
+        if not rows:
+            return
+        at = rows[-1]
+        yield rows
 
 
 def _read(source: sqlite3.Connection, row: int) -> dict[str, object] | None:
-    try:
-        cursor = source.execute("SELECT * FROM events WHERE row = ?", (row,))
-        found = cursor.fetchone()
-    except sqlite3.DatabaseError:
-        return None
+    cursor = source.execute("SELECT * FROM events WHERE row = ?", (row,))
+    found = cursor.fetchone()
     return dict(zip((column[0] for column in cursor.description), found, strict=True)) if found else None
 
 

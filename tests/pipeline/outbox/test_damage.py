@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from camgraph_test_stages.outboxes import crash, make_event, open_outbox, pull_ids
+from camgraph_test_stages.outboxes import crash, deliver, make_event, open_outbox, pull_ids
 from structlog.testing import capture_logs
 
 from pipeline.errors import EnvironmentProblem, NeedsNewProcess
@@ -34,10 +34,10 @@ def use(outbox: Outbox) -> None:
     outbox.accept([make_event(n) for n in range(400, 500)])
 
 
-def closed_file(folder: Path, events: int) -> Path:
+def closed_file(folder: Path, events: int, *, size: int = 2000) -> Path:
     """A file with so many events, all of it moved out of SQLite's log."""
     outbox = open_outbox(folder)
-    outbox.accept([make_event(n, size=2000) for n in range(events)])
+    outbox.accept([make_event(n, size=size) for n in range(events)])
     outbox.close()
     return folder / "outbox.sqlite"
 
@@ -109,6 +109,22 @@ def test_of_a_broken_table_the_rest_is_saved(tmp_path: Path) -> None:
     again.close()
     assert len(kept_aside(tmp_path)) == 1
     assert not (tmp_path / "outbox.sqlite-damaged").exists()
+
+
+def test_where_the_list_of_what_waits_is_broken_all_events_are_saved(tmp_path: Path) -> None:
+    path = closed_file(tmp_path, 3000, size=0)
+    with closing(sqlite3.connect(path)) as db:
+        [page] = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'pending'").fetchone()
+    overwrite(path, page - 1, 1)
+    with capture_logs() as logs:
+        outbox = open_outbox(tmp_path, incarnation=2)
+    found: list[str] = []
+    while some := deliver(outbox):
+        found += some
+    assert found == [f"e{n}" for n in range(3000)]
+    [line] = [line for line in logs if line["event"] == "outbox_set_aside"]
+    assert (line["saved"], line["not_readable"]) == (3000, 0)
+    outbox.close()
 
 
 def test_a_file_that_was_cut_off_is_set_aside(tmp_path: Path) -> None:
