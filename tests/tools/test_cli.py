@@ -111,6 +111,10 @@ def test_one_stage_is_described() -> None:
         "      While there is a file of this name, nothing is taken; empty: always.\n"
         '  order: arrival | time (default "arrival")\n'
         "      As they come, or by time over all cameras.\n"
+        "  refuses: integer >= 0 (default 0)\n"
+        "      Events of frames whose seq is a multiple of this are refused; 0: none.\n"
+        "  dies_of: integer (default -1)\n"
+        "      The frame whose event kills its process; -1: none.\n"
     )
     assert "cameras:\n  priority: integer >= 1, <= 100 (default 1)" in run("stages", "count_source")[1]
 
