@@ -1,9 +1,43 @@
 """The base of sinks to brokers: an address, who we are, TLS, and a client library that has to be installed.
 
-A sink's settings derive from `BrokerSettings` and name the `ports` of their schemes. The sink derives from
-`BrokerSink`, names the `package` of its library and the `extra` that brings it, and defines `connect`, `send` and
-`disconnect` as any `EventSink` does, with `self.address`, `self.tls()` and `self.away(error)`. The one to Redis is the
-shortest that shows it.
+A sink to a broker of yours, here beanstalkd, is as short as its protocol:
+
+    import socket
+
+    from stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
+
+
+    class SinkBeanstalkSettings(BrokerSettings):
+        '''Where the queue is.'''
+
+        ports = {"beanstalk": 11300}
+
+
+    class SinkBeanstalk(BrokerSink[SinkBeanstalkSettings]):
+        '''Event -> a job of beanstalkd, which is delivered once it has a number there.'''
+
+        settings_type = SinkBeanstalkSettings
+        socket = answers = None
+
+        def connect(self):
+            try:
+                self.socket = socket.create_connection((self.address.host, self.address.port), WAIT_S)
+                self.answers = self.socket.makefile("rb")
+            except OSError as error:
+                raise self.away(error) from None
+
+        def send(self, events):
+            for view in events:
+                self.socket.sendall(b"put 0 0 60 %d\\r\\n%s\\r\\n" % (len(view.event.body), view.event.body))
+                if not self.answers.readline().startswith(b"INSERTED"):
+                    raise self.away("it did not take the event")
+                self.sent_already(view)
+
+        def disconnect(self):
+            for one in filter(None, (self.answers, self.socket)):
+                one.close()
+
+If a client library is needed, name its `package` and the `extra` that brings it. `self.tls()` is the context for TLS.
 """
 
 from __future__ import annotations
@@ -60,7 +94,7 @@ class BrokerSettings(DeliverySettings):
     """Where the broker is, and who we are."""
 
     ports: ClassVar[Mapping[str, int]] = {}
-    """Scheme -> usual port. The last scheme is the one with TLS."""
+    """Scheme -> usual port. The second scheme, if there is one, is that with TLS."""
     needs_username: ClassVar[bool] = True
     """Whether a password without a name means nothing."""
 
@@ -79,9 +113,8 @@ class BrokerSettings(DeliverySettings):
     def _goes_together(self) -> Self:
         if self.password and not self.username and self.needs_username:
             raise ValueError("`password` belongs to a `username`: write that too")
-        secure = list(self.ports)[-1]
-        if self.tls and self.broker.scheme != secure:
-            raise ValueError(f"`tls` is for addresses that begin with {secure}://")
+        if self.tls and not self.is_secure:
+            raise ValueError(f"`tls` is for addresses that begin with {list(self.ports)[-1]}://")
         return self
 
     @property
@@ -90,7 +123,7 @@ class BrokerSettings(DeliverySettings):
 
     @property
     def is_secure(self) -> bool:
-        return self.broker.scheme == list(self.ports)[-1]
+        return self.broker.scheme in list(self.ports)[1:]
 
 
 B = TypeVar("B", bound=BrokerSettings)
@@ -99,9 +132,9 @@ B = TypeVar("B", bound=BrokerSettings)
 class BrokerSink(EventSink[B]):
     """See the module."""
 
-    package: ClassVar[str]
-    """The client library, as it is imported."""
-    extra: ClassVar[str]
+    package: ClassVar[str] = ""
+    """The client library, as it is imported, if there is one."""
+    extra: ClassVar[str] = ""
     """Which brings it: `camgraph[extra]`."""
 
     def __init__(self, settings: B, context: Context) -> None:
@@ -138,7 +171,7 @@ class BrokerSink(EventSink[B]):
 
 
 def is_installed(package: str) -> bool:
-    return find_spec(package) is not None
+    return not package or find_spec(package) is not None
 
 
 def why_away(error: BaseException | str) -> str:
