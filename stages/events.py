@@ -167,6 +167,9 @@ class IncidentData(Part):
         "the event `camgraph.footage.ready` comes. Left out if no stage `sink_footage` reads these events",
     )
     clip: str | None = Field(None, description="The file that its clip will have, likewise")
+    test: bool | None = Field(
+        None, description="true: nothing has happened; `camgraph sinks test` sees whether events arrive"
+    )
     merged: list[MergedIncident] | None = Field(
         None, description="The incidents that a sink with `merge` has sent as this one, the first 51 of them at most"
     )

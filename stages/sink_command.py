@@ -98,7 +98,8 @@ class SinkCommand(EventSink[SinkCommandSettings]):
         if self._failures < self.settings.tries:
             raise Unavailable(why)
         self._failures = 0
-        raise Refused({view.event.id: f"{why}, {self.settings.tries} times"})
+        times = f", {self.settings.tries} times" if self.settings.tries > 1 else ""
+        raise Refused({view.event.id: why + times})
 
     def _start(self, view: EventView) -> _Program:
         try:

@@ -55,6 +55,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "incidents": LazyCommand(
         ".commands.incident_command", "incidents_command", "List the incidents that are kept, with picture and clip."
     ),
+    "sinks": LazyCommand(".commands.sink_trials", "sinks", "Send a test event through the sinks of a graph."),
     "picture": LazyCommand(
         ".commands.picture_command", "picture_command", "Save the newest picture of a camera of a running graph."
     ),

@@ -119,6 +119,19 @@ class EventSink(Stage[D]):
     def disconnect(self) -> None:
         """Let go of the connection; also called after `connect` has failed, and at the end."""
 
+    def try_out(self, event: Event) -> None:
+        """Send one event at once, whatever filters and pauses say. Raises as `send`: after Unavailable call it again."""
+        view = view_of(event)
+        try:
+            self._send([view])
+        except Unavailable as error:
+            if not error.patient:
+                self._disconnect()
+            raise
+        except OSError:
+            self._disconnect()
+            raise
+
     # ---- for `send` to call
 
     def sent_already(self, view: EventView) -> None:

@@ -141,6 +141,7 @@ ARGUMENTS = {
     "reload": [[NAME], ["--name", NAME]],
     "switch": [[NAME], ["--name", NAME], [NAME, "on"], ["armed", NAME]],
     "picture": [[NAME], [NAME, "--name", NAME], [NAME, "--out", NAME]],
+    "sinks": [[NAME], ["test", NAME], ["test", "g.yaml", NAME]],
     "incidents": [["--in", NAME], ["show", NAME, "--in", "."], ["--camera", NAME, "--in", "."], ["--since", NAME]],
     "counter": [[NAME], ["--name", NAME], [NAME, "reset"], ["visitors", NAME], ["visitors", "--camera", NAME]],
     "outbox": [

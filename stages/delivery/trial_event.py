@@ -1,0 +1,31 @@
+"""An event that is about nothing, to see whether events arrive: `camgraph sinks test`."""
+
+from __future__ import annotations
+
+from pipeline.messages import Event, Stamp
+from stages.events import IncidentData, digest, incident_event, utc
+
+_RULE = "test"
+
+
+def trial_event(site: str, camera: str, wall_ns: int) -> Event:
+    """A `single` of the action `test`, with `data.test`. Each moment (Unix, ns) has its own."""
+    stamp = Stamp(camera, 0, 0, 0, 0, wall_ns)
+    key = (site, camera, _RULE, wall_ns)
+    data = {
+        "incident": digest(*key),
+        "phase": "single",
+        "rule": {"id": _RULE, "hash": "0"},
+        "action": _RULE,
+        "severity": "info",
+        "camera": camera,
+        "people": [],
+        "keypoints_format": "coco-17",
+        "zones": [],
+        "start_time": utc(wall_ns),
+        "duration_s": 0.0,
+        "frame": {"epoch": 0, "seq": 0, "time_base": (1, 1_000_000_000), "width": 1, "height": 1},
+        "test": True,
+    }
+    whole = IncidentData.model_validate(data)
+    return incident_event(stamp, site, key, whole, time=utc(wall_ns), updates=0)
