@@ -120,7 +120,7 @@ class EventSink(Stage[D]):
         """Let go of the connection; also called after `connect` has failed, and at the end."""
 
     def try_out(self, event: Event) -> None:
-        """Send one event at once, whatever filters and pauses say. Raises as `send`: after Unavailable call it again."""
+        """Send one event at once, whatever filters and pauses say. Raises as `send`; after Unavailable, call again."""
         view = view_of(event)
         try:
             self._send([view])

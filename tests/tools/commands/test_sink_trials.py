@@ -9,17 +9,19 @@ from click.testing import CliRunner, Result
 from stages.events import CloudEvent
 from tools.cli import main
 
+GOOD = {"command": ["sh", "-c", "cat > got.json"], "only": {"rule": "fall"}}
+BAD = {"command": ["sh", "-c", "echo no door; exit 4"], "tries": 1}
 GRAPH = {
     "version": 1,
     "cameras": {"front": {"frames": 1}},
     "stages": {
         "count": {"use": "count_source"},
         "emit": {"use": "emit", "from": "count"},
-        "good": {"use": "sink_command", "from": "emit", "with": {"command": ["sh", "-c", "cat > got.json"], "only": {"rule": "fall"}}},
-        "bad": {"use": "sink_command", "from": "emit", "with": {"command": ["sh", "-c", "echo no door; exit 4"], "tries": 1}},
+        "good": {"use": "sink_command", "from": "emit", "with": GOOD},
+        "bad": {"use": "sink_command", "from": "emit", "with": BAD},
         "log": {"use": "sink_jsonl", "from": "emit", "with": {"path": "events.jsonl"}},
     },
-}  # fmt: skip
+}
 
 
 @pytest.fixture
