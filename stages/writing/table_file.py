@@ -1,0 +1,93 @@
+"""A CSV file that only grows, by whole rows, and is never mixed with rows of other columns.
+
+A row of a killed writer that is not whole goes. Only one process writes a file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.system.disk import open_regular, sync_data, try_lock
+
+_BOM = b"\xef\xbb\xbf"
+"""Spreadsheets take a file without it for one in an old encoding."""
+_LONGEST_ROW = 1 << 16
+_MOST_READ = 16 << 20
+
+
+class TableFile:
+    """The file at `path`, made with its header if it is missing or empty."""
+
+    def __init__(self, path: Path, header: str) -> None:
+        """Raises UserError if it is another table or another process writes it, EnvironmentProblem, OSError."""
+        self.path = path
+        self._descriptor = open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            if not try_lock(self._descriptor):
+                raise UserError(f"{path}: another sink or run is writing to this file: give this one another path")
+            self._begin(_BOM + header.encode())
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, head: bytes) -> None:
+        there = os.pread(self._descriptor, len(head), 0)
+        if there != head:
+            if not head.startswith(there):
+                raise UserError(
+                    f"{self.path}: has other columns, or is no such table: name another path, or move it away"
+                )
+            os.ftruncate(self._descriptor, 0)
+            self.append(head)
+        size = self.size
+        last = os.pread(self._descriptor, _LONGEST_ROW, max(0, size - _LONGEST_ROW))
+        torn = len(last) - (last.rfind(b"\n") + 1)
+        if torn:
+            os.ftruncate(self._descriptor, size - torn)
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def append(self, rows: bytes) -> None:
+        """The rows are on the disk when this returns. Raises OSError; then none of them is in the file."""
+        before = self.size
+        try:
+            rest = memoryview(rows)
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+            sync_data(self._descriptor)
+        except OSError:
+            os.ftruncate(self._descriptor, before)
+            raise
+
+    def rows_from(self, start: int) -> Iterator[str]:
+        """The lines from this byte on, at most the last 16 MB of them."""
+        start = max(start, self.size - _MOST_READ)
+        pieces = []
+        while piece := os.pread(self._descriptor, 1 << 20, start):
+            pieces.append(piece)
+            start += len(piece)
+        yield from b"".join(pieces).decode(errors="replace").splitlines()
+
+    def is_at_path(self) -> bool:
+        """False once somebody has moved or removed it."""
+        try:
+            found, own = self.path.stat(), os.fstat(self._descriptor)
+        except OSError:
+            return False
+        return (found.st_ino, found.st_dev) == (own.st_ino, own.st_dev)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def cannot_write(path: Path, error: OSError) -> EnvironmentProblem:
+    return EnvironmentProblem(
+        f"{path}: cannot be written: {error.strerror}; the events wait: free some space, or mend it"
+    )
