@@ -231,6 +231,7 @@ class Outbox(Stage[OutboxSettings]):
         self._reserve.release()
         with suppress(sqlite3.Error):
             self._note_open_s()
+            self._note_backlog()
         left = as_counts(self._deliveries.waiting)
         is_empty = self._is_empty()
         self._db.close()
@@ -544,8 +545,11 @@ class Outbox(Stage[OutboxSettings]):
         shrink(self.db)
         if self._open_s - run_row(self.db).open_s >= _OPEN_NOTED_S:
             self._note_open_s()
-        self.backlog = {sink: self._backlog_of(sink, waiting) for sink, waiting in self._deliveries.waiting.items()}
+        self._note_backlog()
         return more
+
+    def _note_backlog(self) -> None:
+        self.backlog = {sink: self._backlog_of(sink, waiting) for sink, waiting in self._deliveries.waiting.items()}
 
     def _note_open_s(self) -> None:
         self.db.execute("UPDATE run SET open_s = ?", (self._open_s,))

@@ -42,7 +42,9 @@ def taken(path: Path) -> list[int]:
 def test_a_refused_event_is_kept_with_the_reason(tmp_path: Path, processes: str) -> None:
     plan = load_plan(write(tmp_path, processes, "refuses: 5"))
     with capture_logs() as logs:
-        outcome, _ = run_graph(plan)
+        outcome, status = run_graph(plan)
+    backlogs = {sink: (row["waiting"], row["dead_letters"]) for sink, row in status["outbox"].items()}
+    assert backlogs == {"log": (0, 0), "picky": (0, 4)}
     assert [(line["sink"], line["letters"]) for line in logs if line["event"] == "dead_letters_kept"] == [("picky", 4)]
     assert (outcome.status, len(outcome.problems)) == (1, 1)
     folder = outbox_folder(plan)

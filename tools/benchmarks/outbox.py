@@ -164,7 +164,6 @@ def _say(values: Any) -> None:
 @report_option(TOOL)
 def main(seconds: float, backlog: int, place: Path | None, started_in: Path | None, target: Path | None) -> None:
     """Measure the rates, then a start with a backlog."""
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     if started_in:
         _say(measured_start(started_in))
         return
@@ -184,4 +183,5 @@ def main(seconds: float, backlog: int, place: Path | None, started_in: Path | No
 
 
 if __name__ == "__main__":
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     main()

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from structlog.testing import capture_logs
 
 from pipeline.outbox.outbox import Outbox
+from pipeline.outbox.outbox_view import OutboxView
 from pipeline.testing import reports_of
 
 DAY_S = 86_400.0
@@ -128,7 +129,10 @@ def test_events_for_a_sink_that_the_graph_has_no_more_are_bounded_too(tmp_path: 
 
 
 class Bounded(RuleBasedStateMachine):
-    """A sink that is slow or away, an outbox that dies and requeues: each event is delivered, waits or is given up."""
+    """A sink that is slow or away, an outbox that dies, and people who requeue and drop events of it.
+
+    Each event is delivered, waits, was dropped or is counted as given up; and each requeue makes one more.
+    """
 
     folder: Path
 
@@ -138,7 +142,7 @@ class Bounded(RuleBasedStateMachine):
         self.now = 0.0
         self.accepted: list[str] = []
         self.delivered: list[str] = []
-        self.given_up = 0
+        self.given_up = self.requeued = self.dropped = 0
         self.outbox: Outbox
 
     @initialize()
@@ -147,7 +151,7 @@ class Bounded(RuleBasedStateMachine):
 
     def _open(self) -> None:
         self.life += 1
-        self.outbox = open_outbox(self.folder / str(id(self)), incarnation=self.life, keep_events=6)
+        self.outbox = open_outbox(self.folder / str(id(self)), incarnation=self.life, keep_events=6, sync="none")
 
     @rule(n=st.integers(1, 9))
     def accept(self, n: int) -> None:
@@ -168,6 +172,22 @@ class Bounded(RuleBasedStateMachine):
         self.now += 1.0
         self.outbox.tend(self.now)
 
+    @rule(n=st.integers(0, 30))
+    def requeue(self, n: int) -> None:
+        if self.delivered:
+            event_id = self.delivered[n % len(self.delivered)].rpartition(" ")[2]
+            self.requeued += self._view.requeue_events("log", [event_id])
+            self.tend()
+
+    @rule(n=st.integers(2, 4))
+    def drop(self, n: int) -> None:
+        self.dropped += self._view.drop("log", lambda event: event.row % n == 0)
+        self.tend()
+
+    @property
+    def _view(self) -> OutboxView:
+        return OutboxView(Path(self.outbox.settings.path).parent)
+
     @rule()
     def die(self) -> None:
         self.given_up += sum(counts(self.outbox).values())
@@ -178,13 +198,12 @@ class Bounded(RuleBasedStateMachine):
     def nothing_is_missing(self) -> None:
         if not self.life:
             return
-        waiting = [
-            row[0].split()[1] for row in self.outbox.db.execute("SELECT id FROM events e JOIN pending USING (row)")
-        ]
+        waiting = [event.shown_id for event in self._view.waiting("log", lambda _: True, 1000)]
         given_up = self.given_up + sum(counts(self.outbox).values())
         assert len(self.delivered) == len(set(self.delivered))
         assert not set(waiting) & set(self.delivered)
-        assert len(self.accepted) == len(waiting) + len(self.delivered) + given_up
+        left = len(waiting) + len(self.delivered) + given_up + self.dropped
+        assert len(self.accepted) + self.requeued == left
         assert self.outbox._deliveries.waiting["log"] == len(waiting)
 
     def teardown(self) -> None:
