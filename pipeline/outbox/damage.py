@@ -1,8 +1,9 @@
 """Sets aside a file that is no outbox or is broken, and saves the events of it that can still be read.
 
-    outbox.sqlite ── cannot be read ──> outbox.sqlite.damaged-20260301T123005Z   kept for a person
-                                    └─> outbox.sqlite, new, with the waiting events that could be read
+    outbox.sqlite ── cannot be read ──> outbox.sqlite-new, with the waiting events that could be read
+                                    └─> outbox.sqlite.damaged-20260301T123005Z, for a person; then the new is renamed
 
+If the process dies before the first renaming, the next one begins anew; if it dies after it, that finishes the second.
 A disk or a power cut may break a file (see `sync`), and a person may put another one in its place. A run must not fail
 for that. If the damage shows while the run goes on, `mark` leaves a note, and the next process sets the file aside.
 """
@@ -16,8 +17,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.outbox.event_file import PENDING_SINKS, transaction
+from pipeline.outbox.event_file import PENDING_SINKS, open_event_file, transaction
+from pipeline.system.disk import sync_folder
 
+_NEW = "-new"
 MARK = "-damaged"
 """The suffix of the note that the file is broken; it holds the reason."""
 _PIECE = 500
@@ -41,13 +44,51 @@ def mark(path: Path, why: str) -> None:
 
 def marked(path: Path) -> str:
     """Why an earlier process found the file broken, "" if none did."""
+    note = Path(f"{path}{MARK}")
     try:
-        return Path(f"{path}{MARK}").read_text() or "unknown"
+        if path.exists():
+            return note.read_text() or "unknown"
+        note.unlink()  # a person has taken the file away
     except OSError:
-        return ""
+        pass
+    return ""
 
 
-def set_aside(path: Path, now_ns: int) -> Path:
+def finish_replacing(path: Path) -> None:
+    """If a process died while it replaced the file: go on with the new one, or begin anew."""
+    new = Path(f"{path}{_NEW}")
+    with suppress(OSError):
+        if not path.exists():
+            new.rename(path)
+    _remove(new)
+
+
+def replace_damaged(path: Path, now_ns: int) -> tuple[Path, Saved]:
+    """Replace the file by one with the events that can be read; returns the new path of the old one.
+
+    Raises sqlite3.Error, OSError, and EnvironmentProblem, if the disk is full, say: then all is as it was.
+    """
+    new = Path(f"{path}{_NEW}")
+    _remove(new)
+    try:
+        with closing(open_event_file(new, by_time=False)) as db:
+            saved = save_from(path, db)
+    except BaseException:
+        _remove(new)
+        raise
+    aside = _set_aside(path, now_ns)
+    new.rename(path)
+    sync_folder(path.parent)
+    return aside, saved
+
+
+def _remove(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        with suppress(OSError):
+            Path(f"{path}{suffix}").unlink()
+
+
+def _set_aside(path: Path, now_ns: int) -> Path:
     """Rename the file, and SQLite's files beside it; returns its new path. Raises OSError."""
     at = datetime.fromtimestamp(now_ns // 1_000_000_000, UTC)
     aside = path.with_name(f"{path.name}.damaged-{at:%Y%m%dT%H%M%SZ}")
@@ -64,13 +105,13 @@ def set_aside(path: Path, now_ns: int) -> Path:
     return aside
 
 
-def save_from(aside: Path, db: sqlite3.Connection) -> Saved:
+def save_from(broken: Path, db: sqlite3.Connection) -> Saved:
     """Copy the waiting events that can be read, under their rows. Raises sqlite3.Error if `db` takes none.
 
     Where the list of what waits is broken, every event counts as one that waits: better twice than never.
     """
     saved, lost = set[int](), set[int]()
-    with closing(sqlite3.connect(aside, isolation_level=None)) as source:
+    with closing(sqlite3.connect(broken, isolation_level=None)) as source:
         source.execute("PRAGMA writable_schema = ON")  # reads a file that was cut off, too
         _copy_small(source, db)
         for sink in _sinks(source):

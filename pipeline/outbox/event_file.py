@@ -40,7 +40,7 @@ _LOG_PAGES = 250
 """The write-ahead log is moved into the file when it has this many pages of 4 kB: that must fit into RESERVE_BYTES."""
 RESERVE_BYTES = 2 << 20
 """How much of the disk is reserved for deleting events when it is full."""
-SUFFIXES = ("", "-wal", "-shm", "-reserve", "-damaged")
+SUFFIXES = ("", "-wal", "-shm", "-reserve", "-damaged", "-new", "-new-wal", "-new-shm")
 """The suffixes of the path, for the files that belong together."""
 AGAIN = "again"
 

@@ -22,7 +22,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -36,7 +36,7 @@ from pipeline.messages import Event
 from pipeline.monitoring.outcome import GIVEN_UP
 from pipeline.monitoring.reports import SinkBacklog
 from pipeline.outbox.backlog import Backlog, Bounds, as_counts
-from pipeline.outbox.damage import mark, marked, save_from, set_aside
+from pipeline.outbox.damage import finish_replacing, mark, marked, replace_damaged
 from pipeline.outbox.deliveries import Deliveries
 from pipeline.outbox.disk_reserve import DiskReserve
 from pipeline.outbox.event_file import (
@@ -145,6 +145,7 @@ class Outbox(Stage[OutboxSettings]):
     def open(self) -> None:
         path = Path(self.settings.path)
         self._reserve.release()  # left by a killed process: on a full disk this one needs the room to open the file
+        finish_replacing(path)
         try:
             self._open(path, marked(path))
         except Damaged as damaged:
@@ -166,11 +167,8 @@ class Outbox(Stage[OutboxSettings]):
     def _set_aside(self, path: Path, damaged: Damaged) -> None:
         """Go on with a new file, and the events of the old one that can be read. Raises EnvironmentProblem."""
         try:
-            aside = set_aside(path, self._wall_ns())
             self.context.opening("saving events from a damaged outbox", _SAVE_S)
-            db = open_event_file(path, by_time=bool(self.settings.ordered), sync=self.settings.sync)
-            with closing(db):
-                saved = save_from(aside, db)
+            aside, saved = replace_damaged(path, self._wall_ns())
             self._open(path)
         except (sqlite3.Error, OSError, Damaged) as error:
             raise cannot_open(path, error) from None
@@ -213,7 +211,8 @@ class Outbox(Stage[OutboxSettings]):
         if not started.exists():
             kept = as_counts(self._deliveries.waiting)
             if kept:
-                self.context.log.warning("events_of_an_earlier_run_come_first", **kept)
+                waiting = ", ".join(f"{n} for {sink}" for sink, n in kept.items())
+                self.context.log.warning("events_of_an_earlier_run_come_first", waiting=waiting)
             started.touch()
 
     def _version_now(self) -> int:

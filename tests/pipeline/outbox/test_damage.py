@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from camgraph_test_stages.outboxes import crash, deliver, make_event, open_outbox, pull_ids
+from camgraph_test_stages.outboxes import crash, deliver, fill, make_event, open_outbox, pull_ids
 from structlog.testing import capture_logs
 
 from pipeline.errors import EnvironmentProblem, NeedsNewProcess
@@ -144,6 +144,45 @@ def test_a_file_that_was_cut_off_is_set_aside(tmp_path: Path) -> None:
     assert 10 < len(found) < 100
     outbox.accept([make_event(1)])
     outbox.close()
+
+
+@pytest.mark.parametrize("half_done", ["saving", "renaming"])
+def test_a_process_that_dies_while_it_saves_costs_nothing(tmp_path: Path, half_done: str) -> None:
+    path = closed_file(tmp_path, 100)
+    new, aside = tmp_path / "outbox.sqlite-new", tmp_path / "outbox.sqlite.damaged-20260301T123005Z"
+    if half_done == "saving":
+        new.write_bytes(path.read_bytes()[:PAGE])
+        (tmp_path / "outbox.sqlite-damaged").write_text("broken, says somebody")
+    else:
+        new.write_bytes(path.read_bytes())
+        path.rename(aside)
+    outbox = open_outbox(tmp_path, incarnation=2)
+    assert pull_ids(outbox) == [f"e{n}" for n in range(100)]
+    assert len(kept_aside(tmp_path)) == 1
+    assert not new.exists()
+    outbox.close()
+
+
+def test_a_full_disk_leaves_a_damaged_file_as_it_is(small_disk: Path) -> None:
+    path = closed_file(small_disk, 300)
+    (small_disk / "outbox.sqlite-damaged").write_text("broken, says somebody")
+    before, ballast = path.read_bytes(), fill(small_disk)
+    with pytest.raises(EnvironmentProblem, match="cannot be opened"):
+        open_outbox(small_disk, incarnation=2)
+    assert path.read_bytes() == before
+    assert kept_aside(small_disk) == []
+    ballast.unlink()
+    outbox = open_outbox(small_disk, incarnation=2)
+    assert len(pull_ids(outbox)) == 300
+    outbox.close()
+
+
+def test_a_note_of_damage_without_a_file_is_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "outbox.sqlite-damaged").write_text("broken")
+    outbox = open_outbox(tmp_path)
+    outbox.accept([make_event(1)])
+    outbox.close()
+    assert [path.name for path in tmp_path.glob("outbox*")] == ["outbox.sqlite"]
 
 
 def test_a_newer_version_is_left_alone(tmp_path: Path) -> None:
