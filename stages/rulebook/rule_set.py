@@ -114,6 +114,17 @@ class RuleSet:
             if ready.rule.when.temporal or ready.rule.nearness or (ready.rule.who and ready.rule.who.temporal)
         }
 
+    @property
+    def never_true(self) -> list[str]:
+        """In words, the comparisons of rules that can never be true."""
+        return [
+            f"the rule {rule_id}: {text}"
+            for rule_id, ready in self.rules.items()
+            for condition in (ready.rule.when, ready.rule.who)
+            if condition
+            for text in condition.never
+        ]
+
     def of_camera(self, camera: str) -> list[ReadyRule]:
         """Those that a camera is judged by: its name fits, and it has the zones and lines that they use."""
         return [

@@ -125,6 +125,8 @@ class Condition:
     """It is true for no longer than this at a time."""
     labels: frozenset[str] = frozenset()
     """The classes of classifiers that it asks about."""
+    never: tuple[str, ...] = ()
+    """In words, its comparisons that can never be true."""
 
     @property
     def temporal(self) -> bool:
@@ -231,6 +233,7 @@ def _compiled(text: str, scope: Scope, known: _Known, lost_after_ns: int) -> Con
         truth.true,
         truth.at_most_ns,
         frozenset(writer.labels),
+        tuple(dict.fromkeys(writer.never)),
     )
 
 
@@ -301,6 +304,7 @@ class _Writer:
         self.labels: set[str] = set()
         self.about_lost = False
         self.cells: list[CellText] = []
+        self.never: list[str] = []
         self.reports: dict[str, str] = {}
         """Python text of what a function in Python reports -> the text of its call."""
         self._window: Number | None = None
@@ -378,8 +382,7 @@ class _Writer:
             raise ExpressionError(node.operands[i].begin, f"`{self._pair(node, i)}`: {error}") from None
         if why := never_true(node, i):
             value = next(operand for operand in node.operands[i : i + 2] if not is_constant(operand))
-            text = f"`{self._pair(node, i)}` is never true: `{self._slice(value)}` {why}"
-            raise ExpressionError(node.operands[i].begin, text)
+            self.never.append(f"`{self._pair(node, i)}` is never true: `{self._slice(value)}` {why}")
         self._note(self._pair(node, i), left.kind, f"({left.code}, {right.code})")
         return _compare(node.operators[i], left.code, right.code)
 

@@ -254,17 +254,22 @@ class Sequence:
     Each step also keeps the times of the steps that led to it, so that they are of one and the same sequence.
     """
 
-    __slots__ = ("_limits_ns", "_over", "_steps", "steps_ns")
+    __slots__ = ("_limits_ns", "_nothing", "_over", "_steps", "steps_ns")
 
     def __init__(self, gap_ns: int, limits_ns: tuple[int | None, ...], lasting_ns: tuple[int, ...]) -> None:
         self._limits_ns = limits_ns
         self._steps = [_Step(gap_ns, lasting) for lasting in lasting_ns]
+        self._nothing: tuple[Truth, ...] = (False,) * len(lasting_ns)
         self._over = False
         self.steps_ns: tuple[int, ...] = ()
         """Of the last complete sequence: when the first step was last true, and each other one became complete."""
 
     def step(self, clock: Clock, *truths: Truth) -> Truth:
         steps, last = self._steps, len(truths) - 1
+        if truths == self._nothing and not self._over:  # as nearly always
+            for step in steps:
+                step.begin_anew()
+            return False
         if self._over:
             going_on = steps[last].goes_on(clock, truths[last])
             if going_on is not False:
@@ -407,11 +412,15 @@ class Growth(_Samples):
         self._sign = sign
 
     def step(self, clock: Clock, value: float) -> float:
-        sign, least, growth = self._sign, math.inf, NAN
-        for _, known in self._inside(clock, value):
+        inside = self._inside(clock, value)
+        if not inside:
+            return NAN
+        sign, least, growth = self._sign, math.inf, 0.0
+        for _, known in inside:
             at = sign * known
-            least = min(at, least)
-            if not growth >= at - least:
+            if at < least:
+                least = at
+            elif at - least > growth:
                 growth = at - least
         return growth
 

@@ -20,11 +20,11 @@ _CALLS: dict[str, Range] = {
     "label": (0.0, 1.0),
     "angle": (0.0, 180.0),
     **dict.fromkeys(("distance", "abs", "speed", "swings"), _POSITIVE),
-    **dict.fromkeys(("since", "dwell", "drop", "rise", "change"), _POSITIVE),
+    **dict.fromkeys(("since", "total", "dwell", "drop", "rise", "change"), _POSITIVE),
 }
 _SAME_AS_INSIDE = frozenset({"before", "usual", "average", "least", "greatest", "lowest", "highest"})
 _EXACT = {"": 1.0, "s": 1.0, "ms": 0.001, "min": 60.0, "deg": 1.0, "deg/s": 1.0, "/s": 1.0, "px": 1.0, "px/s": 1.0}
-_UNITS = {"lean": "deg", "angle": "deg", "total": "s"}
+_UNITS = {"lean": "deg", "angle": "deg"}
 
 
 def never_true(node: Comparison, i: int) -> str:
@@ -91,6 +91,4 @@ def _of_name(node: Name) -> Range:
 def _of_call(node: Call) -> Range:
     if node.function in _SAME_AS_INSIDE and node.arguments:
         return _range_of(node.arguments[0])
-    if node.function == "total" and len(node.arguments) == 2:
-        return 0.0, _range_of(node.arguments[1])[1]
     return _CALLS.get(node.function, _ANY)

@@ -56,6 +56,12 @@ def test_names_in_any_script() -> None:
         assert rules["bleibt"].rule.timing.for_ns == 2 * 10**9
 
 
+def test_what_is_never_true_is_remarked() -> None:
+    text = "rules: [{id: a, when: age > 1s or score > 5}, {id: b, scope: scene, who: lean > 400deg, when: count > 1}]"
+    told = parse_rules(text, "rules.yaml").never_true
+    assert [one.partition(" is never")[0] for one in told] == ["the rule a: `score > 5`", "the rule b: `lean > 400deg`"]
+
+
 @pytest.mark.parametrize("name", ["2nd", "a-b", "a b", "in", "²", "x" * 65])
 def test_what_is_no_name(name: str) -> None:
     with pytest.raises(GraphError, match=r"expected a name of letters of any script|is a word of the language"):

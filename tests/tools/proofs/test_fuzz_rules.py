@@ -20,7 +20,7 @@ def test_any_file_of_rules_is_answered_and_judged_by() -> None:
     tried = try_each(range(150), lambda number: answer_to(case_of(1, number)), limit_s=60)
     assert tried.faults == []
     assert tried.answers["wrong in part"] > 50
-    assert tried.answers["right"] > 2
+    assert tried.answers["right"] > 0
 
 
 def test_a_crash_is_a_fault_with_its_number_and_place() -> None:
