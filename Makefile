@@ -94,6 +94,7 @@ prove: dev
 	$(BIN)/python -m tools.proofs.outage --report docs/proof.md || failed="$$failed outage"; \
 	$(BIN)/python -m tools.proofs.live_faults --rounds 2 --report docs/live_faults.md || failed="$$failed live_faults"; \
 	$(BIN)/python -m tools.proofs.live_kills --report docs/live_kills.md || failed="$$failed live_kills"; \
+	$(BIN)/python -m tools.proofs.footage_kills --report docs/footage_kills.md || failed="$$failed footage_kills"; \
 	$(BIN)/python -m tools.proofs.soak --report docs/soak.md || failed="$$failed soak"; \
 	$(BIN)/python -m tools.proofs.soak --undisturbed --report docs/soak.md || failed="$$failed undisturbed"; \
 	if [ -n "$$failed" ]; then echo "not all is proven:$$failed"; exit 1; fi

@@ -17,19 +17,21 @@ A full disk costs pictures and clips, never events. `camgraph incidents` lists w
 from __future__ import annotations
 
 import json
+import math
 import queue
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
 from pipeline.errors import Unavailable
 from pipeline.messages import End, Message
 from pipeline.stage import Context, FrameSize, Settings, Stage
+from pipeline.system.names import ascii_form, nfc
 from pipeline.system.paths import resolve_output_path, why_no_output
 from stages import events
 from stages.facts import Facts
@@ -38,12 +40,30 @@ from stages.footage.incident_record import IncidentRecord, Kind, read_record
 from stages.footage.names import names_of
 from stages.footage.picture_service import PictureService
 from stages.footage.recorder import Recorder, Wanted
-from stages.footage.retention import Retention
+from stages.footage.retention import KeepRule, Retention
 from stages.footage.still import Look
 from stages.messages import Event
 
 _INCIDENTS = "camgraph.incident."
 _WAIT_S = 0.2
+_DAY_S = 86_400.0
+_UNFINISHED = ".unfinished"
+"""Beside the footage, for the state of a killed run does not outlive it. Several graphs may share a folder."""
+
+
+class Keep(Settings):
+    """How long some of the incidents are kept."""
+
+    camera: str | None = Field(None, description="Of this camera alone")
+    severity: Literal["info", "warning", "alarm"] | None = Field(None, description="Of this severity alone")
+    days: float | None = Field(None, gt=0, description="They are removed when they are older; by default `keep_days`")
+    gb: float | None = Field(None, gt=0, description="If all of them are larger, the oldest of them are removed")
+
+    def rule(self, keep_days: float) -> KeepRule:
+        """As the retention has it."""
+        days = keep_days if self.days is None else self.days
+        most = math.inf if self.gb is None else self.gb * 1e9
+        return KeepRule(nfc(self.camera or ""), self.severity or "", days * _DAY_S, most)
 
 
 class SinkFootageSettings(Settings):
@@ -71,6 +91,11 @@ class SinkFootageSettings(Settings):
     keep_days: float = Field(30.0, gt=0, description="Incidents older than this are removed")
     keep_gb: float = Field(
         20.0, gt=0, description="If all of it is larger than this many GB, the oldest incidents are removed"
+    )
+    keep: list[Keep] = Field(
+        default_factory=list,
+        max_length=1000,
+        description="Other times and sizes for some incidents; the first entry that fits an incident counts",
     )
     memory_mb: int = Field(
         64, ge=8, le=4096, description="The most memory for the packets of one camera; less than `before_s` may fit"
@@ -140,11 +165,16 @@ class SinkFootage(Stage[SinkFootageSettings]):
         self._recorder = Recorder(
             wanted,
             stages_folder=self.context.state_folder.parent,
-            state_folder=self.context.state_folder,
+            unfinished=self._folder / _UNFINISHED / ascii_form(self.context.graph),
             log=self.context.log,
             done=lambda record, kind: self._announcements.put((record, kind)),
         )
-        self._retention = Retention(self._folder, keep_s=settings.keep_days * 86_400, keep_bytes=settings.keep_gb * 1e9)
+        self._retention = Retention(
+            self._folder,
+            keep_s=settings.keep_days * _DAY_S,
+            keep_bytes=settings.keep_gb * 1e9,
+            rules=[one.rule(settings.keep_days) for one in settings.keep],
+        )
         self._recorder.open()
         refused = "`look: skeleton_only` lets no picture leave" if settings.look == "skeleton_only" else ""
         place = self.context.state_folder / picture_service.NAME

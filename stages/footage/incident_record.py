@@ -42,6 +42,8 @@ class FileState:
     height: int = 0
     crops: list[str] = field(default_factory=list)
     """The names of the pictures of its people, beside it."""
+    grows_in: str = ""
+    """Of a clip that is pending: the name of the clip that it shares, beside it; "" until it is known."""
 
     def plain(self) -> dict[str, Any]:
         """As it stands in a record or an event: without the values that are not known."""

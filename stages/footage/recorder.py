@@ -29,9 +29,9 @@ from pipeline.stage import Logger
 from pipeline.system.disk import write_whole
 from pipeline.system.names import ascii_form
 from stages.footage.best import MOST_DECODED, Best, certainty, crops, sharpness
-from stages.footage.clip import Clip
+from stages.footage.clip import PART, Clip
 from stages.footage.feed import PacketFeed
-from stages.footage.incident_record import STATES, FileState, IncidentRecord, Kind, read_record, sha256_of
+from stages.footage.incident_record import KINDS, FileState, IncidentRecord, Kind, read_record, sha256_of
 from stages.footage.packets import Moment, Packet, wanted_mark
 from stages.footage.ring import Ring
 from stages.footage.still import Look, Picture, decode_last, drawn, for_crops, jpeg
@@ -45,6 +45,7 @@ _CLOSING_S = 3.0
 """How long a run that ends waits for the rest of a camera's packets."""
 _ANSWER_S = 1.0
 """How long somebody who asks for packets waits for the thread."""
+_NO_TIME = "the camera gave its picture no time"
 _GIVEN_UP_S = 60.0
 """How much longer it waits for files that are being finished: none of them may keep a run from ending."""
 
@@ -116,7 +117,8 @@ class _Camera:
 class Recorder:
     """See the module's docstring. `done` is called in its thread, once for each file of a record.
 
-    `state_folder` keeps the paths of unfinished records, for the process that comes after a killed one.
+    `unfinished` is a folder for the paths of unfinished records, for the process, or the run, that comes after a killed
+    one.
     `stages_folder` has the state folders of all stages: that of the source has the sockets of its cameras.
     """
 
@@ -125,7 +127,7 @@ class Recorder:
         wanted: Wanted,
         *,
         stages_folder: Path,
-        state_folder: Path,
+        unfinished: Path,
         log: Logger,
         done: Callable[[IncidentRecord, Kind], object],
     ) -> None:
@@ -138,7 +140,7 @@ class Recorder:
         self._ends: dict[str, Any] = {}
         self._bests: dict[str, Best] = {}
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._unfinished = Unfinished(state_folder / "unfinished")
+        self._unfinished = Unfinished(unfinished)
         self._running: dict[str, IncidentRecord] = {}
         self._closing_at_s = 0.0
         self._stop = threading.Event()
@@ -256,8 +258,13 @@ class Recorder:
                 self._close(camera, session)
 
         if closing:
-            for record in [self._running[incident] for incident in list(self._bests) if incident in self._running]:
-                self._settle_best(record)
+            self._give_up_all()
+
+    def _give_up_all(self) -> None:
+        for record in list(self._running.values()):
+            self._settle_best(record)
+            if self._joins_late(self._camera(ascii_form(record.camera)), record):
+                self._missing(record, "clip", _NO_TIME)
 
     def _give_up(self, camera: _Camera, waiting: _Waiting) -> None:
         if waiting.kind != "best":
@@ -344,19 +351,30 @@ class Recorder:
         camera = self._camera(ascii_form(record.camera))
         until_s = time.monotonic() + _COMES_S
         kinds: tuple[Kind, ...] = ("snapshot", "clip") if self._wanted.clips else ("snapshot",)
-        if Moment.of(record.first["data"]) is None:
-            self._no_best(record)
-            for kind in kinds:
-                self._missing(record, kind, "the camera gives its pictures no times")
-            return
         if record.data["phase"] == "single":
             self._no_best(record)
         else:
             self._bests[record.incident] = Best(decoded=0 if self._wanted.best else MOST_DECODED)
+        if Moment.of(record.first["data"]) is None:
+            self._missing(record, "snapshot", _NO_TIME)
+            self._forgo_clip(record)
+            return
         if not self._wanted.clips:
             record.files["clip"] = FileState("missing", "no clips are wanted")
         for kind in kinds:
             self._try_or_wait(camera, _Waiting(record, kind, until_s, record.data))
+
+    def _forgo_clip(self, record: IncidentRecord) -> None:
+        """Of an incident whose picture has no time, as the first ones of a connection may be: a later one may have."""
+        if record.files["clip"].state != "pending":
+            self._done(record, "clip")
+        elif record.last or record.data["phase"] == "single":
+            self._missing(record, "clip", _NO_TIME)
+
+    def _joins_late(self, camera: _Camera, record: IncidentRecord) -> bool:
+        if record.files["clip"].state != "pending" or any(waiting.record is record for waiting in camera.waiting):
+            return False
+        return camera.session is None or record.incident not in camera.session.until
 
     def _try_or_wait(self, camera: _Camera, waiting: _Waiting) -> None:
         if not self._try(camera, waiting):
@@ -421,9 +439,13 @@ class Recorder:
 
     def _see(self, record: IncidentRecord, event: dict[str, Any]) -> None:
         best, data = self._bests.get(record.incident), event["data"]
-        if best is not None and Moment.of(data) is not None and best.is_worth_decoding(data):
-            waiting = _Waiting(record, "best", time.monotonic() + _COMES_S, data)
-            self._try_or_wait(self._camera(ascii_form(record.camera)), waiting)
+        camera, until_s = self._camera(ascii_form(record.camera)), time.monotonic() + _COMES_S
+        if Moment.of(data) is None:
+            return
+        if self._joins_late(camera, record):
+            self._try_or_wait(camera, _Waiting(record, "clip", until_s, data))
+        if best is not None and best.is_worth_decoding(data):
+            self._try_or_wait(camera, _Waiting(record, "best", until_s, data))
 
     def _compare(self, best: Best, picture: Picture, data: Mapping[str, Any]) -> None:
         if best.beats(certainty(data) * sharpness(picture, data)):
@@ -458,7 +480,7 @@ class Recorder:
 
     def _join(self, camera: _Camera, waiting: _Waiting) -> bool:
         """Let the clip that grows be that of this incident too, or begin one."""
-        record, moment = waiting.record, Moment.of(waiting.record.first["data"])
+        record, moment = waiting.record, Moment.of(waiting.data)
         assert moment is not None
         session = camera.session
         if session is None or session.clip.stream.epoch != moment.epoch:
@@ -466,6 +488,8 @@ class Recorder:
             if session is None:
                 return record.files["clip"].state == "missing"
         session.records.append(record)
+        record.files["clip"].grows_in = str(session.clip.target)
+        self._save(record)
         session.until[record.incident] = None
         session.least = max(session.least, moment.at + Fraction(self._wanted.after_s).limit_denominator(1000))
         event = self._ends.pop(record.incident, record.first if record.first["data"]["phase"] == "single" else None)
@@ -500,6 +524,8 @@ class Recorder:
             self._ends[record.incident] = event
         self._save(record)
         self._see(record, event)
+        if self._joins_late(camera, record):
+            self._forgo_clip(record)
         self._settle_if_over(camera, record)
 
     def _note_end(self, session: _Session, record: IncidentRecord, event: dict[str, Any]) -> None:
@@ -563,18 +589,41 @@ class Recorder:
             self._log.warning("incident_record_not_written", path=str(record.path), why=str(error.strerror or error))
 
     def _rescue(self, record: IncidentRecord) -> None:
-        """Of a killed process: a clip that plays gets its name; announce again whatever may not have been."""
-        part = record.file("clip").with_name(record.file("clip").name + ".part")
+        """Of a killed process: a clip that plays gets its name; announce again whatever may not have been.
+
+        An incident that goes on may still get a better picture, in particular one that has none yet.
+        """
         if record.files["best"].state == "pending":
-            self._no_best(record)
-        for kind in STATES:
+            self._bests[record.incident] = Best(decoded=0 if self._wanted.best else MOST_DECODED)
+        for kind in KINDS:
             if record.files[kind].state != "pending":
                 self._done(record, kind)
-            elif kind == "clip" and _plays(part):
-                part.replace(record.file("clip"))
-                self._ready(record, "clip", FileState(why="its process was killed: the clip ends there"))
+            elif kind == "clip":
+                self._rescue_clip(record)
             else:
                 self._missing(record, kind, "its process was killed")
+        if record.last:
+            self._settle_best(record)
+        if record.files["best"].state != "pending":
+            self._done(record, "best")
+
+    def _rescue_clip(self, record: IncidentRecord) -> None:
+        clip = Path(record.files["clip"].grows_in or record.file("clip"))
+        part = clip.with_name(clip.name + PART)
+        try:
+            if _plays(part):
+                part.replace(clip)
+            part.unlink(missing_ok=True)
+            if clip.exists() and clip != record.file("clip"):
+                record.file("clip").unlink(missing_ok=True)
+                os.link(clip, record.file("clip"))
+        except OSError as error:
+            self._missing(record, "clip", f"it cannot be written: {error.strerror or error}")
+            return
+        if record.file("clip").exists():
+            self._ready(record, "clip", FileState(why="its process was killed: the clip ends there"))
+        else:
+            self._missing(record, "clip", "its process was killed")
 
 
 class Unfinished:
@@ -590,13 +639,15 @@ class Unfinished:
 
     def add(self, record: IncidentRecord) -> None:
         """Raises OSError."""
-        self._folder.mkdir(exist_ok=True)
+        self._folder.mkdir(parents=True, exist_ok=True)
         (self._folder / record.incident).write_text(str(record.path))
 
     def remove(self, record: IncidentRecord) -> None:
         """It is finished."""
         with suppress(OSError):
             (self._folder / record.incident).unlink(missing_ok=True)
+            self._folder.rmdir()
+            self._folder.parent.rmdir()
 
 
 def _plays(path: Path) -> bool:

@@ -5,8 +5,12 @@ Never what is being written, and never what somebody has marked to `keep`.
 
 from __future__ import annotations
 
+import math
 import time
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from stages.footage.incident_record import IncidentRecord, records_in
@@ -15,12 +19,30 @@ LOOK_S = 300.0
 """From one look at the folder to the next."""
 
 
-class Retention:
-    """Of one folder of footage."""
+@dataclass(frozen=True, slots=True)
+class KeepRule:
+    """How long the incidents of a camera and a severity are kept, and how many bytes of them; "" means any."""
 
-    def __init__(self, folder: Path, *, keep_s: float, keep_bytes: float) -> None:
+    camera: str = ""
+    severity: str = ""
+    keep_s: float = math.inf
+    keep_bytes: float = math.inf
+
+    def fits(self, record: IncidentRecord) -> bool:
+        """Whether it is about this incident."""
+        severity = record.data.get("severity", "warning")
+        return self.camera in ("", record.camera) and self.severity in ("", severity)
+
+
+class Retention:
+    """Of one folder of footage. The first of the rules that fits an incident says how long that one is kept.
+
+    `keep_s`: of those that no rule fits. `keep_bytes`: of all incidents together, whatever a rule says.
+    """
+
+    def __init__(self, folder: Path, *, keep_s: float, keep_bytes: float, rules: Sequence[KeepRule] = ()) -> None:
         self._folder = folder
-        self._keep_s = keep_s
+        self._rules = [*rules, KeepRule(keep_s=keep_s)]
         self._keep_bytes = keep_bytes
         self._look_at_s = 0.0
 
@@ -34,15 +56,16 @@ class Retention:
 
     def sweep(self, now_s: float) -> int:
         """Remove what is due at this time (seconds since 1970)."""
-        removed, total = 0, 0
+        removed, total, of_rule = 0, 0, Counter[int]()
         # The newest first: the oldest ones are those that find no more room.
         for record in reversed(list(records_in(self._folder))):
             size, age_s = _size(record), now_s - _written_s(record)
-            total += size
-            is_due = age_s > self._keep_s or total > self._keep_bytes
-            if is_due and not record.keep and not record.is_pending:
+            number, rule = next((n, rule) for n, rule in enumerate(self._rules) if rule.fits(record))
+            total, of_rule[number] = total + size, of_rule[number] + size
+            is_much = total > self._keep_bytes or of_rule[number] > rule.keep_bytes
+            if (is_much or age_s > rule.keep_s) and not record.keep and not record.is_pending:
                 remove(record)
-                removed, total = removed + 1, total - size
+                removed, total, of_rule[number] = removed + 1, total - size, of_rule[number] - size
         return removed
 
 

@@ -430,8 +430,6 @@ def test_a_killed_process_leaves_a_clip_that_plays(make_clip: MakeClip, tmp_path
         shutil.copytree(killed.context.state_folder, unfinished, ignore=shutil.ignore_patterns("pictures"))
     shutil.rmtree(tmp_path / "footage")
     saved.rename(tmp_path / "footage")
-    shutil.rmtree(killed.context.state_folder)
-    (tmp_path / "unfinished").rename(killed.context.state_folder)
     with watched(tmp_path, clip) as successor:
         until(lambda: len(successor.told) == 2)
         (record,) = successor.records

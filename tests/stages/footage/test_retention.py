@@ -7,16 +7,25 @@ from pathlib import Path
 from typing import Any
 
 from stages.footage.incident_record import FileState, IncidentRecord, State, read_record, records_in
-from stages.footage.retention import Retention, remove
+from stages.footage.retention import KeepRule, Retention, remove
 
 DAY_S = 86_400.0
 NOW_S = 2_000_000_000.0
 
 
-def incident(folder: Path, number: int, *, size: int = 1000, state: State = "ready", keep: bool = False) -> Path:
+def incident(
+    folder: Path,
+    number: int,
+    *,
+    size: int = 1000,
+    state: State = "ready",
+    keep: bool = False,
+    camera: str = "front",
+    severity: str = "warning",
+) -> Path:
     """One of the day `number`, that many days before `NOW_S` less thirty."""
-    path = folder / "front" / f"2026-11-{number:02d}" / f"10-00-00_fall_{number:08x}.json"
-    data: dict[str, Any] = {"incident": f"{number:032x}", "camera": "front"}
+    path = folder / camera / f"2026-11-{number:02d}" / f"10-00-00_fall_{number:08x}.json"
+    data: dict[str, Any] = {"incident": f"{number:032x}", "camera": camera, "severity": severity}
     record = IncidentRecord(path, {"data": data}, {}, {"snapshot": FileState(state), "clip": FileState(state)}, keep)
     record.write()
     record.file("snapshot").write_bytes(bytes(size))
@@ -71,3 +80,29 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     incident(tmp_path, 1)
     Retention(tmp_path, keep_s=1.0, keep_bytes=1.0).sweep(NOW_S)
     assert sorted(path.name for path in folder.iterdir()) == ["list.json", "notes.json"]
+
+
+def test_the_first_rule_that_fits_says_how_long(tmp_path: Path) -> None:
+    incident(tmp_path, 1, severity="alarm")
+    incident(tmp_path, 2, severity="info")
+    incident(tmp_path, 29, severity="info")
+    incident(tmp_path, 3, camera="back", severity="alarm")
+    incident(tmp_path, 4)
+    incident(tmp_path, 28)
+    rules = [
+        KeepRule(camera="back", keep_s=5 * DAY_S),
+        KeepRule(severity="alarm", keep_s=90 * DAY_S),
+        KeepRule(severity="info", keep_s=3 * DAY_S),
+    ]
+    Retention(tmp_path, keep_s=10 * DAY_S, keep_bytes=1e9, rules=rules).sweep(NOW_S)
+    assert left(tmp_path) == [1, 28, 29]
+
+
+def test_a_rule_bounds_the_size_of_its_own_incidents(tmp_path: Path) -> None:
+    for number in range(1, 6):
+        incident(tmp_path, number, severity="info")
+        incident(tmp_path, 10 + number)
+    Retention(tmp_path, keep_s=90 * DAY_S, keep_bytes=1e9, rules=[KeepRule(severity="info", keep_bytes=5000)]).sweep(
+        NOW_S
+    )
+    assert left(tmp_path) == [4, 5, 11, 12, 13, 14, 15]

@@ -10,9 +10,6 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_EARLIER = "before "
-"""The prefix that the outbox puts before the ids of events that an earlier run has left."""
-
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
@@ -39,7 +36,10 @@ class Delivered:
 
 @dataclass(slots=True)
 class Ledger:
-    """The ids that were ever seen committed. To be read now and then: the outbox keeps only the last thousands."""
+    """The ids that were ever seen committed. To be read now and then: the outbox keeps only the last thousands.
+
+    The outbox puts the life of a stage before an id, and `before` if an earlier run has left the event.
+    """
 
     outbox: Path
     ids: set[str] = field(default_factory=set)
@@ -55,7 +55,7 @@ class Ledger:
         with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{self.outbox}?mode=ro", uri=True)) as db:
             for row, text in db.execute("SELECT row, id FROM events WHERE row > ? ORDER BY row", (self._row,)):
                 self._row = row
-                self.ids.add(text.rpartition(" ")[2] if text.startswith(_EARLIER) else text)
+                self.ids.add(text.rpartition(" ")[2])
 
     def against(self, events: Path) -> Delivered:
         """Compare it with a sink's file."""

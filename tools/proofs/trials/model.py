@@ -13,8 +13,11 @@ _ANCHORS = 4
 _OPSET = 17
 
 
-def write_model(path: Path) -> None:
-    """uint8 (n, 64, 64, 3) -> float32 (n, 56, 4), laid out as YOLO-pose: always one person in the middle."""
+def write_model(path: Path, *, bright: float = -1.0) -> None:
+    """uint8 (n, 64, 64, 3) -> float32 (n, 56, 4), laid out as YOLO-pose: one person in the middle of each picture.
+
+    `bright`: only of those whose pixels are brighter than this on average.
+    """
     import onnx  # noqa: PLC0415 - heavy, and only here
     from onnx import TensorProto, helper, numpy_helper  # noqa: PLC0415
 
@@ -23,12 +26,13 @@ def write_model(path: Path) -> None:
         helper.make_node("ReduceMean", ["floats"], ["mean"], axes=[2, 3], keepdims=0),
         helper.make_node("ReduceMean", ["mean"], ["level"], axes=[1], keepdims=1),
         helper.make_node("Unsqueeze", ["level", "last"], ["column"]),
-        helper.make_node("Mul", ["column", "zero"], ["nothing"]),
-        helper.make_node("Add", ["nothing", "person"], ["output0"]),
+        helper.make_node("Greater", ["column", "bright"], ["is_bright"]),
+        helper.make_node("Cast", ["is_bright"], ["times"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["times", "person"], ["output0"]),
     ]
     constants = [
         numpy_helper.from_array(np.array([2], np.int64), "last"),
-        numpy_helper.from_array(np.zeros(1, np.float32), "zero"),
+        numpy_helper.from_array(np.array([bright], np.float32), "bright"),
         numpy_helper.from_array(_person(), "person"),
     ]
     rows = 5 + 3 * _KEYPOINTS
