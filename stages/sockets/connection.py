@@ -78,6 +78,8 @@ class Connection:
         if self._socket is not None:
             let_go(self._socket)
             self._socket = None
+        self._unsent.clear()
+        self._behind.clear()
 
     def _write_again(self, lines: Sequence[Line], deadline: float) -> None:
         try:
@@ -147,8 +149,6 @@ class Connection:
 
     def _lose(self, error: OSError) -> None:
         self.close()
-        self._unsent.clear()
-        self._behind.clear()
         self._log.warning("receiver_lost", address=str(self._address), error=why_broken(error) or "closed")
 
     def _tell(self, error: Exception) -> Unavailable:
