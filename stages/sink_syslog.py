@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 import socket
 import time
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.errors import Unavailable
+from pipeline.errors import EnvironmentProblem, Unavailable
 from pipeline.stage import Context, SettingProblems
 from stages.delivery.broker import broker_address
 from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
@@ -93,6 +94,14 @@ class SinkSyslog(EventSink[SinkSyslogSettings]):
     @classmethod
     def check(cls, settings: SinkSyslogSettings, base_folder: Path) -> SettingProblems:
         yield from tls_problems(settings.tls, base_folder)
+
+    def open(self) -> None:
+        if self._address.scheme == "tcp" and not hasattr(socket, "TCP_USER_TIMEOUT"):
+            raise EnvironmentProblem(
+                f"{self.settings.address}: sink_syslog asks the kernel of Linux what was received, and this is "
+                f"{platform.system()}: use an address that begins with udp:// or unix:// here"
+            )
+        super().open()
 
     def send(self, events: Sequence[EventView]) -> None:
         lines = [Line(view.event.id, self._message(view)) for view in events]
