@@ -109,7 +109,11 @@ class Redis:
     _process: subprocess.Popen[bytes] | None = None
 
     def sink(self) -> Mapping[str, Any]:
-        return {"use": "sink_redis", "with": {"url": f"redis://127.0.0.1:{self.port}", "stream": "events"}}
+        return {
+            "use": "sink_redis",
+            "batch": {"max": 100},
+            "with": {"address": f"redis://127.0.0.1:{self.port}", "stream": "events", "max_length": 0},
+        }
 
     def start(self) -> None:
         options = ["--port", str(self.port), "--bind", "127.0.0.1", "--appendonly", "yes", "--save", ""]
@@ -274,7 +278,9 @@ def prove(folder: Path, side: OtherSide, events: int, kills: int) -> Outcome:
     try:
         run.start(live=True)
         began_s = time.monotonic()
-        _until(lambda: _waiting(folder) >= events, _LIMIT_S)
+        _until(lambda: run.is_over or _waiting(folder) >= events, _LIMIT_S)
+        if run.is_over:
+            raise click.ClickException(f"the run ended: {(folder / 'run.log').read_text()[-1000:]}")
         outcome.commit_s = time.monotonic() - began_s
         _pause(run)
         outcome.committed = _until_still(folder)
