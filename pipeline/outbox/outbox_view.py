@@ -21,7 +21,7 @@ from pathlib import Path
 from time import time_ns
 from typing import Any
 
-from pipeline.dead_letters import DeadLetter, DeadLetters, sinks_with_letters
+from pipeline.dead_letters import DeadLetter, DeadLetters, LetterCount, sinks_with_letters
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.outbox.event_file import (
     AGAIN,
@@ -105,7 +105,7 @@ class OutboxView:
         if self._path.exists():
             with self._opened() as db:
                 found |= {sink: _waiting_for(db, sink) for sink in _sinks(db)}
-        letters = {sink: sum(1 for _ in DeadLetters(self.folder, sink)) for sink in found}
+        letters = {sink: LetterCount(DeadLetters(self.folder, sink)).now() for sink in found}
         return [SinkState(sink, waiting, oldest, letters[sink]) for sink, (waiting, oldest) in sorted(found.items())]
 
     def sink(self, name: str) -> str:
@@ -188,6 +188,8 @@ class OutboxView:
     def drop(self, sink: str, wanted: Callable[[KeptEvent], bool]) -> int:
         """The sink does not want these events any more that wait for it; returns how many."""
         dropped = 0
+        if not self._path.exists():
+            return 0
         with self._opened() as db:
             first_row = run_row(db).first_row
             last = db.execute("SELECT max(row) FROM pending WHERE sink = ?", (sink,)).fetchone()[0] or 0

@@ -110,6 +110,20 @@ def test_a_requeue_outlives_the_run(tmp_path: Path) -> None:
     again.close()
 
 
+def test_a_requeue_after_a_run_that_left_nothing_else(tmp_path: Path) -> None:
+    first = open_outbox(tmp_path, sync="none")
+    bury(tmp_path, 5)
+    first.end("cam")
+    first.close()
+    assert list(tmp_path.glob("outbox*")) == []
+    assert OutboxView(tmp_path).drop("log", lambda _: True) == 0
+    assert OutboxView(tmp_path).requeue_letters("log", lambda _: True) == 1
+    assert [(state.waiting, state.dead_letters) for state in OutboxView(tmp_path).states()] == [(1, 0)]
+    again = open_outbox(tmp_path, run=2)
+    assert own(deliver(again)) == ["e5"]
+    again.close()
+
+
 def test_requeued_ends_and_starts_are_no_incidents(tmp_path: Path) -> None:
     outbox = open_outbox(tmp_path, sync="none")
     outbox.accept([make_event(1, phase="start", incident="a"), make_event(2, phase="end", incident="a")])
