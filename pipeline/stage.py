@@ -283,6 +283,8 @@ class Stage(Generic[S]):
     adapts: ClassVar[tuple[str, ...]] = ()
     """Settings that follow from the wishes of its readers (`wants`), if nobody wrote them."""
 
+    only_for_models: ClassVar[bool] = False
+    """Nothing that people could look at comes out of its inputs: it may read messages that another stage withholds."""
     adapts_to_all: ClassVar[tuple[str, ...]] = ()
     """Settings that follow only if all its readers wish the same."""
 
@@ -334,6 +336,14 @@ class Stage(Generic[S]):
 
         Asked from the last stages of a graph to the first, so `settings` hold the wishes of its own readers already.
         May read files.
+        """
+        return {}
+
+    @classmethod
+    def withholds(cls, settings: Any) -> Mapping[type[Message], str]:
+        """Return the messages that only stages with `only_for_models` may read in this graph, each with the reason.
+
+        For promises about the whole graph, such as that no picture leaves it.
         """
         return {}
 

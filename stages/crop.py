@@ -54,6 +54,7 @@ class Crop(Stage[CropSettings]):
     settings_type = CropSettings
     inputs: ClassVar[Ports] = {"frames": Frame, "people": People}
     outputs = (Tensor,)
+    only_for_models = True
     adapts = ("size", "pad")
 
     @classmethod

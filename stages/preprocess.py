@@ -84,6 +84,7 @@ class Preprocess(Stage[PreprocessSettings]):
     settings_type = PreprocessSettings
     inputs = Frame
     outputs = (Tensor,)
+    only_for_models = True
     thread_safe = True
     adapts = ("size", "align", "pad")
 

@@ -42,7 +42,7 @@ from stages.footage.picture_service import PictureService
 from stages.footage.recorder import Recorder, Wanted
 from stages.footage.retention import KeepRule, Retention
 from stages.footage.still import Look
-from stages.messages import Event
+from stages.messages import Event, Frame
 
 _INCIDENTS = "camgraph.incident."
 _WAIT_S = 0.2
@@ -79,8 +79,8 @@ class SinkFootageSettings(Settings):
     look: Look = Field(
         "annotated",
         description="Of pictures. `annotated`: boxes and skeletons are drawn on it. `clean`: nothing is. "
-        "`blurred_faces`: annotated, and heads cannot be recognised. `skeleton_only`: skeletons on black; clips are "
-        "not kept then",
+        "`blurred_faces`: annotated, and heads cannot be recognised. `skeleton_only`: skeletons on black; there "
+        "are no clips then, and no other stage may read frames, but for models",
     )
     best: bool = Field(
         True,
@@ -143,6 +143,12 @@ class SinkFootage(Stage[SinkFootageSettings]):
     def wants(cls, settings: SinkFootageSettings, base_folder: Path) -> Mapping[str, Any]:
         """That the events name the files."""
         return {"footage": settings.path}
+
+    @classmethod
+    def withholds(cls, settings: SinkFootageSettings) -> Mapping[type[Message], str]:
+        if settings.look != "skeleton_only":
+            return {}
+        return {Frame: "with `look: skeleton_only` no picture of the cameras may leave the graph"}
 
     @classmethod
     def describe(cls, settings: SinkFootageSettings) -> Facts:

@@ -18,6 +18,7 @@ from pipeline.graph.planning import Graph, plan_of
 from pipeline.graph.reading import read_graph_file
 from pipeline.graph.report import Report
 from pipeline.graph.structure import check_structure, order_of
+from pipeline.graph.withholding import check_withheld
 from pipeline.graph.yaml_source import load
 from pipeline.plan import RunPlan
 from pipeline.system.disk import read_text
@@ -150,6 +151,7 @@ def _checked(parsed: GraphFile, names: _Names, base_folder: Path, report: Report
         check_cameras_of_stages(nodes.values(), sizes, base_folder, report)
     if not report.problems:
         check_groups(nodes, order_of(nodes, arrows), arrows, report)
+        check_withheld(nodes, arrows, report)
     report.raise_if_any()
     nodes = informed(nodes, arrows, base_folder, report)
     report.raise_if_any()

@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal
 
 from pipeline.system.disk import write_whole
+from pipeline.system.names import ascii_form
+from stages.footage.names import INCIDENT_DIGITS
 
 Kind = Literal["snapshot", "clip", "best"]
 KINDS: tuple[Kind, ...] = ("snapshot", "clip")
@@ -124,9 +128,24 @@ def read_record(path: Path) -> IncidentRecord | None:
     return None
 
 
-def records_in(folder: Path) -> Iterator[IncidentRecord]:
-    """All records of a folder of footage, the oldest first."""
-    for path in sorted(folder.glob("*/????-??-??/*.json"), key=lambda path: (path.parent.name, path.name)):
+def records_in(
+    folder: Path,
+    *,
+    camera: str | None = None,
+    since: date | None = None,
+    incident: str = "",
+    newest_first: bool = False,
+) -> Iterator[IncidentRecord]:
+    """The records of a folder of footage, the oldest first.
+
+    Of one camera, not from before a day (in UTC), or of incidents that may begin so: their names tell, so that only
+    these are read.
+    """
+    first_day = since.isoformat() if since else ""
+    begin = incident[:INCIDENT_DIGITS] if re.fullmatch("[0-9a-f]*", incident) else "?"
+    days = [day for day in folder.glob(f"{ascii_form(camera) if camera else '*'}/????-??-??") if day.name >= first_day]
+    paths = (path for day in days for path in day.glob(f"*_{begin}*.json"))
+    for path in sorted(paths, key=lambda path: (path.parent.name, path.name), reverse=newest_first):
         record = read_record(path)
         if record is not None:
             yield record

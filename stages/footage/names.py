@@ -17,7 +17,7 @@ from pipeline.system.names import ascii_form
 
 _SAFE = re.compile(r"[^A-Za-z0-9_-]")
 _HEX = re.compile("[0-9a-f]{8,64}")
-_INCIDENT_DIGITS = 8
+INCIDENT_DIGITS = 8
 _MOST_ACTION = 40
 
 
@@ -38,7 +38,7 @@ def names_of(folder: str, camera: str, action: str, incident: str, start_ns: int
     if not _HEX.fullmatch(incident):
         raise ValueError(f"expected the hash of an incident, got {incident!r:.80}")
     at = datetime.fromtimestamp(start_ns // 1_000_000_000, UTC)
-    stem = f"{at:%H-%M-%S}_{_safe(action)}_{incident[:_INCIDENT_DIGITS]}"
+    stem = f"{at:%H-%M-%S}_{_safe(action)}_{incident[:INCIDENT_DIGITS]}"
     path = PurePosixPath(folder) / ascii_form(camera) / f"{at:%Y-%m-%d}" / stem
     return FootageNames(f"{path}.jpg", f"{path}.mp4", f"{path}.json")
 

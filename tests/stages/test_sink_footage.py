@@ -7,7 +7,7 @@ import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -518,3 +518,38 @@ def test_other_events_are_none_of_its_business(make_clip: MakeClip, tmp_path: Pa
             camera.sink.process([Event(stamp, "1", "1", "single", json.dumps(body).encode())])
         camera.finish()
         assert camera.records == []
+
+
+def test_a_full_disk_costs_pictures_and_never_an_event(make_clip: MakeClip, tmp_path: Path, small_disk: Path) -> None:
+    """Each incident is accepted or left out, with a trouble that people see; later ones are kept again."""
+    clip = make_clip("a.mp4", frames=60, size=(320, 240), options={"g": "10"})
+    with watched(tmp_path, clip, path=str(small_disk / "footage"), before_s=1, after_s=1) as camera:
+        camera.read()
+        filler = small_disk / "filler"
+        with suppress(OSError), filler.open("wb", buffering=0) as file:
+            while file.write(bytes(1024)):
+                pass
+        camera.incident(20, 25)
+        assert "pictures and clips are not kept" in camera.context.troubles[""]
+        filler.unlink()
+        camera.incident(30, 32, number=2)
+        assert camera.context.troubles == {}
+        camera.finish()
+        (record,) = records_in(small_disk / "footage")
+        states = {record.files[kind].state for kind in ("snapshot", "clip")}
+        assert states <= {"ready", "missing"}
+        assert {one["data"]["kind"] for one in camera.told} >= {"snapshot", "clip"}, "also of what did not fit"
+        assert list((small_disk / "footage").rglob("*.part")) == []
+
+
+def test_a_disk_that_fills_while_a_clip_grows(make_clip: MakeClip, tmp_path: Path, small_disk: Path) -> None:
+    noisy = make_clip("a.mp4", frames=100, size=(320, 240), options={"g": "10", "crf": "5"})
+    with watched(tmp_path, noisy, path=str(small_disk / "footage"), before_s=1, after_s=1) as camera:
+        camera.read()
+        camera.incident(20, 90)
+        camera.finish()
+        (record,) = records_in(small_disk / "footage")
+        assert "cannot be written" in record.files["clip"].why
+        assert list((small_disk / "footage").rglob("*.part")) == []
+    missing = [one["data"]["kind"] for one in camera.told if one["type"] == "camgraph.footage.missing"]
+    assert "clip" in missing

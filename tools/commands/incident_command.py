@@ -51,13 +51,15 @@ def incidents_command(
     `show INCIDENT` says everything about one: why it fired, its picture and its clip. `keep INCIDENT` marks it, so that
     it is never removed by itself, and `release INCIDENT` takes that back. The first letters of an incident suffice.
     """
-    records = list(records_in(_folder(place)))
+    folder = _folder(place)
     if action is None:
         after = datetime.fromtimestamp(moment(since, "--since") / 1e9, UTC) if since else None
-        wanted = [record for record in records if _fits(record, camera, rule, after)]
+        records = records_in(folder, camera=nfc(camera) if camera else None, since=after.date() if after else None)
+        wanted = (record for record in records if _fits(record, camera, rule, after))
+        # One record at a time: a hundred thousand of them take 2 GB.
         click.echo(_as_json([_plain(one) for one in wanted]) if as_json else "\n".join(map(_line, wanted)) or _NONE)
         return
-    record = _found(records, incident)
+    record = _found(folder, incident)
     if action != "show":
         record.keep = action == "keep"
         record.write()
@@ -92,10 +94,10 @@ def _fits(record: IncidentRecord, camera: str | None, rule: str | None, after: d
     )
 
 
-def _found(records: list[IncidentRecord], incident: str | None) -> IncidentRecord:
+def _found(folder: Path, incident: str | None) -> IncidentRecord:
     if not incident:
         raise UserError("which incident? `camgraph incidents` lists them, with the first letters of each")
-    found = [record for record in records if record.incident.startswith(incident)]
+    found = [record for record in records_in(folder, incident=incident) if record.incident.startswith(incident)]
     if len(found) == 1:
         return found[0]
     how_many = f"{len(found)} incidents begin" if found else "no incident that is kept begins"

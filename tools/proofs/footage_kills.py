@@ -172,7 +172,7 @@ def _kill(run: LiveRun, ledger: Ledger, group: tuple[str, ...]) -> float:
 def judge(subject: Subject, found: Findings) -> None:
     """Hold the folder of footage against the events that the sink has."""
     events = {event["id"]: event for event in map(json.loads, subject.events.read_bytes().splitlines())}.values()
-    begun = {event["data"]["incident"]: event for event in events if event["data"].get("phase") == "start"}
+    begun = {event["data"]["incident"] for event in events if event["type"] == "camgraph.incident.start"}
     footage = [event for event in events if event["type"].startswith("camgraph.footage.")]
     announced = {(event["data"]["incident"], event["data"]["kind"]): event["data"] for event in footage}
     records = {record.incident: record for record in records_in(subject.folder / "footage")}

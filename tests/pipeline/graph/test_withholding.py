@@ -1,0 +1,45 @@
+"""A graph that promises that no picture leaves it has no reader of pictures but for models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipeline.graph.arrows import Arrow
+from pipeline.graph.definition import StageEntry
+from pipeline.graph.nodes import Node
+from pipeline.graph.report import Report
+from pipeline.graph.withholding import check_withheld
+from pipeline.graph.yaml_source import load
+from pipeline.stage import Settings, Stage
+from stages.crop import Crop, CropSettings
+from stages.messages import Frame
+from stages.preprocess import Preprocess, PreprocessSettings
+from stages.sink_footage import SinkFootage, SinkFootageSettings
+from stages.sink_null import SinkNull
+from stages.sink_video import SinkVideo, SinkVideoSettings
+
+
+def problems(look: str, kind: type[Stage[Any]], settings: Settings) -> list[str]:
+    """Of a graph in which a stage reads frames beside `sink_footage`."""
+    footage = SinkFootageSettings.model_validate({"look": look})
+    entry = StageEntry(use="x")
+    nodes = {"reader": Node("reader", entry, kind, settings), "footage": Node("footage", entry, SinkFootage, footage)}
+    report = Report(load("version: 1", "graph.yaml"))
+    check_withheld(nodes, [Arrow("capture", "reader", "", ("stages",), type=Frame.TYPE)], report)
+    return [str(problem) for problem in report.problems]
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"), [(SinkVideo, SinkVideoSettings(path="{camera}.mp4")), (SinkNull, Settings())]
+)
+def test_no_stage_may_show_frames(kind: type[Stage[Any]], settings: Settings) -> None:
+    (found,) = problems("skeleton_only", kind, settings)
+    assert "skeleton_only" in found
+    assert problems("blurred_faces", kind, settings) == []
+
+
+@pytest.mark.parametrize(("kind", "settings"), [(Preprocess, PreprocessSettings()), (Crop, CropSettings())])
+def test_models_get_their_pictures(kind: type[Stage[Any]], settings: Settings) -> None:
+    assert problems("skeleton_only", kind, settings) == []
