@@ -24,9 +24,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pipeline.errors import Unavailable
 from pipeline.messages import End, Message
@@ -40,6 +40,7 @@ from stages.footage.incident_record import IncidentRecord, Kind, read_record
 from stages.footage.names import names_of
 from stages.footage.picture_service import PictureService
 from stages.footage.recorder import Recorder, Wanted
+from stages.footage.recording import Recording, RecordingLimits
 from stages.footage.retention import KeepRule, Retention
 from stages.footage.still import Look
 from stages.messages import Event, Frame
@@ -97,9 +98,25 @@ class SinkFootageSettings(Settings):
         max_length=1000,
         description="Other times and sizes for some incidents; the first entry that fits an incident counts",
     )
+    record: Literal["incidents", "always"] = Field(
+        "incidents", description="`always`: live cameras are also recorded without a break, in `CAMERA/recorded`"
+    )
+    record_part_s: float = Field(60.0, ge=5, le=3600, description="Of `record: always`: the length of a file")
+    record_days: float = Field(3.0, gt=0, description="Of `record: always`: older files are removed")
+    record_gb: float = Field(
+        50.0, gt=0, description="Of `record: always`: if all its files are larger, the oldest are removed"
+    )
     memory_mb: int = Field(
         64, ge=8, le=4096, description="The most memory for the packets of one camera; less than `before_s` may fit"
     )
+
+    @model_validator(mode="after")
+    def _promise_kept(self) -> Self:
+        if self.look == "skeleton_only" and self.record == "always":
+            raise ValueError(
+                "`record: always` shows people, and `look: skeleton_only` lets no picture leave: remove one"
+            )
+        return self
 
     @property
     def wants_clips(self) -> bool:
@@ -138,6 +155,8 @@ class SinkFootage(Stage[SinkFootageSettings]):
     ) -> Iterable[str]:
         most_mb = settings.memory_mb * len(cameras)
         yield f"pictures and clips: up to {most_mb} MB of memory for the packets of all cameras"
+        if settings.record == "always":
+            yield f"recordings: up to {settings.record_gb:g} GB of disk, those of {settings.record_days:g} days"
 
     @classmethod
     def wants(cls, settings: SinkFootageSettings, base_folder: Path) -> Mapping[str, Any]:
@@ -174,6 +193,7 @@ class SinkFootage(Stage[SinkFootageSettings]):
             unfinished=self._folder / _UNFINISHED / ascii_form(self.context.graph),
             log=self.context.log,
             done=lambda record, kind: self._announcements.put((record, kind)),
+            recording=self._recording() if settings.record == "always" else None,
         )
         self._retention = Retention(
             self._folder,
@@ -188,6 +208,16 @@ class SinkFootage(Stage[SinkFootageSettings]):
         self._pictures.open()
         self._announcer.start()
         self.context.wrote(self._folder)
+
+    def _recording(self) -> Recording:
+        settings = self.settings
+        limits = RecordingLimits(settings.record_part_s, settings.record_days * _DAY_S, settings.record_gb * 1e9)
+        return Recording(self._folder, limits, self._not_recorded)
+
+    def _not_recorded(self, camera: str, why: str) -> None:
+        if why:
+            self.context.count("not_recorded", camera)
+        self.context.trouble(why and f"{self._folder}: {why}", camera)
 
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
         """A failing disk is reported as trouble; the incident is left out then."""

@@ -36,8 +36,8 @@ class Clip:
     def __init__(self, target: Path, stream: VideoStreamInfo) -> None:
         self.target = target
         self.stream = stream
-        self._part = target.with_name(target.name + PART)
-        self._container = av.open(str(self._part), "w", format="mp4", options=MOVFLAGS)
+        self.part = target.with_name(target.name + PART)
+        self._container = av.open(str(self.part), "w", format="mp4", options=MOVFLAGS)
         self._writer: _Writer = (_Copied if stream.codec in _HELD else _Encoded)(self._container, stream)
         self.first_pts = self.last_pts = 0
         self.packets = 0
@@ -59,14 +59,18 @@ class Clip:
         """Give the file its index and its name."""
         self._writer.close()
         self._container.close()
-        self._part.replace(self.target)
+        self.part.replace(self.target)
+
+    def leave(self) -> None:
+        """Close what cannot go on, without a name; what was written plays."""
+        self._container.close()
 
     def abandon(self) -> None:
         """Remove what was written."""
         try:
             self._container.close()
         finally:
-            self._part.unlink(missing_ok=True)
+            self.part.unlink(missing_ok=True)
 
 
 class _Writer(Protocol):
@@ -140,3 +144,12 @@ class _Encoded:
     def close(self) -> None:
         self._container.mux(self._video.encode())
         self._open.close()
+
+
+def plays(path: Path) -> bool:
+    """Whether there is a picture in a file, whoever left it."""
+    try:
+        with av.open(str(path)) as container:
+            return next(container.decode(video=0), None) is not None
+    except (av.FFmpegError, OSError, IndexError):
+        return False

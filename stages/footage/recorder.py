@@ -29,10 +29,11 @@ from pipeline.stage import Logger
 from pipeline.system.disk import write_whole
 from pipeline.system.names import ascii_form
 from stages.footage.best import MOST_DECODED, Best, certainty, crops, sharpness
-from stages.footage.clip import PART, Clip
+from stages.footage.clip import PART, Clip, plays
 from stages.footage.feed import PacketFeed
 from stages.footage.incident_record import KINDS, FileState, IncidentRecord, Kind, read_record, sha256_of
 from stages.footage.packets import Moment, Packet, wanted_mark
+from stages.footage.recording import Recording
 from stages.footage.ring import Ring
 from stages.footage.still import Look, Picture, decode_last, drawn, for_crops, jpeg
 
@@ -130,7 +131,9 @@ class Recorder:
         unfinished: Path,
         log: Logger,
         done: Callable[[IncidentRecord, Kind], object],
+        recording: Recording | None = None,
     ) -> None:
+        self._recording = recording
         self._wanted = wanted
         self._log = log
         self._done = done
@@ -226,6 +229,8 @@ class Recorder:
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join()
+        if self._recording is not None:
+            self._recording.close()
         self._feed.close()
 
     # ---- the thread
@@ -243,6 +248,8 @@ class Recorder:
         with suppress(queue.Empty):
             while True:
                 self._jobs.get_nowait()()
+        if self._recording is not None:
+            self._recording.tend()
         now_s = time.monotonic()
         closing = bool(self._closing_at_s) and now_s > self._closing_at_s
         for camera in self._cameras.values():
@@ -312,6 +319,8 @@ class Recorder:
         camera = self._camera(name)
         camera.is_over = False
         camera.ring.add(packet)
+        if self._recording is not None:
+            self._recording.add(name, packet)
         session = camera.session
         if session is None:
             return
@@ -329,6 +338,8 @@ class Recorder:
 
     def _over(self, name: str) -> None:
         self._camera(name).is_over = True
+        if self._recording is not None:
+            self._recording.over(name)
 
     def _camera(self, name: str) -> _Camera:
         """`name`: in ASCII."""
@@ -611,7 +622,7 @@ class Recorder:
         clip = Path(record.files["clip"].grows_in or record.file("clip"))
         part = clip.with_name(clip.name + PART)
         try:
-            if _plays(part):
+            if plays(part):
                 part.replace(clip)
             part.unlink(missing_ok=True)
             if clip.exists() and clip != record.file("clip"):
@@ -648,11 +659,3 @@ class Unfinished:
             (self._folder / record.incident).unlink(missing_ok=True)
             self._folder.rmdir()
             self._folder.parent.rmdir()
-
-
-def _plays(path: Path) -> bool:
-    try:
-        with av.open(str(path)) as container:
-            return next(container.decode(video=0), None) is not None
-    except (av.FFmpegError, OSError, IndexError):
-        return False
