@@ -73,7 +73,7 @@ def _together_then_apart() -> Sequence[Actor]:
 
 
 def _turning(to_rad: float) -> Cast:
-    return lambda: [Actor([standing(1.0), turn_to(to_rad), standing(4.0)], heading_deg=-90.0)]
+    return lambda: [Actor([standing(1.0), turn_to(to_rad), standing(6.0)], heading_deg=-90.0)]
 
 
 def _across() -> Sequence[Actor]:
@@ -107,7 +107,7 @@ PLACES: Mapping[str, Place] = {
         {"lost standing": _gone, "crouching": lambda: [Actor([standing(1.0), crouch(3.0), standing(6.0)])]},
     ),
     "standing_still": Place(_standing, 8.0, {"walking": _across}),
-    "turned_away": Place(_turning(np.pi / 2), 6.0, {"facing": _turning(-np.pi / 2), "walking": _across}),
+    "turned_away": Place(_turning(np.pi / 2), 7.5, {"facing": _turning(-np.pi / 2)}),
     "running": Place(lambda: [walker(-5.0, 5.0, speed=3.2)], 4.0, {"walking": _across, "standing": _standing}),
     "enters_zone": Place(lambda: [walker(-3.0, 0.0)], 4.0, {"going out": lambda: [walker(0.0, 3.0)]}),
     "leaves_zone": Place(lambda: [walker(0.0, 3.0)], 4.0, {"coming in": lambda: [walker(-3.0, 0.0)]}),
