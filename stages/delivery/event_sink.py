@@ -1,11 +1,10 @@
 """The base of sinks that deliver events to others. It has all that is the same for each of them:
 
-    class SinkPager(EventSink[SinkPagerSettings]):
-        settings_type = SinkPagerSettings              # a DeliverySettings
+    connect()       make ready to send
+    send(events)    return once the other side has them for good
+    disconnect()    let go of the connection
 
-        def connect(self) -> None: ...                 # raises Unavailable, OSError
-        def send(self, events): ...                    # returns once the other side has them for good
-        def disconnect(self) -> None: ...
+`camgraph help write_a_sink` has a whole sink in forty lines.
 
 - Selection (`only`, `never`), `merge` and `cooldown`.
 - If `connect` or `send` raises `Unavailable` or `OSError`, the base disconnects and tries again with growing pauses,

@@ -24,7 +24,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import BadItem, EnvironmentProblem, UserError
+from pipeline.errors import EnvironmentProblem, UserError, WireError
 from pipeline.foreign_text import shown
 from pipeline.stage import Logger
 from pipeline.system.names import ascii_form, nfc
@@ -85,7 +85,7 @@ class PictureService:
         """Raises OSError."""
         try:
             head, data = self._answer_to(_line_of(client, _MOST_REQUEST))
-        except BadItem as error:
+        except WireError as error:
             head, data = {"error": str(error)}, b""
         except Exception:  # noqa: BLE001
             # A bug must cost one answer, not all that come.
@@ -94,7 +94,7 @@ class PictureService:
         client.sendall(json.dumps(head).encode() + b"\n" + data)
 
     def _answer_to(self, line: bytes) -> tuple[dict[str, Any], bytes]:
-        """Raises BadItem for a request that nobody can read."""
+        """Raises WireError for a request that nobody can read."""
         camera, moment = _request(line)
         if self._refused:
             return {"error": self._refused}, b""
@@ -118,11 +118,11 @@ class PictureService:
 
 
 def _line_of(client: socket.socket, most: int) -> bytes:
-    """One line, in the time of one answer. Raises OSError, and BadItem for one that is longer."""
+    """One line, in the time of one answer. Raises OSError, and WireError for one that is longer."""
     data, until_s = b"", time.monotonic() + WITHIN_S
     while not data.endswith(b"\n"):
         if len(data) > most or time.monotonic() > until_s:
-            raise BadItem("request", f"expected one line of JSON of at most {most} bytes, within {WITHIN_S:g} s")
+            raise WireError(f"expected one line of JSON of at most {most} bytes, within {WITHIN_S:g} s")
         piece = client.recv(4096)
         if not piece:
             raise ConnectionResetError
@@ -141,7 +141,7 @@ def _request(line: bytes) -> tuple[str, Moment | None]:
                 return nfc(camera), None
     except (ValueError, RecursionError, ZeroDivisionError):
         pass
-    raise BadItem("request", 'expected {"camera": NAME}, or also "epoch", "pts" and "time_base"')
+    raise WireError('expected {"camera": NAME}, or also "epoch", "pts" and "time_base"')
 
 
 # ---- who asks

@@ -36,7 +36,14 @@ def sinks() -> None:
 @sinks.command("test")
 @click.argument("graph", type=click.Path(path_type=Path))
 @click.argument("names", metavar="[SINK]...", nargs=-1)
-@click.option("--within", metavar="SECONDS", type=click.FloatRange(1, 300), default=20.0, show_default=True)
+@click.option(
+    "--within",
+    metavar="SECONDS",
+    type=click.FloatRange(1, 300),
+    default=20.0,
+    show_default=True,
+    help="How long to try each of them.",
+)
 @click.pass_context
 def test_sinks(ctx: click.Context, graph: Path, names: Sequence[str], within: float) -> None:
     """Send a test event through each sink of GRAPH that tells others, or only through those named.
