@@ -9,7 +9,7 @@ delivered once the server has taken it (250); camgraph cannot see what becomes o
 
 | the server | then |
 |---|---|
-| cannot be reached, answers 4xx, refuses the password | the event waits and is tried again |
+| cannot be reached, answers 4xx, refuses the password or the sender | the event waits and is tried again |
 | refuses the mail or all of its addresses for good (5xx) | the event becomes a dead letter |
 | refuses some of the addresses | the others get it; the log and the counter `recipients_refused` tell |
 """
@@ -47,6 +47,7 @@ _CALL_S = 20.0
 _PORTS = {"starttls": 587, "tls": 465, "none": 25}
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _ANSWER = 200
+_TOO_LARGE = 552
 _SUBJECT = "{action} on {camera}, {time}"
 _TEXT = """\
 {action} on {camera}
@@ -231,12 +232,17 @@ class _Conversation:
         if isinstance(server, _Tls):
             assert tls is not None
             server.tls, server.server_name = tls, name
-        server.connect(settings.server, port)
-        if settings.security == "starttls":
-            assert tls is not None
-            server._host = name  # type: ignore[attr-defined]  # whose certificate is checked
-            server.starttls(context=tls)
+        try:
+            server.connect(settings.server, port)
+            if settings.security == "starttls":
+                assert tls is not None
+                server._host = name  # type: ignore[attr-defined]  # whose certificate is checked
+                server.starttls(context=tls)
+        except BaseException:
+            server.close()
+            raise
         if self._is_aborted:
+            server.close()
             raise ConnectionAbortedError
         return server
 
@@ -257,7 +263,11 @@ class _Tls(smtplib.SMTP):
 
     def _get_socket(self, host: str, port: int, timeout: float) -> ssl.SSLSocket:
         plain = socket.create_connection((host, port), timeout)
-        return self.tls.wrap_socket(plain, server_hostname=self.server_name)
+        try:
+            return self.tls.wrap_socket(plain, server_hostname=self.server_name)
+        except BaseException:
+            plain.close()
+            raise
 
 
 def _log_in(server: smtplib.SMTP, user: str, password: str) -> None:
@@ -283,11 +293,13 @@ def _own_name() -> str:
 
 
 def _is_for_good(error: smtplib.SMTPException) -> bool:
-    """Whether the server refuses this mail for ever. A wrong password may be mended there."""
+    """Whether the server refuses this mail for ever. A wrong password, or a sender it does not know, may be mended."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return all(code >= 500 for code, _ in error.recipients.values())
     if isinstance(error, smtplib.SMTPAuthenticationError | smtplib.SMTPHeloError | smtplib.SMTPConnectError):
         return False
+    if isinstance(error, smtplib.SMTPSenderRefused):  # of all mails, unless it is this one's size
+        return error.smtp_code == _TOO_LARGE
     return isinstance(error, smtplib.SMTPResponseException) and 500 <= error.smtp_code < 600
 
 
@@ -298,6 +310,8 @@ def _said(error: smtplib.SMTPException) -> str:
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         refused = (f"{one}: {_words_of(code, text)}" for one, (code, text) in error.recipients.items())
         return "it refuses all addresses: " + "; ".join(refused)
+    if isinstance(error, smtplib.SMTPSenderRefused):
+        return f"it refuses the sender {error.sender}: {_words_of(error.smtp_code, error.smtp_error)}"
     if isinstance(error, smtplib.SMTPNotSupportedError):
         return f"{shown(str(error), _ANSWER)}: choose another `security`, or no password"
     if isinstance(error, smtplib.SMTPResponseException):

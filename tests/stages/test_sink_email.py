@@ -46,7 +46,15 @@ class Mailbox:
         self.recipients: list[list[str]] = []
         self.refused: dict[str, str] = {}
         self.answer = "250 OK"
-        self.slow_s = 0.0
+        self.sender_answer = "250 OK"
+        self.dies = 0
+        """So many times the connection breaks once a mail has come, before the answer."""
+
+    async def handle_MAIL(  # noqa: N802
+        self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        envelope.mail_from = address
+        return self.sender_answer
 
     async def handle_RCPT(  # noqa: N802 - aiosmtpd's name
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
@@ -62,6 +70,10 @@ class Mailbox:
             assert isinstance(mail, EmailMessage)
             self.mails.append(mail)
             self.recipients.append(list(envelope.rcpt_tos))
+        if self.dies:
+            self.dies -= 1
+            assert server.transport is not None
+            server.transport.abort()
         return self.answer
 
 
@@ -188,6 +200,53 @@ def test_a_server_that_restarts_gets_each_event_once(tmp_path: Path) -> None:
         with serving(box, port):
             push(stage, [start(3), start(4)])
     assert [mail["Subject"][-2:] for mail in box.mails] == ["01", "02", "03", "04"]
+
+
+def test_a_mail_whose_answer_is_lost_comes_again_under_the_same_id(tmp_path: Path) -> None:
+    box = Mailbox()
+    box.dies = 2
+    with serving(box) as port, opened(SinkEmail, {**SETTINGS, "port": port}, folder=tmp_path) as stage:
+        stage._attempts._pauses_s = (0.05,)
+        with pytest.raises(Unavailable, match="closed the connection"):
+            push_until_trouble(stage, start())
+        push(stage, [start(), start(2)])
+    first, second = {mail["Message-ID"] for mail in box.mails[:3]}, {mail["Message-ID"] for mail in box.mails[3:]}
+    assert len(box.mails) == 4
+    assert len(first) == len(second) == 1
+    assert first != second
+
+
+def test_a_sender_that_is_refused_may_be_mended(tmp_path: Path) -> None:
+    box = Mailbox()
+    with serving(box) as port, opened(SinkEmail, {**SETTINGS, "port": port}, folder=tmp_path) as stage:
+        stage._attempts._pauses_s = (0.05,)
+        box.sender_answer = "550 you are not ward3"
+        with pytest.raises(Unavailable, match=r"refuses the sender ward3@example.org: 550 you are not ward3"):
+            push_until_trouble(stage, start())
+        box.sender_answer = "552 too large"
+        push(stage, [start()])
+        box.sender_answer = "250 OK"
+        push(stage, [start(2)])
+        assert [letter.id for letter in stage.context.dead_letters] == [start().own_id]
+    assert len(box.mails) == 1
+
+
+def test_no_password_goes_to_a_server_without_encryption(tmp_path: Path) -> None:
+    box, asked = Mailbox(), list[LoginPassword]()
+
+    def takes_any(
+        server: SMTP, session: Session, envelope: Envelope, mechanism: str, given: LoginPassword
+    ) -> AuthResult:
+        asked.append(given)
+        return AuthResult(success=True)
+
+    settings = {**SETTINGS, "security": "starttls", "user": "ward", "password": PASSWORD}
+    with serving(box, authenticator=takes_any, auth_require_tls=False) as port:
+        with opened(SinkEmail, {**settings, "port": port}, folder=tmp_path) as stage:
+            with pytest.raises(Unavailable, match="STARTTLS") as error:
+                push_until_trouble(stage, start())
+    assert (asked, box.mails) == ([], [])
+    assert PASSWORD not in str(error.value)
 
 
 def test_answers_of_the_server(tmp_path: Path) -> None:
