@@ -109,6 +109,7 @@ bench: dev
 	$(BIN)/python -m tools.benchmarks.sinks --report docs/benchmarks.md
 	$(BIN)/python -m tools.benchmarks.peers --report docs/benchmarks.md --json docs/peers.json --plot docs/pictures/peers.png
 	$(BIN)/python -m tools.benchmarks.cost_curves --report docs/benchmarks.md
+	$(BIN)/python -m tools.benchmarks.footage --report docs/footage.md
 	$(BIN)/python -m tools.benchmarks.live --report docs/live.md
 	$(BIN)/python -m tools.benchmarks.parser_delay --report docs/latency.md
 	$(BIN)/python -m tools.benchmarks.latency --report docs/latency.md
