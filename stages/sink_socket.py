@@ -25,7 +25,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pipeline.errors import EnvironmentProblem
 from pipeline.messages import Message
-from pipeline.stage import DROPPED, Context, FrameSize, SettingProblems, Stage
+from pipeline.stage import Context, FrameSize, SettingProblems, Stage
 from stages.delivery.event_formats import Format, packed, with_length
 from stages.delivery.event_view import view_of
 from stages.delivery.selection import Selection, SelectionSettings, filter_problems
@@ -37,6 +37,7 @@ from stages.sockets.datagrams import Datagrams
 from stages.sockets.listener import Listener
 from stages.sockets.streams import Line, Sender
 
+_REFUSED = "dropped.refused"
 WAIT_S = 1.0
 """How long one call may wait for the other side."""
 
@@ -135,7 +136,7 @@ class SinkSocket(Stage[SinkSocketSettings]):
         if why:
             self.context.dead_letters.add(event, why)
             self.context.log.error("event_not_delivered", camera=event.stamp.camera, id=event.own_id, why=why)
-        self.context.count(f"{DROPPED}refused" if why else "filtered", event.stamp.camera)
+        self.context.count(_REFUSED if why else "filtered", event.stamp.camera)
 
     def close(self) -> None:
         self._sender.close()

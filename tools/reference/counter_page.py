@@ -53,6 +53,11 @@ OTHERS: Mapping[str, str] = {
     "late": "Events that came when the outbox had already ended their incident, because their stage had died; they are "
     "left out.",
     "written": "Events that a sink has written.",
+    "filtered": "Events that a sink has left out, because its `only` or `never` says so.",
+    "merged": "Ends of incidents that a sink with `merge` has left out, because others of their camera went on.",
+    "cooldown": "Events that a sink with `cooldown` has left out.",
+    "recipients_refused": "Addresses that a mail server has refused; the others got the mail.",
+    "not_recorded": "Times that a recording of `sink_footage` could not go on, because its disk refused it.",
     "failed": "Incidents of which `sink_footage` could not keep pictures and clips, because its folder refused them.",
     "removed": "Incidents that `sink_footage` removed, because they were too old or too much.",
     "reports_too_large": "Reports of a process that were too large to be read.",
