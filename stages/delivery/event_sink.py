@@ -29,7 +29,7 @@ from pydantic import Field
 
 from pipeline.errors import CamgraphError, Unavailable
 from pipeline.messages import MOST_REPEATED, End, Message
-from pipeline.stage import DROPPED, Context, FrameSize, SettingProblems, Stage
+from pipeline.stage import Context, FrameSize, SettingProblems, Stage
 from pipeline.system.disk import write_whole
 from pipeline.system.redaction import redact_urls
 from stages.delivery.attempts import USUAL_PAUSES_S, Attempts
@@ -39,6 +39,7 @@ from stages.delivery.merging import Merging
 from stages.delivery.selection import ANY_PHASE, Selection, SelectionSettings, filter_problems
 from stages.messages import Event
 
+_REFUSED, _EXPIRED = "dropped.refused", "dropped.expired"
 _KNOWN = 2 * MOST_REPEATED
 """So many delivered events are known again by their ids."""
 
@@ -202,7 +203,7 @@ class EventSink(Stage[D]):
         ]
         for view in late:
             self._bury(
-                view, "expired", f"not delivered within {self.settings.expires}: {self._attempts.why}".rstrip(": ")
+                view, _EXPIRED, f"not delivered within {self.settings.expires}: {self._attempts.why}".rstrip(": ")
             )
         return [view for view in views if view not in late]
 
@@ -260,7 +261,7 @@ class EventSink(Stage[D]):
         if not refused:
             raise RuntimeError(f"Refused names none of the events that were sent: {error}")
         for view in refused:
-            self._bury(view, "refused", error.reasons[view.event.id])
+            self._bury(view, _REFUSED, error.reasons[view.event.id])
 
     def _still_away(self) -> Unavailable:
         wait_s = self._attempts.next_s - time.monotonic()
@@ -274,14 +275,14 @@ class EventSink(Stage[D]):
 
     # ---- what became of them
 
-    def _bury(self, view: EventView, reason: str, why: str) -> None:
+    def _bury(self, view: EventView, counter: str, why: str) -> None:
         """An event that will not be delivered: a dead letter, which `camgraph outbox` shows and can requeue."""
         why = redact_urls(why)
-        attempts = self._attempts.failures + (reason == "refused")
+        attempts = self._attempts.failures + (counter == _REFUSED)
         self.context.dead_letters.add(view.event, why, attempts=attempts)
         self.context.log.error("event_not_delivered", camera=view.camera, id=view.event.own_id, why=why)
         self._buried = view.event.id
-        self._finished(view, DROPPED + reason)
+        self._finished(view, counter)
 
     def _finished(self, view: EventView, count: str) -> None:
         self.context.count(count, view.event.stamp.camera)

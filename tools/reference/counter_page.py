@@ -29,6 +29,8 @@ DROPS: Mapping[str, str] = {
     "too_large": "A stage made a message that is too large to be sent.",
     "too_many": "A stage made more messages of one frame than there can be.",
     "invalid_event": "A stage made an event that is not valid JSON of the right form. This counts events, not frames.",
+    "refused": "The other side of a sink refused this event for good: it is a dead letter (`camgraph outbox`).",
+    "expired": "A sink could not deliver this event within `expires`: it is a dead letter.",
     "write_failed": "A video could not be written.",
     "file_gone": "A file of tracks was taken away while it was written.",
 }
