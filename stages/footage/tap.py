@@ -24,6 +24,8 @@ from stages.footage.packets import Packet, VideoStreamInfo, end_message, packet_
 MOST_WAITING = 16 << 20
 """Bytes that wait for one listener before packets are left out."""
 PATIENCE_S = 5.0
+_PARTING_S = 0.5
+"""How long a live camera that ends waits for a listener that is behind."""
 _BACKLOG = 4
 _LOOK_S = 0.2
 
@@ -92,7 +94,7 @@ class PacketTap:
         """Say that nothing more comes, and stop listening."""
         for listener in list(self._listeners):
             listener.waiting += end_message()
-            self._flush(listener, PATIENCE_S)
+            self._flush(listener, PATIENCE_S if self._patient else _PARTING_S)
             listener.connection.close()
         self._listeners.clear()
         if self._server is not None:
