@@ -340,6 +340,11 @@ class Stage(Generic[S]):
         return {}
 
     @classmethod
+    def gives_away(cls, settings: Any) -> Collection[type[Message]]:
+        """Return the messages that people may see by this stage although it does not read them."""
+        return ()
+
+    @classmethod
     def withholds(cls, settings: Any) -> Mapping[type[Message], str]:
         """Return the messages that only stages with `only_for_models` may read in this graph, each with the reason.
 

@@ -20,7 +20,7 @@ import json
 import math
 import queue
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -36,7 +36,7 @@ from pipeline.system.paths import resolve_output_path, why_no_output
 from stages import events
 from stages.facts import Facts
 from stages.footage import picture_service
-from stages.footage.incident_record import IncidentRecord, Kind, read_record
+from stages.footage.incident_record import FileState, IncidentRecord, Kind, read_record
 from stages.footage.names import names_of
 from stages.footage.picture_service import PictureService
 from stages.footage.recorder import Recorder, Wanted
@@ -164,6 +164,11 @@ class SinkFootage(Stage[SinkFootageSettings]):
         return {"footage": settings.path}
 
     @classmethod
+    def gives_away(cls, settings: SinkFootageSettings) -> Collection[type[Message]]:
+        """Its pictures and clips are made of packets."""
+        return () if settings.look == "skeleton_only" else (Frame,)
+
+    @classmethod
     def withholds(cls, settings: SinkFootageSettings) -> Mapping[type[Message], str]:
         if settings.look != "skeleton_only":
             return {}
@@ -256,10 +261,18 @@ class SinkFootage(Stage[SinkFootageSettings]):
         try:
             recorder.begin(record)
         except OSError as error:
+            self._give_up(record, f"it cannot be written: {error.strerror or error}")
             self.context.count("failed", record.camera)
             self.context.trouble(f"{self._folder}: {error.strerror or error}: pictures and clips are not kept")
         else:
             self.context.trouble("")
+
+    def _give_up(self, record: IncidentRecord, why: str) -> None:
+        """Its events have named the files already."""
+        kinds: tuple[Kind, ...] = ("snapshot", "clip") if self.settings.wants_clips else ("snapshot",)
+        for kind in kinds:
+            record.files[kind] = FileState("missing", why)
+            self._announcements.put((record, kind))
 
     def _record_of(self, body: dict[str, Any]) -> IncidentRecord:
         data = body["data"]

@@ -10,10 +10,12 @@ from pipeline.graph.report import Report, dotted
 
 
 def check_withheld(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: Report) -> None:
-    """Report each reader of what is withheld, at its `from`."""
+    """Report each reader of what is withheld, at its `from`, and whoever else shows that."""
     for node in nodes.values():
         withheld = node.stage.withholds(node.settings) if node.stage else {}
         reasons = {kind.TYPE: why for kind, why in withheld.items()}
+        for other in nodes.values():
+            _check_giver(other, node, reasons, report)
         for arrow in arrows:
             reader = nodes.get(arrow.reader)
             if arrow.type in reasons and reader is not None and reader.stage and not reader.stage.only_for_models:
@@ -22,3 +24,15 @@ def check_withheld(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: R
                     f"{dotted(arrow.path)}: {reader.name} would show {arrow.type}s: {reasons[arrow.type]} "
                     f"({dotted(node.path)}): remove {reader.name}, or change `{node.name}`",
                 )
+
+
+def _check_giver(giver: Node, withholder: Node, reasons: Mapping[str, str], report: Report) -> None:
+    """Report a stage that gives away what another one withholds, at its name."""
+    for given in giver.stage.gives_away(giver.settings) if giver.stage and reasons else ():
+        if given.TYPE in reasons:
+            report.add(
+                giver.path,
+                f"{dotted(giver.path)}: it would show {given.TYPE}s: {reasons[given.TYPE]} "
+                f"({dotted(withholder.path)}): remove it, or change one of the two",
+                at_key=True,
+            )

@@ -163,8 +163,8 @@ class Recorder:
         """An incident has begun, or was all in one moment. Raises OSError if its record cannot be written."""
         if record.incident in self._running:
             return
-        self._unfinished.add(record)
         try:
+            self._unfinished.add(record)
             record.write()
         except OSError:
             self._unfinished.remove(record)

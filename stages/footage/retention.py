@@ -19,6 +19,8 @@ from stages.footage.incident_record import IncidentRecord, records_in
 
 LOOK_S = 300.0
 """From one look at the folder to the next."""
+_FORGOTTEN_S = 86_400.0
+"""A record that is unfinished for so long never will be: the disk was full when it was to say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ class Retention:
             number, rule = next((n, rule) for n, rule in enumerate(self._rules) if rule.fits(record))
             total, of_rule[number] = total + size, of_rule[number] + size
             is_much = total > self._keep_bytes or of_rule[number] > rule.keep_bytes
-            if (is_much or age_s > rule.keep_s) and not record.keep and not record.is_pending:
+            is_written = record.is_pending and age_s < _FORGOTTEN_S
+            if (is_much or age_s > rule.keep_s) and not record.keep and not is_written:
                 remove(record)
                 removed, total, of_rule[number] = removed + 1, total - size, of_rule[number] - size
         return removed

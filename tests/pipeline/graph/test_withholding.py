@@ -21,13 +21,14 @@ from stages.sink_null import SinkNull
 from stages.sink_video import SinkVideo, SinkVideoSettings
 
 
-def problems(look: str, kind: type[Stage[Any]], settings: Settings) -> list[str]:
+def problems(look: str, kind: type[Stage[Any]], settings: Settings, *, reads: bool = True) -> list[str]:
     """Of a graph in which a stage reads frames beside `sink_footage`."""
     footage = SinkFootageSettings.model_validate({"look": look})
     entry = StageEntry(use="x")
     nodes = {"reader": Node("reader", entry, kind, settings), "footage": Node("footage", entry, SinkFootage, footage)}
     report = Report(load("version: 1", "graph.yaml"))
-    check_withheld(nodes, [Arrow("capture", "reader", "", ("stages",), type=Frame.TYPE)], report)
+    arrows = [Arrow("capture", "reader", "", ("stages",), type=Frame.TYPE)] if reads else []
+    check_withheld(nodes, arrows, report)
     return [str(problem) for problem in report.problems]
 
 
@@ -43,3 +44,17 @@ def test_no_stage_may_show_frames(kind: type[Stage[Any]], settings: Settings) ->
 @pytest.mark.parametrize(("kind", "settings"), [(Preprocess, PreprocessSettings()), (Crop, CropSettings())])
 def test_models_get_their_pictures(kind: type[Stage[Any]], settings: Settings) -> None:
     assert problems("skeleton_only", kind, settings) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "count"),
+    [
+        ("skeleton_only", "clean", 1),
+        ("clean", "skeleton_only", 1),
+        ("skeleton_only", "skeleton_only", 0),
+        ("clean", "annotated", 0),
+    ],
+)
+def test_no_other_footage_is_kept(one: str, other: str, count: int) -> None:
+    settings = SinkFootageSettings.model_validate({"look": other, "path": "other"})
+    assert len(problems(one, SinkFootage, settings, reads=False)) == count

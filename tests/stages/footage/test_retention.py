@@ -66,8 +66,9 @@ def test_a_shared_clip_counts_once(tmp_path: Path) -> None:
 
 def test_what_is_kept_or_written_stays(tmp_path: Path) -> None:
     incident(tmp_path, 1, keep=True)
-    incident(tmp_path, 2, state="pending")
+    os.utime(incident(tmp_path, 2, state="pending"), (NOW_S - 3600,) * 2)
     incident(tmp_path, 3)
+    incident(tmp_path, 4, state="pending")  # which nobody writes any more
     Retention(tmp_path, keep_s=1.0, keep_bytes=1.0).sweep(NOW_S)
     assert left(tmp_path) == [1, 2]
 
