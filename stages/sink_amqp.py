@@ -44,6 +44,7 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
     settings_type = SinkAmqpSettings
     package, extra = "amqp", "amqp"
     _connection: Any = None
+    _is_broken = False
 
     def connect(self) -> None:
         from amqp import AccessRefused, Connection  # noqa: PLC0415 - an extra
@@ -64,9 +65,11 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
         except AccessRefused:
             raise self.away("it does not accept this `username` and `password`, or this virtual host") from None
         except self._errors() as error:
+            self._is_broken = True  # a farewell would only take as long again
             raise self.away(_why(error)) from None
 
     def _open_channel(self) -> None:
+        self._is_broken = False
         self._confirmed, self._returned = 0, ""
         self._nacked = False
         self._channel = self._connection.channel()
@@ -87,6 +90,7 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
                 self._sent += 1
             self._wait()
         except self._errors() as error:
+            self._is_broken = True
             raise self.away(_why(error)) from None
 
     def _wait(self) -> None:
@@ -103,8 +107,11 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
         if self._connection is not None:
             connection, self._connection = self._connection, None
             try:
-                connection.close()
+                if not self._is_broken:
+                    connection.close()
             except self._errors():
+                pass
+            finally:
                 connection.collect()
 
     def _message(self, view: EventView) -> Any:

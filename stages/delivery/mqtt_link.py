@@ -9,6 +9,7 @@ them again.
 
 from __future__ import annotations
 
+import socket
 import ssl
 import threading
 import time
@@ -278,6 +279,7 @@ class MqttLink:
         client.will_set(options.availability, b"offline", qos=1, retain=True)
         client.username_pw_set(options.username, options.password)
         client.max_inflight_messages_set(self._in_flight)
+        client.on_socket_open = lambda _, __, opened: opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         client.on_connect = lambda _, __, ___, code, properties: self._on_connect(fate, code, properties)
         client.on_disconnect = lambda _, __, ___, code, ____: fate.end(self._why_gone(code))
         client.on_publish = lambda _, __, mid, code, ___: _on_publish(fate, mid, code)

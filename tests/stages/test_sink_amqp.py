@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,62 +15,20 @@ from camgraph_test_stages.brokers import (
     free_port,
     hand_in,
     incident,
+    or_skip,
     serving,
     stream,
     struck,
 )
-from camgraph_test_stages.waiting import until
 
 from pipeline.errors import Unavailable
 from pipeline.testing import opened
 from stages.sink_amqp import SinkAmqp, SinkAmqpSettings
+from tools.measuring import broker_servers
 
 
-class RabbitMq(Server):
-    """A node of its own, with all its files in the folder."""
-
-    def __init__(self, folder: Path) -> None:
-        port = free_port()
-        script = next((p for p in Path("/usr/lib/rabbitmq").glob("lib/*/sbin/rabbitmq-server")), None)
-        if not script:
-            pytest.skip("rabbitmq-server is not installed")
-        (folder / "rabbitmq.conf").write_text(f"listeners.tcp.1 = 127.0.0.1:{port}\n")
-        (folder / "plugins").write_text("[].")
-        self._environment = {
-            **os.environ,
-            "HOME": str(folder),
-            "RABBITMQ_NODENAME": f"camgraph{port}@localhost",
-            "RABBITMQ_BASE": str(folder),
-            "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
-            "RABBITMQ_LOG_BASE": str(folder),
-            "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq.conf"),
-            "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
-            "RABBITMQ_DIST_PORT": str(free_port()),
-            "ERL_EPMD_ADDRESS": "127.0.0.1",
-            "ERL_EPMD_PORT": str(free_port()),
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-setcookie test +S 1:1",
-        }
-        # A name service of its own, in front: else the node starts one that outlives it.
-        command = ["/bin/sh", "-c", f"epmd -address 127.0.0.1 & exec {script}"]
-        super().__init__(command, port, folder, self._takes_logins)
-
-    def start(self) -> None:
-        with (self._folder / "server.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command, cwd=self._folder, stdout=log, stderr=log, env=self._environment, start_new_session=True
-            )
-        until(self._takes_logins, every_s=0.2, why=lambda: (self._folder / "server.log").read_text()[-2000:])
-
-    def stop(self, number: int = signal.SIGKILL) -> None:
-        if self._process:
-            os.killpg(self._process.pid, number)  # the script, the machine of Erlang, and its children
-            self._process.wait(60)
-            self._process = None
-
-    def _takes_logins(self) -> bool:
-        with suppress(Exception), broker(self.port):
-            return True
-        return False
+def rabbitmq(folder: Path) -> Server:
+    return or_skip(lambda: broker_servers.rabbitmq(folder))
 
 
 @contextmanager
@@ -88,7 +43,7 @@ def broker(port: int) -> Iterator[Channel]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(RabbitMq(tmp_path_factory.mktemp("rabbit"))) as one:
+    with serving(rabbitmq(tmp_path_factory.mktemp("rabbit"))) as one:
         yield one
 
 
@@ -116,7 +71,7 @@ def waiting(port: int, queue: str) -> int:
 @pytest.mark.benchmark
 def test_a_broker_that_is_killed_loses_no_event(tmp_path) -> None:
     events = stream(3000)
-    with serving(RabbitMq(tmp_path)) as server, sink_to(server.port, tmp_path, queue="events") as sink:
+    with serving(rabbitmq(tmp_path)) as server, sink_to(server.port, tmp_path, queue="events") as sink:
         with struck(server, lambda: waiting(server.port, "events") > 300):
             assert hand_in(sink, events) > 0
         assert_all_in_order(events, [message.body for message in messages(server.port, "events")])

@@ -13,9 +13,9 @@ import pytest
 from camgraph_test_stages.brokers import (
     Server,
     assert_all_in_order,
-    free_port,
     hand_in,
     incident,
+    or_skip,
     program,
     serving,
     stream,
@@ -28,20 +28,13 @@ from pipeline.graph import load_plan
 from pipeline.messages import End, Event
 from pipeline.testing import opened, run_graph, stamp
 from stages.sink_mqtt import SinkMqtt, SinkMqttSettings
+from tools.measuring import broker_servers
 
 PASSWORD = "plum-garden-74"
 
 
 def mosquitto(folder: Path, *more: str) -> Server:
-    """Keeps nothing: all that it knows after a restart it got anew."""
-    port = free_port()
-    lines = [
-        f"listener {port} 127.0.0.1",
-        *(more or ("allow_anonymous true",)),
-        f"user {os.environ.get('USER', 'root')}",
-    ]
-    (folder / "mosquitto.conf").write_text("\n".join(lines) + "\n")
-    return Server([program("mosquitto"), "-c", "mosquitto.conf"], port, folder)
+    return or_skip(lambda: broker_servers.mosquitto(folder, *more))
 
 
 class Reader:

@@ -14,7 +14,7 @@ from camgraph_test_stages.brokers import (
     free_port,
     hand_in,
     incident,
-    program,
+    or_skip,
     serving,
     stream,
     struck,
@@ -24,15 +24,13 @@ from nats.js.api import ConsumerConfig, DeliverPolicy
 from pipeline.errors import Unavailable
 from pipeline.testing import opened
 from stages.sink_nats import SinkNats
+from tools.measuring import broker_servers
 
 PASSWORD = "plum-garden-74"
 
 
 def nats_server(folder: Path, more: str = "") -> Server:
-    """It flushes each message of a stream to its file."""
-    port = free_port()
-    (folder / "nats.conf").write_text(f'listen: "127.0.0.1:{port}"\njetstream {{ store_dir: "{folder}/kept" }}\n{more}')
-    return Server([program("nats-server"), "-c", "nats.conf"], port, folder)
+    return or_skip(lambda: broker_servers.nats_server(folder, more))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from camgraph_test_stages.brokers import (
     free_port,
     hand_in,
     incident,
+    or_skip,
     program,
     serving,
     stream,
@@ -22,15 +23,13 @@ from camgraph_test_stages.brokers import (
 from pipeline.errors import Unavailable
 from pipeline.testing import opened
 from stages.sink_redis import SinkRedis, SinkRedisSettings
+from tools.measuring import broker_servers
 
 PASSWORD = "plum-garden-74"
 
 
 def redis_server(folder: Path, *more: str) -> Server:
-    """It writes each entry to its file before it answers."""
-    port = free_port()
-    kept = ["--appendonly", "yes", "--save", "", "--dir", str(folder), "--bind", "127.0.0.1"]
-    return Server([program("redis-server"), "--port", str(port), *kept, *more], port, folder)
+    return or_skip(lambda: broker_servers.redis_server(folder, *more))
 
 
 @contextmanager

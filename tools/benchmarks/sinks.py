@@ -28,6 +28,14 @@ from pipeline.messages import Event
 from pipeline.registry import find_stage
 from pipeline.stage import Stage
 from pipeline.testing import opened, stamp
+from tools.benchmarks.sink_brokers import (
+    Held,
+    kafka_within_its_client,
+    mqtt_session,
+    nats_stream,
+    rabbitmq_queue,
+    redis_stream,
+)
 from tools.benchmarks.sink_receivers import Receiver, receiver
 from tools.measuring.processor_time import cpu_time, others_line
 from tools.measuring.report_page import machine_line, publish, report_option, written_by
@@ -125,6 +133,17 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def _broker(
+    place: Callable[[Path], AbstractContextManager[Held]],
+) -> Callable[[Path], AbstractContextManager[Running]]:
+    @contextmanager
+    def running(folder: Path) -> Iterator[Running]:
+        with place(folder) as (settings, held):
+            yield Running(settings, held)
+
+    return running
+
+
 _SECRET = "whsec_" + "QUFB" * 8
 CASES = (
     Case("`sink_jsonl`, on the disk", "sink_jsonl", _file("synced.jsonl")),
@@ -135,6 +154,11 @@ CASES = (
     Case("`sink_zmq`", "sink_zmq", _served("zmq", most_waiting=100_000)),
     Case("`sink_webhook`, signed", "sink_webhook", _http(signing_secrets=_SECRET)),
     Case("`sink_webhook`, `mode: batched`", "sink_webhook", _http(mode="batched")),
+    Case("`sink_mqtt`, mosquitto", "sink_mqtt", _broker(mqtt_session)),
+    Case("`sink_redis`, redis-server with `appendonly`", "sink_redis", _broker(redis_stream)),
+    Case("`sink_nats`, nats-server, in files", "sink_nats", _broker(nats_stream)),
+    Case("`sink_amqp`, rabbitmq-server, a durable queue", "sink_amqp", _broker(rabbitmq_queue)),
+    Case("`sink_kafka`, the cluster within its client", "sink_kafka", _broker(kafka_within_its_client)),
 )
 
 
@@ -227,7 +251,10 @@ def main(events: int, only: str | None, target: Path | None) -> None:
     times, found = [cpu_time()], list[Figures]()
     for case in CASES:
         if (only or "") in case.name:
-            found.append(measure(case, events))
+            try:
+                found.append(measure(case, events))
+            except LookupError as missing:
+                click.echo(f"{case.name}: left out: {missing}")
             times.append(cpu_time())
     if not found:
         raise click.ClickException(f"no case has {only!r} in its name: there are {', '.join(c.name for c in CASES)}")

@@ -1,17 +1,12 @@
-"""Real brokers on loopback: started in a folder, killed and started again on the same port."""
+"""Events for real brokers on loopback, and a way to kill these in the middle."""
 
 from __future__ import annotations
 
 import json
-import shutil
-import signal
-import socket
-import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import pytest
 
@@ -19,60 +14,36 @@ from camgraph_test_stages.waiting import until
 from pipeline.errors import Unavailable
 from pipeline.messages import Event
 from pipeline.testing import stamp
+from tools.measuring import broker_servers
+from tools.measuring.broker_servers import BrokerServer as Server
+from tools.measuring.broker_servers import free_port, serving
+
+__all__ = [
+    "Server",
+    "assert_all_in_order",
+    "free_port",
+    "hand_in",
+    "incident",
+    "or_skip",
+    "program",
+    "serving",
+    "stream",
+    "struck",
+]
+T = TypeVar("T")
 
 
 def program(name: str) -> str:
     """Its path. The test is skipped if this machine does not have it."""
-    path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
-    if not path:
-        pytest.skip(f"{name} is not installed")
-    return path
+    return or_skip(lambda: broker_servers.program(name))
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-class Server:
-    """A server process. It is ready when its port takes connections, or when `is_ready` says so."""
-
-    def __init__(self, command: Sequence[str], port: int, folder: Path, is_ready: Callable[[], bool] | None = None):
-        self._command, self.port, self._folder = list(command), port, folder
-        self._is_ready = is_ready or self._answers
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        with (self._folder / "server.log").open("ab") as log:
-            self._process = subprocess.Popen(self._command, cwd=self._folder, stdout=log, stderr=log)
-        until(self._is_ready, every_s=0.02, why=lambda: (self._folder / "server.log").read_text()[-2000:])
-
-    def kill(self) -> None:
-        """As a power cut would."""
-        self.stop(signal.SIGKILL)
-
-    def stop(self, number: int = signal.SIGTERM) -> None:
-        if self._process:
-            self._process.send_signal(number)
-            self._process.wait(60)
-            self._process = None
-
-    def _answers(self) -> bool:
-        assert self._process
-        assert self._process.poll() is None, (self._folder / "server.log").read_text()[-2000:]
-        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
-            return True
-        return False
-
-
-@contextmanager
-def serving(server: Server) -> Iterator[Server]:
-    server.start()
+def or_skip(start: Callable[[], T]) -> T:
+    """Skips the test, by the name of the program, if this machine does not have it."""
     try:
-        yield server
-    finally:
-        server.kill()
+        return start()
+    except LookupError as missing:
+        pytest.skip(str(missing))
 
 
 def incident(number: int, camera: str = "cam", *, phase: str = "single", name: str = "", **data: Any) -> Event:
