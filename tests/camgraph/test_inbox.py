@@ -147,6 +147,30 @@ def test_an_item_in_hand_is_acknowledged_to_the_sink_that_sent_it_again(program:
     again.close()
 
 
+def test_an_item_of_a_dead_sink_is_not_acknowledged_to_its_successor(program: Program, sink: Sink) -> None:
+    sink.send("a")
+    program.wait_for(1)
+    program.take()
+    sink.close()
+    again = Sink(program.path)
+    again.has(WINDOW, 0)
+    program.confirm()
+    assert again.signals()[1] == 0, "it would drop its own first item"
+    again.close()
+
+
+def test_the_ids_of_the_oldest_items_are_forgotten(
+    program: Program, sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox_module, "_KNOWN", 2)
+    sink.send("a", "b", "c")
+    program.wait_for(3)
+    for _ in range(3):
+        program.take()
+        program.confirm()
+    assert list(program.inbox._known) == ["b", "c"]
+
+
 def test_a_program_that_wants_no_more_acknowledges_all_unread(program: Program, sink: Sink) -> None:
     sink.send("a", "b")
     program.wait_for(2)
