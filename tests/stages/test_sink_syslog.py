@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import ssl
 import threading
@@ -17,13 +18,17 @@ import trustme
 from camgraph_test_stages.brokers import Server, free_port, program, serving
 from camgraph_test_stages.incident_views import incident
 from camgraph_test_stages.waiting import until
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pipeline.errors import Unavailable
+from pipeline.foreign_text import printable
 from pipeline.messages import Event
 from pipeline.testing import feed, opened, reports_of, stamp
 from stages.delivery.event_view import view_of
 from stages.delivery.syslog_message import rfc5424
+from stages.delivery.template import one_line
 from stages.sink_syslog import SinkSyslog, SinkSyslogSettings
 
 CONFIGURATION = """
@@ -192,6 +197,22 @@ def test_text_of_an_event_stays_within_its_message() -> None:
     assert r'camera="x\"\] y\\z <0>1 - evil \\x00"' in message
     assert "\n" not in message
     assert "\x00" not in message
+
+
+_MESSAGE = re.compile(
+    r'<\d{1,3}>1 \S+ \S+ camgraph \S+ \S+ \[camgraph@32473((?: \w+="(?:[^"\\\]\n]|\\["\\\]])*")*)\] (.*)', re.DOTALL
+)
+
+
+@given(text=st.text(max_size=30), graph=st.text(max_size=200))
+@settings(max_examples=60)
+def test_any_fact_can_be_read_again(text: str, graph: str) -> None:
+    view = incident("a", "start", rule=text)
+    parts = _MESSAGE.fullmatch(rfc5424(view, "words", facility="user", host="h", graph=graph).decode())
+    assert parts
+    facts = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', parts[1]))
+    assert re.sub(r"\\(.)", r"\1", facts.get("rule", "")) == one_line(printable(text))
+    assert parts[2] == "words"
 
 
 def test_an_event_without_facts_is_a_message() -> None:
