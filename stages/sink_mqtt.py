@@ -68,6 +68,11 @@ class SinkMqttSettings(BrokerSettings):
     home_assistant: bool = Field(False, description="Describe all cameras and actions to Home Assistant")
     discovery_prefix: TopicText = Field("homeassistant", description="Where Home Assistant looks for descriptions")
     snapshots: bool = Field(False, description="Publish the last picture that `sink_footage` has made of each camera")
+    cameras: list[str] | None = Field(
+        None,
+        description="Show these from the start, and delete all that the broker retains of others; by default each "
+        "camera is shown from its first event on, and nothing is deleted",
+    )
     client_id: str | None = Field(
         None, min_length=1, max_length=200, description="How the broker knows us; by default camgraph-GRAPH-STAGE"
     )
@@ -105,7 +110,7 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
         super().open()
         self._link = MqttLink(self._options(), self.context.trouble)
         self._restore()
-        self._announce(self.context.cameras)
+        self._announce(self._cameras)
         self._link.start()
 
     def _options(self) -> LinkOptions:
@@ -120,7 +125,7 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
             tls=self.tls,
             server_name=self.server_name,
             availability=self._topics.availability,
-            stale=self._stale() if self.context.workers == 1 else {},
+            stale=self._stale() if self.context.workers == 1 and self._cameras else {},
         )
 
     def connect(self) -> None:
@@ -197,7 +202,12 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
         return ()
 
     def cameras_changed(self) -> None:
-        self._announce(self.context.cameras)
+        self._announce(self._cameras)
+
+    @property
+    def _cameras(self) -> tuple[str, ...]:
+        """Those that are known before their first event. A sink behind the outbox is not told any (`*`)."""
+        return tuple(self.settings.cameras or (one for one in self.context.cameras if one != "*"))
 
     def _follow(self, view: EventView) -> None:
         if self._belongs(view):
@@ -279,7 +289,7 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
         below = len(self._topics.prefix.split("/"))
 
         def is_gone(topic: str) -> bool:
-            return topic.split("/")[below] not in {level(camera) for camera in self.context.cameras}
+            return topic.split("/")[below] not in {level(camera) for camera in self._cameras}
 
         filters = [f"{self._topics.prefix}/+/{end}" for end in ("state", "snapshot", "+/state")]
         entities = {self._discovery.filter: lambda _: True} if self.settings.home_assistant else {}

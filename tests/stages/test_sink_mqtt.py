@@ -343,7 +343,7 @@ cameras: {{a: {{frames: 40}}, b: {{frames: 40}}}}
 stages:
   src: {{use: count_source}}
   emit: {{use: emit, from: src}}
-  out: {{use: sink_mqtt, from: emit, batch: {{max: 10}}, with: {{address: "mqtt://127.0.0.1:{port}"}}}}
+  out: {{use: sink_mqtt, from: emit, batch: {{max: 10}}, with: {{address: "mqtt://127.0.0.1:{port}", cameras: [a, b]}}}}
 """
 
 
@@ -358,3 +358,23 @@ def test_a_graph_publishes_all_its_events(tmp_path) -> None:
         for camera in ("a", "b"):
             seen = [json.loads(body)["seq"] for body in reader.all(f"camgraph/{name}/{camera}/other")]
             assert list(dict.fromkeys(seen)) == list(range(40))
+        topics = {message.topic for message in reader.messages}
+        assert f"camgraph/{name}/a/state" in topics  # shown from the start
+        assert {topic.split("/")[2] for topic in topics} == {"a", "b", "availability"}
+
+
+def test_without_known_cameras_nothing_is_deleted_and_each_appears_with_its_first_event(tmp_path) -> None:
+    with serving(mosquitto(tmp_path)) as server, reading(server.port) as reader:
+        with sink_to(server.port, tmp_path, cameras=("a",), home_assistant=True) as sink:
+            hand_in(sink, [incident(1, "a")])
+        (tmp_path / "later").mkdir()
+        with sink_to(server.port, tmp_path / "later", cameras=("*",), home_assistant=True) as sink:
+            hand_in(sink, [incident(2, "b")])
+            until(lambda: reader.last("homeassistant/binary_sensor/camgraph_test/b__fall/config"))
+        reader.wait_for("camgraph/test/availability", b"offline")
+        assert reader.last("homeassistant/binary_sensor/camgraph_test/a__fall/config")
+        assert {m.topic.split("/")[2] for m in reader.messages if m.topic.startswith("camgraph/")} == {
+            "a",
+            "b",
+            "availability",
+        }
