@@ -18,6 +18,8 @@ from collections import deque
 
 REMEMBERED = 8
 """Intervals. Two that were unusually long widen limits for as many frames at most."""
+TOGETHER_NS = 10_000_000
+"""Frames that come closer than this were held up on the way: a burst must not push out the usual intervals."""
 UNPROVEN_NS = 2_500_000_000
 """Up to here an interval is taken for a usual one while fewer than `REMEMBERED` are known."""
 
@@ -31,10 +33,10 @@ class FrameInterval:
         self._usual_ns = 0
 
     def note(self, time_ns: int) -> None:
-        """The time of the next frame; one that does not go forward counts as no interval."""
+        """The time of the next frame; one that comes together with the frame before counts as no interval."""
         interval_ns = 0 if self._time_ns is None else time_ns - self._time_ns
         self._time_ns = time_ns
-        if interval_ns <= 0:
+        if interval_ns < TOGETHER_NS:
             return
         known = self._intervals_ns
         # A live camera often begins with a burst, which says nothing of the intervals behind it.

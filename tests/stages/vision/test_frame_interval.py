@@ -96,3 +96,11 @@ def test_one_stall_is_not_usual(intervals_ms: tuple[int, ...], usual_ms: int) ->
     for time_ns in after(*intervals_ms):
         interval.note(time_ns)
     assert interval.usual_ns == usual_ms * MS
+
+
+def test_a_burst_says_nothing_of_the_intervals_behind_it() -> None:
+    """Eight frames that were held up come together; then the usual ones follow, 0.76, 0.24 and 0.601 s apart."""
+    interval = FrameInterval()
+    for time_ns in (*(3 * SECOND + late for late in range(8)), 3760 * MS, 4000 * MS, 4601 * MS):
+        interval.note(time_ns)
+    assert interval.at_least(500 * MS) > 601 * MS
