@@ -18,6 +18,7 @@ from tools.proofs.trials.model import SIDE, write_model
 GRAPH = """
 version: 1
 name: full
+processes: compact
 cameras:
   cam: {{url: cam.mp4}}
 stages:
