@@ -1,30 +1,45 @@
 """What pictures and clips of incidents cost: `python -m tools.benchmarks.footage --report docs/footage.md`.
 
 Encodes a video of moving noise, takes its packets as `sink_footage` gets them, and measures the processor time of one
-picture (the last of a group of pictures, which costs most) and of one clip of ten seconds.
+picture (the last of a group of pictures, which costs most), of one clip of ten seconds, and of handing on the packets.
+A camera of the simulator shows how old a frame is when its picture and clip are announced.
 """
 
 from __future__ import annotations
 
 import io
+import json
+import socket
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from fractions import Fraction
 from pathlib import Path
 from statistics import median
+from typing import Any, Literal, get_args
 
 import av
 import click
 import numpy as np
 from av.video.stream import VideoStream
 
+from pipeline.messages import Event
+from pipeline.stage import Settings
+from pipeline.testing import HandContext
+from stages import events
+from stages.capture import Camera, Capture
 from stages.footage.best import sharpness
 from stages.footage.clip import Clip
 from stages.footage.incident_record import sha256_of
 from stages.footage.packets import Packet, VideoStreamInfo
 from stages.footage.still import decode_last, drawn, jpeg
+from stages.footage.tap import PacketTap
+from stages.messages import Frame
+from stages.sink_footage import SinkFootage, SinkFootageSettings
 from tools.measuring.report_page import machine_line, publish, report_option, written_by
+from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 TOOL = "benchmarks.footage"
 _FPS, _SECONDS = 25, 10
@@ -32,6 +47,9 @@ _SIZES = ((640, 360), (1280, 720), (1920, 1080))
 _REPEATS = 5
 _RING_S = 70
 """What the ring keeps with `before_s: 5`."""
+_EVERY, _INCIDENTS = 2, 10
+"""Seconds from one incident to the next, and how many there are."""
+Listener = Literal["nobody", "a reader", "one that never reads"]
 
 
 def packets_of(width: int, height: int) -> list[Packet]:
@@ -104,15 +122,113 @@ def row(width: int, height: int, folder: Path) -> str:
     )
 
 
+def offering(listener: Listener, width: int, height: int) -> str:
+    """The line about handing the packets of a live camera to somebody, in the thread that reads the camera."""
+    with tempfile.TemporaryDirectory(prefix="cgtap") as folder, ExitStack() as stack:
+        tap = PacketTap(Path(folder) / "c.packets", patient=False)
+        stack.callback(tap.close)
+        container = stack.enter_context(
+            av.open(io.BytesIO(_encoded(width, height, _FPS * _SECONDS)), "r", format="nut")
+        )
+        packets = [packet for packet in container.demux(video=0) if packet.size]
+        tap.offer(packets[0], 0)  # it listens from now on
+        if listener != "nobody":
+            client = stack.enter_context(socket.socket(socket.AF_UNIX))
+            client.connect(str(Path(folder) / "c.packets"))
+            if listener == "a reader":
+                threading.Thread(target=_drain, args=(client,), daemon=True).start()
+        begun, worst = time.thread_time(), 0.0
+        for packet in packets * _REPEATS:
+            before = time.perf_counter()
+            tap.offer(packet, 0)
+            worst = max(worst, time.perf_counter() - before)
+        each_us = 1e6 * (time.thread_time() - begun) / (_REPEATS * len(packets))
+        return (
+            f"| {listener} | {each_us:.0f} us | {1000 * worst:.1f} ms | {tap.left_out} of {_REPEATS * len(packets)} |"
+        )
+
+
+def _drain(client: socket.socket) -> None:
+    with suppress(OSError):
+        while client.recv(1 << 20):
+            pass
+
+
+def ages() -> str:
+    """The line about how old frames are when their pictures and clips are announced."""
+    clip = ClipSettings(codec="h264", width=1280, fps=_FPS, seconds=4, gop=_FPS)
+    with (
+        tempfile.TemporaryDirectory(prefix="cgfootage") as text,
+        RtspSimulator([CameraSettings(name="cam", clip=clip)]) as simulator,
+    ):
+        folder, stop = Path(text), threading.Event()
+        reading, keeping = (HandContext(folder, folder / "state" / name) for name in ("capture", "footage"))
+        for context in (reading, keeping):
+            context.state_folder.mkdir(parents=True)
+        sink = SinkFootage(SinkFootageSettings.model_validate({"before_s": 1, "after_s": 1, "best": False}), keeping)
+        sink.open()
+        capture = Capture(Settings(), "cam", Camera.model_validate({"url": simulator.camera("cam").url}), reading)
+        begun: dict[str, int] = {}
+        found: dict[str, list[float]] = {"snapshot": [], "clip": []}
+        for number, frame in enumerate(capture.frames(stop, None)):
+            if number and number % (_EVERY * _FPS) == 0 and len(begun) < _INCIDENTS:
+                begun[f"{number:032x}"] = frame.stamp.time_ns
+                sink.process([_incident(frame, f"{number:032x}")])
+            _note_announced(keeping, begun, found)
+            if len(found["clip"]) == _INCIDENTS:
+                stop.set()
+        sink.close()
+    picture, later = found["snapshot"], [age - 1 for age in found["clip"]]
+    return (
+        f"{_INCIDENTS} incidents of a live camera (1280 wide, {_FPS} frames a second): `ready` came {_short(picture)} "
+        f"after the frame for the picture, and {_short(later)} after `after_s` for the clip (median, worst)."
+    )
+
+
+def _short(seconds: Sequence[float]) -> str:
+    return f"{1000 * median(seconds):.0f} ms, {1000 * max(seconds):.0f} ms"
+
+
+def _note_announced(context: HandContext, begun: Mapping[str, int], found: Mapping[str, list[float]]) -> None:
+    announced, now_ns = list(context.emitted), time.monotonic_ns()
+    context.emitted.clear()
+    for event in announced:
+        data = json.loads(event.body)["data"]
+        found[data["kind"]].append((now_ns - begun[data["incident"]]) / 1e9)
+
+
+def _incident(frame: Frame, incident: str) -> Event:
+    stamp = frame.stamp
+    person = {"track_id": 1, "bbox": [100, 100, 300, 600], "score": 0.9, "keypoints": [200.0, 200.0, 0.9] * 17}
+    data: dict[str, Any] = {
+        "incident": incident,
+        "phase": "single",
+        "rule": {"id": "fall", "hash": "0"},
+        "action": "fall",
+        "camera": stamp.camera,
+        "people": [person],
+        "keypoints_format": "coco-17",
+        "zones": [],
+        "start_time": events.utc(stamp.wall_ns),
+        "duration_s": 0.0,
+        "frame": {"width": frame.width, "height": frame.height}
+        | {name: getattr(stamp, name) for name in ("epoch", "seq", "pts", "time_base")},
+    }
+    whole = events.IncidentData.model_validate(data)
+    return events.incident_event(stamp, "bench", ("bench", incident), whole, time=events.utc(stamp.wall_ns), updates=0)
+
+
 @click.command()
 @report_option(TOOL)
 def main(target: Path | None) -> None:
-    """Measure a picture and a clip at three sizes."""
+    """Measure pictures and clips at three sizes, what capture pays for them, and when they come."""
     with tempfile.TemporaryDirectory(prefix="cgfootage") as folder:
         rows = [row(*size, Path(folder)) for size in _SIZES]
     head = "| camera | rate | picture | clip of 10 s | packets of 70 s in memory | clip on the disk |"
-    text = "\n".join([f"{written_by(TOOL, {})} {machine_line()}.", "", head, "|---|---|---|---|---|---|", *rows, ""])
-    publish(text, target, TOOL)
+    parts = [f"{written_by(TOOL, {})} {machine_line()}.", "", head, "|---|---|---|---|---|---|", *rows, ""]
+    parts += ["| who listens to a live camera (1920x1080) | a packet costs `capture` | the slowest | left out |"]
+    parts += ["|---|---|---|---|", *(offering(listener, 1920, 1080) for listener in get_args(Listener)), "", ages(), ""]
+    publish("\n".join(parts), target, TOOL)
 
 
 if __name__ == "__main__":
