@@ -80,7 +80,8 @@ class SinkFootageSettings(Settings):
     look: Look = Field(
         "annotated",
         description="Of pictures. `annotated`: boxes and skeletons are drawn on it. `clean`: nothing is. "
-        "`blurred_faces`: annotated, and heads cannot be recognised. `skeleton_only`: skeletons on black; there "
+        "`blurred_faces`: annotated, and the heads of the incident's people (not of others in the picture) cannot be "
+        "recognised. `skeleton_only`: skeletons on black; there "
         "are no clips then, and no other stage may read frames, but for models",
     )
     best: bool = Field(
