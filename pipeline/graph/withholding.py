@@ -13,6 +13,8 @@ def check_withheld(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: R
     """Report each reader of what is withheld, at its `from`, and whoever else shows that."""
     for node in nodes.values():
         withheld = node.stage.withholds(node.settings) if node.stage else {}
+        if not withheld:
+            continue
         reasons = {kind.TYPE: why for kind, why in withheld.items()}
         for other in nodes.values():
             _check_giver(other, node, reasons, report)
@@ -28,7 +30,7 @@ def check_withheld(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: R
 
 def _check_giver(giver: Node, withholder: Node, reasons: Mapping[str, str], report: Report) -> None:
     """Report a stage that gives away what another one withholds, at its name."""
-    for given in giver.stage.gives_away(giver.settings) if giver.stage and reasons else ():
+    for given in giver.stage.gives_away(giver.settings) if giver.stage else ():
         if given.TYPE in reasons:
             report.add(
                 giver.path,

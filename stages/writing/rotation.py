@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -66,26 +67,25 @@ class Rotation:
         self._packing: threading.Thread | None = None
 
     def new_name(self, last_write_s: float) -> Path:
-        """A name that no file has yet."""
-        stem = f"{self._path.stem}-{datetime.fromtimestamp(last_write_s, UTC):%Y%m%dT%H%M%SZ}"
-        number = 1
-        while True:
-            name = f"{stem}{f'-{number}' if number > 1 else ''}{self._path.suffix}"
-            target = self._path.with_name(name)
-            if not target.exists() and not target.with_name(f"{name}.gz").exists():
-                return target
-            number += 1
+        """A name behind those of all old files, also if the clock was set back: the oldest by name are deleted."""
+        time = f"{datetime.fromtimestamp(last_write_s, UTC):%Y%m%dT%H%M%SZ}"
+        newest, number, _ = max(self._found(), default=("", 0, None))
+        number = number + 1 if newest >= time else 1
+        return self._path.with_name(
+            f"{self._path.stem}-{max(newest, time)}{f'-{number}' if number > 1 else ''}{self._path.suffix}"
+        )
 
     def old_files(self) -> list[Path]:
         """The oldest first."""
+        return [entry for _, _, entry in sorted(self._found())]
+
+    def _found(self) -> Iterator[tuple[str, int, Path]]:
+        """Time, number within that second, and path of each old file."""
         ending = re.escape(self._path.suffix)
         pattern = re.compile(rf"{re.escape(self._path.stem)}-(\d{{8}}T\d{{6}}Z)(?:-(\d+))?{ending}(?:\.gz)?")
-        found = [
-            (match[1], int(match[2] or 1), entry)
-            for entry in self._path.parent.iterdir()
-            if (match := pattern.fullmatch(entry.name))
-        ]
-        return [entry for _, _, entry in sorted(found)]
+        for entry in self._path.parent.iterdir():
+            if match := pattern.fullmatch(entry.name):
+                yield match[1], int(match[2] or 1), entry
 
     def tidy(self) -> None:
         """Delete the oldest, and pack the others in the background. Errors are logged: events are more important."""

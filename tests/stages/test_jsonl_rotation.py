@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from camgraph_test_stages.incident_views import incident
 from camgraph_test_stages.waiting import until
 from hypothesis import given
@@ -70,6 +71,18 @@ def test_old_files_are_packed_and_the_oldest_go(tmp_path) -> None:
     everything = [event(number).id for number in range(40)]
     assert kept + present == everything[-len(kept + present) :], "the newest ones, in their order"
     assert (tmp_path / "events-mine.jsonl").read_text() == "somebody's own"
+
+
+def test_a_new_name_is_behind_all_others(tmp_path) -> None:
+    """Also if earlier ones of the same second were deleted, and if the clock was set back."""
+    rotation = Rotation(tmp_path / "events.jsonl", RotateSettings(mb=1), structlog.get_logger())
+    names = []
+    for last_write_s in (1000.0, 1000.5, 1000.9, 1007.0, 1003.0, 1003.0):
+        names.append(rotation.new_name(last_write_s))
+        names[-1].touch()
+        if len(names) == 2:
+            names[0].unlink()
+    assert rotation.old_files() == names[1:]
 
 
 def test_a_new_day_is_a_new_file_also_after_a_pause(tmp_path) -> None:

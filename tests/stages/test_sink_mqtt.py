@@ -100,8 +100,9 @@ def test_a_broker_that_is_killed_loses_no_event_and_learns_the_states_again(tmp_
         with reading(server.port, "camgraph/test/+/fall") as reader:
 
             def strike(number: int) -> None:
-                """Kill it, and wait for the reader: the broker keeps no event for somebody who comes later."""
+                """Kill it, and wait for the reader before and after: the broker keeps no event for somebody else."""
                 if number in (100, 200):
+                    until(lambda: len({message.payload for message in reader.messages}) == number + 1)
                     server.kill()
                     reader.joined.clear()
                     server.start()

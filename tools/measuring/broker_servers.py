@@ -70,6 +70,13 @@ class BrokerServer:
             self.process.wait(_READY_S)
             self.process = None
 
+    def stop(self) -> None:
+        """In order: it tidies up, as a service that is stopped does."""
+        if self.process:
+            self.process.terminate()
+            self.process.wait(_READY_S)
+            self.process = None
+
     def _answers(self) -> bool:
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
