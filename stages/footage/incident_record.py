@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
@@ -143,12 +144,21 @@ def records_in(
     """
     first_day = since.isoformat() if since else ""
     begin = incident[:INCIDENT_DIGITS] if re.fullmatch("[0-9a-f]*", incident) else "?"
-    days = [day for day in folder.glob(f"{ascii_form(camera) if camera else '*'}/????-??-??") if day.name >= first_day]
-    paths = (path for day in days for path in day.glob(f"*_{begin}*.json"))
+    cameras = [folder / ascii_form(camera)] if camera else _inside(folder, "*")
+    days = [day for one in cameras for day in _inside(one, "????-??-??") if day.name >= first_day]
+    paths = (path for day in days for path in _inside(day, f"*_{begin}*.json"))
     for path in sorted(paths, key=lambda path: (path.parent.name, path.name), reverse=newest_first):
         record = read_record(path)
         if record is not None:
             yield record
+
+
+def _inside(folder: Path, pattern: str) -> list[Path]:
+    """As `Path.glob`, without hidden files; nothing in a folder that was removed a moment ago."""
+    try:
+        return [path for path in folder.iterdir() if fnmatchcase(path.name, pattern) and not path.name.startswith(".")]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def sha256_of(path: Path) -> str:

@@ -14,6 +14,7 @@ import os
 import queue
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -145,6 +146,9 @@ class Recorder:
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._unfinished = Unfinished(unfinished)
         self._running: dict[str, IncidentRecord] = {}
+        self._reporting = threading.Lock()
+        self._reports: Counter[str] = Counter()
+        """Incident -> reports that were made and not passed on."""
         self._closing_at_s = 0.0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="footage", daemon=True)
@@ -189,8 +193,13 @@ class Recorder:
         return incident in self._running
 
     def announced(self, record: IncidentRecord) -> None:
-        """All that there was to say of this record has been said."""
-        if not record.is_pending:
+        """One report about this record has been passed on; after the last one, nothing is left to be done for it."""
+        with self._reporting:
+            self._reports[record.incident] -= 1
+            is_over = not record.is_pending and not self._reports[record.incident]
+            if is_over:
+                del self._reports[record.incident]
+        if is_over:
             self._running.pop(record.incident, None)
             self._unfinished.remove(record)
 
@@ -363,7 +372,7 @@ class Recorder:
         until_s = time.monotonic() + _COMES_S
         kinds: tuple[Kind, ...] = ("snapshot", "clip") if self._wanted.clips else ("snapshot",)
         if record.data["phase"] == "single":
-            self._no_best(record)
+            record.files["best"] = _first_is_best()
         else:
             self._bests[record.incident] = Best(decoded=0 if self._wanted.best else MOST_DECODED)
         if Moment.of(record.first["data"]) is None:
@@ -378,7 +387,7 @@ class Recorder:
     def _forgo_clip(self, record: IncidentRecord) -> None:
         """Of an incident whose picture has no time, as the first ones of a connection may be: a later one may have."""
         if record.files["clip"].state != "pending":
-            self._done(record, "clip")
+            self._report(record, "clip", {})
         elif record.last or record.data["phase"] == "single":
             self._missing(record, "clip", _NO_TIME)
 
@@ -424,7 +433,7 @@ class Recorder:
         if best is not None:
             best.beats(certainty(record.data) * sharpness(picture, record.data))
         state = FileState(height=picture.shape[0], width=picture.shape[1])
-        self._write_picture(record, "snapshot", state, *self._pictures(picture, record.data))
+        self._tell(record, "snapshot", self._written(record, "snapshot", state, *self._pictures(picture, record.data)))
 
     def _pictures(self, picture: Picture, data: Mapping[str, Any]) -> tuple[bytes, dict[int, bytes]]:
         """The picture, and those of its people if they are wanted, as JPEG. `picture` is changed."""
@@ -433,18 +442,18 @@ class Recorder:
             people = {track_id: jpeg(part) for track_id, part in crops(for_crops(picture, data, look), data)}
         return jpeg(drawn(picture, data, look)), people
 
-    def _write_picture(
+    def _written(
         self, record: IncidentRecord, kind: Kind, state: FileState, data: bytes, people: Mapping[int, bytes]
-    ) -> None:
+    ) -> FileState:
+        """Write a picture, and those of its people; what became of it."""
         try:
             write_whole(record.file(kind), data)
             for track_id, part in people.items():
                 write_whole(record.crop(track_id), part)
                 state.crops.append(record.crop(track_id).name)
         except OSError as error:
-            self._missing(record, kind, f"it cannot be written: {error.strerror or error}")
-        else:
-            self._ready(record, kind, state)
+            return FileState("missing", f"it cannot be written: {error.strerror or error}")
+        return _completed(record.file(kind), state)
 
     # ---- the best picture
 
@@ -475,19 +484,15 @@ class Recorder:
         if best is None:
             return
         if best.jpeg is None:
-            self._no_best(record)
-            self._save(record)
-            self._done(record, "best")
+            self._tell(record, "best", _first_is_best())
             return
-        first, state = record.files["snapshot"], FileState(width=best.width, height=best.height)
-        self._write_picture(record, "best", state, best.jpeg, best.crops or {})
-        if state.state == "ready":
-            state.crops = sorted({*first.crops, *state.crops})
-            record.files["snapshot"] = state
-            self._save(record)
-
-    def _no_best(self, record: IncidentRecord) -> None:
-        record.files["best"] = FileState("missing", "the first picture is the best")
+        first, wanted = record.files["snapshot"], FileState(width=best.width, height=best.height)
+        state = self._written(record, "best", wanted, best.jpeg, best.crops or {})
+        if state.state != "ready":
+            self._tell(record, "best", state)
+            return
+        state.crops = sorted({*first.crops, *state.crops})
+        self._report(record, "best", {"best": state, "snapshot": state})
 
     def _join(self, camera: _Camera, waiting: _Waiting) -> bool:
         """Let the clip that grows be that of this incident too, or begin one."""
@@ -578,18 +583,22 @@ class Recorder:
     # ---- what became of a file
 
     def _ready(self, record: IncidentRecord, kind: Kind, state: FileState) -> None:
-        path = record.file(kind)
-        try:
-            state.state, state.bytes, state.sha256 = "ready", path.stat().st_size, sha256_of(path)
-        except OSError as error:
-            state = FileState("missing", f"it cannot be read: {error.strerror or error}")
-        self._tell(record, kind, state)
+        self._tell(record, kind, _completed(record.file(kind), state))
 
     def _missing(self, record: IncidentRecord, kind: Kind, why: str) -> None:
         self._tell(record, kind, FileState("missing", why))
 
     def _tell(self, record: IncidentRecord, kind: Kind, state: FileState) -> None:
-        record.files[kind] = state
+        self._report(record, kind, {kind: state})
+
+    def _report(self, record: IncidentRecord, kind: Kind, states: Mapping[Kind, FileState]) -> None:
+        """Save what became of files, then pass on the news of one.
+
+        Counted first: once nothing seems to be pending, the thread that passes on other news may let go of the record.
+        """
+        with self._reporting:
+            self._reports[record.incident] += 1
+        record.files.update(states)
         self._save(record)
         self._done(record, kind)
 
@@ -608,7 +617,7 @@ class Recorder:
             self._bests[record.incident] = Best(decoded=0 if self._wanted.best else MOST_DECODED)
         for kind in KINDS:
             if record.files[kind].state != "pending":
-                self._done(record, kind)
+                self._report(record, kind, {})
             elif kind == "clip":
                 self._rescue_clip(record)
             else:
@@ -616,7 +625,7 @@ class Recorder:
         if record.last:
             self._settle_best(record)
         if record.files["best"].state != "pending":
-            self._done(record, "best")
+            self._report(record, "best", {})
 
     def _rescue_clip(self, record: IncidentRecord) -> None:
         clip = Path(record.files["clip"].grows_in or record.file("clip"))
@@ -659,3 +668,16 @@ class Unfinished:
             (self._folder / record.incident).unlink(missing_ok=True)
             self._folder.rmdir()
             self._folder.parent.rmdir()
+
+
+def _first_is_best() -> FileState:
+    return FileState("missing", "the first picture is the best")
+
+
+def _completed(path: Path, state: FileState) -> FileState:
+    """The state of a file that is finished."""
+    try:
+        state.state, state.bytes, state.sha256 = "ready", path.stat().st_size, sha256_of(path)
+    except OSError as error:
+        return FileState("missing", f"it cannot be read: {error.strerror or error}")
+    return state
