@@ -38,7 +38,7 @@ test: dev
 	$(BIN)/camgraph assets pull movenet-lightning.onnx movenet-thunder.onnx
 	$(BIN)/python $(PYTEST) -m "not benchmark"
 
-# Whether the commands that measure and prove still work: half a dozen tests of half a minute to a minute and a half each.
+# Whether the commands that measure and prove still work, and what takes long and fails seldom: quantised models, classifiers.
 test-benchmarks: dev
 	$(BIN)/camgraph assets pull
 	$(BIN)/python $(PYTEST) -m benchmark

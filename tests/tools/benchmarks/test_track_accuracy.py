@@ -141,6 +141,7 @@ def test_real_people(tud: Sequence, fps: float) -> None:
     assert figures.passed <= 5
 
 
+@pytest.mark.benchmark
 @pytest.mark.slow
 def test_tracks_in_a_file_score_as_those_in_memory(tud: Sequence, test_data: Path, tmp_path: Path) -> None:
     """As `sink_tracks` writes them for `track`, with whatever rounding that costs."""

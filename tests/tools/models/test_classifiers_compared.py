@@ -81,6 +81,7 @@ def test_who_calls_some_otherwise_is_not(folder: Path) -> None:
     assert " | 0.750 | " in result.output
 
 
+@pytest.mark.benchmark
 def test_who_knows_only_what_most_frames_show_is_not(folder: Path) -> None:
     for number in range(24, 250):
         shutil.copy(folder / "0.png", folder / f"{number}.png")
@@ -101,6 +102,7 @@ def test_frames_that_are_all_called_the_same_prove_nothing(folder: Path) -> None
     assert "**fewer than two classes in 5 frames or more**" in result.output
 
 
+@pytest.mark.benchmark
 @pytest.mark.parametrize(("end", "message"), [("Sigmoid", "none"), ("Identity", "sigmoid")])
 def test_scores_of_all_classes_are_compared_as_they_are_meant(folder: Path, end: str, message: str) -> None:
     first, other = classifier(folder / "a.onnx", end=end), classifier(folder / "b.onnx", end=end, factor=2)

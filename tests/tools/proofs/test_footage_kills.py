@@ -11,6 +11,7 @@ from tools.proofs.footage_kills import Findings, prove, report, why_not_playing
 from tools.proofs.trials.blinking import FPS, PERIOD_S, write_clip
 
 
+@pytest.mark.benchmark
 def test_events_and_clips_outlive_a_kill() -> None:
     found = prove(1, cameras=1, groups=[("footage.0", "outbox.0")])
     assert found.faults == []
