@@ -92,8 +92,8 @@ def counter_page() -> Iterator[str]:
     yield "`given_up.SINK` counts events that waited for a sink and were given up, because there were too many, or they"
     yield "waited for too long (`camgraph help outbox`). A run in which that happens ends with status 1."
     yield ""
-    yield "`failed.STAGE` counts frames that a stage failed on. `unsent.REASON` counts events that `sink_socket` could"
-    yield "not send to anybody."
+    yield "`failed.STAGE` counts frames that a stage failed on. `unsent.REASON` counts events that `sink_socket` or"
+    yield "`sink_zmq` could not send to anybody."
 
 
 def _status(reason: str) -> str:
