@@ -94,7 +94,8 @@ class Selection:
     def fits(self, view: EventView, *, phase: str | None = None) -> bool:
         """Whether the event is to be delivered. `phase`: as if it had this one, or `ANY_PHASE`."""
         wanted = view.phase if phase is None else phase
-        if any(one.fits(view, wanted) for one in self._never):
+        # As long as the phase is open, a `never` about phases leaves nothing out.
+        if any(one.fits(view, "" if wanted == ANY_PHASE else wanted) for one in self._never):
             return False
         return self._only is None or any(one.fits(view, wanted) for one in self._only)
 
