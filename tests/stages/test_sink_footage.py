@@ -502,7 +502,7 @@ def test_a_file_that_is_never_finished_keeps_no_run_from_ending(
 ) -> None:
     monkeypatch.setattr(recorder, "_CLOSING_S", 0.1)
     monkeypatch.setattr(recorder, "_GIVEN_UP_S", 0.2)
-    monkeypatch.setattr(recorder.Recorder, "_begin", lambda *_: 1 / 0)
+    monkeypatch.setattr(recorder.Recorder, "_work", lambda *_: 1 / 0)
     with watched(tmp_path, make_clip("a.mp4", frames=20)) as camera:
         camera.read()
         camera.incident(10, 15)
