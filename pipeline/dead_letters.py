@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -81,10 +82,21 @@ class DeadLetter:
 
 
 class DeadLetters:
-    """The dead letters of one sink. `folder`: that of the run's outbox. `wall_ns`: the clock."""
+    """The dead letters of one sink. `folder`: that of the run's outbox. `wall_ns`: the clock.
 
-    def __init__(self, folder: Path, sink: str, *, wall_ns: Callable[[], int] = time_ns) -> None:
+    `discarded(camera, n)` is called for letters that give way to newer ones.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        sink: str,
+        *,
+        wall_ns: Callable[[], int] = time_ns,
+        discarded: Callable[[str, int], object] = lambda camera, n: None,
+    ) -> None:
         self.sink = sink
+        self._discarded = discarded
         self.path = folder / FOLDER / f"{sink}{_SUFFIX}"
         self._wall_ns = wall_ns
 
@@ -125,7 +137,10 @@ class DeadLetters:
         """Move the older half out of the way. A process that dies in between leaves some letters in both files."""
         cut = _next_line(descriptor, size // 2)
         older, newer = self.paths
+        oldest = Counter(letter.event.stamp.camera for letter in map(read_letter, _lines(older)) if letter)
         _copy(descriptor, (0, cut), older)
+        for camera, n in oldest.items():
+            self._discarded(camera, n)
         _copy(descriptor, (cut, size), newer)
 
     @contextmanager

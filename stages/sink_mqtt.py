@@ -21,7 +21,6 @@ cameras, and with `home_assistant: true` Home Assistant finds all cameras and ac
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
@@ -181,9 +180,8 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
             "PayloadFormatIndicator": 1,
             "UserProperty": [("id", view.event.own_id)],
         }
-        if self.settings.expires and view.event.committed_ns:
-            age_s = (time.time_ns() - view.event.committed_ns) / 1e9
-            left_s = seconds(self.settings.expires) - max(0.0, age_s)
+        if self.settings.expires:
+            left_s = seconds(self.settings.expires) - self.waited_s(view)
             found["MessageExpiryInterval"] = max(1, round(left_s))
         return found
 

@@ -155,7 +155,7 @@ class StageContext:
         self.incarnation = incarnation
         self.state_folder = state_folder
         self.base_folder = base_folder
-        self.dead_letters = DeadLetters(outbox_folder or state_folder, stage)
+        self.dead_letters = DeadLetters(outbox_folder or state_folder, stage, discarded=self._letters_discarded)
         self.log = log
         self._counters = counters
         self.outputs_leave = allocate is not None
@@ -182,6 +182,10 @@ class StageContext:
     def count(self, name: str, camera: str, n: int = 1) -> None:
         """See `pipeline.stage.Context`."""
         self._counters.add(name, camera, n)
+
+    def _letters_discarded(self, camera: str, n: int) -> None:
+        self.count("letters_discarded", camera, n)
+        self.log.warning("old_dead_letters_discarded", camera=camera, n=n, file=str(self.dead_letters.path))
 
     def counters_are(self, camera: str, counters: Mapping[str, Mapping[str, int]]) -> None:
         """See `pipeline.stage.Context`."""

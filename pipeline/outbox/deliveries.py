@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,9 @@ from pipeline.outbox.event_file import PENDING_SINKS, run_row, shown_id, transac
 from pipeline.outbox.old_events import forget_needless
 
 _NEVER = -(1 << 62)
-_COLUMNS = "e.row, e.id, e.incident, e.phase, e.body, e.camera, e.epoch, e.seq, e.time_ns, e.committed_ns"
+_COLUMNS = (
+    "e.row, e.id, e.incident, e.phase, e.body, e.camera, e.epoch, e.seq, e.time_ns, e.committed_ns, e.waits_from_s"
+)
 _BY_ROW = f"""
 SELECT {_COLUMNS} FROM pending p JOIN events e ON e.row = p.row
 WHERE p.sink = ? AND p.row > ? ORDER BY p.row LIMIT ?
@@ -52,12 +54,19 @@ class _Reading:
 class Deliveries:
     """The rows of `pending` in the file of the outbox. `ordered`: sinks that want their events in order of time.
 
-    `waiting`: how many events each sink has still to get, those in its hands included; also for sinks that an earlier
+    `committed_at`: see `CommitTimes.now`. `waiting`: how many events each sink has still to get, those in its hands included; also for sinks that an earlier
     graph had.
     """
 
-    def __init__(self, db: sqlite3.Connection, sinks: Iterable[str], ordered: Collection[str]) -> None:
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        sinks: Iterable[str],
+        ordered: Collection[str],
+        committed_at: Callable[[int, int, int], int],
+    ) -> None:
         self._db = db
+        self._committed_at = committed_at
         self._ordered = ordered
         self._sinks = tuple(sinks)
         self._first_row = run_row(db).first_row
@@ -121,9 +130,10 @@ class Deliveries:
         return fresh
 
     def _event(self, row: Any) -> tuple[int, Event]:
-        number, stored, incident, phase, body, camera, epoch, seq, time_ns, committed_ns = row
+        number, stored, incident, phase, body, camera, epoch, seq, time_ns, committed_ns, waits_from_s = row
         stamp = Stamp(camera, epoch, min(seq, 1 << 53), time_ns, 0, 0)
-        return number, Event(stamp, shown_id(number, stored, self._first_row), incident, phase, body, committed_ns)
+        at_ns = self._committed_at(number, committed_ns, waits_from_s)
+        return number, Event(stamp, shown_id(number, stored, self._first_row), incident, phase, body, at_ns)
 
     def acknowledge(self, sink: str, rows: Sequence[int]) -> None:
         """The sink has delivered these."""
@@ -159,7 +169,7 @@ class Deliveries:
     def oldest_ns(self, sink: str) -> int:
         """When the oldest event that waits for a sink was committed; 0 if there is none, or it is not known."""
         found = self._db.execute(_HEAD, (sink, 1)).fetchone()
-        return int(found[3]) if found else 0
+        return self._committed_at(found[0], found[3], found[2]) if found else 0
 
     def left(self, sink: str) -> int:
         """The number of events whose delivery to the sink is not recorded."""

@@ -207,6 +207,11 @@ def begin_run(db: sqlite3.Connection) -> None:
             db.execute(statement)
 
 
+def next_row(db: sqlite3.Connection) -> int:
+    """The row of the next event that is committed. Raises sqlite3.Error."""
+    return int(db.execute(f"SELECT {_NEXT_ROW}").fetchone()[0])  # noqa: S608 - made of constants
+
+
 def note_sinks(db: sqlite3.Connection, sinks: Mapping[str, Sequence[str]]) -> None:
     """These are the sinks of the graph, with the stages whose events they want. Raises sqlite3.Error."""
     with transaction(db):

@@ -37,6 +37,7 @@ from pipeline.monitoring.outcome import GIVEN_UP
 from pipeline.monitoring.reports import SinkBacklog
 from pipeline.outbox.backlog import Backlog, Bounds, as_counts
 from pipeline.outbox.damage import finish_replacing, mark, marked, replace_damaged
+from pipeline.outbox.commit_times import CommitTimes
 from pipeline.outbox.deliveries import Deliveries
 from pipeline.outbox.disk_reserve import DiskReserve
 from pipeline.outbox.event_file import (
@@ -47,6 +48,7 @@ from pipeline.outbox.event_file import (
     begin_run,
     cannot_open,
     is_full,
+    next_row,
     note_sinks,
     open_event_file,
     raise_if_damaged,
@@ -205,7 +207,8 @@ class Outbox(Stage[OutboxSettings]):
         note_sinks(self.db, self.settings.sinks)
         run = run_row(self.db)
         self._first_row, self._open_s, self._open_before_s = run.first_row, run.open_s, run.open_s
-        self._deliveries = Deliveries(self.db, self.settings.sinks, self.settings.ordered)
+        times = CommitTimes(next_row(self.db), self._wall_ns, lambda: self._open_s)
+        self._deliveries = Deliveries(self.db, self.settings.sinks, self.settings.ordered, times.now)
         self._data_version = self._version_now()
         self._bounded = Backlog(self.db, self._deliveries, self.settings.bounds, self._count_given_up, self.context.log)
         if not started.exists():

@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from abc import abstractmethod
 from collections import OrderedDict
@@ -37,6 +38,7 @@ from stages.delivery.durations import Duration, seconds
 from stages.delivery.event_view import EventView, view_of
 from stages.delivery.merging import Merging
 from stages.delivery.selection import ANY_PHASE, Selection, SelectionSettings, filter_problems
+from stages.delivery.waiting_times import WaitingTimes
 from stages.messages import Event
 
 _REFUSED, _EXPIRED = "dropped.refused", "dropped.expired"
@@ -95,7 +97,10 @@ class EventSink(Stage[D]):
         self._selection = Selection(settings.only, settings.never, settings.time_zone)
         self._merging = Merging(_ns(settings.merge), _ns(settings.cooldown))
         self._attempts = Attempts(self.pauses_s)
+        self._waiting_times = WaitingTimes()
         self._is_connected = False
+        self._kept_merging = b""
+        """The state of merging, as the file has it."""
         self._done: OrderedDict[str, None] = OrderedDict()
         """Ids of the last events that were delivered, left out or refused."""
         self._buried = ""
@@ -137,6 +142,10 @@ class EventSink(Stage[D]):
     def sent_already(self, view: EventView) -> None:
         """This event has arrived, whatever becomes of the others of the call: it will not come again."""
         self._finished(view, "written")
+
+    def waited_s(self, view: EventView) -> float:
+        """For how long this event has waited for its delivery. A clock that is set meanwhile changes nothing."""
+        return self._waiting_times.of(view.event, time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME))
 
     # ---- the stage
 
@@ -195,12 +204,8 @@ class EventSink(Stage[D]):
 
     def _unexpired(self, views: Sequence[EventView]) -> list[EventView]:
         """Those that are not too old; the others go to the dead letters."""
-        longest_ns, now_ns = _ns(self.settings.expires), time.time_ns()
-        late = [
-            view
-            for view in views
-            if longest_ns and view.event.committed_ns and now_ns - view.event.committed_ns > longest_ns
-        ]
+        expires_s = seconds(self.settings.expires) if self.settings.expires else math.inf
+        late = [view for view in views if self.waited_s(view) > expires_s]
         for view in late:
             self._bury(
                 view, _EXPIRED, f"not delivered within {self.settings.expires}: {self._attempts.why}".rstrip(": ")
@@ -212,14 +217,15 @@ class EventSink(Stage[D]):
     def _deliver_merged(self, view: EventView) -> None:
         """Deliver one event as merging decides; remember it once it is delivered or left out, and not before."""
         decision = self._merging.look(view)
-        if decision.what == "leave_out" or not self._selection.fits(view, phase=decision.phase):
+        is_sent = decision.what != "leave_out" and self._selection.fits(view, phase=decision.phase)
+        if not is_sent:
             self._finished(view, decision.why or "filtered")
         else:
             joins = decision.what == "join"
             self._deliver([_with_body(view, self._merging.joined(view, decision)) if joins else view])
             if view.event.id == self._buried:
                 return
-        self._merging.done(view, decision)
+        self._merging.done(view, decision, is_sent=is_sent)
         self._keep_merging()
 
     def _deliver(self, views: Sequence[EventView]) -> None:
@@ -293,8 +299,12 @@ class EventSink(Stage[D]):
 
     def _keep_merging(self) -> None:
         """A process that begins anew goes on with it; if the disk is full, it knows of the last happenings less."""
+        state = json.dumps(self._merging.state()).encode()
+        if state == self._kept_merging:
+            return
         try:
-            write_whole(self._state_file, json.dumps(self._merging.state()).encode())
+            write_whole(self._state_file, state)
+            self._kept_merging = state
         except OSError as error:
             self.context.log.warning("merging_not_kept", file=str(self._state_file), why=error.strerror)
 

@@ -6,8 +6,9 @@
 `cooldown: 10min` After an alert, further incidents of the same rule and camera that begin within this time are left
                   out.
 
-`look` decides and remembers nothing. `done` remembers, and is called once the event is delivered: so an alert that
-could not be sent never holds back another.
+`look` decides and remembers nothing. `done` remembers, and is called once the event is delivered or left out. An alert
+that was not sent, for whatever reason, never holds back another: it starts no cooldown, and until something of a group
+was sent, its next beginning is sent as one.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class _Group:
     first: str
     start_time: str
     until_ns: int
+    is_known: bool = False
+    """Whether anything of it was sent."""
     open: list[str] = field(default_factory=list)
     members: list[dict[str, str]] = field(default_factory=list)
 
@@ -54,6 +57,8 @@ class Merging:
         self._alerts: dict[tuple[str, str], tuple[int, str]] = {}
         """(camera, rule) -> time and incident of the last alert."""
         self._left_out: dict[str, None] = {}
+        self._begun_unseen: dict[str, None] = {}
+        """Incidents whose beginning no filter wanted: what is sent of them first is the alert."""
 
     @property
     def is_on(self) -> bool:
@@ -69,6 +74,8 @@ class Merging:
             return Decision("leave_out", view.phase, "cooldown")
         group = self._group_of(view)
         if group is None or (view.incident == group.first and view.phase != "end"):
+            return Decision("send", view.phase)
+        if _begins(view) and not group.is_known:
             return Decision("send", view.phase)
         if view.phase == "end":
             others = [one for one in group.open if one != view.incident]
@@ -95,41 +102,49 @@ class Merging:
 
     # ---- remembering
 
-    def done(self, view: EventView, decision: Decision) -> None:
-        """The event was delivered, or left out as decided."""
+    def done(self, view: EventView, decision: Decision, *, is_sent: bool) -> None:
+        """The event was delivered, or left out: as decided, or because a filter does not want its phase."""
         if view.kind != "incident":
             return
         if decision.why == "cooldown":
             self._leave_out(view)
             return
-        if _begins(view) and self._cooldown_ns:
-            self._alerts[view.camera, view.rule] = view.wall_ns, view.incident
+        if self._cooldown_ns:
+            self._note_alert(view, is_sent)
         if self._merge_ns:
-            self._note_in_group(view)
+            self._note_in_group(view, is_sent)
 
     def _leave_out(self, view: EventView) -> None:
         if view.phase == "end":
             self._left_out.pop(view.incident, None)
         elif view.phase != "single":
             self._left_out[view.incident] = None
-        while len(self._left_out) > _MOST_REMEMBERED:
-            del self._left_out[next(iter(self._left_out))]
+        _forget_oldest(self._left_out)
 
-    def _note_in_group(self, view: EventView) -> None:
+    def _note_alert(self, view: EventView, is_sent: bool) -> None:
+        is_first = _begins(view) or view.incident in self._begun_unseen
+        if is_sent and is_first:
+            self._alerts[view.camera, view.rule] = view.wall_ns, view.incident
+        if is_sent or view.phase == "end":
+            self._begun_unseen.pop(view.incident, None)
+        elif view.phase == "start":
+            self._begun_unseen[view.incident] = None
+            _forget_oldest(self._begun_unseen)
+
+    def _note_in_group(self, view: EventView, is_sent: bool) -> None:
         group = self._group_of(view)
         if group is None:
             if not _begins(view):
                 return
-            start = str(view.data.get("start_time", ""))
-            group = self._groups[view.camera] = _Group(view.incident, start, view.wall_ns)
+            group = self._groups[view.camera] = _Group(view.incident, _start_of(view), view.wall_ns)
+        elif is_sent and _begins(view) and not group.is_known:  # the receiver knows of no earlier one
+            group.first, group.start_time, group.members = view.incident, _start_of(view), []
+        group.is_known |= is_sent
         group.until_ns = view.wall_ns + self._merge_ns
         if view.phase == "end" and view.incident in group.open:
             group.open.remove(view.incident)
         elif _begins(view) and not _is_among(view, group):
-            group.members.append({"incident": view.incident, "rule": view.rule, "action": view.action})
-            group.members = [group.members[0], *group.members[1:][-_MOST_MEMBERS:]]
-            if view.phase == "start":
-                group.open = [*group.open, view.incident][-_MOST_REMEMBERED:]
+            _add_to(group, view)
 
     # ---- the merged event
 
@@ -151,6 +166,7 @@ class Merging:
             "groups": {camera: asdict(group) for camera, group in self._groups.items()},
             "alerts": [[*place, *alert] for place, alert in self._alerts.items()],
             "left_out": list(self._left_out),
+            "begun_unseen": list(self._begun_unseen),
         }
 
     def take(self, state: Mapping[str, Any]) -> None:
@@ -158,6 +174,7 @@ class Merging:
         self._groups = {camera: _Group(**group) for camera, group in state["groups"].items()}
         self._alerts = {(camera, rule): (int(at), incident) for camera, rule, at, incident in state["alerts"]}
         self._left_out = dict.fromkeys(state["left_out"])
+        self._begun_unseen = dict.fromkeys(state["begun_unseen"])
 
 
 def _whole_time(start: str, end: str) -> dict[str, Any]:
@@ -167,6 +184,22 @@ def _whole_time(start: str, end: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return {"start_time": start, "duration_s": round(max(0.0, lasted_s), 3)}
+
+
+def _forget_oldest(incidents: dict[str, None]) -> None:
+    while len(incidents) > _MOST_REMEMBERED:
+        del incidents[next(iter(incidents))]
+
+
+def _start_of(view: EventView) -> str:
+    return str(view.data.get("start_time", ""))
+
+
+def _add_to(group: _Group, view: EventView) -> None:
+    group.members.append({"incident": view.incident, "rule": view.rule, "action": view.action})
+    group.members = [group.members[0], *group.members[1:][-_MOST_MEMBERS:]]
+    if view.phase == "start":
+        group.open = [*group.open, view.incident][-_MOST_REMEMBERED:]
 
 
 def _begins(view: EventView) -> bool:

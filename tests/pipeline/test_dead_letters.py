@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -92,6 +93,16 @@ def test_the_newest_letters_stay_if_there_are_too_many(tmp_path: Path, monkeypat
     assert [path.stat().st_size <= most for path, most in zip(letters(tmp_path).paths, (2500, 4096), strict=True)]
     assert 4096 - 300 < sum(path.stat().st_size for path in letters(tmp_path).paths) < 6500
     assert sorted(path.name for path in (tmp_path / "dead_letters").iterdir()) == ["crm.jsonl", "crm.jsonl.1"]
+
+
+def test_letters_that_give_way_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_letters, "MOST_BYTES", 4096)
+    gone: Counter[str] = Counter()
+    kept = DeadLetters(tmp_path, "crm", discarded=lambda camera, n: gone.update({camera: n}))
+    for n in range(100):
+        kept.add(event(n), "why")
+        assert gone["front"] + len(ids(tmp_path)) == n + 1
+    assert set(gone) == {"front"}
 
 
 def test_a_full_disk_keeps_nothing_torn(tmp_path: Path) -> None:

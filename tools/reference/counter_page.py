@@ -55,6 +55,7 @@ OTHERS: Mapping[str, str] = {
     "late": "Events that came when the outbox had already ended their incident, because their stage had died; they are "
     "left out.",
     "written": "Events that a sink has written.",
+    "letters_discarded": "Dead letters of a sink that gave way to newer ones: its file was full.",
     "filtered": "Events that a sink has left out, because its `only` or `never` says so.",
     "merged": "Ends of incidents that a sink with `merge` has left out, because others of their camera went on.",
     "cooldown": "Events that a sink with `cooldown` has left out.",

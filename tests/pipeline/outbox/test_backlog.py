@@ -85,6 +85,24 @@ def test_age_is_the_time_in_which_the_outbox_was_open(tmp_path: Path) -> None:
     again.close()
 
 
+def test_a_clock_that_is_set_makes_no_event_of_this_process_old(tmp_path: Path) -> None:
+    """A machine without a clock of its own begins in 1970, and learns the time ten seconds later."""
+    clock = [5 * 10**9]
+    outbox = open_outbox(tmp_path, wall_ns=lambda: clock[0])
+    outbox.accept([make_event(1)])
+    tend(outbox, 0.0)
+    outbox.accept([make_event(2)])
+    clock[0] = 1_700_000_000 * 10**9
+    tend(outbox, 10.0)
+    [first, second] = [event.committed_ns for _, event in outbox.pull("log", 9)]
+    assert first == second == clock[0] - 10 * 10**9
+    assert outbox.backlog["log"].oldest_s == 10.0
+    outbox.db.close()
+    again = open_outbox(tmp_path, wall_ns=lambda: clock[0])
+    assert again.pull("log", 1)[0][1].committed_ns == 5 * 10**9, "of an earlier process, only the clock tells"
+    again.close()
+
+
 def test_the_file_stays_below_its_size(tmp_path: Path) -> None:
     outbox = open_outbox(tmp_path, ["log", "crm"], keep_gb=0.002)
     now = 0.0

@@ -164,6 +164,21 @@ def test_an_event_that_is_too_old_is_a_dead_letter(other: OtherSide, tmp_path: P
     assert letter.why == "not delivered within 1min"
 
 
+def test_a_clock_that_is_set_makes_no_event_too_old(
+    other: OtherSide, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other.answers = {A.event.id: [""]}
+    with opened(SinkLines, {"port": other.port, "expires": "1min"}, folder=tmp_path) as stage:
+        waiting = old(A, 5)
+        with pytest.raises(Unavailable):
+            feed(stage, [waiting.event])
+        hours_later = time.time_ns() + 3600 * 10**9
+        monkeypatch.setattr(time, "time_ns", lambda: hours_later)
+        push(stage, [waiting])
+        assert len(list(stage.context.dead_letters)) == 0
+    assert other.ids == [A.event.id]
+
+
 def test_only_fitting_events_are_sent(other: OtherSide, tmp_path: Path) -> None:
     views = [incident("a", "start"), incident("b", "start", rule="lying"), incident("a", "end", at_s=1)]
     settings = {"port": other.port, "only": {"rule": "fall"}, "never": {"phase": "end"}}
@@ -193,6 +208,41 @@ def test_an_alert_that_was_not_sent_starts_no_cooldown(other: OtherSide, tmp_pat
         push(stage, [first, second, third])
         assert reports_of(stage).counts["cooldown", "cam"] == 1
     assert [line["data"]["incident"] for line in other.lines] == ["b"]
+
+
+@pytest.mark.parametrize("fewer", [{"cooldown": "10min"}, {"merge": "1min"}])
+@pytest.mark.parametrize(
+    ("filters", "arrives"),
+    [
+        ({"never": {"phase": "update"}}, ["a start", "a end"]),
+        ({"never": [{"phase": ["update", "end"]}, {"camera": "other"}]}, ["a start"]),
+        ({"only": {"phase": "single"}}, ["b single"]),
+    ],
+)
+def test_filters_about_phases_go_with_fewer_alerts(
+    other: OtherSide, tmp_path: Path, fewer: dict[str, str], filters: dict[str, Any], arrives: list[str]
+) -> None:
+    """A filter that lets a beginning pass sends it, and one that does not starts no pause."""
+    views = [
+        incident("a", "start"),
+        incident("a", "update", at_s=1),
+        incident("b", "single", at_s=2),
+        incident("a", "end", at_s=3),
+    ]
+    with opened(SinkLines, {"port": other.port} | fewer | filters, folder=tmp_path) as stage:
+        push(stage, views)
+    assert [f"{line['data']['incident']} {line['data']['phase']}" for line in other.lines] == arrives
+
+
+def test_merging_is_written_only_when_it_changes(other: OtherSide, tmp_path: Path) -> None:
+    file = tmp_path / "merging.json"
+    with opened(SinkLines, {"port": other.port, "cooldown": "1min"}, folder=tmp_path) as stage:
+        push(stage, [incident("a", "start")])
+        written_ns = file.stat().st_mtime_ns
+        push(stage, [incident("a", "update", at_s=1), incident("a", "end", at_s=2)])
+        assert file.stat().st_mtime_ns == written_ns
+        push(stage, [incident("b", "start", at_s=3)])
+        assert file.stat().st_mtime_ns != written_ns
 
 
 def test_merging_goes_on_in_the_next_process(other: OtherSide, tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from stages.delivery.merging import Merging
 MINUTE = 60 * 10**9
 
 
-def fate(merging: Merging, view: EventView) -> str:
-    """What is sent of an event: `phase of incident`, or why it is left out."""
+def fate(merging: Merging, view: EventView, phases: tuple[str, ...] = ("start", "update", "end", "single")) -> str:
+    """What is sent of an event: `phase of incident`, or why it is left out. `phases`: those that a filter wants."""
     decision = merging.look(view)
     told = decision.why
     if decision.what == "send":
@@ -21,8 +21,9 @@ def fate(merging: Merging, view: EventView) -> str:
     elif decision.what == "join":
         data = merging.joined(view, decision)["data"]
         told = f"{data['phase']} of {data['incident']} with {'+'.join(one['incident'] for one in data['merged'])}"
-    merging.done(view, decision)
-    return told
+    is_sent = decision.what != "leave_out" and decision.phase in phases
+    merging.done(view, decision, is_sent=is_sent)
+    return told if is_sent else decision.why or "filtered"
 
 
 def test_incidents_that_overlap_are_sent_as_one() -> None:
@@ -69,6 +70,51 @@ def test_what_could_not_be_sent_consumes_nothing() -> None:
     merging = Merging(0, MINUTE)
     assert merging.look(incident("a", "start")).what == "send"
     assert merging.look(incident("b", "start", at_s=1)).what == "send"
+
+
+def test_a_beginning_that_no_filter_wants_starts_no_cooldown() -> None:
+    merging = Merging(0, MINUTE)
+    steps = [
+        (incident("a", "start", at_s=0), "filtered"),
+        (incident("b", "single", at_s=5), "single of b"),
+        (incident("c", "single", at_s=10), "cooldown"),
+    ]
+    assert [fate(merging, view, ("single",)) for view, _ in steps] == [told for _, told in steps]
+
+
+def test_a_cooldown_also_holds_if_only_ends_are_sent() -> None:
+    merging = Merging(0, MINUTE)
+    steps = [
+        (incident("a", "start", at_s=0), "filtered"),
+        (incident("a", "end", at_s=10), "end of a"),
+        (incident("b", "start", at_s=60), "cooldown"),
+        (incident("b", "end", at_s=80), "cooldown"),
+        (incident("c", "start", at_s=90), "filtered"),
+        (incident("c", "end", at_s=91), "end of c"),
+    ]
+    assert [fate(merging, view, ("end",)) for view, _ in steps] == [told for _, told in steps]
+
+
+def test_the_first_beginning_that_is_sent_founds_the_group() -> None:
+    merging = Merging(MINUTE, 0)
+    steps = [
+        (incident("a", "start", at_s=0), "filtered"),
+        (incident("b", "single", at_s=5), "single of b"),
+        (incident("c", "single", at_s=6), "filtered"),  # it would be an update of b
+        (incident("a", "end", at_s=7), "filtered"),
+    ]
+    assert [fate(merging, view, ("single",)) for view, _ in steps] == [told for _, told in steps]
+
+
+def test_one_end_is_sent_for_all_if_only_ends_are_wanted() -> None:
+    merging = Merging(MINUTE, 0)
+    steps = [
+        (incident("a", "start", at_s=0), "filtered"),
+        (incident("b", "start", at_s=5), "filtered"),
+        (incident("a", "end", at_s=7), "merged"),
+        (incident("b", "end", at_s=9), "end of a with a+b"),
+    ]
+    assert [fate(merging, view, ("end",)) for view, _ in steps] == [told for _, told in steps]
 
 
 def test_an_event_that_comes_again_has_the_same_fate() -> None:

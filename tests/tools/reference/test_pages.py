@@ -19,7 +19,7 @@ from tools.reference.pages import FOLDER, outdated, pages
 from tools.reference.schema import setting_rows
 
 ROOT = Path(__file__).parents[3]
-_OF_THE_OUTBOX = {"events", "late"}
+_OF_THE_OUTBOX = {"letters_discarded", "events", "late"}
 _OF_MERGING = {"merged", "cooldown"}
 """Counters whose names are not written in the call that counts."""
 _OF_FILES = {"unreadable", "truncated", "too_much_memory"}
