@@ -54,8 +54,8 @@ class _Reading:
 class Deliveries:
     """The rows of `pending` in the file of the outbox. `ordered`: sinks that want their events in order of time.
 
-    `committed_at`: see `CommitTimes.now`. `waiting`: how many events each sink has still to get, those in its hands included; also for sinks that an earlier
-    graph had.
+    `committed_at`: see `CommitTimes.now`. `waiting`: how many events each sink has still to get, those in its hands
+    included; also for sinks that an earlier graph had.
     """
 
     def __init__(

@@ -36,8 +36,8 @@ from pipeline.messages import Event
 from pipeline.monitoring.outcome import GIVEN_UP
 from pipeline.monitoring.reports import SinkBacklog
 from pipeline.outbox.backlog import Backlog, Bounds, as_counts
-from pipeline.outbox.damage import finish_replacing, mark, marked, replace_damaged
 from pipeline.outbox.commit_times import CommitTimes
+from pipeline.outbox.damage import finish_replacing, mark, marked, replace_damaged
 from pipeline.outbox.deliveries import Deliveries
 from pipeline.outbox.disk_reserve import DiskReserve
 from pipeline.outbox.event_file import (

@@ -10,11 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import structlog
 
 from pipeline import dead_letters
 from pipeline.dead_letters import DeadLetters, LetterCount, sinks_with_letters
 from pipeline.errors import EnvironmentProblem
+from pipeline.execution.context import StageContext
 from pipeline.messages import Event
+from pipeline.monitoring.metrics import Counters
 from pipeline.testing import HandContext, stamp
 
 AT_NS = 1_772_368_205_250_000_000
@@ -103,6 +106,24 @@ def test_letters_that_give_way_are_reported(tmp_path: Path, monkeypatch: pytest.
         kept.add(event(n), "why")
         assert gone["front"] + len(ids(tmp_path)) == n + 1
     assert set(gone) == {"front"}
+
+
+def test_a_stage_of_a_graph_counts_letters_that_give_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_letters, "MOST_BYTES", 1000)
+    counters = Counters()
+    context = StageContext(
+        stage="crm",
+        graph="g",
+        cameras=("front",),
+        incarnation=1,
+        state_folder=tmp_path,
+        base_folder=tmp_path,
+        log=structlog.get_logger(),
+        counters=counters,
+    )
+    for n in range(20):
+        context.dead_letters.add(event(n), "why")
+    assert counters.get("letters_discarded", "front") == 20 - len(ids(tmp_path)) > 0
 
 
 def test_a_full_disk_keeps_nothing_torn(tmp_path: Path) -> None:
