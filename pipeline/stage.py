@@ -231,6 +231,8 @@ class Upstream:
     beside: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """For a stage without outputs: the stages that read from the same senders as it -> their facts. Of those that have
     no outputs either, the facts that hold before their own `follow`."""
+    makers: frozenset[str] = frozenset()
+    """The stages before this one that make events."""
 
     def nearest(self, *facts: str) -> Mapping[str, Mapping[str, Any]]:
         """Return the nearest stages that tell one of these facts: one in a chain, perhaps several before a merge."""

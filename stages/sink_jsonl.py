@@ -25,11 +25,11 @@ from pydantic import Field, model_validator
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.messages import MOST_REPEATED, Event, Message
-from pipeline.stage import Context, FrameSize, SettingProblems, Stage
+from pipeline.stage import Context, FrameSize, SettingProblems, Stage, Upstream
 from pipeline.system.disk import write_whole
 from pipeline.system.paths import resolve_output, why_no_output
 from stages.delivery.event_view import view_of
-from stages.delivery.selection import Selection, SelectionSettings, filter_problems
+from stages.delivery.selection import Selection, SelectionSettings, filter_problems, following
 from stages.writing.line_file import LineFile, LineStream, is_device, link_of
 from stages.writing.rotation import RotateSettings, Rotation, is_due
 
@@ -92,6 +92,10 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
         cls, settings: Any, base_folder: Path, cameras: Mapping[str, FrameSize | None]
     ) -> SettingProblems:
         return filter_problems(settings, cameras)
+
+    @classmethod
+    def follow(cls, settings: Any, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
+        return following(settings, upstream)
 
     @classmethod
     def ordered_by_time(cls, settings: SinkJsonlSettings) -> bool:

@@ -100,7 +100,11 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
     @classmethod
     def follow(cls, settings: SinkMqttSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
         before = [facts["rules"] for facts in upstream.nearest("rules").values()]
-        return {"rules_text": before[0]["text"]} if len(before) == 1 and settings.rules_text is None else {}
+        is_one = len(before) == 1 and settings.rules_text is None
+        return {
+            **super().follow(settings, base_folder, upstream),
+            **({"rules_text": before[0]["text"]} if is_one else {}),
+        }
 
     # ---- the connection
 

@@ -25,10 +25,10 @@ from pydantic import Field, field_validator, model_validator
 
 from pipeline.errors import EnvironmentProblem
 from pipeline.messages import Message
-from pipeline.stage import Context, FrameSize, SettingProblems, Stage
+from pipeline.stage import Context, FrameSize, SettingProblems, Stage, Upstream
 from stages.delivery.event_formats import Format, packed, with_length
 from stages.delivery.event_view import view_of
-from stages.delivery.selection import Selection, SelectionSettings, filter_problems
+from stages.delivery.selection import Selection, SelectionSettings, filter_problems, following
 from stages.delivery.tls import TlsSettings, client_tls, server_tls, tls_problems
 from stages.messages import Event
 from stages.sockets.address import parse_address
@@ -93,6 +93,10 @@ class SinkSocket(Stage[SinkSocketSettings]):
         cls, settings: Any, base_folder: Path, cameras: Mapping[str, FrameSize | None]
     ) -> SettingProblems:
         return filter_problems(settings, cameras)
+
+    @classmethod
+    def follow(cls, settings: Any, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
+        return following(settings, upstream)
 
     def open(self) -> None:
         if not hasattr(socket, "TCP_USER_TIMEOUT"):

@@ -30,14 +30,14 @@ from pydantic import Field
 
 from pipeline.errors import CamgraphError, Unavailable
 from pipeline.messages import MOST_REPEATED, End, Message
-from pipeline.stage import Context, FrameSize, SettingProblems, Stage
+from pipeline.stage import Context, FrameSize, SettingProblems, Stage, Upstream
 from pipeline.system.disk import write_whole
 from pipeline.system.redaction import redact_urls
 from stages.delivery.attempts import USUAL_PAUSES_S, Attempts
 from stages.delivery.durations import Duration, seconds
 from stages.delivery.event_view import EventView, view_of
 from stages.delivery.merging import Merging
-from stages.delivery.selection import ANY_PHASE, Selection, SelectionSettings, filter_problems
+from stages.delivery.selection import ANY_PHASE, Selection, SelectionSettings, filter_problems, following
 from stages.delivery.waiting_times import WaitingTimes
 from stages.messages import Event
 
@@ -137,6 +137,11 @@ class EventSink(Stage[D]):
             self._disconnect()
             raise
 
+    def would_send(self, event: Event) -> bool:
+        """Whether its filters let this event pass, in some phase of its incident."""
+        view = view_of(event)
+        return self._selection.fits(view, phase=ANY_PHASE if view.kind == "incident" else None)
+
     # ---- for `send` to call
 
     def sent_already(self, view: EventView) -> None:
@@ -154,6 +159,11 @@ class EventSink(Stage[D]):
         cls, settings: Any, base_folder: Path, cameras: Mapping[str, FrameSize | None]
     ) -> SettingProblems:
         return filter_problems(settings, cameras)
+
+    @classmethod
+    def follow(cls, settings: Any, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
+        """Times of day are those of the rules. Raises SettingError if a filter names a rule that nobody has."""
+        return following(settings, upstream)
 
     def open(self) -> None:
         if self._merging.is_on and self._state_file.exists():

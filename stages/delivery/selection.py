@@ -10,16 +10,19 @@ Times are those of the event, in `time_zone`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import translate
+from functools import lru_cache
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from pipeline.stage import SettingProblems, Settings
+from pipeline.errors import GraphError, SettingError
+from pipeline.stage import SettingProblems, Settings, Upstream
 from pipeline.system.spelling import did_you_mean
 from stages.delivery.event_view import EventView, Kind
 from stages.reading.dates import zone_of
+from stages.rulebook.rule_set import RuleSet, examined_rules
 from stages.rulebook.schedule import PeriodDefinitions, Schedule
 
 Severity = Literal["info", "warning", "alarm"]
@@ -70,7 +73,9 @@ class SelectionSettings(Settings):
         None, description="Deliver only events that fit this filter, or one of these; all by default"
     )
     never: Filters | None = Field(None, description="Do not deliver events that fit this filter, or one of these")
-    time_zone: str = Field("UTC", description="Of times of day, such as Europe/Berlin")
+    time_zone: str = Field(
+        "UTC", description="Of times of day, such as Europe/Berlin; by default that of the rules, or UTC"
+    )
 
     @field_validator("time_zone")
     @classmethod
@@ -107,6 +112,39 @@ def filter_problems(settings: SelectionSettings, cameras: Iterable[str]) -> Sett
         for number, one in enumerate(filters or ()):
             for problem in names_nobody_has(one.camera, known):
                 yield (key, number, "camera"), problem
+
+
+def following(settings: SelectionSettings, upstream: Upstream) -> Mapping[str, Any]:
+    """For `Stage.follow`: times of day are those of the rules. Raises SettingError for a rule that nobody has."""
+    rules = [_rules_in(facts["rules"]["text"]) for facts in upstream.nearest("rules").values()]
+    if upstream.makers and upstream.makers <= upstream.nearest("rules").keys():  # others make events that nobody knows
+        for key, filters in (("only", settings.only), ("never", settings.never)):
+            for one in filters or ():
+                _raise_if_unknown(key, one, rules)
+    zones = {one.file.time_zone for one in rules if one and one.file.time_zone}
+    is_written = "time_zone" in settings.model_fields_set
+    return {"time_zone": zones.pop()} if len(zones) == 1 and not is_written else {}
+
+
+@lru_cache(maxsize=4)
+def _rules_in(text: str) -> RuleSet | None:
+    """None if there are mistakes in them, which others report."""
+    try:
+        return examined_rules(text, "rules")[0]
+    except GraphError:
+        return None
+
+
+def _raise_if_unknown(key: str, one: Filter, rules: Sequence[RuleSet | None]) -> None:
+    if None in rules:
+        return
+    known = [each for each in rules if each]
+    ids = [rule_id for each in known for rule_id in each.rules]
+    actions = [ready.action for each in known for ready in each.rules.values()]
+    actions += [name for each in known for name in each.file.counters]
+    for name, texts, names in (("rule", one.rule, ids), ("action", one.action, actions)):
+        for problem in names_nobody_has(texts, dict.fromkeys(names)):
+            raise SettingError((key,), f"{name}: {problem}")
 
 
 class _Compiled:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import cv2
 import pytest
 from click.testing import CliRunner, Result
 
@@ -54,3 +55,43 @@ def test_only_the_named_ones_are_tried(graph: Path) -> None:
     result = sinks_test(str(graph), "god")
     assert result.exit_code == 2
     assert "did you mean `good`" in result.output
+
+
+def with_rules(path: Path, **more: object) -> None:
+    """A graph with the rules `fall` and `walking`, and a program that keeps the event and its picture."""
+    program = 'cat > got.json; cp "$CAMGRAPH_SNAPSHOT" got.jpg || true'
+    stages = {
+        "count": {"use": "count_source"},
+        "tracks": {"use": "stands", "from": "count"},
+        "actions": {"use": "rules", "from": "tracks", "with": {"rules": [{"use": "fall"}, {"use": "walking"}]}},
+        "siren": {"use": "sink_command", "from": "actions", "with": {"command": ["sh", "-c", program], **more}},
+    }
+    path.write_text(json.dumps({"version": 1, "cameras": {"front": {"frames": 1}}, "stages": stages}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "lines"),
+    [
+        ({}, []),
+        ({"only": {"rule": "fall", "phase": "end"}}, ["its filters leave out, at this time: walking on front"]),
+        (
+            {"only": {"camera": "front"}, "never": {"kind": "incident"}},
+            ["its filters leave out all incidents at this time"],
+        ),
+    ],
+)
+def test_what_filters_leave_out_is_told(graph: Path, settings: dict[str, object], lines: list[str]) -> None:
+    with_rules(graph, **settings)
+    result = sinks_test(str(graph))
+    assert result.exit_code == 0
+    assert [line.strip() for line in result.output.splitlines()[1:]] == lines
+
+
+def test_a_drawing_is_tried_if_the_graph_keeps_pictures(graph: Path) -> None:
+    with_rules(graph)
+    values = json.loads(graph.read_text())
+    values["stages"]["footage"] = {"use": "sink_footage", "from": "actions", "with": {"path": "footage"}}
+    graph.write_text(json.dumps(values))
+    assert sinks_test(str(graph)).exit_code == 0
+    assert cv2.imread(str(graph.parent / "got.jpg")).shape == (360, 640, 3)
+    assert list(graph.parent.glob(".camgraph-test-*")) == []

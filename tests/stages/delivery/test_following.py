@@ -1,0 +1,90 @@
+"""Filters of sinks follow the rules of the graph: their time zone, and the names of the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.errors import GraphError
+from pipeline.graph import load_plan
+
+RULES = """
+version: 1
+time_zone: Europe/Berlin
+zones: {hall: [[0, 0], [1, 0], [1, 1]]}
+counters: {in_hall: {zone: hall}}
+rules:
+  - {use: fall}
+  - {id: low, action: lying_down, when: "lean > 60deg", for: 1s}
+"""
+Settings = Callable[..., Any]
+
+
+@pytest.fixture
+def settings_of(tmp_path: Path) -> Settings:
+    """The settings that the sink `out` of a graph has when it is planned."""
+
+    def plan(use: str, more: str, *, rules: str = RULES, source: str = "actions") -> Any:
+        (tmp_path / "rules.yaml").write_text(rules)
+        graph = tmp_path / "ward.yaml"
+        graph.write_text(f"""
+version: 1
+name: ward
+cameras: {{room-3: {{frames: 3}}}}
+stages:
+  numbers: {{use: count_source, each: cameras}}
+  tracks:  {{use: stands, from: numbers}}
+  actions: {{use: rules, from: tracks, with: {{file: rules.yaml}}}}
+  others:  {{use: emit, from: numbers}}
+  rest:    {{use: sink_jsonl, from: others, with: {{path: rest.jsonl}}}}
+  out:     {{use: {use}, from: {source}, with: {{{more}}}}}
+""")
+        stages = [stage for process in load_plan(graph).processes for stage in process.stages]
+        return next(stage.settings for stage in stages if stage.name == "out")
+
+    return plan
+
+
+@pytest.mark.parametrize("source", ["actions", "events"])
+@pytest.mark.parametrize("use", ["sink_csv", "sink_jsonl"])
+def test_times_of_day_are_those_of_the_rules(settings_of: Settings, use: str, source: str) -> None:
+    assert settings_of(use, "path: a.csv", source=source)["time_zone"] == "Europe/Berlin"
+    assert settings_of(use, "path: a.csv, time_zone: Asia/Tokyo", source=source)["time_zone"] == "Asia/Tokyo"
+    assert settings_of(use, "path: a.csv, time_zone: UTC", source=source)["time_zone"] == "UTC"
+    without = RULES.replace("time_zone: Europe/Berlin", "")
+    assert "time_zone" not in settings_of(use, "path: a.csv", source=source, rules=without)
+
+
+@pytest.mark.parametrize(
+    ("filters", "problem"),
+    [
+        ("only: {rule: fal}", "rule: 'fal' fits none of fall, low; did you mean `fall`?"),
+        ("never: [{rule: fall}, {rule: [low, 'wal*']}]", "rule: 'wal*' fits none of fall, low"),
+        ("only: {action: low}", "action: 'low' fits none of fall, lying_down, in_hall"),
+    ],
+)
+def test_a_filter_for_a_rule_that_nobody_has_is_a_mistake(settings_of: Settings, filters: str, problem: str) -> None:
+    with pytest.raises(GraphError) as found:
+        settings_of("sink_socket", f"address: 'tcp://127.0.0.1:7000', {filters}")
+    [one] = found.value.problems
+    assert one.line == 11
+    assert problem in one.text
+
+
+@pytest.mark.parametrize("filters", ["rule: [fall, 'lo*']", "action: [lying_down, in_hall]", "kind: camera"])
+def test_names_of_rules_actions_and_counters_are_known(settings_of: Settings, filters: str) -> None:
+    assert settings_of("sink_csv", f"path: a.csv, only: {{{filters}}}")
+
+
+def test_events_of_others_may_have_any_names(settings_of: Settings) -> None:
+    assert settings_of("sink_csv", "path: a.csv, only: {rule: theirs}", source="events")
+
+
+def test_mistakes_in_the_rules_are_reported_alone(settings_of: Settings) -> None:
+    with pytest.raises(GraphError) as found:
+        settings_of("sink_csv", "path: a.csv, only: {rule: fal}", rules=RULES.replace("lean > 60deg", "leen > 60deg"))
+    [one] = found.value.problems
+    assert "leen" in one.text
