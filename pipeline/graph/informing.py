@@ -39,31 +39,35 @@ def informed(nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Pa
     # those that hold before anything follows for them, so that their order in the file does not matter.
     facts = {name: _described(node) for name, node in adapted.items() if not node.outputs}
     before: dict[str, frozenset[str]] = {}
+    all_senders = _senders(nodes, arrows)
+    making = frozenset(name for name, node in nodes.items() if node.makes_events)
     for name in sorted(order, key=lambda one: not nodes[one].outputs):
-        senders = _senders_of(name, adapted, arrows)
+        senders = all_senders.get(name, frozenset())
         before[name] = senders.union(*(before[sender] for sender in senders))
-        sharing = _reading_the_same(name, nodes, arrows) if not nodes[name].outputs else frozenset()
+        sharing = _reading_the_same(name, all_senders) if not nodes[name].outputs else frozenset()
         beside = {other: facts[other] for other in order if other in sharing and other in facts}
-        makers = frozenset(other for other in before[name] if nodes[other].makes_events)
-        upstream = Upstream({other: facts[other] for other in order if other in before[name]}, before, beside, makers)
+        told = {other: facts[other] for other in order if other in before[name]}
+        upstream = Upstream(told, before, beside, making & before[name])
         node = done[name] = _following(adapted[name], base_folder, upstream, report)
         if node.outputs:
             facts[name] = _described(node)
     return {name: done[name] for name in nodes}
 
 
-def _senders_of(name: str, nodes: Mapping[str, Node], arrows: Sequence[Arrow]) -> frozenset[str]:
-    """The stages that this one reads from; `events` stands for all stages that make events."""
+def _senders(nodes: Mapping[str, Node], arrows: Sequence[Arrow]) -> dict[str, frozenset[str]]:
+    """Stage -> the stages that it reads from; `events` stands for all stages that make events."""
     making = [node.name for node in nodes.values() if node.makes_events]
-    named = [making if arrow.sender == EVENTS else [arrow.sender] for arrow in arrows if arrow.reader == name]
-    return frozenset(sender for senders in named for sender in senders if sender in nodes)
+    senders: dict[str, set[str]] = {}
+    for arrow in arrows:
+        named = making if arrow.sender == EVENTS else [arrow.sender]
+        senders.setdefault(arrow.reader, set()).update(sender for sender in named if sender in nodes)
+    return {reader: frozenset(names) for reader, names in senders.items()}
 
 
-def _reading_the_same(name: str, nodes: Mapping[str, Node], arrows: Sequence[Arrow]) -> frozenset[str]:
+def _reading_the_same(name: str, senders: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """The stages that share a sender with this one."""
-    mine = _senders_of(name, nodes, arrows)
-    readers = {arrow.reader for arrow in arrows} - {name}
-    return frozenset(other for other in readers if mine & _senders_of(other, nodes, arrows))
+    mine = senders.get(name, frozenset())
+    return frozenset(other for other, others in senders.items() if other != name and mine & others)
 
 
 def _described(node: Node) -> Mapping[str, Any]:

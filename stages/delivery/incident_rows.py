@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from pipeline.foreign_text import printable
 from stages.delivery.event_view import EventView
 from stages.delivery.template import filled, one_line
 from stages.reading.dates import zone_of
@@ -68,7 +69,7 @@ COLUMNS: Mapping[str, Callable[[EventView, str], str]] = {
     "people": _text("people"),
     "zones": _text("zones"),
     "why": _text("why"),
-    "reason": lambda view, _: str(view.data.get("reason", "")),
+    "reason": lambda view, _: printable(str(view.data.get("reason", ""))),
     "snapshot": _text("snapshot"),
     "clip": _text("clip"),
     "incident": _text("incident"),
