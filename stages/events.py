@@ -71,6 +71,7 @@ class RuleName(Part):
     hash: Hex = Field(
         description="A hash of the rule and of the zones and lines that it uses; it changes if one of them does"
     )
+    about: str | None = Field(None, description="What it finds, in words for people")
 
 
 class FrameName(Part):

@@ -430,7 +430,11 @@ class Rules(Stage[RulesSettings]):
             {
                 "incident": "0",
                 "phase": phase,
-                "rule": {"id": ready.definition.id, "hash": ready.hash},
+                "rule": {
+                    "id": ready.definition.id,
+                    "hash": ready.hash,
+                    "about": ready.definition.about.strip() or None,
+                },
                 "action": ready.action,
                 "severity": ready.definition.severity,
                 "schedules": self._schedules(camera.rules, ready, begun),

@@ -54,6 +54,12 @@ class EventView:
         return str(rule.get("id", "") if isinstance(rule, dict) else rule or "")
 
     @property
+    def about(self) -> str:
+        """What its rule finds, in words for people."""
+        rule = self.data.get("rule")
+        return str(rule.get("about") or "") if isinstance(rule, dict) else ""
+
+    @property
     def action(self) -> str:
         return str(self.data.get("action") or self.data.get("counter") or "")
 

@@ -31,6 +31,7 @@ VALUES: Mapping[str, Callable[[EventView, str], str]] = {
     "action": lambda view, _: view.action.replace("_", " "),
     "camera": lambda view, _: view.camera,
     "rule": lambda view, _: view.rule,
+    "about": lambda view, _: view.about,
     "severity": lambda view, _: view.severity,
     "phase": lambda view, _: view.phase,
     "time": lambda view, zone: f"{_time(view, zone):%H:%M:%S}",

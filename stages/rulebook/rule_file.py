@@ -300,7 +300,7 @@ Parameters = Annotated[
 class TemplateDefinition(Settings):
     """A rule with parameters, which stand as `{name}` in its texts and times."""
 
-    about: str = Field("", description="What it finds")
+    about: str = Field("", max_length=500, description="What it finds, as in a rule")
     parameters: Parameters = Field(default={})
     action: Action | None = Field(None, description="What events call it; the rule's id by default")
     severity: Severity = Field("warning", description="As in a rule")
@@ -452,6 +452,11 @@ class RuleDefinition(Settings):
     )
     action: Action | None = Field(None, description="What events call it; the id by default")
     severity: Severity = Field("warning", description="How grave it is, for whoever reads the events")
+    about: str = Field(
+        "",
+        max_length=500,
+        description="What it finds, in the words of those who get the alerts; the template's by default",
+    )
     when: str = Field("", description="The condition, such as left_wrist.y < nose.y - 0.1h")
     scope: RuleScope = Field(
         "person",

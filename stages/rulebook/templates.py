@@ -39,7 +39,7 @@ from stages.rulebook.rule_file import (
 )
 
 CONDITIONS = ("when", "who")
-_OF_TEMPLATE_ALONE = {"about", "parameters"}
+_OF_TEMPLATE_ALONE = {"parameters"}
 _OF_RULE_ALONE = {"use", "with_", "per_camera"}
 _SHOWN = 8
 

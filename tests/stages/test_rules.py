@@ -50,6 +50,11 @@ def tracks(seq: int, people: Sequence[Person] = (), camera: str = "cam", *, epoc
     return Tracks(at, boxes, scores, keypoints, (400, 300), np.zeros(n, np.int64), "coco-17", ids)
 
 
+def coming_in() -> list[Tracks]:
+    """One person walks through the door."""
+    return [tracks(i, [(7, 60.0 + 10 * i, 200.0)]) for i in range(20)]
+
+
 def data_of(outputs: Sequence[Any]) -> list[IncidentData]:
     """The data of events, all of which must be as the schema says, and as their messages say."""
     result = []
@@ -68,7 +73,7 @@ def run(rules: dict[str, Any], items: Sequence[Tracks], folder: Path, **options:
 
 
 def test_start_and_end_of_an_incident(tmp_path: Path) -> None:
-    start, end = run(IN_DOOR, [tracks(i, [(7, 60.0 + 10 * i, 200.0)]) for i in range(20)], tmp_path)
+    start, end = run(IN_DOOR, coming_in(), tmp_path)
     assert (start.phase, end.phase) == ("start", "end")
     assert start.incident == end.incident
     assert (start.action, start.camera, start.zones) == ("in_door", "cam", ["door"])
@@ -78,6 +83,30 @@ def test_start_and_end_of_an_incident(tmp_path: Path) -> None:
     assert (start.people[0].track_id, start.people[0].bbox) == (7, (90.0, 140.0, 110.0, 200.0))
     assert start.evidence is not None
     assert start.evidence.conditions[0].model_dump(exclude_none=True) == {"text": "in door", "holds": True}
+
+
+def test_events_say_what_their_rule_is_about(tmp_path: Path) -> None:
+    templates = {"t": {"about": "Somebody is at the door.", "when": "in door"}}
+    rules = [
+        {"use": "t"},
+        {"id": "own", "use": "t", "about": "Wake the porter."},
+        {"id": "plain", "when": "in door"},
+        {"id": "library", "use": "enters_zone", "with": {"zone": "door"}},
+    ]
+    found = run({**IN_DOOR, "templates": templates, "rules": rules}, coming_in(), tmp_path)
+    assert {one.rule.id: one.rule.about for one in found} == {
+        "t": "Somebody is at the door.",
+        "own": "Wake the porter.",
+        "plain": None,
+        "library": "Somebody comes into a zone from outside it.",
+    }
+
+
+def test_a_rule_that_is_told_in_other_words_is_the_same(tmp_path: Path) -> None:
+    [one, *_] = run(IN_DOOR, coming_in(), tmp_path)
+    rule = {**IN_DOOR["rules"][0], "about": "Wake the porter."}
+    [other, *_] = run({**IN_DOOR, "rules": [rule]}, coming_in(), tmp_path)
+    assert one.rule.hash == other.rule.hash
 
 
 def test_evidence_is_what_was_measured(tmp_path: Path) -> None:

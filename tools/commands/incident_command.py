@@ -131,6 +131,8 @@ def _whole(record: IncidentRecord) -> Iterator[str]:
     yield f"{shown(data['action'])} on {shown(record.camera)}, {data['severity']}"
     yield f"  incident    {record.incident}"
     yield f"  rule        {shown(data['rule']['id'])}"
+    if data["rule"].get("about"):
+        yield f"  about       {shown(data['rule']['about'])}"
     yield f"  began       {data['start_time']}"
     yield f"  lasted      {_lasted(record)}{_reason(record)}"
     people = [f"#{one['track_id']}" for one in data["people"]]

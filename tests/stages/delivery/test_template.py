@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipeline.messages import Event
 from pipeline.testing import stamp
-from stages.delivery.event_view import view_of
+from stages.delivery.event_view import EventView, view_of
 from stages.delivery.template import VALUES, TemplateText, filled, one_line
 
 EVIDENCE = {
@@ -27,6 +27,13 @@ def test_values_of_an_incident() -> None:
     assert filled(text, view, "Europe/Berlin") == (
         "lying down on room 3 at 13:00:00 (1): lean > 60deg: 74.1 deg against 60 deg; in bed: not true"
     )
+
+
+def test_what_a_rule_is_about() -> None:
+    view = incident("a", "start")
+    about = {**view.data, "rule": {"id": "fall", "about": "Somebody fell."}}
+    assert filled("{about}", EventView(view.event, {**view.body, "data": about}), "UTC") == "Somebody fell."
+    assert filled("{about}", view, "UTC") == ""
 
 
 def test_every_value_of_any_event_is_text() -> None:
