@@ -51,7 +51,8 @@ class OtherSide(Protocol):
 
     def start(self) -> None: ...
 
-    def kill(self) -> None: ...
+    def kill(self) -> bool:
+        """Whether it was alive until now."""
 
     def received(self) -> list[tuple[str, int, str]]:
         """(camera, seq, id) in the order of arrival, with repetitions."""
@@ -88,11 +89,9 @@ class Webhook:
         command = [sys.executable, "-c", _HTTP, str(self.port), str(self.folder / "received.jsonl")]
         self._process = subprocess.Popen(command)  # noqa: S603
 
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+    def kill(self) -> bool:
+        process, self._process = self._process, None
+        return process is not None and _killed(process)
 
     def received(self) -> list[tuple[str, int, str]]:
         path = self.folder / "received.jsonl"
@@ -154,6 +153,8 @@ class Outcome:
     file_mb: float = 0.0
     outbox_mb: float = 0.0
     kills: dict[str, int] = field(default_factory=dict)
+    missed: list[str] = field(default_factory=list)
+    """Those that were to be killed, and were dead already or not to be found, or all was delivered before."""
     received: list[tuple[str, int, str]] = field(default_factory=list)
 
     @property
@@ -195,8 +196,19 @@ class Outcome:
         return len(self.committed - {event_id for _, _, event_id in self.received})
 
     @property
+    def unknown(self) -> int:
+        """Events that nobody has committed under this id, such as a repeated one with another id."""
+        return len({event_id for _, _, event_id in self.received} - self.committed)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether exactly what was committed was received, and in order."""
+        return self.events > 0 and not (self.lost or self.unknown or self.out_of_order)
+
+    @property
     def good(self) -> bool:
-        return self.lost == 0 and self.out_of_order == 0
+        """Whether it is exact, and each death that was wanted has happened meanwhile."""
+        return self.is_exact and bool(self.kills) and not self.missed
 
 
 class _Run:
@@ -232,12 +244,11 @@ class _Run:
     def is_over(self) -> bool:
         return self._process is None or self._process.poll() is not None
 
-    def kill(self) -> None:
-        """The supervisor dies; its children notice and end."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            _until(lambda: not self.status(), 30)
+    def kill(self) -> bool:
+        """The supervisor dies; its children notice and end. Whether it was alive until now."""
+        was_alive = self._process is not None and _killed(self._process)
+        _until(lambda: not self.status(), 30)
+        return was_alive
 
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
@@ -306,24 +317,49 @@ def _deliver(folder: Path, run: _Run, side: OtherSide, outcome: Outcome, kills: 
     for number in range(kills):
         victim = _VICTIMS[number % len(_VICTIMS)] if number < kills - 1 else "run"
         time.sleep(_KILL_EVERY_S if outcome.kills else _BEFORE_KILL_S)
-        if not _waiting(folder):
-            break
-        _kill(victim, run, side)
-        outcome.kills[victim] = outcome.kills.get(victim, 0) + 1
+        if _waiting(folder) and _kill(victim, run, side):
+            outcome.kills[victim] = outcome.kills.get(victim, 0) + 1
+        else:
+            outcome.missed.append(victim)
     _until(lambda: run.is_over or not _waiting(folder), _LIMIT_S)
     outcome.drain_s = time.monotonic() - began_s
 
 
-def _kill(victim: str, run: _Run, side: OtherSide) -> None:
+def _kill(victim: str, run: _Run, side: OtherSide) -> bool:
+    """Whether it was alive, and died of this."""
     if victim == "other side":
-        side.kill()
+        was_alive = side.kill()
         time.sleep(_BEFORE_KILL_S)
         side.start()
-    elif victim == "run":
-        run.kill()
+        return was_alive
+    if victim == "run":
+        was_alive = run.kill()
         run.start(live=False)
-    elif pid := run.pid_of(victim):
+        return was_alive
+    return _killed_by_pid(run.pid_of(victim))
+
+
+def _killed(process: subprocess.Popen[bytes]) -> bool:
+    process.kill()
+    return process.wait() == -signal.SIGKILL
+
+
+def _killed_by_pid(pid: int) -> bool:
+    """Of a process that is not our child: it is gone within a while. False for 0, and if there is none."""
+    if not pid:
+        return False
+    try:
         os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    _until(lambda: not Path(f"/proc/{pid}/stat").exists() or _is_zombie(pid), 30)
+    return True
+
+
+def _is_zombie(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    return True
 
 
 def _files(folder: Path) -> list[Path]:
@@ -387,11 +423,13 @@ def main(sink: str, events: int, kills: int, target: Path | None) -> None:
 
 def _report(outcome: Outcome, options: Mapping[str, Any]) -> str:
     killed = ", ".join(f"{name} {n}" for name, n in outcome.kills.items()) or "nobody"
+    killed += f"; not hit: {', '.join(outcome.missed)}" if outcome.missed else ""
     verdict = "Proven" if outcome.good else "NOT PROVEN"
     return f"""{written_by(TOOL, options)} {machine_line()}.
 
 {verdict}: {outcome.events:,} committed, {outcome.unique:,} different ones received, {outcome.lost:,} lost,
-{outcome.out_of_order:,} out of their camera's order, {outcome.repeated:,} received more than once, with the same id.
+{outcome.unknown:,} under ids that nobody had committed, {outcome.out_of_order:,} out of their camera's order,
+{outcome.repeated:,} received more than once, with the same id.
 
 | | |
 |---|---|
