@@ -175,7 +175,8 @@ def _frames(supervisor: Supervisor) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SupervisorKilled:
-    """`clean_s`: until nothing was left; `kept`: written events stayed; `status`: of a second run of the graph."""
+    """`clean_s`: until nothing was left; `kept`: it died with written events, and they stayed;
+    `status`: of a second run of the graph."""
 
     clean_s: float
     left: list[str]
@@ -195,7 +196,7 @@ def kill_supervisor(seconds: float) -> SupervisorKilled:
         while not (events.exists() and events.stat().st_size) and time.monotonic() < late:
             time.sleep(0.02)
         first.kill()
-        first.wait()
+        hit = first.wait() == -signal.SIGKILL
         killed = time.monotonic()
         while left_over(name) and time.monotonic() < killed + 10:
             time.sleep(0.02)
@@ -203,5 +204,5 @@ def kill_supervisor(seconds: float) -> SupervisorKilled:
         before = events.read_bytes().splitlines()
         second = subprocess.run(command, stderr=subprocess.DEVNULL, check=False)  # noqa: S603
         after = events.read_bytes().splitlines()
-        kept = after[: len(before)] == before
+        kept = hit and bool(before) and after[: len(before)] == before
         return SupervisorKilled(clean_s, left, kept, second.returncode)

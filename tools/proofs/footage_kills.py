@@ -149,7 +149,8 @@ def _kill(run: LiveRun, ledger: Ledger, group: tuple[str, ...]) -> float:
     ledger.read()
     begun = time.monotonic()
     if group == (SUPERVISOR,):
-        run.kill()
+        if not run.kill():
+            raise RuntimeError("the supervisor had ended before it was killed")
         while left_over(run.subject.name) and time.monotonic() < begun + _WAIT_S:
             time.sleep(_LOOK_S)
         run.start()

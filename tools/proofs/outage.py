@@ -26,6 +26,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -39,8 +40,8 @@ _CAMERAS = ("front", "yard", "hall")
 _LIMIT_S = 1200.0
 _ENDLESS = 1 << 40
 _PACE_MS = 1.0
-_KILL_EVERY_S = 4.0
-_BEFORE_KILL_S = 1.0
+_AWAY_S = 1.0
+_RESTART_S = 60.0
 _VICTIMS = ("other side", "alert", "outbox")
 
 
@@ -279,7 +280,7 @@ def _until(condition: Callable[[], Any], limit_s: float) -> Any:
     while not (value := condition()):
         if time.monotonic() > until_s:
             raise click.ClickException(f"not within {limit_s:g} s: {getattr(condition, '__name__', condition)}")
-        time.sleep(0.1)
+        time.sleep(0.05)
     return value
 
 
@@ -311,12 +312,16 @@ def _pause(run: _Run) -> None:
 
 
 def _deliver(folder: Path, run: _Run, side: OtherSide, outcome: Outcome, kills: int) -> None:
-    """Kill one after the other, the whole run last; that one's successor ends by itself when all is delivered."""
+    """Kill one after the other, the whole run last; that one's successor ends by itself when all is delivered.
+
+    The kills are spread over the events, not over the time: so each of them hits a run that still delivers.
+    """
     began_s = time.monotonic()
     side.start()
     for number in range(kills):
         victim = _VICTIMS[number % len(_VICTIMS)] if number < kills - 1 else "run"
-        time.sleep(_KILL_EVERY_S if outcome.kills else _BEFORE_KILL_S)
+        left = outcome.events * (kills - number) // (kills + 1)
+        _until(partial(_has_come_to, left, folder, run), _LIMIT_S)
         if _waiting(folder) and _kill(victim, run, side):
             outcome.kills[victim] = outcome.kills.get(victim, 0) + 1
         else:
@@ -325,17 +330,22 @@ def _deliver(folder: Path, run: _Run, side: OtherSide, outcome: Outcome, kills: 
     outcome.drain_s = time.monotonic() - began_s
 
 
+def _has_come_to(left: int, folder: Path, run: _Run) -> bool:
+    return run.is_over or 0 <= _waiting(folder) <= left
+
+
 def _kill(victim: str, run: _Run, side: OtherSide) -> bool:
     """Whether it was alive, and died of this."""
     if victim == "other side":
         was_alive = side.kill()
-        time.sleep(_BEFORE_KILL_S)
+        time.sleep(_AWAY_S)
         side.start()
         return was_alive
     if victim == "run":
         was_alive = run.kill()
         run.start(live=False)
         return was_alive
+    _until(lambda: run.is_over or run.pid_of(victim), _RESTART_S)  # it may still begin anew after the last kill
     return _killed_by_pid(run.pid_of(victim))
 
 

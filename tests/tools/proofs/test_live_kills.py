@@ -29,7 +29,7 @@ def good() -> KillProof:
     base = Base({"a": 10.0, "b": 9.9}, {"a": 10.0, "b": 10.0}, QUIET)
     return KillProof(
         base, [CAPTURE, LOG], [LOG], gone, gone, deaths=3, exit_status=0, problems=[problem],
-        cpu=[CpuTime(0, 0, 0), CpuTime(20, 20, 16)],
+        delivered=Delivered(2), cpu=[CpuTime(0, 0, 0), CpuTime(20, 20, 16)],
     )  # fmt: skip
 
 

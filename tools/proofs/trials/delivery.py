@@ -24,8 +24,8 @@ class Delivered:
 
     @property
     def good(self) -> bool:
-        """At least once, and one id is one event."""
-        return not (self.lost or self.contradicting or self.broken)
+        """At least once, and one id is one event. Nothing is proven if nothing was committed."""
+        return self.committed > 0 and not (self.lost or self.contradicting or self.broken)
 
     def __str__(self) -> str:
         return (

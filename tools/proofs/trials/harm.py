@@ -160,7 +160,7 @@ class HarmedRun:
         name = self.run.subject.name
         self.ledger.read()
         killed = time.monotonic()
-        self.run.kill()
+        hit = self.run.kill()
         self._until(lambda: not left_over(name), "nothing is left over", may_last=True)
         noticed_s = time.monotonic() - killed
         left = left_over(name)
@@ -168,8 +168,9 @@ class HarmedRun:
         begun = time.monotonic()
         self.run.start()
         self.run.until_live()
-        faults = tuple(f"left over: {what}" for what in left)
-        return Round(SUPERVISOR, time.monotonic() - begun, noticed_s, faults=faults)
+        faults = [] if hit else ["it had ended before it was killed"]
+        faults += [f"left over: {what}" for what in left]
+        return Round(SUPERVISOR, time.monotonic() - begun, noticed_s, faults=tuple(faults))
 
     # ---- observations
 

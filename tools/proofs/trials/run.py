@@ -146,11 +146,12 @@ class LiveRun:
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(within_s)
 
-    def kill(self) -> None:
-        """SIGKILL, and forget it; nothing if it has ended."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+    def kill(self) -> bool:
+        """SIGKILL. Whether it was running, and died of this."""
+        if self._process is None:
+            return False
+        self._process.kill()  # nothing, if `poll` knows that it has ended
+        return self._process.wait() == -signal.SIGKILL
 
 
 def _problem(line: str) -> str:

@@ -25,10 +25,15 @@ def test_a_lost_event_is_found() -> None:
     assert not compare(["a", "b"], [line("a")]).good
 
 
+def test_nothing_committed_proves_nothing() -> None:
+    assert not compare([], []).good
+
+
 def test_an_id_with_two_contents_and_a_broken_line_are_found() -> None:
     assert compare([], [line("a"), line("a", x=1)]).contradicting == ("a",)
+    assert not compare(["a"], [line("a"), line("a", x=1)]).good
     assert compare([], [line("a"), b'{"id": "b"', b"[]"]).broken == 2
-    assert not compare([], [b"{"]).good
+    assert not compare(["a"], [line("a"), b"{"]).good
 
 
 def test_events_are_counted_once() -> None:
