@@ -26,11 +26,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from pipeline.errors import Unavailable
 from pipeline.messages import End, Message
-from pipeline.stage import Context, FrameSize, Settings, Stage
+from pipeline.stage import Context, FrameSize, Settings, Stage, Upstream
 from pipeline.system.names import ascii_form, nfc
 from pipeline.system.paths import resolve_output_path, why_no_output
 from stages import events
@@ -44,6 +44,8 @@ from stages.footage.recording import Recording, RecordingLimits
 from stages.footage.retention import KeepRule, Retention
 from stages.footage.still import Look
 from stages.messages import Event, Frame
+from stages.reading.dates import zone_of
+from stages.rulebook.upstream import time_zone_before
 
 _INCIDENTS = "camgraph.incident."
 _WAIT_S = 0.2
@@ -84,6 +86,9 @@ class SinkFootageSettings(Settings):
         "recognised. `skeleton_only`: skeletons on black; there "
         "are no clips then, and no other stage may read frames, but for models",
     )
+    time_zone: str | None = Field(
+        None, description="Of the time in pictures, such as Europe/Berlin; by default that of the rules, or UTC"
+    )
     best: bool = Field(
         True,
         description="The picture of an incident is replaced at its end if a later event of it (its end, and its "
@@ -110,6 +115,12 @@ class SinkFootageSettings(Settings):
     memory_mb: int = Field(
         64, ge=8, le=4096, description="The most memory for the packets of one camera; less than `before_s` may fit"
     )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_a_zone(cls, name: str | None) -> str | None:
+        zone_of(name or "UTC")
+        return name
 
     @model_validator(mode="after")
     def _promise_kept(self) -> Self:
@@ -165,6 +176,11 @@ class SinkFootage(Stage[SinkFootageSettings]):
         return {"footage": settings.path}
 
     @classmethod
+    def follow(cls, settings: SinkFootageSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
+        zone = time_zone_before(upstream)
+        return {"time_zone": zone} if zone and settings.time_zone is None else {}
+
+    @classmethod
     def gives_away(cls, settings: SinkFootageSettings) -> Collection[type[Message]]:
         """Its pictures and clips are made of packets."""
         return () if settings.look == "skeleton_only" else (Frame,)
@@ -189,6 +205,7 @@ class SinkFootage(Stage[SinkFootageSettings]):
             longest_s=settings.longest_s,
             ring_bytes=settings.memory_mb << 20,
             look=settings.look,
+            zone=zone_of(settings.time_zone or "UTC"),
             clips=settings.wants_clips,
             best=settings.best,
             crops=settings.crops,

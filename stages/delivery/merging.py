@@ -32,7 +32,8 @@ class _Group:
 
     first: str
     start_time: str
-    until_ns: int
+    last_ns: int
+    """When its latest event was."""
     is_known: bool = False
     """Whether anything of it was sent."""
     open: list[str] = field(default_factory=list)
@@ -97,7 +98,8 @@ class Merging:
         group = self._groups.get(view.camera) if self._merge_ns else None
         if group is None or view.incident in group.open:
             return group
-        is_near = bool(group.open) or view.wall_ns < group.until_ns
+        # On both sides: a clock that was set back must not make all that comes belong to what was.
+        is_near = bool(group.open) or abs(view.wall_ns - group.last_ns) < self._merge_ns
         return group if is_near and (_begins(view) or _is_among(view, group)) else None
 
     # ---- remembering
@@ -140,7 +142,7 @@ class Merging:
         elif is_sent and _begins(view) and not group.is_known:  # the receiver knows of no earlier one
             group.first, group.start_time, group.members = view.incident, _start_of(view), []
         group.is_known |= is_sent
-        group.until_ns = view.wall_ns + self._merge_ns
+        group.last_ns = view.wall_ns
         if view.phase == "end" and view.incident in group.open:
             group.open.remove(view.incident)
         elif _begins(view) and not _is_among(view, group):

@@ -12,18 +12,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import translate
-from functools import lru_cache
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from pipeline.errors import GraphError, SettingError
+from pipeline.errors import SettingError
 from pipeline.stage import SettingProblems, Settings, Upstream
 from pipeline.system.spelling import did_you_mean
 from stages.delivery.event_view import EventView, Kind
 from stages.reading.dates import zone_of
-from stages.rulebook.rule_set import RuleSet, examined_rules
+from stages.rulebook.rule_set import RuleSet
 from stages.rulebook.schedule import PeriodDefinitions, Schedule
+from stages.rulebook.upstream import rules_before, time_zone_before
 
 Severity = Literal["info", "warning", "alarm"]
 Phase = Literal["start", "update", "end", "single"]
@@ -116,23 +116,13 @@ def filter_problems(settings: SelectionSettings, cameras: Iterable[str]) -> Sett
 
 def following(settings: SelectionSettings, upstream: Upstream) -> Mapping[str, Any]:
     """For `Stage.follow`: times of day are those of the rules. Raises SettingError for a rule that nobody has."""
-    rules = [_rules_in(facts["rules"]["text"]) for facts in upstream.nearest("rules").values()]
     if upstream.makers and upstream.makers <= upstream.nearest("rules").keys():  # others make events that nobody knows
+        rules = rules_before(upstream)
         for key, filters in (("only", settings.only), ("never", settings.never)):
             for one in filters or ():
                 _raise_if_unknown(key, one, rules)
-    zones = {one.file.time_zone for one in rules if one and one.file.time_zone}
-    is_written = "time_zone" in settings.model_fields_set
-    return {"time_zone": zones.pop()} if len(zones) == 1 and not is_written else {}
-
-
-@lru_cache(maxsize=4)
-def _rules_in(text: str) -> RuleSet | None:
-    """None if there are mistakes in them, which others report."""
-    try:
-        return examined_rules(text, "rules")[0]
-    except GraphError:
-        return None
+    zone = time_zone_before(upstream)
+    return {"time_zone": zone} if zone and "time_zone" not in settings.model_fields_set else {}
 
 
 def _raise_if_unknown(key: str, one: Filter, rules: Sequence[RuleSet | None]) -> None:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -62,6 +63,8 @@ class Wanted:
     ring_bytes: int
     """Of the packets that are kept for one camera."""
     look: Look
+    zone: tzinfo
+    """Of the time in pictures."""
     clips: bool
     best: bool = True
     crops: bool = False
@@ -437,10 +440,10 @@ class Recorder:
 
     def _pictures(self, picture: Picture, data: Mapping[str, Any]) -> tuple[bytes, dict[int, bytes]]:
         """The picture, and those of its people if they are wanted, as JPEG. `picture` is changed."""
-        look, people = self._wanted.look, {}
+        look, zone, people = self._wanted.look, self._wanted.zone, {}
         if self._wanted.crops:
-            people = {track_id: jpeg(part) for track_id, part in crops(for_crops(picture, data, look), data)}
-        return jpeg(drawn(picture, data, look)), people
+            people = {track_id: jpeg(part) for track_id, part in crops(for_crops(picture, data, look, zone), data)}
+        return jpeg(drawn(picture, data, look, zone)), people
 
     def _written(
         self, record: IncidentRecord, kind: Kind, state: FileState, data: bytes, people: Mapping[int, bytes]

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime, tzinfo
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -66,8 +67,8 @@ def av_packet(packet: Packet) -> AvPacket[Any]:
     return made
 
 
-def drawn(picture: Picture, data: Mapping[str, Any], look: Look) -> Picture:
-    """The picture as `look` wants it, of the event whose `data` it shows. `picture` is changed."""
+def drawn(picture: Picture, data: Mapping[str, Any], look: Look, zone: tzinfo) -> Picture:
+    """The picture as `look` wants it, of the event whose `data` it shows, with times of `zone`. Changes `picture`."""
     if look == "clean":
         return picture
     boxes, joints, ids = _people(data, picture.shape)
@@ -78,15 +79,23 @@ def drawn(picture: Picture, data: Mapping[str, Any], look: Look) -> Picture:
         picture[:] = 0
     skeleton = str(data.get("keypoints_format", "coco-17"))
     draw_people(picture, boxes, joints, ids, [f"#{track_id}" for track_id in ids], skeleton=skeleton, alarmed=ids)
-    draw_caption(picture, str(data.get("camera", "")), str(data.get("start_time", "")))
+    draw_caption(picture, str(data.get("camera", "")), _local(data.get("start_time"), zone))
     draw_reasons(picture, [str(data.get("action", ""))])
     return picture
 
 
-def for_crops(picture: Picture, data: Mapping[str, Any], look: Look) -> Picture:
+def _local(time: object, zone: tzinfo) -> str:
+    """`2026-11-23 22:14:05 CET`; "" if it is no time."""
+    try:
+        return f"{datetime.fromisoformat(str(time)).astimezone(zone):%Y-%m-%d %H:%M:%S %Z}"
+    except (ValueError, OverflowError):
+        return ""
+
+
+def for_crops(picture: Picture, data: Mapping[str, Any], look: Look, zone: tzinfo) -> Picture:
     """The picture of which people are cut out: nothing is drawn on it, and it shows no more than `look` allows."""
     if look == "skeleton_only":
-        return drawn(picture.copy(), data, look)
+        return drawn(picture.copy(), data, look, zone)
     copy = picture.copy()
     if look == "blurred_faces":
         for person in _people(data, picture.shape)[1]:
@@ -104,7 +113,9 @@ def _people(
         [shape[1] / (frame.get("width") or shape[1]), shape[0] / (frame.get("height") or shape[0])], np.float32
     )
     boxes = np.array([one["bbox"] for one in people], np.float32).reshape(-1, 4) * np.tile(scale, 2)
-    joints = np.array([one["keypoints"] for one in people], np.float32).reshape(len(people), -1, 3)
+    # Not -1: there may be nobody (`nobody_there`), and detectors may know no joints.
+    count = len(people[0]["keypoints"]) // 3 if people else 0
+    joints = np.array([one["keypoints"] for one in people], np.float32).reshape(len(people), count, 3)
     joints = joints * np.append(scale, np.float32(1))
     return boxes, joints, [int(one["track_id"]) for one in people]
 

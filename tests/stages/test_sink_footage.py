@@ -273,6 +273,21 @@ def test_looks(make_clip: MakeClip, tmp_path: Path, look: str) -> None:
         assert np.abs(still.astype(int) - original).max() > 60, "the person is drawn"
 
 
+@pytest.mark.parametrize("people", [[], [{"track_id": 3, "bbox": [10, 5, 40, 60], "score": 0.9, "keypoints": []}]])
+@pytest.mark.parametrize("look", ["annotated", "blurred_faces"])
+def test_incidents_of_nobody_and_of_people_without_joints(
+    make_clip: MakeClip, tmp_path: Path, look: str, people: list[Any]
+) -> None:
+    clip = make_clip("a.mp4", frames=20, size=(320, 240))
+    with watched(tmp_path, clip, look=look, crops=True, clips=False) as camera:
+        camera.read()
+        for frame, phase in ((10, "start"), (15, "end")):
+            camera.sink.process([camera.event(camera.frames[frame].stamp, phase, people=people)])
+        camera.finish()
+        (record,) = camera.records
+    assert record.files["snapshot"].state == "ready"
+
+
 def test_any_picture_in_the_ring_is_served(make_clip: MakeClip, tmp_path: Path) -> None:
     path = make_clip("b.mp4", frames=40, fps=FPS, codec="libx264", options={"g": "10", "bf": "2"})
     with watched(tmp_path, path) as camera:

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from datetime import UTC
 from fractions import Fraction
 from pathlib import Path
 from statistics import median
@@ -106,7 +107,7 @@ def row(width: int, height: int, folder: Path) -> str:
         decoded = decode_last(packets[:_FPS])
         assert decoded is not None
         sharpness(decoded, data)
-        jpeg(drawn(decoded, data, "annotated"))
+        jpeg(drawn(decoded, data, "annotated", UTC))
 
     def clip() -> None:
         made = Clip(folder / "clip.mp4", packets[0].stream)

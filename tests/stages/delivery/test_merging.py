@@ -42,6 +42,18 @@ def test_incidents_that_overlap_are_sent_as_one() -> None:
     assert [fate(merging, view) for view, _ in steps] == [told for _, told in steps]
 
 
+def test_a_clock_that_is_set_back_merges_nothing_with_what_was() -> None:
+    merging = Merging(MINUTE, MINUTE)
+    day_s = 86_400
+    steps = [
+        (incident("a", "start", at_s=day_s), "start of a"),
+        (incident("a", "end", at_s=day_s + 2), "end of a"),
+        (incident("b", "start", at_s=0), "start of b"),
+        (incident("b", "end", at_s=1), "end of b"),
+    ]
+    assert [fate(merging, view) for view, _ in steps] == [told for _, told in steps]
+
+
 def test_the_merged_end_tells_the_whole_time() -> None:
     merging = Merging(MINUTE, 0)
     for view in (incident("a", "start"), incident("b", "start", at_s=5), incident("a", "end", at_s=10)):

@@ -1,0 +1,29 @@
+"""The rules of the stages before a sink, as their facts tell them while the graph is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from pipeline.errors import GraphError
+from pipeline.stage import Upstream
+from stages.rulebook.rule_set import RuleSet, examined_rules
+
+
+def rules_before(upstream: Upstream) -> Sequence[RuleSet | None]:
+    """Of each `rules` stage; None for rules with mistakes, which that stage reports."""
+    return [_rules_in(facts["rules"]["text"]) for facts in upstream.nearest("rules").values()]
+
+
+def time_zone_before(upstream: Upstream) -> str | None:
+    """The time zone of the rules; None if they have none, or several."""
+    zones = {rules.file.time_zone for rules in rules_before(upstream) if rules and rules.file.time_zone}
+    return zones.pop() if len(zones) == 1 else None
+
+
+@lru_cache(maxsize=4)
+def _rules_in(text: str) -> RuleSet | None:
+    try:
+        return examined_rules(text, "rules")[0]
+    except GraphError:
+        return None
