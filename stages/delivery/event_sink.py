@@ -298,6 +298,9 @@ class EventSink(Stage[D]):
         self.context.dead_letters.add(view.event, why, attempts=attempts)
         self.context.log.error("event_not_delivered", camera=view.camera, id=view.event.own_id, why=why)
         self._buried = view.event.id
+        if self._merging.is_on:
+            self._merging.given_up(view)
+            self._keep_merging()
         self._finished(view, counter)
 
     def _finished(self, view: EventView, count: str) -> None:

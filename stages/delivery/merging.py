@@ -25,6 +25,9 @@ _MOST_MEMBERS = 50
 _MOST_REMEMBERED = 1000
 """Left out incidents: their later events are left out as well. An older one that still goes on may be seen again."""
 
+_LONGEST_OPEN_NS = 86_400 * 10**9
+"""After so long without an event, incidents are no longer taken for open: their ends may have been given up."""
+
 
 @dataclass(slots=True)
 class _Group:
@@ -99,10 +102,17 @@ class Merging:
         if group is None or view.incident in group.open:
             return group
         # On both sides: a clock that was set back must not make all that comes belong to what was.
-        is_near = bool(group.open) or abs(view.wall_ns - group.last_ns) < self._merge_ns
+        within_ns = max(self._merge_ns, _LONGEST_OPEN_NS) if group.open else self._merge_ns
+        is_near = abs(view.wall_ns - group.last_ns) < within_ns
         return group if is_near and (_begins(view) or _is_among(view, group)) else None
 
     # ---- remembering
+
+    def given_up(self, view: EventView) -> None:
+        """The event will never be delivered. If it is an end, its incident is over all the same."""
+        group = self._group_of(view)
+        if group and view.phase == "end" and view.incident in group.open:
+            group.open.remove(view.incident)
 
     def done(self, view: EventView, decision: Decision, *, is_sent: bool) -> None:
         """The event was delivered, or left out: as decided, or because a filter does not want its phase."""

@@ -210,6 +210,20 @@ def test_an_alert_that_was_not_sent_starts_no_cooldown(other: OtherSide, tmp_pat
     assert [line["data"]["incident"] for line in other.lines] == ["b"]
 
 
+@pytest.mark.parametrize("answers", [[], ["no"]])
+def test_an_end_that_is_given_up_ends_its_group(other: OtherSide, tmp_path: Path, answers: list[str]) -> None:
+    """Otherwise all later incidents of the camera would belong to it, and none would be told as a new one."""
+    end = incident("a", "end", at_s=1)
+    other.answers = {end.event.id: answers}
+    settings = {"port": other.port, "merge": "1min", "expires": "1min"}
+    with opened(SinkLines, settings, folder=tmp_path) as stage:
+        push(stage, [incident("a", "start")])
+        push(stage, [end if answers else old(end, 90)])
+        assert len(list(stage.context.dead_letters)) == 1
+        push(stage, [incident("b", "start", at_s=600)])
+    assert [f"{line['data']['incident']} {line['data']['phase']}" for line in other.lines] == ["a start", "b start"]
+
+
 @pytest.mark.parametrize("fewer", [{"cooldown": "10min"}, {"merge": "1min"}])
 @pytest.mark.parametrize(
     ("filters", "arrives"),

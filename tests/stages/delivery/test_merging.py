@@ -42,6 +42,19 @@ def test_incidents_that_overlap_are_sent_as_one() -> None:
     assert [fate(merging, view) for view, _ in steps] == [told for _, told in steps]
 
 
+def test_an_end_that_never_came_holds_a_group_open_for_a_day() -> None:
+    merging, hour_s = Merging(MINUTE, 0), 3600
+    steps = [
+        (incident("a", "start", at_s=0), "start of a"),
+        (incident("b", "start", at_s=23 * hour_s), "update of a with a+b"),
+        (incident("b", "end", at_s=23 * hour_s + 1), "merged"),
+        (incident("c", "start", at_s=48 * hour_s), "start of c"),
+        (incident("c", "end", at_s=48 * hour_s + 1), "end of c"),
+        (incident("a", "end", at_s=49 * hour_s), "end of a"),
+    ]
+    assert [fate(merging, view) for view, _ in steps] == [told for _, told in steps]
+
+
 def test_a_clock_that_is_set_back_merges_nothing_with_what_was() -> None:
     merging = Merging(MINUTE, MINUTE)
     day_s = 86_400
