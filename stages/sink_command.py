@@ -3,8 +3,8 @@
     siren: {use: sink_command, from: actions, with: {command: [./siren.sh, "on"], only: {rule: fall}}}
 
 The program gets one line of JSON, and its main facts as variables of the environment: CAMGRAPH_ACTION, _CAMERA, _RULE,
-_SEVERITY, _PHASE, _TIME, _INCIDENT, _SNAPSHOT, _CLIP. It is started without a shell, so nothing in an event is
-ever taken for a command. One runs at a time, in the order of the events.
+_SEVERITY, _PHASE, _TIME, _INCIDENT, _SNAPSHOT, _CLIP (files of `sink_footage`, as absolute paths). It is started
+without a shell, so nothing in an event is ever taken for a command.
 
 | it ends | then |
 |---|---|
@@ -12,6 +12,9 @@ ever taken for a command. One runs at a time, in the order of the events.
 | with another status, by a signal, or after `limit` | it is started again, up to `tries` times; then the event
 goes to the dead letters |
 | it cannot be started | the event waits, and it is tried again |
+
+One runs at a time, in the order of the events. If the sink is killed, the program outlives it until the next process of
+the sink begins, which ends it, or for two seconds more than `limit`. Of its output, the last 500 bytes are kept.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -31,10 +35,11 @@ from pydantic import Field
 
 from pipeline.errors import Unavailable
 from pipeline.foreign_text import shown
-from pipeline.stage import Context, SettingProblems
+from pipeline.stage import Context, SettingProblems, Upstream
 from stages.delivery.durations import Duration, seconds
 from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
 from stages.delivery.event_view import EventView
+from stages.delivery.footage_files import FootageFiles, FootageSettings, footage_beside
 from stages.delivery.template import filled
 from stages.messages import Event
 
@@ -42,10 +47,14 @@ _TURN_S = 1.0
 """How long one call waits for the program; the process goes on listening between two calls."""
 _LAST_WORDS = 500
 _VARIABLES = ("action", "camera", "rule", "severity", "phase", "incident")
+_LAST_WORDS_S = 1.0
+"""So long they are waited for once a program has ended: one that it leaves behind may keep its output open."""
 _KILL_AFTER_S = 2.0
+_GONE_WITHIN_S = 5.0
+"""A killed process is gone at once, unless a disk or a device holds it."""
 
 
-class SinkCommandSettings(DeliverySettings):
+class SinkCommandSettings(DeliverySettings, FootageSettings):
     """The program, and how long it may take."""
 
     command: list[str] = Field(
@@ -66,7 +75,12 @@ class SinkCommand(EventSink[SinkCommandSettings]):
     def __init__(self, settings: SinkCommandSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._program: _Program | None = None
-        self._failures = 0
+        self._failures = _Failures()
+        self._footage = FootageFiles(settings.footage_folders, context.base_folder)
+
+    @classmethod
+    def follow(cls, settings: SinkCommandSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
+        return {**super().follow(settings, base_folder, upstream), **footage_beside(settings, upstream)}
 
     @classmethod
     def check(cls, settings: SinkCommandSettings, base_folder: Path) -> SettingProblems:
@@ -77,6 +91,10 @@ class SinkCommand(EventSink[SinkCommandSettings]):
     @classmethod
     def environment(cls, settings: SinkCommandSettings) -> Iterable[str]:
         return ["PATH", "HOME", "LANG", "TZ", *settings.pass_environment]
+
+    def open(self) -> None:
+        super().open()
+        _end_left_behind(self._pid_file)
 
     def send(self, events: Sequence[EventView]) -> None:
         for view in events:
@@ -91,55 +109,85 @@ class SinkCommand(EventSink[SinkCommandSettings]):
         if not self._program.ended(_TURN_S):
             raise Unavailable("the program is running", patient=True)
         why, self._program = self._program.why_failed(), None
+        self._pid_file.unlink(missing_ok=True)
         if not why:
-            self._failures = 0
             return
-        self._failures += 1
-        if self._failures < self.settings.tries:
+        failures = self._failures.another(view.event.id)
+        if failures < self.settings.tries:
             raise Unavailable(why)
-        self._failures = 0
         times = f", {self.settings.tries} times" if self.settings.tries > 1 else ""
         raise Refused({view.event.id: why + times})
 
     def _start(self, view: EventView) -> _Program:
+        command, base_folder = self.settings.command, self.context.base_folder
+        why = _why_not_startable(command[0], base_folder)  # `timeout` would start, and say it by its own status
+        if why:
+            raise Unavailable(f"{command[0]}: cannot be started: {why}")
         try:
             return _Program(
                 view.event,
-                _absolute(self.settings.command, self.context.base_folder),
-                {**os.environ, **_facts(view, self.context.base_folder)},
+                _absolute(command, base_folder),
+                {**os.environ, **_facts(view, self._footage)},
                 seconds(self.settings.limit),
+                self._pid_file,
             )
         except OSError as error:
-            raise Unavailable(f"{self.settings.command[0]}: cannot be started: {error.strerror}") from None
+            raise Unavailable(f"{command[0]}: cannot be started: {error.strerror}") from None
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.context.state_folder / f"program.{self.context.worker}"
 
     def disconnect(self) -> None:
         if self._program is not None:
             self._program.kill()
-            self._program.close()
             self._program = None
+
+
+class _Failures:
+    """How often the program has failed for the present event."""
+
+    def __init__(self) -> None:
+        self._event_id, self._number = "", 0
+
+    def another(self, event_id: str) -> int:
+        """Return their number with this one. An event before it may have expired after some."""
+        self._number = self._number + 1 if event_id == self._event_id else 1
+        self._event_id = event_id
+        return self._number
 
 
 class _Program:
     """One running program, in a group of its own, so that its children are killed with it."""
 
-    def __init__(self, event: Event, command: Sequence[str], environment: Mapping[str, str], limit_s: float) -> None:
+    def __init__(
+        self, event: Event, command: Sequence[str], environment: Mapping[str, str], limit_s: float, pid_file: Path
+    ) -> None:
         self.event_id = event.id
         self._limit_s = limit_s
-        self._until_s = time.monotonic() + limit_s
         self._late = False
         self._name = Path(command[0]).name
-        self._words: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `close`
         with tempfile.TemporaryFile() as line:  # not a pipe: a program that does not read it must not block
             line.write(event.body + b"\n")
             line.seek(0)
             self._process = subprocess.Popen(  # noqa: S603 - the user's own program, without a shell
                 _bounded(command, limit_s),
                 stdin=line,
-                stdout=self._words,
+                stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 env=dict(environment),
                 start_new_session=True,
             )
+        self._until_s = time.monotonic() + limit_s
+        _remember(self._process.pid, pid_file)
+        assert self._process.stdout
+        self._output = _Output(self._process.stdout)
+        try:
+            self._output.start()
+        except RuntimeError as error:
+            self.kill()
+            self._process.stdout.close()
+            raise Unavailable(f"cannot read what a program says: {error}: raise ulimit -u") from error
 
     def ended(self, wait_s: float) -> bool:
         """Wait at most so long; kills it when its time is over."""
@@ -153,19 +201,14 @@ class _Program:
     def why_failed(self) -> str:
         """ "" if it has ended well; its last words otherwise."""
         status = self._process.returncode
-        words = self._last_words()
-        self.close()
-        if self._late or status in _TIMED_OUT:
-            return f"{self._name}: did not end within {self._limit_s:g} s"
         if status == 0:
             return ""
+        # A program of its own accord may end with a status of `timeout`, but then before its time.
+        if self._late or (status in _TIMED_OUT and time.monotonic() >= self._until_s):
+            return f"{self._name}: did not end within {self._limit_s:g} s"
         how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+        words = self._output.last_words(_LAST_WORDS_S)
         return f"{self._name}: {how}" + (f": {words}" if words else "")
-
-    def _last_words(self) -> str:
-        size = self._words.seek(0, os.SEEK_END)
-        self._words.seek(max(0, size - _LAST_WORDS))
-        return shown(self._words.read().decode(errors="replace").strip())
 
     def kill(self) -> None:
         """End it and its children."""
@@ -173,9 +216,53 @@ class _Program:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def close(self) -> None:
-        """Forget its last words."""
-        self._words.close()
+
+class _Output(threading.Thread):
+    """Reads all that a program writes, and keeps the end of it: a program that nobody reads would block."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        super().__init__(name="output", daemon=True)
+        self._pipe = pipe
+        self._end = b""
+
+    def run(self) -> None:
+        """Until the program, and all that it has left behind, have closed it."""
+        with self._pipe as pipe:
+            while some := os.read(pipe.fileno(), 1 << 16):
+                self._end = (self._end + some)[-_LAST_WORDS:]
+
+    def last_words(self, wait_s: float) -> str:
+        """The end of it, once it is closed or after so long."""
+        self.join(wait_s)
+        return shown(self._end.decode(errors="replace").strip())
+
+
+def _remember(pid: int, file: Path) -> None:
+    """For `_end_left_behind`. On a full disk the program is bounded by `timeout` alone."""
+    with suppress(OSError):
+        file.write_text(f"{pid} {_started(pid)}")
+
+
+def _end_left_behind(file: Path) -> None:
+    """End the program that a killed process of this sink has left running; its event comes again."""
+    with suppress(OSError, ValueError):
+        pid, _, started = file.read_text().partition(" ")
+        until_s = time.monotonic() + _GONE_WITHIN_S
+        while _started(int(pid)) == started and time.monotonic() < until_s:
+            os.killpg(int(pid), signal.SIGKILL)
+            time.sleep(0.01)
+    file.unlink(missing_ok=True)
+
+
+def _started(pid: int) -> str:
+    """When this living process was started, in ticks since the boot: another one of this number has another time.
+
+    Raises OSError if there is none.
+    """
+    state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    if state in "ZX":
+        raise ProcessLookupError
+    return fields[18]
 
 
 _TIMED_OUT = (124, 137)
@@ -204,10 +291,15 @@ def _why_not_startable(program: str, base_folder: Path) -> str:
     return "" if os.access(path, os.X_OK) else f"{path} may not be started: make it executable with `chmod +x`"
 
 
-def _facts(view: EventView, base_folder: Path) -> dict[str, str]:
+def _facts(view: EventView, footage: FootageFiles) -> dict[str, str]:
     facts = {name: filled(f"{{{name}}}", view, "UTC") for name in _VARIABLES}
     facts |= {"action": view.action, "time": str(view.body.get("time", ""))}
-    for name in ("snapshot", "clip"):
-        file: Any = view.data.get(name)
-        facts[name] = str(base_folder / file) if isinstance(file, str) else ""
+    facts |= {name: _path_of(view.data.get(name), footage) for name in ("snapshot", "clip")}
     return {f"CAMGRAPH_{name.upper()}": value.replace("\0", "") for name, value in facts.items()}
+
+
+def _path_of(name: Any, footage: FootageFiles) -> str:
+    """ "" for a name that leads elsewhere: programs may well send away what they find there."""
+    with suppress(ValueError):
+        return str(footage.path(name)) if isinstance(name, str) else ""
+    return ""

@@ -35,6 +35,7 @@ from stages.delivery.broker import BrokerSettings, BrokerSink
 from stages.delivery.durations import seconds
 from stages.delivery.event_sink import Refused
 from stages.delivery.event_view import EventView, view_of
+from stages.delivery.footage_files import FootageFiles, FootageSettings, TooLarge, footage_beside
 from stages.delivery.home_assistant import Discovery
 from stages.delivery.mqtt_link import LinkOptions, MqttLink, Publication
 from stages.delivery.mqtt_topics import Topics, TopicText, level
@@ -48,7 +49,7 @@ _MOST_PICTURE = 4 << 20
 _ONVIF = "/onvif-ej/"
 
 
-class SinkMqttSettings(BrokerSettings):
+class SinkMqttSettings(BrokerSettings, FootageSettings):
     """The broker, the topics, and who reads them."""
 
     ports: ClassVar[Mapping[str, int]] = {"mqtt": 1883, "mqtts": 8883}
@@ -95,6 +96,7 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
         self._discovery = Discovery(
             settings.discovery_prefix, context.graph, self._topics, snapshots=settings.snapshots
         )
+        self._footage = FootageFiles(settings.footage_folders, context.base_folder)
         self._link: MqttLink | None = None
 
     @classmethod
@@ -103,6 +105,7 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
         is_one = len(before) == 1 and settings.rules_text is None
         return {
             **super().follow(settings, base_folder, upstream),
+            **footage_beside(settings, upstream),
             **({"rules_text": before[0]["text"]} if is_one else {}),
         }
 
@@ -252,12 +255,17 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
         file = view.data.get("file")
         if view.data.get("kind") != "snapshot" or not isinstance(file, str):
             return
-        path = self.context.base_folder / file
         try:
-            if path.stat().st_size <= _MOST_PICTURE:
-                self._up.show(self._topics.snapshot(view.camera), path.read_bytes())
+            self._up.show(self._topics.snapshot(view.camera), self._footage.picture(file, _MOST_PICTURE))
+        except TooLarge:
+            self._picture_not_published(view, "it is too large")
         except OSError as error:
-            self.context.log.warning("picture_not_published", camera=view.camera, file=file, why=error.strerror)
+            self._picture_not_published(view, error.strerror or str(error))
+        except ValueError as error:
+            self._picture_not_published(view, str(error))
+
+    def _picture_not_published(self, view: EventView, why: str) -> None:
+        self.context.log.warning("picture_not_published", camera=view.camera, file=view.data.get("file"), why=why)
 
     def _announce(self, cameras: Iterable[str], actions: Iterable[str] = ()) -> None:
         """Give these cameras and actions their topics, and describe them to Home Assistant."""

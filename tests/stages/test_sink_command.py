@@ -4,19 +4,20 @@ import json
 import os
 import signal
 import sys
-import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from camgraph_test_stages.delivering import delivering, hand_in, refusal, refused_for_now
 from camgraph_test_stages.incident_views import incident
 from camgraph_test_stages.waiting import until
 
 from pipeline.errors import Unavailable
 from pipeline.messages import Event
-from pipeline.testing import feed, opened, reports_of
+from pipeline.testing import feed, reports_of
 from stages.sink_command import SinkCommand, SinkCommandSettings
 
 PROGRAM = """#!{python}
@@ -27,6 +28,10 @@ with (out / "runs").open("a") as file:
     file.write(json.dumps({{"id": event["id"], "args": sys.argv[1:], "env": dict(os.environ)}}) + "\\n")
 how = (out / "how").read_text() if (out / "how").exists() else "0"
 print("last words of", event["id"], flush=True)
+if how == "babble":
+    for _ in range(2000):
+        sys.stdout.write("blah " * 2000)
+    how = "5"
 if how == "sleep":
     (out / "pid").write_text(str(os.getpid()))
     time.sleep(600)
@@ -62,22 +67,20 @@ def program(tmp_path: Path) -> Program:
     return Program(tmp_path)
 
 
-def push(stage: SinkCommand, events: Sequence[Event], *, within_s: float = 60.0) -> None:
-    until_s = time.monotonic() + within_s
-    stage._attempts._pauses_s = (0.01,)
-    while True:
-        try:
-            feed(stage, events, batch=len(events))
-        except Unavailable:
-            if time.monotonic() > until_s:
-                raise
-            threading.Event().wait(0.01)
-        else:
-            return
+@contextmanager
+def sink_to(command: list[str], folder: Path, **more: Any) -> Iterator[SinkCommand]:
+    with delivering(SinkCommand, {"command": command, **more}, folder) as stage:
+        yield stage
 
 
 def start(name: str = "a", **data: Any) -> Event:
     return incident(name, "start", camera="room-3", **data).event
+
+
+def long_ago(stage: SinkCommand, event: Event) -> Event:
+    """The same event, committed in 1970, as if the sink had had it since then."""
+    stage._waiting_times._since.clear()
+    return replace(event, committed_ns=1)
 
 
 def is_running(pid: int) -> bool:
@@ -89,8 +92,8 @@ def is_running(pid: int) -> bool:
 
 def test_the_program_gets_the_event_and_its_main_facts(program: Program, tmp_path: Path) -> None:
     event = start(snapshot="footage/a.jpg", action="$(touch oops); `x`\0y")
-    with opened(SinkCommand, {"command": ["./program", "on", "$HOME"]}, folder=tmp_path) as stage:
-        push(stage, [event, start("b")])
+    with sink_to(["./program", "on", "$HOME"], tmp_path) as stage:
+        hand_in(stage, [event, start("b")])
         assert reports_of(stage).counts == {("written", "room-3"): 2}
     first, second = program.runs
     assert (first["id"], second["id"]) == (event.own_id, start("b").own_id)
@@ -105,11 +108,11 @@ def test_the_program_gets_the_event_and_its_main_facts(program: Program, tmp_pat
 
 def test_a_program_that_fails_is_started_again_and_then_given_up(program: Program, tmp_path: Path) -> None:
     program.ends("3")
-    with opened(SinkCommand, {"command": ["./program"], "tries": 3}, folder=tmp_path) as stage:
-        push(stage, [start()])
+    with sink_to(["./program"], tmp_path, tries=3) as stage:
+        hand_in(stage, [start()])
         [letter] = stage.context.dead_letters
         program.ends("0")
-        push(stage, [start("b")])
+        hand_in(stage, [start("b")])
         assert reports_of(stage).counts == {("dropped.refused", "room-3"): 1, ("written", "room-3"): 1}
     assert [run["id"] for run in program.runs] == [start().own_id] * 3 + [start("b").own_id]
     assert letter.why == f"program: ended with status 3: last words of {start().own_id}, 3 times"
@@ -118,8 +121,8 @@ def test_a_program_that_fails_is_started_again_and_then_given_up(program: Progra
 
 def test_a_program_that_takes_too_long_is_killed(program: Program, tmp_path: Path) -> None:
     program.ends("sleep")
-    with opened(SinkCommand, {"command": ["./program"], "limit": "1s", "tries": 1}, folder=tmp_path) as stage:
-        push(stage, [start()])
+    with sink_to(["./program"], tmp_path, limit="1s", tries=1) as stage:
+        hand_in(stage, [start()])
         [letter] = stage.context.dead_letters
     assert "did not end within 1 s" in letter.why
     until(lambda: not is_running(program.pid))
@@ -127,7 +130,7 @@ def test_a_program_that_takes_too_long_is_killed(program: Program, tmp_path: Pat
 
 def test_a_sink_that_closes_leaves_no_program(program: Program, tmp_path: Path) -> None:
     program.ends("sleep")
-    with opened(SinkCommand, {"command": ["./program"]}, folder=tmp_path) as stage:
+    with sink_to(["./program"], tmp_path) as stage:
         with pytest.raises(Unavailable, match="is running") as waits:
             feed(stage, [start()])
         assert waits.value.patient
@@ -138,29 +141,113 @@ def test_a_sink_that_closes_leaves_no_program(program: Program, tmp_path: Path) 
 def test_the_program_of_an_event_that_expires_is_killed(program: Program, tmp_path: Path) -> None:
     program.ends("sleep")
     late = start()
-    with opened(SinkCommand, {"command": ["./program"], "expires": "1h"}, folder=tmp_path) as stage:
+    with sink_to(["./program"], tmp_path, expires="1h") as stage:
         with pytest.raises(Unavailable, match="is running"):
             feed(stage, [late])
         pid = program.pid
         program.ends("0")
-        expired = Event(late.stamp, late.id, late.incident, late.phase, late.body, committed_ns=1)
-        push(stage, [expired, start("b")])
+        expired = long_ago(stage, late)
+        hand_in(stage, [expired, start("b")])
         until(lambda: not is_running(pid))
         assert reports_of(stage).counts == {("dropped.expired", "room-3"): 1, ("written", "room-3"): 1}
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_program_ends_in_time_though_the_sink_is_killed(program: Program, tmp_path: Path) -> None:
+def test_failures_of_an_event_that_has_expired_are_not_those_of_the_next(program: Program, tmp_path: Path) -> None:
+    program.ends("3")
+    late = start()
+    with sink_to(["./program"], tmp_path, tries=2, expires="1h") as stage:
+        assert "status 3" in refusal(stage, [late])
+        expired = long_ago(stage, late)
+        hand_in(stage, [expired])
+        assert "status 3" in refusal(stage, [start("b")])
+        hand_in(stage, [start("b")])
+        assert [letter.why[-7:] for letter in stage.context.dead_letters][1:] == ["2 times"]
+    assert [run["id"] for run in program.runs].count(start("b").own_id) == 2
+
+
+@pytest.mark.parametrize("status", ["124", "137"])
+def test_a_program_may_end_with_any_status_of_its_own(program: Program, tmp_path: Path, status: str) -> None:
+    program.ends(status)
+    with sink_to(["./program"], tmp_path, tries=1) as stage:
+        hand_in(stage, [start()])
+        [letter] = stage.context.dead_letters
+    assert letter.why == f"program: ended with status {status}: last words of {start().own_id}"
+
+
+def test_of_much_output_the_end_is_kept(program: Program, tmp_path: Path) -> None:
+    program.ends("babble")
+    with sink_to(["./program"], tmp_path, tries=1) as stage:
+        hand_in(stage, [start()])
+        [letter] = stage.context.dead_letters
+    assert letter.why == "program: ended with status 5: " + ("blah " * 100).strip()
+
+
+def test_output_is_never_on_the_disk(program: Program, tmp_path: Path) -> None:
+    program.ends("sleep")
+    with sink_to(["./program"], tmp_path) as stage:
+        assert refused_for_now(stage, [start()]) == ""
+        assert Path(f"/proc/{program.pid}/fd/1").readlink().name.startswith("pipe:")
+
+
+def test_a_program_that_has_gone_is_waited_for(program: Program, tmp_path: Path) -> None:
+    away = program.path.rename(tmp_path / "elsewhere")
+    with sink_to(["./program"], tmp_path, tries=1) as stage:
+        assert "cannot be started: there is no file" in refusal(stage, [start()])
+        away.rename(program.path)
+        hand_in(stage, [start()])
+        assert reports_of(stage).counts == {("written", "room-3"): 1}
+
+
+def test_what_a_program_leaves_behind_is_not_waited_for(tmp_path: Path) -> None:
+    left = ["sh", "-c", f"sleep 600 & echo $! > {tmp_path}/pid; echo no door; exit 4"]
+    with sink_to(left, tmp_path, tries=1) as stage:
+        hand_in(stage, [start()])
+        [letter] = stage.context.dead_letters
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert letter.why == "sh: ended with status 4: no door"
+
+
+@pytest.mark.parametrize(
+    "name", ["/etc/hosts", "../secret.jpg", "footage/../../secret.jpg", "link/a.jpg", "asset:x.jpg", "~nobody-77/a", ""]
+)
+def test_a_file_elsewhere_is_not_named(program: Program, tmp_path: Path, name: str) -> None:
+    (tmp_path / "footage").mkdir()
+    (tmp_path / "link").symlink_to("/etc")
+    with sink_to(["./program"], tmp_path) as stage:
+        hand_in(stage, [start(snapshot=name, clip="footage/a.mp4")])
+    [run] = program.runs
+    assert run["env"]["CAMGRAPH_SNAPSHOT"] == ""
+    assert run["env"]["CAMGRAPH_CLIP"] == str(tmp_path / "footage/a.mp4")
+
+
+@pytest.fixture
+def abandoned(program: Program, tmp_path: Path) -> int:
+    """The process id of a program whose sink was killed while it ran."""
     program.ends("sleep")
     child = os.fork()
     if not child:  # a process that is about to be killed
-        with opened(SinkCommand, {"command": ["./program"], "limit": "1s"}, folder=tmp_path) as stage:
-            push(stage, [start()])
+        with sink_to(["./program"], tmp_path, limit="1s") as stage:
+            hand_in(stage, [start()])
         os._exit(0)
     pid = program.pid
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    until(lambda: not is_running(pid))
+    return pid
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_program_ends_in_time_though_the_sink_is_killed(abandoned: int) -> None:
+    until(lambda: not is_running(abandoned))
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_the_next_process_of_the_sink_ends_it_before_it_starts_another(
+    program: Program, abandoned: int, tmp_path: Path
+) -> None:
+    program.ends("0")
+    with sink_to(["./program"], tmp_path) as stage:
+        assert not is_running(abandoned)
+        hand_in(stage, [start()])
 
 
 def test_the_program_gets_the_variables_that_are_named() -> None:

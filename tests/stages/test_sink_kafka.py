@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from camgraph_test_stages.brokers import assert_all_in_order, free_port, hand_in, incident, stream
+from camgraph_test_stages.brokers import assert_all_in_order, delivering, free_port, hand_in, incident, stream
 from camgraph_test_stages.waiting import until
 from cloudevents.core.bindings.kafka import KafkaMessage, from_structured_event
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
 
 from pipeline.errors import Unavailable
-from pipeline.testing import opened
 from stages.sink_kafka import SinkKafka, SinkKafkaSettings
 
 
@@ -31,8 +30,7 @@ def cluster() -> Iterator[str]:
 def sink_to(brokers: str, folder: Path, **more: Any) -> Iterator[SinkKafka]:
     first, *others = brokers.split(",")
     settings = {"address": f"kafka://{first}", "more_brokers": others, "topic": "camgraph", **more}
-    with opened(SinkKafka, settings, folder=folder) as sink:
-        sink._attempts._pauses_s = (0.05,)
+    with delivering(SinkKafka, settings, folder) as sink:
         yield sink
 
 

@@ -13,6 +13,7 @@ import pytest
 from camgraph_test_stages.brokers import (
     Server,
     assert_all_in_order,
+    delivering,
     hand_in,
     incident,
     or_skip,
@@ -26,7 +27,7 @@ from paho.mqtt.client import CallbackAPIVersion, Client, MQTTMessage, MQTTv5
 from pipeline.errors import Unavailable
 from pipeline.graph import load_plan
 from pipeline.messages import End, Event
-from pipeline.testing import opened, run_graph, stamp
+from pipeline.testing import run_graph, stamp
 from stages.sink_mqtt import SinkMqtt, SinkMqttSettings
 from tools.measuring import broker_servers
 
@@ -80,9 +81,7 @@ def reading(port: int, topics: str = "#", **login: str) -> Iterator[Reader]:
 @contextmanager
 def sink_to(port: int, folder: Path, *, cameras: tuple[str, ...] = ("a", "b"), **more: Any) -> Iterator[SinkMqtt]:
     settings = {"address": f"mqtt://127.0.0.1:{port}", **more}
-    with opened(SinkMqtt, settings, folder=folder, cameras=cameras) as sink:
-        sink.pauses_s = (0.05,)
-        sink._attempts._pauses_s = (0.05,)
+    with delivering(SinkMqtt, settings, folder, cameras=cameras) as sink:
         yield sink
 
 
@@ -226,13 +225,24 @@ def test_home_assistant_finds_cameras_and_loses_those_that_are_removed(tmp_path)
                 assert reader.last("camgraph/test/b/state")
 
 
-def test_a_picture_is_published(tmp_path) -> None:
+def picture_event(number: int, file: str) -> Event:
+    data = {"incident": "i", "camera": "a", "kind": "snapshot", "file": file, "rule": "fall", "action": "fall"}
+    body = {"id": f"p{number}", "type": "camgraph.footage.ready", "subject": "a", "data": data}
+    return Event(stamp(number, "a"), f"p{number}", "i", "single", json.dumps(body).encode())
+
+
+def test_a_picture_is_published_and_no_file_elsewhere(tmp_path) -> None:
     (tmp_path / "one.jpg").write_bytes(b"\xff\xd8picture")
-    data = {"incident": "i", "camera": "a", "kind": "snapshot", "file": "one.jpg", "rule": "fall", "action": "fall"}
-    body = {"id": "p1", "type": "camgraph.footage.ready", "subject": "a", "data": data}
-    with serving(mosquitto(tmp_path)) as server, sink_to(server.port, tmp_path, snapshots=True) as sink:
-        hand_in(sink, [Event(stamp(1, "a"), "p1", "i", "single", json.dumps(body).encode())])
+    folder = tmp_path / "graph"
+    folder.mkdir()
+    (folder / "one.jpg").write_bytes(b"\xff\xd8picture")
+    with serving(mosquitto(tmp_path)) as server, sink_to(server.port, folder, snapshots=True) as sink:
         with reading(server.port) as reader:
+            hand_in(sink, [picture_event(1, "../one.jpg"), picture_event(2, str(tmp_path / "one.jpg"))])
+            hand_in(sink, [incident(3, "a", phase="start")])
+            reader.wait_for("camgraph/test/a/fall/state", b"ON")
+            assert reader.last("camgraph/test/a/snapshot") is None
+            hand_in(sink, [picture_event(4, "one.jpg")])
             reader.wait_for("camgraph/test/a/snapshot", b"\xff\xd8picture")
 
 

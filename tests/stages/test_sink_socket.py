@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from camgraph_test_stages.delivering import hand_in
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
@@ -87,23 +88,6 @@ def tcp_receiver(port: int) -> Iterator[Receiver]:
         receiver.hang_up()
 
 
-def hand_in(sink: SinkSocket, what: list[Event]) -> int:
-    """Hand in again and again, as the runtime does, until it is taken; how often it was not."""
-    refused = 0
-
-    def is_taken() -> bool:
-        nonlocal refused
-        try:
-            sink.process(what)
-        except Unavailable:
-            refused += 1
-            return False
-        return True
-
-    until(is_taken, every_s=0.05)
-    return refused
-
-
 @contextmanager
 def sink_to(address: str, folder: Path, **more: object) -> Iterator[SinkSocket]:
     with opened(SinkSocket, {"address": address, **more}, folder=folder) as sink:
@@ -143,7 +127,7 @@ def test_events_are_kept_without_a_receiver(tmp_path) -> None:
         assert time.monotonic() - start < 1.2
         assert not issubclass(Unavailable, EnvironmentProblem)
         with tcp_receiver(port) as receiver:
-            assert hand_in(sink, events(1, 2)) > 0
+            assert hand_in(sink, events(1, 2))
             until(lambda: receiver.ids == ["e1", "e2"])
         assert sink.context.counts == {("written", "cam"): 2}
 

@@ -18,6 +18,7 @@ from typing import Any
 import msgpack
 import pytest
 import trustme
+from camgraph_test_stages.delivering import hand_in
 from camgraph_test_stages.incident_views import incident
 from camgraph_test_stages.waiting import until
 
@@ -101,17 +102,6 @@ def refusal(sink: SinkSocket) -> str:
         return "" if "not connected" in str(refused.value) else str(refused.value)
 
     return until(why, every_s=0.05)
-
-
-def hand_in(sink: SinkSocket, what: list[Event]) -> None:
-    def is_taken() -> bool:
-        try:
-            sink.process(what)
-        except Unavailable:
-            return False
-        return True
-
-    until(is_taken, every_s=0.05)
 
 
 class SecureReceiver:

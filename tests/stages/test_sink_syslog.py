@@ -7,8 +7,7 @@ import re
 import socket
 import ssl
 import threading
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 import trustme
 from camgraph_test_stages.brokers import Server, free_port, program, serving
+from camgraph_test_stages.delivering import delivering, hand_in
 from camgraph_test_stages.incident_views import incident
 from camgraph_test_stages.waiting import until
 from hypothesis import given, settings
@@ -58,22 +58,6 @@ def messages(folder: Path) -> list[dict[str, Any]]:
     return [message for message in map(json.loads, lines) if message["app-name"] == "camgraph"]
 
 
-def push(stage: SinkSyslog, events: Sequence[Event], *, within_s: float = 60.0) -> int:
-    """Hand in the same events until they are taken, as the runtime does; how often that was refused."""
-    until_s, refused = time.monotonic() + within_s, 0
-    stage._attempts._pauses_s = (0.05,)
-    while True:
-        try:
-            feed(stage, events, batch=len(events))
-        except Unavailable:
-            refused += 1
-            if time.monotonic() > until_s:
-                raise
-            threading.Event().wait(0.02)
-        else:
-            return refused
-
-
 def start(number: int = 1, **data: Any) -> Event:
     return incident(f"i{number}", "start", at_s=number, **{"camera": "room-3", **data}).event
 
@@ -83,7 +67,7 @@ def test_a_server_reads_every_fact(rsyslog: Server, tmp_path: Path, way: str) ->
     event = start(severity="alarm", action="fällt", zones=["bed"])
     settings = {"address": f"{way}://127.0.0.1:{rsyslog.port}", "facility": "local3", "text": "{action} in {zones}"}
     with opened(SinkSyslog, settings, folder=tmp_path, graph="ward") as stage:
-        push(stage, [event])
+        hand_in(stage, [event])
         until(lambda: messages(tmp_path))
     [message] = messages(tmp_path)
     assert message["msg"].lstrip("\ufeff") == "fällt in bed"
@@ -98,14 +82,14 @@ def test_a_server_reads_every_fact(rsyslog: Server, tmp_path: Path, way: str) ->
 
 
 def test_the_log_of_this_machine(rsyslog: Server, tmp_path: Path) -> None:
-    with opened(SinkSyslog, {"address": f"unix://{tmp_path}/log"}, folder=tmp_path) as stage:
-        push(stage, [start(severity="warning")])
+    with delivering(SinkSyslog, {"address": f"unix://{tmp_path}/log"}, tmp_path) as stage:
+        hand_in(stage, [start(severity="warning")])
         until(lambda: messages(tmp_path))
         rsyslog.stop()
         with pytest.raises(Unavailable, match="no log to write to"):
             feed(stage, [start(2)])
         rsyslog.start()
-        push(stage, [start(2)])
+        hand_in(stage, [start(2)])
         until(lambda: len(messages(tmp_path)) == 2)
     first, second = messages(tmp_path)
     assert first["msg"].strip().startswith("fall on room-3 (start) [camgraph@32473 id=")
@@ -115,15 +99,15 @@ def test_the_log_of_this_machine(rsyslog: Server, tmp_path: Path) -> None:
 
 def test_events_wait_for_a_server_that_restarts(rsyslog: Server, tmp_path: Path) -> None:
     events = [start(number) for number in range(1, 31)]
-    with opened(SinkSyslog, {"address": f"tcp://127.0.0.1:{rsyslog.port}"}, folder=tmp_path) as stage:
-        push(stage, events[:10])
+    with delivering(SinkSyslog, {"address": f"tcp://127.0.0.1:{rsyslog.port}"}, tmp_path) as stage:
+        hand_in(stage, events[:10])
         until(lambda: len(messages(tmp_path)) == 10)
         rsyslog.kill()
         with pytest.raises(Unavailable, match="no receiver"):
             feed(stage, events[10:20], batch=10)
         rsyslog.start()
-        assert push(stage, events[10:20]) > 0
-        push(stage, events[20:])
+        assert hand_in(stage, events[10:20])
+        hand_in(stage, events[20:])
         until(lambda: len(messages(tmp_path)) == 30)
         assert reports_of(stage).counts == {("written", "room-3"): 30}
     told = [one["structured-data"] for one in messages(tmp_path)]
@@ -168,12 +152,12 @@ def test_a_connection_with_tls(tmp_path: Path) -> None:
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     with secure_server(authority) as (port, taken):
         address = {"address": f"tls://127.0.0.1:{port}"}
-        with opened(SinkSyslog, address, folder=tmp_path) as stage:
+        with delivering(SinkSyslog, address, tmp_path) as stage:
             with pytest.raises(Unavailable, match="`ca` of `tls`"):
                 feed(stage, [start()])
         known = {**address, "tls": {"ca": "ca.pem", "server_name": "localhost"}, "whole_event": True}
-        with opened(SinkSyslog, known, folder=tmp_path) as stage:
-            push(stage, [start(1), start(2)])
+        with delivering(SinkSyslog, known, tmp_path) as stage:
+            hand_in(stage, [start(1), start(2)])
             until(lambda: len(taken) == 2)
     bodies = [json.loads(message.partition(b"] ")[2]) for message in taken]
     assert [body["data"]["incident"] for body in bodies] == ["i1", "i2"]
@@ -181,8 +165,8 @@ def test_a_connection_with_tls(tmp_path: Path) -> None:
 
 def test_what_no_datagram_can_hold_is_a_dead_letter(rsyslog: Server, tmp_path: Path) -> None:
     settings = {"address": f"udp://127.0.0.1:{rsyslog.port}", "whole_event": True}
-    with opened(SinkSyslog, settings, folder=tmp_path) as stage:
-        push(stage, [start(1, note="x" * 70_000), start(2)])
+    with delivering(SinkSyslog, settings, tmp_path) as stage:
+        hand_in(stage, [start(1, note="x" * 70_000), start(2)])
         [letter] = stage.context.dead_letters
         until(lambda: messages(tmp_path))
     assert "too large" in letter.why

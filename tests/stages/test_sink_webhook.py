@@ -16,6 +16,7 @@ from urllib.parse import parse_qs
 
 import pytest
 import trustme
+from camgraph_test_stages.delivering import delivering, hand_in, letters, refusal, refused_for_now
 from camgraph_test_stages.incident_views import incident
 from camgraph_test_stages.waiting import until
 from camgraph_test_stages.web_receiver import Reply, Request, WebReceiver, web_receiver
@@ -26,7 +27,7 @@ from structlog.testing import capture_logs
 from pipeline.errors import Unavailable
 from pipeline.graph import load_plan
 from pipeline.messages import Event
-from pipeline.testing import opened, run_graph
+from pipeline.testing import run_graph
 from stages.sink_webhook import SinkWebhook, SinkWebhookSettings
 
 OLD, NEW = (f"whsec_{base64.b64encode(letter * 32).decode()}" for letter in (b"o", b"n"))
@@ -43,47 +44,12 @@ def events(*numbers: int) -> list[Event]:
 
 @contextmanager
 def sink_to(url: str, folder: Path, **more: Any) -> Iterator[SinkWebhook]:
-    settings = {"url": url, "allow_private": True, **more}
-    with opened(SinkWebhook, settings, folder=folder) as sink:
-        assert isinstance(sink, SinkWebhook)
-        sink._attempts._pauses_s = (0.01,)
+    with delivering(SinkWebhook, {"url": url, "allow_private": True, **more}, folder) as sink:
         yield sink
-
-
-def hand_in(sink: SinkWebhook, what: list[Event]) -> list[str]:
-    """Hand in again and again, as the runtime does, until it is taken; why it was not."""
-    refused: list[str] = []
-
-    def is_taken() -> bool:
-        try:
-            sink.process(what)
-        except Unavailable as error:
-            if not error.patient:
-                refused.append(str(error))
-            return False
-        return True
-
-    until(is_taken, every_s=0.01)
-    return refused
-
-
-def refused_for_now(sink: SinkWebhook, what: list[Event]) -> str:
-    """Hand in once: why it is refused for now, "" while there is no answer yet."""
-    with pytest.raises(Unavailable) as refused:
-        sink.process(what)
-    return "" if refused.value.patient else str(refused.value)
-
-
-def refusal(sink: SinkWebhook, what: list[Event]) -> str:
-    return until(lambda: refused_for_now(sink, what), every_s=0.01)
 
 
 def sent_ids(receiver: WebReceiver) -> list[str]:
     return [request.headers["webhook-id"] for request in receiver.requests]
-
-
-def letters(sink: SinkWebhook) -> dict[str, str]:
-    return {letter.event.id: letter.why for letter in sink.context.dead_letters}
 
 
 # ---- what a request is

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from camgraph_test_stages.delivering import delivering, hand_in
 from camgraph_test_stages.waiting import until
-from pipeline.errors import Unavailable
 from pipeline.messages import Event
 from pipeline.testing import stamp
 from tools.measuring import broker_servers
@@ -21,6 +21,7 @@ from tools.measuring.broker_servers import free_port, serving
 __all__ = [
     "Server",
     "assert_all_in_order",
+    "delivering",
     "free_port",
     "hand_in",
     "incident",
@@ -66,28 +67,6 @@ def incident(number: int, camera: str = "cam", *, phase: str = "single", name: s
 def stream(count: int) -> list[Event]:
     """Events of two cameras, in turn."""
     return [incident(number, "ab"[number % 2]) for number in range(count)]
-
-
-def hand_in(sink: Any, items: Sequence[Event], *, batch: int = 10, at: Callable[[int], None] = lambda _: None) -> int:
-    """Hand in batches as the runtime does: again and again until they are taken. Returns how often they were not.
-
-    `at` is called before each batch with the number of its first event.
-    """
-    refused = 0
-    for first in range(0, len(items), batch):
-        at(first)
-
-        def is_taken(first: int = first) -> bool:
-            nonlocal refused
-            try:
-                list(sink.process(items[first : first + batch]))
-            except Unavailable:
-                refused += 1
-                return False
-            return True
-
-        until(is_taken, every_s=0.02)
-    return refused
 
 
 def assert_all_in_order(sent: Sequence[Event], received: Sequence[bytes]) -> None:

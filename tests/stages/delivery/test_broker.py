@@ -9,6 +9,7 @@ import pytest
 from camgraph_test_stages.brokers import (
     Server,
     assert_all_in_order,
+    delivering,
     free_port,
     hand_in,
     program,
@@ -19,7 +20,6 @@ from camgraph_test_stages.brokers import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.testing import opened
 from stages.delivery import broker
 from stages.delivery.broker import broker_address
 
@@ -85,8 +85,7 @@ def test_a_sink_to_a_broker_of_ones_own_is_short_and_loses_nothing(tmp_path) -> 
     port, events = free_port(), stream(1000)
     command = [program("beanstalkd"), "-l", "127.0.0.1", "-p", str(port), "-b", str(tmp_path), "-f", "0"]
     with serving(Server(command, port, tmp_path)) as server:
-        with opened(own_sink(), {"address": f"beanstalk://127.0.0.1:{port}"}, folder=tmp_path) as sink:
-            sink._attempts._pauses_s = (0.05,)
+        with delivering(own_sink(), {"address": f"beanstalk://127.0.0.1:{port}"}, tmp_path) as sink:
             with struck(server, lambda: ready(port) > 200):
                 hand_in(sink, events)
         assert_all_in_order(events, jobs(port))
