@@ -1,26 +1,29 @@
-"""Sends a mail about each incident, with its picture.
+"""Sends a mail about each incident, with its picture, and about each camera that is lost.
 
-    nurse: {use: sink_email, from: actions, with: {server: mail.example.org, user: ward, password: "${secret:mail}",
-            sender: "Ward 3 <ward3@example.org>", to: night@example.org, only: {rule: fall, phase: [start, single]}}}
+    nurse: {use: sink_email, from: events, with: {server: mail.example.org, user: ward, password: "${secret:mail}",
+            sender: "Ward 3 <ward3@example.org>", to: night@example.org}}
 
-By default there is a mail when an incident begins and none when it ends. The picture is that of `sink_footage`, which
-the event names: the mail waits some seconds for it, and is sent without it if it does not come. A mail counts as
-delivered once the server has taken it (250); camgraph cannot see what becomes of it then.
+By default there is a mail when an incident begins and none when it ends; and one when a camera is lost, and when it is
+back, if the sink reads from `events`. The picture is that of `sink_footage`, which the event names: the mail waits some
+seconds for it, and is sent without it if it does not come. A mail counts as delivered once the server has taken it
+(250); camgraph cannot see what becomes of it then.
 
 | the server | then |
 |---|---|
-| cannot be reached, answers 4xx, refuses the password or the sender | the event waits and is tried again |
-| refuses the mail or all of its addresses for good (5xx) | the event becomes a dead letter |
+| refuses this very mail (5xx), or all of its addresses because they do not exist | the event becomes a dead letter |
+| refuses the mail for its size | it gets the mail without the picture |
 | refuses some of the addresses | the others get it; the log and the counter `recipients_refused` tell |
+| does anything else: cannot be reached, answers 4xx, refuses the connection, the password, the sender, or to deliver
+for us | the event waits and is tried again, and status says why |
 """
 
 from __future__ import annotations
 
+import re
 import smtplib
 import socket
 import ssl
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from email.message import EmailMessage
 from pathlib import Path
@@ -29,12 +32,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pipeline.errors import Unavailable
-from pipeline.foreign_text import shown
-from pipeline.stage import Context, SettingProblems
+from pipeline.stage import Context, SettingProblems, Upstream
 from stages.delivery.durations import Duration, seconds
 from stages.delivery.errand import Errand
 from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
 from stages.delivery.event_view import EventView
+from stages.delivery.footage_files import FootageFiles, FootageSettings, TooLarge, footage_beside
+from stages.delivery.mail_answers import is_about_size, is_for_good, said, words_of
 from stages.delivery.mail_message import Words, addr_spec, address, mail_about
 from stages.delivery.selection import Filter, Filters
 from stages.delivery.template import TemplateText
@@ -46,19 +50,19 @@ _CALL_S = 20.0
 """For one step of the conversation with the server."""
 _PORTS = {"starttls": 587, "tls": 465, "none": 25}
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_ANSWER = 200
-_TOO_LARGE = 552
-_SUBJECT = "{action} on {camera}, {time}"
+_READY = 220
+_GOODBYE_S = 2.0
+"""For the server's answer to our goodbye: it has the mail already."""
+_TOO_LARGE = "The picture is too large for a mail."
+_SUBJECT = "{what}, {time} {time_zone}"
 _TEXT = """\
-{action} on {camera}
-{date}, {time}
+{what}
+{date}, {time} {time_zone}
+{notice}
+{about}
 Severity: {severity}
 Place: {zones}
 Why: {why}
-
-Picture: {snapshot}
-Clip, as soon as it is ready: {clip}
-More about it: camgraph incidents show {incident}
 """
 
 
@@ -66,21 +70,39 @@ def _as_list(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
+def _is_web(link: str) -> str:
+    if not re.match(r"https?://[^\s/{]", link) or re.search(r"\s", link):
+        raise ValueError("expected a link that begins with https:// or http:// and a host, without spaces")
+    return link
+
+
+def _is_host(name: str) -> str:
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        raise ValueError("no host can have this name") from None
+    return name
+
+
 Mailbox = Annotated[str, Field(min_length=3, max_length=320), AfterValidator(address)]
 
 
-def _new_incidents() -> list[Filter]:
-    return [Filter.model_validate({"kind": ["incident"], "phase": ["start", "single"]})]
+def _new_incidents_and_cameras() -> list[Filter]:
+    incidents, cameras = {"kind": ["incident"], "phase": ["start", "single"]}, {"kind": ["camera"]}
+    return [Filter.model_validate(incidents), Filter.model_validate(cameras)]
 
 
-class SinkEmailSettings(DeliverySettings):
+class SinkEmailSettings(DeliverySettings, FootageSettings):
     """The server, whom the mail is from and to, and its words."""
 
     only: Filters | None = Field(
-        default_factory=_new_incidents,
-        description="Send only events that fit this filter, or one of these; by default the beginnings of incidents",
+        default_factory=_new_incidents_and_cameras,
+        description="Send only events that fit this filter, or one of these; by default the beginnings of incidents, "
+        "and cameras that are lost and back",
     )
-    server: str = Field(min_length=1, max_length=253, pattern=r"^[^\s/@]+$", description="The host of your mail server")
+    server: Annotated[str, AfterValidator(_is_host)] = Field(
+        min_length=1, max_length=253, pattern=r"^[^\s/@]+$", description="The host of your mail server"
+    )
     port: int | None = Field(None, ge=1, le=65535, description="By default that of `security`: 587, 465 or 25")
     security: Literal["starttls", "tls", "none"] = Field(
         "starttls", description="How the connection is encrypted. none: not at all, and then without a password"
@@ -92,8 +114,11 @@ class SinkEmailSettings(DeliverySettings):
     to: Annotated[list[Mailbox], BeforeValidator(_as_list), Field(min_length=1, max_length=100)] = Field(
         description="One address, or several"
     )
-    subject: TemplateText = Field(_SUBJECT, description="With {action}, {camera}, {time} and so on")
+    subject: TemplateText = Field(_SUBJECT, description="With {what}, {camera}, {time} and so on")
     text: TemplateText = Field(_TEXT, description="Likewise. Lines whose values an event does not have are left out")
+    link: Annotated[TemplateText, AfterValidator(_is_web)] | None = Field(
+        None, description="Where an incident can be seen, such as `https://cameras.example.org/{incident}`"
+    )
     picture: bool = Field(
         True, description="Put the picture of the incident into the mail, if `sink_footage` keeps one"
     )
@@ -105,6 +130,8 @@ class SinkEmailSettings(DeliverySettings):
     def _goes_together(self) -> Self:
         if (self.user is None) != (self.password is None):
             raise ValueError("`user` and `password` go together: expected both or none")
+        if not (self.user or "").isascii() or not (self.password or "").isascii():
+            raise ValueError("`user` and `password`: only ASCII letters can be sent to a mail server")
         if self.password and self.security == "none" and self.server not in _LOOPBACK:
             raise ValueError("a password is not sent without encryption: choose `security: starttls` or `tls`")
         if self.tls and self.security == "none":
@@ -124,14 +151,21 @@ class SinkEmail(EventSink[SinkEmailSettings]):
 
     def __init__(self, settings: SinkEmailSettings, context: Context) -> None:
         super().__init__(settings, context)
-        self._words = Words(settings.sender, settings.to, settings.subject, settings.text, settings.time_zone)
-        self._seen_s: tuple[str, float] = ("", 0.0)
-        """The event whose picture is waited for, and since when."""
+        self._words = Words(
+            settings.sender, settings.to, settings.subject, settings.text, settings.time_zone, settings.link or ""
+        )
+        self._footage = FootageFiles(settings.footage_folders, context.base_folder)
+        self._bare = ""
+        """The id of the event whose mail was refused for its size: it is sent without the picture."""
         self._mailing: tuple[str, Errand[dict[str, str]], _Conversation] | None = None
 
     @classmethod
     def check(cls, settings: SinkEmailSettings, base_folder: Path) -> SettingProblems:
         yield from tls_problems(settings.tls, base_folder)
+
+    @classmethod
+    def follow(cls, settings: SinkEmailSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
+        return {**super().follow(settings, base_folder, upstream), **footage_beside(settings, upstream)}
 
     def send(self, events: Sequence[EventView]) -> None:
         """One mail a call: the others come again at once."""
@@ -165,9 +199,12 @@ class SinkEmail(EventSink[SinkEmailSettings]):
             raise Unavailable(f"{place}: the mail was not taken within {self.settings.limit}") from None
         except smtplib.SMTPException as error:
             self.disconnect()
-            if _is_for_good(error):
-                raise Refused({view.event.id: f"{place}: {_said(error)}"}) from None
-            raise Unavailable(f"{place}: {_said(error)}") from None
+            if is_about_size(error) and _picture_named(view) and self._bare != view.event.id:
+                self._bare = view.event.id
+                raise Unavailable("the mail without the picture", patient=True) from None
+            if is_for_good(error):
+                raise Refused({view.event.id: f"{place}: {said(error)}"}) from None
+            raise Unavailable(f"{place}: {said(error)}") from None
         except ssl.SSLError as error:
             self.disconnect()
             raise Unavailable(f"{place}: {tls_failure(error)}") from None
@@ -176,26 +213,23 @@ class SinkEmail(EventSink[SinkEmailSettings]):
             raise Unavailable(f"{place}: {error.strerror or error}") from None
 
     def _picture(self, view: EventView) -> tuple[bytes | None, str]:
-        """The picture, or why there is none. Raises Unavailable while it may still come."""
-        name = view.data.get("snapshot")
-        if not self.settings.picture or not isinstance(name, str):
+        """The picture, and a sentence about it. Raises Unavailable while it may still come."""
+        name = _picture_named(view)
+        if not self.settings.picture or not name:
             return None, ""
-        path = self.context.base_folder / name
+        if self._bare == view.event.id:
+            return None, _TOO_LARGE
         try:
-            if path.stat().st_size > self.settings.most_mb * 1e6:
-                return None, "The picture is too large for a mail: it is kept as the file above."
-            return path.read_bytes(), ""
+            return self._footage.picture(name, self.settings.most_mb * 1e6), "The picture is attached."
+        except TooLarge:
+            return None, _TOO_LARGE
+        except ValueError as error:
+            self.context.log.warning("picture_not_sent", camera=view.camera, id=view.event.own_id, why=str(error))
+            return None, "There is no picture."
         except OSError:
-            if time.monotonic() < self._since(view) + seconds(self.settings.picture_within):
+            if self.waited_s(view) < seconds(self.settings.picture_within):
                 raise Unavailable("the picture is being made", patient=True) from None
             return None, "There is no picture: it was not ready in time."
-
-    def _since(self, view: EventView) -> float:
-        """When this event came here first, in monotonic seconds."""
-        if self._seen_s[0] != view.event.id:
-            waited_s = (time.time_ns() - view.event.committed_ns) / 1e9 if view.event.committed_ns else 0.0
-            self._seen_s = view.event.id, time.monotonic() - max(0.0, waited_s)
-        return self._seen_s[1]
 
     def disconnect(self) -> None:
         if self._mailing is not None:
@@ -214,12 +248,15 @@ class _Conversation:
     def send(self, mail: EmailMessage) -> dict[str, str]:
         """Returns the addresses that the server has refused, with its words; the others get it."""
         settings = self._settings
-        with self._connected() as server:
+        server = self._connected()
+        try:
             if settings.user and settings.password:
                 _log_in(server, settings.user, settings.password)
             recipients = [addr_spec(one) for one in settings.to]
             refused = server.send_message(mail, addr_spec(settings.sender), recipients)
-        return {address: _words_of(code, text) for address, (code, text) in refused.items()}
+        finally:
+            _say_goodbye(server)
+        return {address: words_of(code, text) for address, (code, text) in refused.items()}
 
     def _connected(self) -> smtplib.SMTP:
         """Raises Unavailable, SMTPException and OSError."""
@@ -233,7 +270,9 @@ class _Conversation:
             assert tls is not None
             server.tls, server.server_name = tls, name
         try:
-            server.connect(settings.server, port)
+            code, words = server.connect(settings.server, port)
+            if code != _READY:
+                raise smtplib.SMTPConnectError(code, words)
             if settings.security == "starttls":
                 assert tls is not None
                 server._host = name  # type: ignore[attr-defined]  # whose certificate is checked
@@ -292,33 +331,17 @@ def _own_name() -> str:
     return name if name.isascii() and name.isprintable() and " " not in name and name else "localhost"
 
 
-def _is_for_good(error: smtplib.SMTPException) -> bool:
-    """Whether the server refuses this mail for ever. A wrong password, or a sender it does not know, may be mended."""
-    if isinstance(error, smtplib.SMTPRecipientsRefused):
-        return all(code >= 500 for code, _ in error.recipients.values())
-    if isinstance(error, smtplib.SMTPAuthenticationError | smtplib.SMTPHeloError | smtplib.SMTPConnectError):
-        return False
-    if isinstance(error, smtplib.SMTPSenderRefused):  # of all mails, unless it is this one's size
-        return error.smtp_code == _TOO_LARGE
-    return isinstance(error, smtplib.SMTPResponseException) and 500 <= error.smtp_code < 600
+def _picture_named(view: EventView) -> str:
+    """The file of its picture; "" if it has none."""
+    is_picture = view.kind == "footage" and view.data.get("kind") in ("snapshot", "best")
+    name = view.data.get("file" if is_picture else "snapshot")
+    return name if isinstance(name, str) else ""
 
 
-def _said(error: smtplib.SMTPException) -> str:
-    """The error in words for people."""
-    if isinstance(error, smtplib.SMTPAuthenticationError):
-        return f"it refuses the user or the password ({_words_of(error.smtp_code, error.smtp_error)})"
-    if isinstance(error, smtplib.SMTPRecipientsRefused):
-        refused = (f"{one}: {_words_of(code, text)}" for one, (code, text) in error.recipients.items())
-        return "it refuses all addresses: " + "; ".join(refused)
-    if isinstance(error, smtplib.SMTPSenderRefused):
-        return f"it refuses the sender {error.sender}: {_words_of(error.smtp_code, error.smtp_error)}"
-    if isinstance(error, smtplib.SMTPNotSupportedError):
-        return f"{shown(str(error), _ANSWER)}: choose another `security`, or no password"
-    if isinstance(error, smtplib.SMTPResponseException):
-        return _words_of(error.smtp_code, error.smtp_error)
-    return "it closed the connection" if isinstance(error, smtplib.SMTPServerDisconnected) else type(error).__name__
-
-
-def _words_of(code: int, text: bytes | str) -> str:
-    words = text.decode(errors="replace") if isinstance(text, bytes) else str(text)
-    return f"{code} {shown(words, _ANSWER)}"
+def _say_goodbye(server: smtplib.SMTP) -> None:
+    """Whatever the server says to that: it has taken the mail, or said why not."""
+    with suppress(smtplib.SMTPException, OSError):
+        if server.sock is not None:
+            server.sock.settimeout(_GOODBYE_S)
+        server.quit()
+    server.close()

@@ -18,6 +18,7 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime, parseaddr
+from urllib.parse import quote
 
 from pipeline.foreign_text import shown
 from stages.delivery.event_view import EventView
@@ -25,6 +26,7 @@ from stages.delivery.template import filled, filled_lines, one_line
 
 _CID = "picture@camgraph"
 _MOST_SUBJECT = 200
+_SEE = "See it here"
 _SAFE = re.compile(r"[^A-Za-z0-9.-]")
 _STYLE = "font-family:sans-serif;font-size:16px;line-height:1.5;max-width:800px"
 
@@ -38,6 +40,8 @@ class Words:
     subject: str
     text: str
     time_zone: str
+    link: str = ""
+    """A URL with values of the event in it, in a line of its own; "": none."""
 
 
 def address(text: str) -> str:
@@ -70,8 +74,9 @@ def mail_about(view: EventView, words: Words, picture: bytes | None, remark: str
         mail["References"] = f"<incident-{_SAFE.sub('-', view.incident)}@{host}>"
     mail["Auto-Submitted"] = "auto-generated"
     text = "\n".join(filter(None, [_first_large(filled_lines(words.text, view, words.time_zone)), remark]))
-    mail.set_content(text + "\n")
-    mail.add_alternative(_as_html(title, text, with_picture=picture is not None), subtype="html")
+    link = _link(words, view)
+    mail.set_content(f"{text}\n" + (f"{_SEE}: {link}\n" if link else ""))
+    mail.add_alternative(_as_html(title, text, link, with_picture=picture is not None), subtype="html")
     if picture is not None:
         parts = mail.get_payload()
         assert isinstance(parts, list)
@@ -86,11 +91,18 @@ def _first_large(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _as_html(title: str, text: str, *, with_picture: bool) -> str:
+def _link(words: Words, view: EventView) -> str:
+    """Where the event can be seen; "" if the link is about incidents, and the event is not."""
+    is_about_it = view.kind in ("incident", "footage") or "{incident}" not in words.link
+    return filled(words.link, view, words.time_zone, lambda value: quote(value, safe="")) if is_about_it else ""
+
+
+def _as_html(title: str, text: str, link: str, *, with_picture: bool) -> str:
     """The same words, escaped, as many lines."""
     first, *others = text.splitlines() or [""]
     lines = "<br>\n".join([f"<b>{html.escape(first)}</b>", *map(html.escape, others)])
     picture = (
         f'<p><img src="cid:{_CID}" alt="{html.escape(title)}" style="max-width:100%"></p>\n' if with_picture else ""
     )
-    return f'<html><body style="{_STYLE}">\n{picture}<p>{lines}</p>\n</body></html>\n'
+    see = f'<p><a href="{html.escape(link)}">{_SEE}</a></p>\n' if link else ""
+    return f'<html><body style="{_STYLE}">\n{picture}<p>{lines}</p>\n{see}</body></html>\n'

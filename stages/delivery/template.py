@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field
 
 from pipeline.foreign_text import printable
 from pipeline.system.spelling import did_you_mean
+from stages.delivery import event_words
 from stages.delivery.event_view import EventView, because
 from stages.reading.dates import zone_of
 
@@ -27,7 +28,15 @@ def _time(view: EventView, zone: str) -> datetime:
     return datetime.fromtimestamp(view.wall_ns / 1e9, zone_of(zone))
 
 
+def _zone_name(view: EventView, zone: str) -> str:
+    """As people call it at that time of the year: CET or CEST."""
+    name = f"{_time(view, zone):%Z}"
+    return f"UTC{name}" if name[:1] in "+-" else name  # some zones have no name, only +04
+
+
 VALUES: Mapping[str, Callable[[EventView, str], str]] = {
+    "what": lambda view, _: event_words.what(view),
+    "notice": lambda view, _: event_words.notice(view),
     "action": lambda view, _: view.action.replace("_", " "),
     "camera": lambda view, _: view.camera,
     "rule": lambda view, _: view.rule,
@@ -36,6 +45,7 @@ VALUES: Mapping[str, Callable[[EventView, str], str]] = {
     "phase": lambda view, _: view.phase,
     "time": lambda view, zone: f"{_time(view, zone):%H:%M:%S}",
     "date": lambda view, zone: f"{_time(view, zone):%Y-%m-%d}",
+    "time_zone": _zone_name,
     "people": lambda view, _: str(len(_list(view, "people"))),
     "zones": lambda view, _: ", ".join(map(str, _list(view, "zones"))),
     "duration": lambda view, _: f"{view.data['duration_s']:g} s" if _is_number(view.data.get("duration_s")) else "",
@@ -64,7 +74,7 @@ def _why(view: EventView) -> str:
     evidence = view.data.get("evidence")
     conditions = evidence.get("conditions", []) if isinstance(evidence, dict) else []
     told = "; ".join(because(one) for one in conditions if isinstance(one, dict))
-    return told or str(view.data.get("why") or view.data.get("reason") or "")
+    return told or str(view.data.get("why") or event_words.reason(view.data.get("reason")))
 
 
 def checked(text: str) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import email
+import json
 import socket
+import socketserver
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.message import EmailMessage
@@ -20,12 +21,13 @@ import pytest
 import trustme
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+from camgraph_test_stages.delivering import delivering, hand_in, letters, refusal
 from camgraph_test_stages.incident_views import incident
 from pydantic import ValidationError
 
 from pipeline.errors import Unavailable
 from pipeline.messages import Event
-from pipeline.testing import feed, opened, reports_of
+from pipeline.testing import feed, reports_of, stamp
 from stages.sink_email import SinkEmail, SinkEmailSettings
 
 PASSWORD = "open-sesame-7731"
@@ -94,18 +96,10 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def push(stage: SinkEmail, events: list[Event], *, within_s: float = 60.0) -> None:
-    """Hand in the same events until they are taken, as the runtime does."""
-    until_s = time.monotonic() + within_s
-    while True:
-        try:
-            feed(stage, events, batch=len(events))
-        except Unavailable:
-            if time.monotonic() > until_s:
-                raise
-            threading.Event().wait(0.02)
-        else:
-            return
+@contextmanager
+def sink_to(port: int, folder: Path, **more: Any) -> Iterator[SinkEmail]:
+    with delivering(SinkEmail, {**SETTINGS, "port": port, **more}, folder) as stage:
+        yield stage
 
 
 def start(number: int = 1, **data: Any) -> Event:
@@ -120,10 +114,10 @@ def test_a_mail_shows_and_tells_what_happened(tmp_path: Path) -> None:
     (tmp_path / "footage").mkdir()
     cv2.imwrite(str(tmp_path / "footage" / "a.jpg"), picture)
     box = Mailbox()
-    with serving(box) as port, opened(SinkEmail, {**SETTINGS, "port": port}, folder=tmp_path) as stage:
-        push(stage, [start(snapshot="footage/a.jpg", clip="footage/a.mp4", evidence=EVIDENCE)])
+    with serving(box) as port, sink_to(port, tmp_path) as stage:
+        hand_in(stage, [start(snapshot="footage/a.jpg", clip="footage/a.mp4", evidence=EVIDENCE)])
     [mail] = box.mails
-    assert mail["Subject"] == "Fall on room-3, 12:00:01"
+    assert mail["Subject"] == "Fall on room-3, 12:00:01 UTC"
     assert mail["From"] == "Ward 3 <ward3@example.org>"
     assert box.recipients == [["night@example.org", "chief@example.org"]]
     assert mail["Auto-Submitted"] == "auto-generated"
@@ -132,10 +126,8 @@ def test_a_mail_shows_and_tells_what_happened(tmp_path: Path) -> None:
     assert plain is not None
     assert rich is not None
     text = plain.get_content().replace("\r\n", "\n")
-    assert "Fall on room-3\n2026-11-23, 12:00:01\n" in text
-    assert "Why: lying for 3s: true" in text
-    assert "Place:" not in text, "a line without values is left out"
-    assert "camgraph incidents show i1" in text
+    head = "Fall on room-3\n2026-11-23, 12:00:01 UTC\nSeverity: warning\n"
+    assert text == f"{head}Why: lying for 3s: true\nThe picture is attached.\n"
     [image] = [part for part in mail.walk() if part.get_content_type() == "image/jpeg"]
     assert f'src="cid:{image["Content-ID"].strip("<>")}"' in rich.get_content()
     shown = cv2.imdecode(np.frombuffer(image.get_content(), np.uint8), cv2.IMREAD_COLOR)
@@ -145,8 +137,8 @@ def test_a_mail_shows_and_tells_what_happened(tmp_path: Path) -> None:
 def test_by_default_an_incident_is_one_mail(tmp_path: Path) -> None:
     box = Mailbox()
     views = [incident("a", "start"), incident("a", "update"), incident("a", "end"), incident("b", "single")]
-    with serving(box) as port, opened(SinkEmail, {**SETTINGS, "port": port}, folder=tmp_path) as stage:
-        push(stage, [view.event for view in views])
+    with serving(box) as port, sink_to(port, tmp_path) as stage:
+        hand_in(stage, [view.event for view in views])
         assert reports_of(stage).counts == {("written", "cam"): 2, ("filtered", "cam"): 2}
     assert len(box.mails) == 2
     assert box.mails[0]["Message-ID"] != box.mails[1]["Message-ID"]
@@ -154,25 +146,78 @@ def test_by_default_an_incident_is_one_mail(tmp_path: Path) -> None:
 
 def test_the_mail_waits_for_the_picture(tmp_path: Path) -> None:
     box = Mailbox()
-    settings = {**SETTINGS, "picture_within": "60s"}
-    with serving(box) as port, opened(SinkEmail, {**settings, "port": port}, folder=tmp_path) as stage:
+    with serving(box) as port, sink_to(port, tmp_path, picture_within="60s") as stage:
         with pytest.raises(Unavailable, match="being made") as waits:
             feed(stage, [start(snapshot="a.jpg")])
         assert waits.value.patient
         (tmp_path / "a.jpg").write_bytes(b"\xff\xd8 a picture")
-        push(stage, [start(snapshot="a.jpg")])
+        hand_in(stage, [start(snapshot="a.jpg")])
     assert [part.get_content_type() for part in box.mails[0].walk()].count("image/jpeg") == 1
 
 
 def test_without_the_picture_the_mail_says_so(tmp_path: Path) -> None:
     box = Mailbox()
-    with serving(box) as port, opened(SinkEmail, {**SETTINGS, "port": port}, folder=tmp_path) as stage:
-        push(stage, [start(snapshot="never.jpg")])
-        (tmp_path / "large.jpg").write_bytes(b"x" * 6_000_000)
-        push(stage, [start(2, snapshot="large.jpg")])
+    with serving(box) as port, sink_to(port, tmp_path) as stage:
+        hand_in(stage, [start(snapshot="never.jpg")])
+        (tmp_path / "large.jpg").write_bytes(b"\xff\xd8" * 3_000_000)
+        hand_in(stage, [start(2, snapshot="large.jpg")])
     texts = [str(mail.get_body(("plain",)).get_content()) for mail in box.mails]  # type: ignore[union-attr]
     assert "not ready in time" in texts[0]
     assert "too large" in texts[1]
+
+
+@pytest.mark.parametrize("name", ["../private.jpg", "linked.jpg", "{folder}/private.jpg", ".env"])
+def test_no_file_elsewhere_is_ever_mailed(tmp_path: Path, name: str) -> None:
+    (tmp_path / "private.jpg").write_bytes(b"\xff\xd8 private")
+    folder = tmp_path / "graph"
+    folder.mkdir()
+    (folder / "linked.jpg").symlink_to(tmp_path / "private.jpg")
+    (folder / ".env").write_text("MAIL=private")
+    box = Mailbox()
+    with serving(box) as port, sink_to(port, folder) as stage:
+        hand_in(stage, [start(snapshot=name.format(folder=tmp_path))])
+    [mail] = box.mails
+    assert [part.get_content_type() for part in mail.walk()].count("image/jpeg") == 0
+    assert b"private" not in mail.as_bytes().replace(b"private.jpg", b"")
+    assert "There is no picture." in text_of(mail)
+
+
+def text_of(mail: EmailMessage) -> str:
+    plain = mail.get_body(("plain",))
+    assert plain is not None
+    return str(plain.get_content()).replace("\r\n", "\n")
+
+
+def test_a_link_leads_to_the_incident(tmp_path: Path) -> None:
+    box = Mailbox()
+    link = {"link": "https://cameras.example.org/{camera}/{incident}?a=1&b=2"}
+    with serving(box) as port, sink_to(port, tmp_path, **link, time_zone="Europe/Berlin") as stage:
+        hand_in(stage, [incident("i1", "start", camera="room 3/<b>").event, camera_event("lost", "start")])
+    url = "https://cameras.example.org/room%203%2F%3Cb%3E/i1?a=1&b=2"
+    assert text_of(box.mails[0]).endswith(f"See it here: {url}\n")
+    assert f'href="{url.replace("&", "&amp;")}"' in box.mails[0].get_body(("html",)).get_content()  # type: ignore[union-attr]
+    assert "https://" not in box.mails[1].as_string()
+
+
+def camera_event(name: str, phase: str, **data: Any) -> Event:
+    facts = {"incident": "c1", "phase": phase, "camera": "room-3", **data}
+    body = {"id": f"c-{name}", "type": f"camgraph.camera.{name}", "time": "2026-07-01T12:00:00.000Z", "data": facts}
+    return Event(stamp(0, "room-3"), f"c-{name}", "c1", phase, json.dumps(body).encode())
+
+
+def test_by_default_lost_cameras_are_mailed_too(tmp_path: Path) -> None:
+    box = Mailbox()
+    lost = camera_event("lost", "start", state="stalled", why="no frame for 5 s")
+    back = camera_event("back", "end", state="live", why="", lost_s=200.4)
+    with serving(box) as port, sink_to(port, tmp_path, time_zone="Europe/Berlin") as stage:
+        hand_in(stage, [lost, back])
+    first, second = box.mails
+    assert first["Subject"] == "Camera room-3 is lost, 14:00:00 CEST"
+    assert text_of(first) == (
+        "Camera room-3 is lost\n2026-07-01, 14:00:00 CEST\n"
+        "Until it is back, nothing that happens there is noticed.\nWhy: no frame for 5 s\n"
+    )
+    assert text_of(second) == "Camera room-3 is back\n2026-07-01, 14:00:00 CEST\nIt was away for 3 min 20 s.\n"
 
 
 @pytest.mark.parametrize(
@@ -180,8 +225,8 @@ def test_without_the_picture_the_mail_says_so(tmp_path: Path) -> None:
 )
 def test_text_of_an_event_stays_text(tmp_path: Path, hostile: str) -> None:
     box = Mailbox()
-    with serving(box) as port, opened(SinkEmail, {**SETTINGS, "port": port}, folder=tmp_path) as stage:
-        push(stage, [incident("i", "start", camera=hostile, action=hostile).event])
+    with serving(box) as port, sink_to(port, tmp_path) as stage:
+        hand_in(stage, [incident("i", "start", camera=hostile, action=hostile).event])
     [mail] = box.mails
     assert mail["Bcc"] is None
     assert len(mail.get_all("Subject", [])) == 1
@@ -191,25 +236,21 @@ def test_text_of_an_event_stays_text(tmp_path: Path, hostile: str) -> None:
 
 def test_a_server_that_restarts_gets_each_event_once(tmp_path: Path) -> None:
     box, port = Mailbox(), free_port()
-    with opened(SinkEmail, {**SETTINGS, "port": port}, folder=tmp_path) as stage:
-        stage._attempts._pauses_s = (0.05,)  # the pauses themselves are tested elsewhere
+    with sink_to(port, tmp_path) as stage:
         with serving(box, port):
-            push(stage, [start(1), start(2)])
-        with pytest.raises(Unavailable, match="Connection refused"):
-            push_until_trouble(stage, start(3))
+            hand_in(stage, [start(1), start(2)])
+        assert "Connection refused" in refusal(stage, [start(3)])
         with serving(box, port):
-            push(stage, [start(3), start(4)])
-    assert [mail["Subject"][-2:] for mail in box.mails] == ["01", "02", "03", "04"]
+            hand_in(stage, [start(3), start(4)])
+    assert [mail["Subject"][-6:-4] for mail in box.mails] == ["01", "02", "03", "04"]
 
 
 def test_a_mail_whose_answer_is_lost_comes_again_under_the_same_id(tmp_path: Path) -> None:
     box = Mailbox()
     box.dies = 2
-    with serving(box) as port, opened(SinkEmail, {**SETTINGS, "port": port}, folder=tmp_path) as stage:
-        stage._attempts._pauses_s = (0.05,)
-        with pytest.raises(Unavailable, match="closed the connection"):
-            push_until_trouble(stage, start())
-        push(stage, [start(), start(2)])
+    with serving(box) as port, sink_to(port, tmp_path) as stage:
+        assert "closed the connection" in refusal(stage, [start()])
+        hand_in(stage, [start(), start(2)])
     first, second = {mail["Message-ID"] for mail in box.mails[:3]}, {mail["Message-ID"] for mail in box.mails[3:]}
     assert len(box.mails) == 4
     assert len(first) == len(second) == 1
@@ -218,15 +259,13 @@ def test_a_mail_whose_answer_is_lost_comes_again_under_the_same_id(tmp_path: Pat
 
 def test_a_sender_that_is_refused_may_be_mended(tmp_path: Path) -> None:
     box = Mailbox()
-    with serving(box) as port, opened(SinkEmail, {**SETTINGS, "port": port}, folder=tmp_path) as stage:
-        stage._attempts._pauses_s = (0.05,)
+    with serving(box) as port, sink_to(port, tmp_path) as stage:
         box.sender_answer = "550 you are not ward3"
-        with pytest.raises(Unavailable, match=r"refuses the sender ward3@example.org: 550 you are not ward3"):
-            push_until_trouble(stage, start())
+        assert "refuses the sender ward3@example.org: 550 you are not ward3" in refusal(stage, [start()])
         box.sender_answer = "552 too large"
-        push(stage, [start()])
+        hand_in(stage, [start()])
         box.sender_answer = "250 OK"
-        push(stage, [start(2)])
+        hand_in(stage, [start(2)])
         assert [letter.id for letter in stage.context.dead_letters] == [start().own_id]
     assert len(box.mails) == 1
 
@@ -242,26 +281,24 @@ def test_no_password_goes_to_a_server_without_encryption(tmp_path: Path) -> None
 
     settings = {**SETTINGS, "security": "starttls", "user": "ward", "password": PASSWORD}
     with serving(box, authenticator=takes_any, auth_require_tls=False) as port:
-        with opened(SinkEmail, {**settings, "port": port}, folder=tmp_path) as stage:
-            with pytest.raises(Unavailable, match="STARTTLS") as error:
-                push_until_trouble(stage, start())
+        with delivering(SinkEmail, {**settings, "port": port}, tmp_path) as stage:
+            why = refusal(stage, [start()])
+            assert "STARTTLS" in why
+            assert PASSWORD not in why
     assert (asked, box.mails) == ([], [])
-    assert PASSWORD not in str(error.value)
 
 
 def test_answers_of_the_server(tmp_path: Path) -> None:
     box = Mailbox()
-    with serving(box) as port, opened(SinkEmail, {**SETTINGS, "port": port}, folder=tmp_path) as stage:
-        stage._attempts._pauses_s = (0.05,)
+    with serving(box) as port, sink_to(port, tmp_path) as stage:
         box.answer = "451 try again later"
-        with pytest.raises(Unavailable, match="451 try again later"):
-            push_until_trouble(stage, start(1))
+        assert "451 try again later" in refusal(stage, [start(1)])
         box.answer = "554 spam"
-        push(stage, [start(2)])
+        hand_in(stage, [start(2)])
         box.answer, box.refused = "250 OK", {"chief@example.org": "550 no such user"}
-        push(stage, [start(3)])
+        hand_in(stage, [start(3)])
         box.refused["night@example.org"] = "550 gone"
-        push(stage, [start(4)])
+        hand_in(stage, [start(4)])
         counts = reports_of(stage).counts
         letters = [(letter.id, letter.why) for letter in stage.context.dead_letters]
     assert box.recipients == [["night@example.org"]]
@@ -270,15 +307,109 @@ def test_answers_of_the_server(tmp_path: Path) -> None:
     assert [why.partition(": ")[2][:12] for _, why in letters] == ["554 spam", "it refuses a"]
 
 
-def push_until_trouble(stage: SinkEmail, event: Event) -> None:
-    """Raises Unavailable once the sink is not just busy."""
-    for _ in range(1000):
+@contextmanager
+def scripted(**answers: str) -> Iterator[tuple[int, list[str]]]:
+    """A server with these answers to commands, by their verb: `GREETING`, `EHLO`, ..., `END` of the mail, `QUIT`.
+
+    Yields its port and the verbs that it got.
+    """
+    usual = {"GREETING": "220 hello", "EHLO": "250-hello\r\n250 STARTTLS", "DATA": "354 go on", "QUIT": "221 bye"}
+    verbs: list[str] = []
+
+    class Session(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self._say("GREETING")
+            in_mail = False
+            for line in self.rfile:
+                if in_mail and line != b".\r\n":
+                    continue
+                verb = "END" if in_mail else line.split()[0].decode().upper()
+                verbs.append(verb)
+                in_mail = self._say(verb).startswith("354")
+
+        def _say(self, verb: str) -> str:
+            answer = answers.get(verb, usual.get(verb, "250 OK"))
+            self.wfile.write(f"{answer}\r\n".encode())
+            return answer
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Session) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
         try:
-            feed(stage, [event])
-        except Unavailable as error:
-            if not error.patient:
-                raise
-            threading.Event().wait(0.02)
+            yield server.server_address[1], verbs
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        ({"GREETING": "554 no service here"}, "it takes no connection: 554 no service here"),
+        ({"GREETING": "421 busy"}, "it takes no connection: 421 busy"),
+        ({"EHLO": "550 who are you", "HELO": "550 who are you"}, "550 who are you"),
+        ({"STARTTLS": "501 not now"}, "501 not now"),
+        ({"STARTTLS": "454 no TLS"}, "454 no TLS"),
+        ({"MAIL": "530 5.7.0 log in first"}, "refuses the sender ward3@example.org: 530 5.7.0 log in first"),
+        ({"RCPT": "554 5.7.1 Relay access denied"}, "it does not deliver for us: mend `user`, `sender` or `server`"),
+        ({"RCPT": "550 relay not permitted"}, "it does not deliver for us"),
+        ({"RCPT": "553 that domain isn't in my list of allowed rcpthosts"}, "it does not deliver for us"),
+        ({"RCPT": "550 5.1.8 Sender address rejected: Domain not found"}, "it does not deliver for us"),
+        ({"RCPT": "450 4.2.0 greylisted"}, "it refuses all addresses"),
+        ({"DATA": "530 5.7.57 not authenticated"}, "530 5.7.57"),
+        ({"DATA": "503 no recipients"}, "503 no recipients"),
+        ({"END": "554 5.2.252 SendAsDenied"}, "SendAsDenied"),
+        ({"END": "550 5.7.26 this mail has no SPF and DKIM"}, "5.7.26"),
+        ({"END": "535 5.7.8 bad credentials"}, "5.7.8"),
+    ],
+)
+def test_a_refusal_that_is_not_about_this_mail_can_be_mended(
+    tmp_path: Path, answers: dict[str, str], told: str
+) -> None:
+    security = "starttls" if "STARTTLS" in answers else "none"
+    with scripted(**answers) as (port, _), sink_to(port, tmp_path, security=security) as stage:
+        assert told in refusal(stage, [start()])
+        assert letters(stage) == {}
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"RCPT": "550 5.1.1 no such user"},
+        {"RCPT": "552 5.2.2 mailbox full"},
+        {"END": "554 5.7.1 this looks like spam"},
+        {"END": "550 no"},
+        {"MAIL": "552 5.3.4 too large"},
+        {"END": "552 too large"},
+    ],
+)
+def test_a_refusal_of_this_very_mail_is_final_and_the_next_one_is_tried(
+    tmp_path: Path, answers: dict[str, str]
+) -> None:
+    with scripted(**answers) as (port, verbs), sink_to(port, tmp_path) as stage:
+        hand_in(stage, [start(1), start(2)])
+        assert list(letters(stage)) == [start(1).id, start(2).id]
+    assert verbs.count("MAIL") == 2
+
+
+def test_a_mail_that_is_too_large_goes_without_its_picture(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(b"\xff\xd8" * 30_000)
+    box = Mailbox()
+    with serving(box, data_size_limit=20_000) as port, sink_to(port, tmp_path) as stage:
+        hand_in(stage, [start(snapshot="a.jpg")])
+        assert letters(stage) == {}
+    [mail] = box.mails
+    assert "The picture is too large for a mail." in text_of(mail)
+
+
+@pytest.mark.parametrize("answer", ["500 what", "421 too slow", "250 bye"])
+def test_a_mail_that_was_taken_is_delivered_whatever_the_server_says_to_the_goodbye(
+    tmp_path: Path, answer: str
+) -> None:
+    with scripted(QUIT=answer) as (port, verbs), sink_to(port, tmp_path) as stage:
+        assert hand_in(stage, [start()]) == []
+        assert reports_of(stage).counts == {("written", "room-3"): 1}
+    assert verbs.count("END") == 1
 
 
 @pytest.fixture(scope="module")
@@ -309,16 +440,15 @@ def test_encrypted_and_logged_in(tmp_path: Path, authority: trustme.CA, security
     }
     box = Mailbox()
     with serving(box, **more) as port:
-        with opened(SinkEmail, {**settings, "port": port}, folder=tmp_path) as stage:
-            push(stage, [start()])
+        with delivering(SinkEmail, {**settings, "port": port}, tmp_path) as stage:
+            hand_in(stage, [start()])
         assert len(box.mails) == 1
-        with opened(SinkEmail, {**settings, "port": port, "password": "wrong-password"}, folder=tmp_path) as stage:
-            with pytest.raises(Unavailable, match="refuses the user or the password") as refused:
-                push_until_trouble(stage, start(2))
-        assert "wrong-password" not in str(refused.value)
-        with opened(SinkEmail, {**settings, "port": port, "tls": None}, folder=tmp_path) as stage:
-            with pytest.raises(Unavailable, match="`ca` of `tls`"):
-                push_until_trouble(stage, start(3))
+        with delivering(SinkEmail, {**settings, "port": port, "password": "wrong-password"}, tmp_path) as stage:
+            why = refusal(stage, [start(2)])
+            assert "refuses the user or the password" in why
+            assert "wrong-password" not in why
+        with delivering(SinkEmail, {**settings, "port": port, "tls": None}, tmp_path) as stage:
+            assert "`ca` of `tls`" in refusal(stage, [start(3)])
 
 
 def test_a_server_that_is_silent_is_given_up(tmp_path: Path) -> None:
@@ -326,9 +456,8 @@ def test_a_server_that_is_silent_is_given_up(tmp_path: Path) -> None:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         settings = {**SETTINGS, "port": silent.getsockname()[1], "limit": "1s"}
-        with opened(SinkEmail, settings, folder=tmp_path) as stage:
-            with pytest.raises(Unavailable, match="not taken within 1s"):
-                push_until_trouble(stage, start())
+        with delivering(SinkEmail, settings, tmp_path) as stage:
+            assert "not taken within 1s" in refusal(stage, [start()])
 
 
 @pytest.mark.parametrize(
@@ -341,6 +470,10 @@ def test_a_server_that_is_silent_is_given_up(tmp_path: Path) -> None:
         ({"user": "ward", "password": "x", "server": "mail.example.org"}, "without encryption"),
         ({"subject": "{camra}"}, "did you mean `camera`"),
         ({"server": "smtp://mail"}, "pattern"),
+        ({"server": "mail..example"}, "no host can have this name"),
+        ({"user": "ward", "password": "Grün"}, "only ASCII"),
+        ({"link": "cameras.example.org/{incident}"}, "begins with https://"),
+        ({"link": "https://a/{x}"}, "there is no"),
     ],
 )
 def test_mistakes(wrong: dict[str, Any], told: str) -> None:

@@ -1,20 +1,39 @@
-"""The examples of docs/sinks.md are right: each goes into the graph of the page, `room3.yaml`."""
+"""The examples of docs/sinks.md are right, and so is the graph of the README.
+
+Those of the page go into its graph, `room3.yaml`.
+"""
 
 from __future__ import annotations
 
 import base64
+import json
 import re
 from pathlib import Path
 
 import pytest
 import trustme
+import yaml
 import zmq
+from camgraph_test_stages.incident_views import incident
 
 from pipeline.graph import load_plan
+from pipeline.messages import Event
+from pipeline.testing import stamp
+from stages.delivery.event_view import view_of
+from stages.delivery.selection import Selection
+from stages.sink_email import SinkEmailSettings
 from tools.assets import asset_path
 
-PAGE = (Path(__file__).parents[3] / "docs/sinks.md").read_text("utf-8")
-BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs/sinks.md").read_text("utf-8")
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def yaml_in(page: str) -> list[str]:
+    return re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+BLOCKS = yaml_in(PAGE)
 [WHOLE] = (block for block in BLOCKS if block.startswith("# room3.yaml"))
 PARTS = [block for block in BLOCKS if not block.startswith("# ")]
 
@@ -36,15 +55,41 @@ def folder(tmp_path, monkeypatch) -> Path:
     both = authority.issue_cert("camgraph.test").private_key_and_cert_chain_pem
     for name in re.findall(r"[\w-]+\.(?:pem|key)", PAGE):
         (authority.cert_pem if "ca" in name.split(".")[0].split("-") else both).write_to_path(tmp_path / name)
-    for secret in re.findall(r"\$\{secret:(\w+)\}", PAGE):
+    monkeypatch.setenv("ROOM3_PASSWORD", "planted")
+    for secret in re.findall(r"\$\{secret:(\w+)\}", PAGE + README):
         monkeypatch.setenv(secret, value_of(secret))
     return tmp_path
 
 
 @pytest.mark.parametrize("part", ["", *PARTS], ids=lambda part: part.split(":")[0].strip() or "whole")
 def test_an_example_is_right(folder, part) -> None:
-    if not asset_path("movenet-multipose.onnx").exists():
-        pytest.skip("`camgraph assets pull` has not brought the model")
+    require_model()
     graph = folder / "room3.yaml"
     graph.write_text(WHOLE + part)
     assert load_plan(graph).graph == "ward"
+
+
+def require_model() -> None:
+    if not asset_path("movenet-multipose.onnx").exists():
+        pytest.skip("`camgraph assets pull` has not brought the model")
+
+
+@pytest.mark.parametrize(("page", "graph"), [(README, "ward.yaml"), (PAGE, "night.yaml")], ids=["README", "sinks"])
+def test_the_nurse_learns_of_falls_and_of_lost_cameras_in_her_own_time(folder, page, graph) -> None:
+    require_model()
+    for block in yaml_in(page):
+        name = re.match(r"# ([\w.]+)\n", block)
+        if name:
+            (folder / name[1]).write_text(block)
+    stages = [stage for process in load_plan(folder / graph).processes for stage in process.stages]
+    [nurse] = (stage for stage in stages if stage.name == "nurse")
+    settings = SinkEmailSettings.model_validate(dict(nurse.settings))
+    assert settings.time_zone == "Europe/Berlin"
+    assert settings.footage_folders == ["footage"]
+    wanted = Selection(settings.only, settings.never, settings.time_zone)
+    lost = {"type": "camgraph.camera.lost", "data": {"camera": "room-3", "phase": "start"}}
+    assert wanted.fits(view_of(Event(stamp(), "1", "c", "start", json.dumps(lost).encode())))
+    assert wanted.fits(incident("i", "start", camera="room-3"))
+    assert not wanted.fits(incident("i", "end", camera="room-3"))
+    # Only readers of `events` get those of cameras.
+    assert yaml.safe_load((folder / graph).read_text())["stages"]["nurse"]["from"] == "events"
