@@ -12,6 +12,8 @@ An event is delivered once the server has answered with a status from 200 to 299
 |---|---|
 | answers 408, 425, 429 or 5xx, not at all, not in time | the event waits and is sent again, after 1, 2, 4, 8, 15, 30,
 then every 60 s, or after the time that `Retry-After` asks for, up to an hour |
+| answers 500 or another 5xx but 502, 503 and 504, to this one event for a day (`give_up_after`) | the event becomes a
+dead letter, so that those behind it are delivered |
 | answers 3xx, 401, 403, 404, 405, 407 | the same: every event would get this answer until somebody mends it |
 | answers 410 | nothing more is sent in this run; events wait, and status shows why |
 | answers another 4xx | it does not want this event, which becomes a dead letter |
@@ -49,6 +51,8 @@ from stages.delivery.web_client import Answer, Exchange, WebClient
 _TURN_S = 1.0
 """How long one call waits for answers; the process goes on listening between two calls."""
 _GONE = "gone"
+_ABOUT_THE_SERVER = (502, 503, 504)
+"""Answers of a proxy, or of a server that is overloaded: no event is at fault."""
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OURS = re.compile(r"(?i)host|content-length|transfer-encoding|connection|te|upgrade|expect|webhook-.*|ce-.*")
 _LEAST_SECRET = 4
@@ -128,6 +132,11 @@ class SinkWebhookSettings(DeliverySettings):
         False, description="Also connect to addresses of this machine and of private networks, such as 10.0.0.7"
     )
     limit: Duration = Field("15s", description="For one request in all: finding the host, connecting, the answer")
+    give_up_after: Duration = Field(
+        "1d",
+        description="An event that the server has answered with 500 for so long becomes a dead letter. Answers that "
+        "are about the whole server (502, 503, 504) do not count",
+    )
     most_bytes: int = Field(
         20_000,
         ge=1000,
@@ -162,6 +171,8 @@ class SinkWebhook(EventSink[SinkWebhookSettings]):
         self._running: _Running | None = None
         self._alone: set[str] = set()
         """Ids of a batch that was refused: each is sent by itself, to see which of them it was."""
+        self._failing: tuple[tuple[str, ...], float] = ((), 0.0)
+        """The events to which the server answers 500, and since when without an outage, in monotonic seconds."""
         self._secrets = _secrets_of(settings, self._address)
 
     @classmethod
@@ -211,7 +222,11 @@ class SinkWebhook(EventSink[SinkWebhookSettings]):
         """Raises Unavailable, `patient` while there is no answer yet: the same call then goes on waiting for it."""
         if self._running is None or self._running.ids != request.ids:
             self._running = _Running(request.ids, self._post(request))
-        answer = self._running.exchange.answer(until_s - time.monotonic())
+        try:
+            answer = self._running.exchange.answer(until_s - time.monotonic())
+        except (Unavailable, OSError):
+            self._failing = (), 0.0
+            raise
         if answer is None:
             raise Unavailable(f"{self._address}: waiting for its answer", patient=True)
         self._running = None
@@ -239,8 +254,10 @@ class SinkWebhook(EventSink[SinkWebhookSettings]):
             self._forget_server(error)
             raise
         except Unavailable as error:
-            error.args = (f"{self._address}: {error}",)
-            raise
+            if not self._fails_for_long(request, answer):
+                error.args = (f"{self._address}: {error}",)
+                raise
+            why = f"for {self.settings.give_up_after}, {error}"
         if why and len(request.views) > 1:
             self._alone.update(request.ids)
             raise Unavailable("each event of the batch by itself", patient=True)
@@ -249,6 +266,16 @@ class SinkWebhook(EventSink[SinkWebhookSettings]):
             raise Refused(dict.fromkeys(request.ids, f"{self._address}: {why}"))
         for view in request.views:
             self.sent_already(view)
+
+    def _fails_for_long(self, request: _Request, answer: Answer) -> bool:
+        """Whether the server has answered 500 to these events for so long that they hold up the others no more."""
+        if answer.status < 500 or answer.status in _ABOUT_THE_SERVER:
+            return False
+        ids, since_s = self._failing
+        if ids != request.ids:
+            since_s = time.monotonic()
+            self._failing = request.ids, since_s
+        return time.monotonic() - since_s > seconds(self.settings.give_up_after)
 
     def _hidden(self, text: str) -> str:
         """A text of the server without our secrets: it may repeat the request."""

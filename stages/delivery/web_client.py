@@ -150,6 +150,8 @@ class _Connection(http.client.HTTPConnection):
         """See http.client. Raises OSError and Unavailable."""
         problem: OSError = ConnectionError("the host has no address")
         for family, where in self._places():
+            if self.is_aborted:
+                raise TimeoutError
             try:
                 self._connect_to(family, where)
             except OSError as error:

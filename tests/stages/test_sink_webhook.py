@@ -138,6 +138,27 @@ def test_each_secret_signs_and_every_attempt_is_signed_anew(tmp_path) -> None:
 # ---- answers
 
 
+@pytest.mark.parametrize("mode", ["structured", "batched"])
+def test_an_event_that_the_server_cannot_digest_is_given_up_some_day(tmp_path, mode) -> None:
+    def reply(request: Request) -> Reply:
+        return Reply(500 if event(2).id in request.body.decode() else 200)
+
+    with web_receiver() as receiver, sink_to(receiver.url, tmp_path, mode=mode, give_up_after="0.1s") as sink:
+        receiver.reply = reply
+        reasons = hand_in(sink, events(1, 2, 3))
+        assert list(letters(sink)) == [event(2).id]
+        assert "for 0.1s, it fails (it answers 500)" in letters(sink)[event(2).id]
+        assert reasons
+        assert sink.context.counts["written", "cam"] == 2
+
+
+def test_no_event_is_given_up_for_a_server_that_is_overloaded(tmp_path) -> None:
+    with web_receiver() as receiver, sink_to(receiver.url, tmp_path, give_up_after="0.1s") as sink:
+        receiver.replies = [Reply(status) for status in (502, 503, 504)] * 5
+        assert len(hand_in(sink, events(1))) >= 15
+        assert letters(sink) == {}
+
+
 @pytest.mark.parametrize("status", [408, 425, 500, 502, 503, 302, 401, 403, 404])
 def test_while_the_server_is_not_right_events_wait_in_order(tmp_path, status) -> None:
     with web_receiver() as receiver, sink_to(receiver.url, tmp_path) as sink:
