@@ -137,6 +137,11 @@ class ProcessPlan:
         takes_frames = any(edge.reader in own and edge.type != Event.TYPE for edge in self.edges)
         return takes_frames and all(edge.type == Event.TYPE for edge in self.outgoing)
 
+    @property
+    def delivers_events(self) -> bool:
+        """True for sinks of events. The outbox keeps what they have not taken, so nobody else waits for them."""
+        return bool(self.incoming) and all(edge.type == Event.TYPE for edge in self.incoming) and not self.outgoing
+
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:

@@ -132,6 +132,9 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
             server_name=self.server_name,
             availability=self._topics.availability,
             stale=self._stale() if self.context.workers == 1 and self._cameras else {},
+            too_large=lambda topic, size, most: self.context.log.warning(
+                "not_published", topic=topic, why=f"it has {size:,} bytes, and the broker takes {most:,} at once"
+            ),
         )
 
     def connect(self) -> None:

@@ -6,11 +6,13 @@ the run.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP
-from pipeline.plan import BLOCKED_LIMIT_S, RunPlan
+from pipeline.messages import Event
+from pipeline.plan import BLOCKED_LIMIT_S, ProcessPlan, RunPlan
 from pipeline.stage import Logger
 from pipeline.supervision.fleet import Fleet
 from pipeline.supervision.hangs import Limits, Wakefulness
@@ -35,6 +37,7 @@ class Watchdog:
         self._wakefulness = Wakefulness(time.monotonic(), plan.hang_s)
         self._stall_detector = StallDetector(_PATIENCE * plan.hang_s, finite=finite, now=time.monotonic())
         self._next_look = 0.0
+        self._frames_ended_at = math.inf
 
     def absorb_sleep(self, now: float) -> float:
         """Return how many seconds this process was stopped since the last call, mostly 0; call it often.
@@ -61,15 +64,25 @@ class Watchdog:
             self._look_for_stall(plan, now, running=running)
 
     def _look_for_blocked(self, now: float) -> None:
-        """End a finite run that is blocked for too long on a disk or a receiver."""
-        blocked = [
-            p
-            for p in self._fleet.processes
-            if p.reported.blocked_since and now - p.reported.blocked_since > BLOCKED_LIMIT_S
-        ]
-        if self._finite and blocked:
-            why = blocked[0].heartbeat.blocked_on
-            self._fail(EXIT_ENVIRONMENT, f"gave up after waiting for {BLOCKED_LIMIT_S:g} s: {why}")
+        """End a finite run that is blocked for too long on a disk or a receiver.
+
+        A sink of events has that time once nothing else is left to do: until then its events wait in the outbox.
+        """
+        if not self._finite:
+            return
+        if not all(process.all_ended for process in self._fleet.processes if _handles_frames(process.plan)):
+            self._frames_ended_at = math.inf
+        elif math.isinf(self._frames_ended_at):
+            self._frames_ended_at = now
+        for process in self._fleet.processes:
+            since = process.reported.blocked_since
+            if since and now - max(since, self._waits_from(process.plan)) > BLOCKED_LIMIT_S:
+                why = process.heartbeat.blocked_on
+                self._fail(EXIT_ENVIRONMENT, f"gave up after waiting for {BLOCKED_LIMIT_S:g} s: {why}")
+                return
+
+    def _waits_from(self, plan: ProcessPlan) -> float:
+        return self._frames_ended_at if plan.delivers_events else 0.0
 
     def _look_for_stall(self, plan: RunPlan, now: float, *, running: bool) -> None:
         trusted = running and self._wakefulness.trusts(now)
@@ -86,3 +99,7 @@ class Watchdog:
         for process in self._fleet.processes:
             if process.plan.name in stuck.culprits:
                 process.kill("nothing moves")
+
+
+def _handles_frames(plan: ProcessPlan) -> bool:
+    return bool(plan.sources) or any(edge.type != Event.TYPE for edge in plan.incoming)

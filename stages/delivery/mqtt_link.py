@@ -75,6 +75,8 @@ class LinkOptions:
     """The topic that says online or offline."""
     stale: Mapping[str, Callable[[str], bool]]
     """Filter of topics -> whether one that the broker has retained is left over, so that it is deleted."""
+    too_large: Callable[[str, int, int], object] = lambda topic, size, most: None
+    """Called for a topic whose retained payload is larger than the broker takes, once."""
 
 
 class _NamedTls:
@@ -109,6 +111,10 @@ class _Fate:
     most_bytes: int = 1 << 28
     secure: _NamedTls | None = None
 
+    def takes(self, topic: str, payload: bytes) -> bool:
+        """False if the broker would close the connection because of this one, each time."""
+        return len(payload) + len(topic.encode()) + _HEAD_BYTES <= self.most_bytes
+
     def end(self, why: str) -> None:
         self.why = self.why or why
         self.gone.set()
@@ -123,6 +129,8 @@ class MqttLink:
         """`report` is called with the reason when the broker is away, and with "" once it is back."""
         self._options, self._report = options, report
         self._retained: dict[str, bytes] = {}
+        self._too_large: set[str] = set()
+        """Topics whose payload was once too large: that is reported once."""
         self._lock = threading.Lock()
         """Held while retained topics are changed and published, so that the last one is the last there too."""
         self._now: tuple[Client, _Fate] | None = None
@@ -164,7 +172,7 @@ class MqttLink:
             else:
                 del self._retained[topic]
             if self._now:
-                self._now[0].publish(topic, payload, qos=1, retain=True)
+                self._retain(*self._now, topic, payload)
 
     def keep(self, topic: str, payload: bytes) -> None:
         """This was published: retain it in connections to come."""
@@ -203,9 +211,17 @@ class MqttLink:
 
     def _publish(self, client: Client, fate: _Fate, one: Publication) -> MQTTMessageInfo | None:
         """None if it is too large: the broker would close the connection, each time."""
-        if len(one.payload) + len(one.topic.encode()) + _HEAD_BYTES > fate.most_bytes:
+        if not fate.takes(one.topic, one.payload):
             return None
         return client.publish(one.topic, one.payload, qos=1, retain=one.retain, properties=_properties(one.properties))
+
+    def _retain(self, client: Client, fate: _Fate, topic: str, payload: bytes) -> None:
+        """What is too large for the broker is deleted there: nothing is better than what is no longer true."""
+        fits = fate.takes(topic, payload)
+        if not fits and topic not in self._too_large:
+            self._too_large.add(topic)
+            self._options.too_large(topic, len(payload), fate.most_bytes)
+        client.publish(topic, payload if fits else b"", qos=1, retain=True)
 
     # ---- the thread
 
@@ -265,7 +281,7 @@ class MqttLink:
         with self._lock:
             client.publish(self._options.availability, b"online", qos=1, retain=True)
             for topic, payload in self._retained.items():
-                client.publish(topic, payload, qos=1, retain=True)
+                self._retain(client, fate, topic, payload)
             self._now = (client, fate)
         self._is_up.set()
 

@@ -144,7 +144,6 @@ class Recorder:
         self._stages_folder = stages_folder
         self._feed = PacketFeed(stages_folder, self._packet, self._over)
         self._cameras: dict[str, _Camera] = {}
-        self._ends: dict[str, Any] = {}
         self._bests: dict[str, Best] = {}
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._unfinished = Unfinished(unfinished)
@@ -511,9 +510,9 @@ class Recorder:
         self._save(record)
         session.until[record.incident] = None
         session.least = max(session.least, moment.at + Fraction(self._wanted.after_s).limit_denominator(1000))
-        event = self._ends.pop(record.incident, record.first if record.first["data"]["phase"] == "single" else None)
-        if event is not None:
-            self._note_end(session, record, event)
+        end = record.first if record.first["data"]["phase"] == "single" else record.last
+        if end:
+            self._note_end(session, record, end)
         self._advance(camera, session)
         return True
 
@@ -539,8 +538,6 @@ class Recorder:
         session = camera.session
         if session is not None and record.incident in session.until:
             self._note_end(session, record, event)
-        elif record.files["clip"].state == "pending":
-            self._ends[record.incident] = event
         self._save(record)
         self._see(record, event)
         if self._joins_late(camera, record):

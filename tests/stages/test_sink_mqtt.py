@@ -329,6 +329,22 @@ def test_a_message_that_is_too_large_is_buried_and_others_arrive(tmp_path) -> No
             assert "larger than the broker takes" in letter.why
 
 
+def test_a_picture_that_is_too_large_stops_nothing(tmp_path) -> None:
+    """It is retained: each new connection would begin with it, and the broker would end each of them."""
+    with serving(mosquitto(tmp_path, "allow_anonymous true", "max_packet_size 10000")) as server:
+        with sink_to(server.port, tmp_path, snapshots=True) as sink, reading(server.port, "camgraph/#") as reader:
+            for number, size in ((1, 5000), (2, 20_000)):
+                (tmp_path / f"{number}.jpg").write_bytes(b"x" * size)
+                hand_in(sink, [picture_event(number, f"{number}.jpg")])
+            hand_in(sink, [incident(3, "a")])
+            until(lambda: reader.last("camgraph/test/a/fall"))
+            reader.wait_for("camgraph/test/a/snapshot", b"")
+            assert sink.context.troubles == {}
+        with sink_to(server.port, tmp_path, snapshots=True) as sink:
+            hand_in(sink, [incident(4, "a")])
+            assert sink.context.counts["written", "a"] == 1
+
+
 @pytest.mark.parametrize(
     ("settings", "why"),
     [

@@ -33,7 +33,9 @@ class OneProcess:
     limits: list[Limits] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.plan = SimpleNamespace(name=self.name)
+        sources, incoming = (("src",), ()) if self.name == "src" else ((), (SimpleNamespace(type="frame"),))
+        self.plan = SimpleNamespace(name=self.name, sources=sources, incoming=incoming, delivers_events=False)
+        self.all_ended = False
         self.reported = SimpleNamespace(blocked_since=0.0)
         self.heartbeat = SimpleNamespace(blocked_on=f"{self.name}: the disk is full")
 
@@ -120,6 +122,19 @@ def test_only_a_run_of_files_gives_up_on_what_blocks_it(finite: bool) -> None:
     run.go_on(1.0)
     expected = (EXIT_ENVIRONMENT, "gave up after waiting for 30 s: model: the disk is full")
     assert run.problems[:1] == ([expected] if finite else [])
+
+
+def test_a_sink_of_events_is_waited_for_until_nothing_else_is_left_to_do() -> None:
+    run = Run()
+    run.model.plan.delivers_events, run.model.plan.incoming = True, (SimpleNamespace(type="event"),)
+    run.model.reported.blocked_since = run.now
+    run.go_on(3 * BLOCKED_LIMIT_S)
+    assert run.problems == []
+    run.source.all_ended = True
+    run.go_on(BLOCKED_LIMIT_S - 0.5)
+    assert run.problems == []
+    run.go_on(1.0)
+    assert run.problems[0] == (EXIT_ENVIRONMENT, "gave up after waiting for 30 s: model: the disk is full")
 
 
 def test_a_run_that_stands_still_restarts_the_reader_and_then_ends() -> None:
