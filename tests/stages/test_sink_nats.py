@@ -11,6 +11,7 @@ import pytest
 from camgraph_test_stages.brokers import (
     Server,
     assert_all_in_order,
+    certify,
     delivering,
     free_port,
     hand_in,
@@ -111,10 +112,7 @@ def test_password(tmp_path, capfd) -> None:
 
 
 def test_tls(tmp_path) -> None:
-    trustme = pytest.importorskip("trustme")
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    authority.issue_cert("nats.test").private_key_and_cert_chain_pem.write_to_path(tmp_path / "server.pem")
+    certify(tmp_path, "nats.test")
     with serving(nats_server(tmp_path, 'tls { cert_file: "server.pem", key_file: "server.pem" }')) as server:
         address = {"address": f"tls://127.0.0.1:{server.port}"}
         with sink_to(server.port, tmp_path, **address, tls={"ca": "ca.pem", "server_name": "nats.test"}) as sink:

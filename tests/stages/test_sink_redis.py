@@ -10,6 +10,7 @@ import redis
 from camgraph_test_stages.brokers import (
     Server,
     assert_all_in_order,
+    certify,
     delivering,
     free_port,
     hand_in,
@@ -89,10 +90,7 @@ def test_a_server_that_is_away_or_silent(tmp_path) -> None:
 
 
 def test_tls(tmp_path) -> None:
-    trustme = pytest.importorskip("trustme")
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    authority.issue_cert("redis.test").private_key_and_cert_chain_pem.write_to_path(tmp_path / "server.pem")
+    certify(tmp_path, "redis.test")
     port = free_port()
     files = [f"--tls-{name}" for name in ("cert-file", "key-file", "ca-cert-file")]
     named = [

@@ -6,9 +6,11 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+import trustme
 
 from camgraph_test_stages.delivering import delivering, hand_in
 from camgraph_test_stages.waiting import until
@@ -21,6 +23,7 @@ from tools.measuring.broker_servers import free_port, serving
 __all__ = [
     "Server",
     "assert_all_in_order",
+    "certify",
     "delivering",
     "free_port",
     "hand_in",
@@ -62,6 +65,13 @@ def incident(number: int, camera: str = "cam", *, phase: str = "single", name: s
         "data": {**facts, "camera": camera, "severity": "alarm", **data},
     }
     return Event(stamp(number, camera), body["id"], name, phase, json.dumps(body).encode())
+
+
+def certify(folder: Path, name: str) -> None:
+    """Write `ca.pem`, and `server.pem` with the certificate and key of a server of this name."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
+    authority.issue_cert(name).private_key_and_cert_chain_pem.write_to_path(str(folder / "server.pem"))
 
 
 def stream(count: int) -> list[Event]:

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from camgraph_test_stages.sink_graphs import RULES, planned_settings
 
 from pipeline.errors import GraphError
-from pipeline.graph import load_plan
 
-RULES = """
-version: 1
-time_zone: Europe/Berlin
-zones: {hall: [[0, 0], [1, 0], [1, 1]]}
-counters: {in_hall: {zone: hall}}
-rules:
-  - {use: fall}
-  - {id: low, action: lying_down, when: "lean > 60deg", for: 1s}
-"""
 Settings = Callable[..., Any]
 
 
@@ -27,25 +19,7 @@ Settings = Callable[..., Any]
 def settings_of(tmp_path: Path) -> Settings:
     """The settings that the sink `out` of a graph has when it is planned."""
 
-    def plan(use: str, more: str, *, rules: str = RULES, source: str = "actions") -> Any:
-        (tmp_path / "rules.yaml").write_text(rules)
-        graph = tmp_path / "ward.yaml"
-        graph.write_text(f"""
-version: 1
-name: ward
-cameras: {{room-3: {{frames: 3}}}}
-stages:
-  numbers: {{use: count_source, each: cameras}}
-  tracks:  {{use: stands, from: numbers}}
-  actions: {{use: rules, from: tracks, with: {{file: rules.yaml}}}}
-  others:  {{use: emit, from: numbers}}
-  rest:    {{use: sink_jsonl, from: others, with: {{path: rest.jsonl}}}}
-  out:     {{use: {use}, from: {source}, with: {{{more}}}}}
-""")
-        stages = [stage for process in load_plan(graph).processes for stage in process.stages]
-        return next(stage.settings for stage in stages if stage.name == "out")
-
-    return plan
+    return partial(planned_settings, tmp_path)
 
 
 @pytest.mark.parametrize("source", ["actions", "events"])

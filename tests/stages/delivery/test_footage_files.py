@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
+from camgraph_test_stages.sink_graphs import planned_settings
 
-from pipeline.graph import load_plan
 from stages.delivery.footage_files import FootageFiles, TooLarge
 
 JPEG = b"\xff\xd8 a picture"
@@ -73,27 +73,15 @@ def test_only_jpegs_of_a_fair_size_are_pictures(base: Path) -> None:
 
 @pytest.mark.parametrize("source", ["actions", "events"])
 @pytest.mark.parametrize(
-    "out",
+    ("use", "more"),
     [
-        "sink_email, with: {server: a, sender: a@b.c, to: a@b.c}",
-        "sink_command, with: {command: [sh]}",
-        "sink_mqtt, with: {address: 'mqtt://127.0.0.1'}",
+        ("sink_email", "server: a, sender: a@b.c, to: a@b.c"),
+        ("sink_command", "command: [sh]"),
+        ("sink_mqtt", "address: 'mqtt://127.0.0.1'"),
     ],
 )
-def test_sinks_learn_the_folder_from_the_graph(tmp_path: Path, source: str, out: str) -> None:
-    (tmp_path / "rules.yaml").write_text("{version: 1, rules: [{use: fall}]}")
-    graph = tmp_path / "ward.yaml"
-    graph.write_text(f"""
-version: 1
-name: ward
-cameras: {{room-3: {{frames: 3}}}}
-stages:
-  numbers: {{use: count_source, each: cameras}}
-  tracks:  {{use: stands, from: numbers}}
-  actions: {{use: rules, from: tracks, with: {{file: rules.yaml}}}}
-  kept:    {{use: sink_footage, from: actions, with: {{path: "{tmp_path}/disk", clips: false}}}}
-  out:     {{from: {source}, use: {out}}}
-""")
+def test_sinks_learn_the_folder_from_the_graph(tmp_path: Path, source: str, use: str, more: str) -> None:
     (tmp_path / "disk").mkdir()
-    stages = [stage for process in load_plan(graph).processes for stage in process.stages]
-    assert next(stage.settings["footage_folders"] for stage in stages if stage.name == "out") == [f"{tmp_path}/disk"]
+    kept = f'kept: {{use: sink_footage, from: actions, with: {{path: "{tmp_path}/disk"}}}}'
+    settings = planned_settings(tmp_path, use, more, source=source, beside=kept)
+    assert settings["footage_folders"] == [f"{tmp_path}/disk"]
