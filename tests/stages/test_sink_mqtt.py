@@ -334,7 +334,7 @@ def test_a_picture_that_is_too_large_stops_nothing(tmp_path) -> None:
     with serving(mosquitto(tmp_path, "allow_anonymous true", "max_packet_size 10000")) as server:
         with sink_to(server.port, tmp_path, snapshots=True) as sink, reading(server.port, "camgraph/#") as reader:
             for number, size in ((1, 5000), (2, 20_000)):
-                (tmp_path / f"{number}.jpg").write_bytes(b"x" * size)
+                (tmp_path / f"{number}.jpg").write_bytes(b"\xff\xd8" + bytes(size))
                 hand_in(sink, [picture_event(number, f"{number}.jpg")])
             hand_in(sink, [incident(3, "a")])
             until(lambda: reader.last("camgraph/test/a/fall"))
