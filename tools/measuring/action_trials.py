@@ -71,7 +71,10 @@ class View:
 
 @dataclass(frozen=True)
 class Trial:
-    """One person who does one motion of the animator's library once. `gone_s`: when they are lost, after its start."""
+    """One person who does one motion of the animator's library once.
+
+    `gone_s`: when they are lost, after its start. `lead_s`: when it starts, which frames need not hit.
+    """
 
     motion: str
     view: View = View()
@@ -79,11 +82,12 @@ class Trial:
     model: PoseModel = YOLO11N
     seed: int = 0
     gone_s: float | None = None
+    lead_s: float = LEAD_S
 
     @property
     def scene(self) -> Scene:
-        motions = [waiting(LEAD_S), *MOTIONS[self.motion]()]
-        gone_s = float("inf") if self.gone_s is None else LEAD_S + self.gone_s
+        motions = [waiting(self.lead_s), *MOTIONS[self.motion]()]
+        gone_s = float("inf") if self.gone_s is None else self.lead_s + self.gone_s
         actor = Actor(motions, posture=starts_in(self.motion), gone_s=gone_s)
         scene = Scene(self.motion, [actor])
         return replace(scene, duration_s=scene.length_s(self.seed) + AFTER_S)

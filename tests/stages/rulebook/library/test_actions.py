@@ -75,14 +75,19 @@ def test_what_is_no_fall_at_any_rate(fps: float) -> None:
     assert not found
 
 
-def test_a_fall_that_is_seen_for_a_moment() -> None:
-    """Its track is lost within the fall, 0.9 s after it began, or 0.7 s after in most of them."""
-    lost = {after_s: [Trial(m, v, gone_s=1.0 + after_s) for m in FALLS for v in VIEWS] for after_s in (0.8, 0.9)}
-    shares = {
-        after_s: sum(first_s("fall", trial) is not None for trial in some) / len(some) for after_s, some in lost.items()
-    }
-    assert shares[0.9] >= 0.7, shares
-    assert shares[0.8] >= 0.5, shares
+@pytest.mark.parametrize(("fps", "least"), [(12.5, 0.75), (8.0, 0.65), (5.0, 0.55)])
+def test_a_fall_that_is_seen_for_a_moment(fps: float, least: float) -> None:
+    """Its track is lost 0.7 s after the fall began, at any moment between two frames."""
+    leads = [LEAD_S + share / fps for share in (0.1, 0.6)]
+    lost = [Trial(m, v, fps, gone_s=1.7, lead_s=lead) for m in FALLS for v in VIEWS for lead in leads]
+    found = [bool(firings(rules_of(["fall"]), pictures(trial))) for trial in lost]
+    assert sum(found) >= least * len(found)
+
+
+def test_a_fall_whose_end_is_not_seen() -> None:
+    """Its track is lost 0.9 s after the fall began."""
+    lost = [Trial(m, v, gone_s=1.9) for m in FALLS for v in VIEWS]
+    assert sum(first_s("fall", trial) is not None for trial in lost) >= 0.8 * len(lost)
 
 
 @pytest.mark.parametrize("motion", ["walking", "standing", "sitting down", "hands up", "turning round"])
