@@ -13,7 +13,7 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import click
@@ -23,7 +23,7 @@ from stages.rulebook.library import library
 from stages.rulebook.onlooker import picture_of
 from tools.animator.library import MOTIONS
 from tools.animator.messages import tracks
-from tools.animator.pose_model import MULTIPOSE, YOLO11N, PoseModel
+from tools.animator.pose_model import MULTIPOSE, YOLO11N
 from tools.animator.scene import Scene
 from tools.animator.scenes import FRONT, crossing_walks
 from tools.measuring.action_cases import CASES, FALLS
@@ -113,21 +113,23 @@ def falls_in_part(seeds: int) -> str:
         cells = []
         for rate in RATES:
             trials = [
-                _cut_short(seen_s, rate, *setting)
-                for setting in itertools.product(FALLS, PLACES, edges, MODELS, range(seeds))
+                _cut_short(Trial(motion, View(*place, edge=edge), rate, model, seed), seen_s)
+                for motion, place, edge, model, seed in itertools.product(FALLS, PLACES, edges, MODELS, range(seeds))
             ]
             cells.append(f"{100 * np.mean([bool(firings(rules, pictures(trial))) for trial in trials]):.0f} %")
         lines.append(f"| for {seen_s:g} s, {where} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _cut_short(
-    seen_s: float, rate: float, motion: str, place: tuple[float, float], edge: Edge, model: PoseModel, seed: int
-) -> Trial:
+def _cut_short(fall: Trial, seen_s: float) -> Trial:
     """A fall that is lost `seen_s` after it began, at any moment between two frames, seen from any side."""
-    rng = np.random.default_rng([seed, len(motion), len(edge), round(10 * place[0]), len(model.name)])
-    view = View(*place, float(rng.uniform(0, 360)), edge=edge)
-    return Trial(motion, view, rate, model, seed, STANDING_S + seen_s, LEAD_S + float(rng.uniform(0, 1 / rate)))
+    view = fall.view
+    rng = np.random.default_rng(
+        [fall.seed, len(fall.motion), len(view.edge), round(10 * view.height_m), len(fall.model.name)]
+    )
+    seen_from = replace(view, bearing_deg=float(rng.uniform(0, 360)))
+    lead_s = LEAD_S + float(rng.uniform(0, 1 / fall.fps))
+    return replace(fall, view=seen_from, gone_s=STANDING_S + seen_s, lead_s=lead_s)
 
 
 def in_places(seeds: int) -> str:

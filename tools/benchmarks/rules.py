@@ -16,7 +16,7 @@ import numpy as np
 
 from stages.vision.rules.condition import compile_condition
 from stages.vision.rules.crowd import Picture
-from stages.vision.rules.geometry import Line, Surroundings, zone_of
+from stages.vision.rules.geometry import Surroundings, zone_of
 from stages.vision.rules.incidents import Timing
 from stages.vision.rules.judge import Judge, Rule
 from stages.vision.rules.people import COCO_17
@@ -25,7 +25,6 @@ from tools.measuring.report_page import machine_line
 FPS = 25
 WIDTH, HEIGHT = 1920, 1080
 ZONES = {"door": zone_of([(100, 500), (700, 500), (760, 900), (100, 950)])}
-LINES = {"gate": Line((900, 200), (1000, 900))}
 PLAIN = (
     "left_wrist.y < nose.y - 0.{n:03}h and right_wrist.y < nose.y - 0.{n:03}h",
     "in door and speed < 0.0{n:03}h/s",
@@ -77,14 +76,14 @@ def rules(count: int, kinds: Sequence[str]) -> list[Rule]:
     found = []
     for n in range(count):
         text = kinds[n % len(kinds)].format(n=n)
-        condition = compile_condition(text, "person", zones=ZONES, lines=LINES)
+        condition = compile_condition(text, "person", zones=ZONES, lines=())
         found.append(Rule(f"rule{n}", "person", condition, None, Timing(500_000_000, 500_000_000), 500_000_000, 0.3))
     return found
 
 
 def frame_ms(people: int, count: int, kinds: Sequence[str], frames: int) -> float:
     """Milliseconds of processor time that a frame takes, after the first second."""
-    judge = Judge(rules(count, kinds), lambda size: Surroundings(*size, ZONES, LINES))
+    judge = Judge(rules(count, kinds), lambda size: Surroundings(*size, ZONES))
     pictures = [crowd(people, seq) for seq in range(FPS + frames)]
     for picture in pictures[:FPS]:
         list(judge.judge(picture))

@@ -90,12 +90,16 @@ _GLOBALS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class CellText:
-    """A cell before it is made: its class, its times, the Python text of its inputs, and whether it is a truth."""
+    """A cell before it is made: its class, its times, the Python text of its inputs, and whether it is a truth.
+
+    `quiet`: text that holds in a frame after which another such frame changes nothing; "" if there are none.
+    """
 
     name: str
     times: tuple[Any, ...]
     inputs: tuple[str, ...]
     truth: bool
+    quiet: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -397,9 +401,8 @@ class _Writer:
             at_most_ns = truth.at_most_ns + time_ns
         else:
             at_most_ns = self._left_after(truth, node.time)
-        code = self._cell(
-            node, type(node).__name__.replace("Lasts", "Lasting"), (time_ns,), [truth.three_valued], truth=True
-        )
+        name, quiet = ("Was", "") if isinstance(node, Was) else ("Lasting", truth.false)
+        code = self._cell(node, name, (time_ns,), [truth.three_valued], truth=True, quiet=quiet)
         self._note(self._slice(node), Kind.TRUTH, code)
         return _Truth(code, f"({code} is False)", at_most_ns)
 
@@ -424,7 +427,8 @@ class _Writer:
             for step, truth in zip(node.steps, truths, strict=True)
         ]
         inputs = [truth.three_valued for truth in truths]
-        code = self._cell(node, "Sequence", (limits, lasting), inputs, truth=True)
+        quiet = f"({' and '.join(truth.false for truth in truths)})"
+        code = self._cell(node, "Sequence", (limits, lasting), inputs, truth=True, quiet=quiet)
         self._note(self._slice(node), Kind.TRUTH, code)
         for i, step in enumerate(node.steps):
             text = f"step {i + 1}: {self._slice(step)}"
@@ -488,9 +492,11 @@ class _Writer:
         self.labels.add(name)
         return Measure(Kind.NUMBER, f"{self._person[1]}.labels.get({name!r}, nan)")
 
-    def _cell(self, node: Node, name: str, times: tuple[Any, ...], inputs: Sequence[str], *, truth: bool) -> str:
+    def _cell(
+        self, node: Node, name: str, times: tuple[Any, ...], inputs: Sequence[str], *, truth: bool, quiet: str = ""
+    ) -> str:
         """The Python text of the present value of a cell; equal cells are one."""
-        cell = CellText(name, times, tuple(inputs), truth)
+        cell = CellText(name, times, tuple(inputs), truth, quiet)
         if cell not in self.cells:
             if len(self.cells) == MAX_CELLS:
                 text = f"more than {MAX_CELLS} parts of the condition look back in time: make two rules of it"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -124,33 +125,35 @@ class Crowd:
             picture.keypoints[:, :, 2].tolist() if picture.joints_known else [[0.0] * len(COCO_17)] * len(boxes)
         )
         ids, time_ns = picture.ids.tolist(), picture.time_ns
+        zones, still = around.zones, dict.fromkeys(around.zones, 0)
         for row in sorted(range(len(ids)), key=ids.__getitem__):
             left, top, right, bottom = boxes[row]
-            person = Person(ids[row], row, left, top, right, bottom, scores[row], confidences[row])
-            if picture.labels:
-                person.labels = picture.labels[row]
-            if around.zones:
-                x, y = person.feet
-                person.inside = {name: zone(x, y) for name, zone in around.zones.items()}
+            x = (left + right) / 2
+            inside = {name: zone(x, bottom) for name, zone in zones.items()} if zones else _NOTHING
+            labels = picture.labels[row] if picture.labels else _NOTHING
+            facts = (_NOTHING, _NOTHING)
+            person = Person(
+                ids[row], row, left, top, right, bottom, scores[row], confidences[row], inside, labels, *facts
+            )
             if not picture.alone:
-                self._remember(person, time_ns, around)
+                self._remember(person, time_ns, around, still)
             yield person
 
-    def _remember(self, person: Person, time_ns: int, around: Surroundings) -> None:
-        """Add the facts that earlier frames tell; of a photograph they stay unknown."""
+    def _remember(self, person: Person, time_ns: int, around: Surroundings, still: Mapping[str, int]) -> None:
+        """Add the facts that earlier frames tell; of a photograph they stay unknown. `still`: no zone was entered."""
         past = self._past.get(person.id)
         if past is None:
             past = self._past[person.id] = Past(time_ns, time_ns)
+        feet = person.x, person.bottom
         person.age = (time_ns - past.first_ns) / 1e9
-        feet = person.feet
         person.lost_ns = -1
         person.speed = past.moved(time_ns, feet)
         past.seen_ns = time_ns
         if around.lines:
             margin = LINE_MARGIN * person.h
             person.crossed = {name: _crossed(past, feet, margin, name, line) for name, line in around.lines.items()}
-        if around.zones:
-            person.entered = _entered(past.inside, person.inside)
+        if still:
+            person.entered = still if past.inside == person.inside else _entered(past.inside, person.inside)
             past.inside = person.inside
 
     def _gone(self, picture: Picture) -> Iterator[_Gone]:
@@ -181,8 +184,6 @@ def _crossed(past: Past, feet: Point, margin: float, name: str, line: Line) -> i
 
 
 def _entered(before: Mapping[str, bool], inside: Mapping[str, bool]) -> dict[str, int]:
-    if before == inside:
-        return dict.fromkeys(inside, 0)
     return {name: int(now) - int(before.get(name, now)) for name, now in inside.items()}
 
 
@@ -237,13 +238,15 @@ class Cast:
         if not self.picture.joints_known:
             return [UNSEEN] * len(self.people)
         if floor not in self._joints:
-            keypoints = self.picture.keypoints.astype(np.float64)
+            keypoints = self.picture.keypoints
+            places = keypoints[:, :, :2].astype(np.float64)
             # The confidence is compared as it came: 0.3 of a model is less than 0.3 in double precision.
-            known = self.picture.keypoints[:, :, 2:] >= floor
-            self._joints[floor] = with_more(np.where(known, keypoints[:, :, :2], np.nan))
+            places[~(keypoints[:, :, 2] >= floor)] = NAN  # also of a confidence that is no number
+            self._joints[floor] = with_more(places)
         return self._joints[floor]
 
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _NOT_SURE = [NAN] * len(COCO_17)
 
 

@@ -249,26 +249,23 @@ class Judge:
         """Ask all conditions of a group about everybody."""
         true: dict[int, list[Subject]] = {}
         group.true = true
-        program = group.program
-        hits, step = program.hits, program.step
-        values: Any = None
+        hits, step, memories, clock = group.program.hits, group.program.step, group.memories, self._clock
         for subject in subjects:
+            values = None
             if step is not None:
-                memory = self._memory(group, subject.ids)
+                memory = memories.get(subject.ids) or self._new_memory(group, subject.ids)
+                memory.stepped_ns = clock.now_ns
                 values = memory.values
                 if not alone:
-                    step(*subject.arguments, values, memory.steps, self._clock)
+                    step(*subject.arguments, values, memory.steps, clock)
             for place in hits(*subject.arguments, values):
                 true.setdefault(place, []).append(subject)
-        if len(group.memories) > len(subjects):
+        if len(memories) > len(subjects):
             self._forget(group)
 
-    def _memory(self, group: _Group, ids: Ids) -> Memory:
-        memory = group.memories.get(ids)
-        if memory is None:
-            inherited = self._inherited.pop((group.about, ids), None) if self._inherited else None
-            memory = group.memories[ids] = group.program.new_memory(inherited)
-        memory.stepped_ns = self._clock.now_ns
+    def _new_memory(self, group: _Group, ids: Ids) -> Memory:
+        inherited = self._inherited.pop((group.about, ids), None) if self._inherited else None
+        memory = group.memories[ids] = group.program.new_memory(inherited)
         return memory
 
     def _forget(self, group: _Group) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from stages.vision.rules.code_cell import Code
@@ -367,11 +367,10 @@ class _Samples:
     def _take(self, clock: Clock, value: float) -> int:
         """Add a sample and drop the old ones; returns when the window begins."""
         samples, now_ns = self._samples, clock.now_ns
-        time_ns = max(self._time_ns, clock.two_ns)
+        time_ns = self._time_ns if self._time_ns > clock.two_ns else clock.two_ns
         if value == value:  # noqa: PLR0124 - NaN
-            part_ns = time_ns // _PARTS
-            if len(samples) > 1 and samples[-1][0] // part_ns == samples[-2][0] // part_ns:
-                samples.pop()
+            if len(samples) > 1 and samples[-1][0] - samples[-2][0] < time_ns // _PARTS:
+                self._thin(time_ns // _PARTS)
             if not samples or samples[-1][0] < now_ns:
                 samples.append((now_ns, value))
         begin_ns = now_ns - time_ns
@@ -380,6 +379,11 @@ class _Samples:
         if samples and samples[-1][0] < begin_ns:
             samples.clear()
         return begin_ns
+
+    def _thin(self, part_ns: int) -> None:
+        """Drop the newest sample if it lies in the same part as the one before."""
+        if self._samples[-1][0] // part_ns == self._samples[-2][0] // part_ns:
+            self._samples.pop()
 
     def _apart_ns(self, clock: Clock) -> int:
         """Samples that are not farther apart follow each other; those that were thinned out lie within two parts."""
@@ -415,14 +419,27 @@ class Growth(_Samples):
         inside = self._inside(clock, value)
         if not inside:
             return NAN
-        sign, least, growth = self._sign, math.inf, 0.0
-        for _, known in inside:
-            at = sign * known
-            if at < least:
-                least = at
-            elif at - least > growth:
-                growth = at - least
-        return growth
+        return _growth(inside) if self._sign > 0 else _fall(inside)
+
+
+def _growth(samples: Iterable[tuple[int, float]]) -> float:
+    least, growth = math.inf, 0.0
+    for _, value in samples:
+        if value < least:
+            least = value
+        elif value - least > growth:
+            growth = value - least
+    return growth
+
+
+def _fall(samples: Iterable[tuple[int, float]]) -> float:
+    most, fall = -math.inf, 0.0
+    for _, value in samples:
+        if value > most:
+            most = value
+        elif most - value > fall:
+            fall = most - value
+    return fall
 
 
 class Change(_Samples):
@@ -465,25 +482,35 @@ class Extreme(_Samples):
 class Median(_Samples):
     """The median of the window: of one sample for each of its parts, so that a burst of frames weighs no more."""
 
-    __slots__ = ("_sorted",)
+    __slots__ = ("_median", "_sorted")
 
     def __init__(self, gap_ns: int, time_ns: int) -> None:
         super().__init__(gap_ns, time_ns)
         self._sorted: list[float] = []
+        self._median = NAN
 
     def step(self, clock: Clock, value: float) -> float:
-        samples, ordered, now_ns = self._samples, self._sorted, clock.now_ns
+        samples, now_ns = self._samples, clock.now_ns
         time_ns = max(self._time_ns, clock.two_ns)
         part_ns = time_ns // _PARTS
-        while samples and samples[0][0] < now_ns - time_ns:
+        old = samples and samples[0][0] < now_ns - time_ns
+        new = value == value and (not samples or samples[-1][0] // part_ns < now_ns // part_ns)  # noqa: PLR0124 - NaN
+        if old or new:
+            self._change(now_ns, now_ns - time_ns, value if new else None)
+        return self._median
+
+    def _change(self, now_ns: int, begin_ns: int, value: float | None) -> None:
+        samples, ordered = self._samples, self._sorted
+        while samples and samples[0][0] < begin_ns:
             del ordered[bisect_left(ordered, samples.popleft()[1])]
-        if value == value and (not samples or samples[-1][0] // part_ns < now_ns // part_ns):  # noqa: PLR0124 - NaN
+        if value is not None:
             samples.append((now_ns, value))
             insort(ordered, value)
-        if not ordered:
-            return NAN
         half = len(ordered) // 2
-        return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+        if len(ordered) % 2:
+            self._median = ordered[half]
+        else:
+            self._median = (ordered[half - 1] + ordered[half]) / 2 if ordered else NAN
 
 
 class Average(_Samples):
@@ -599,7 +626,10 @@ class Swings:
             if self._known_ns is not None and now_ns - self._known_ns > max(self._gap_ns, clock.slack_ns):
                 self._begin_anew()
             self._known_ns = now_ns
-            if self._turned(value, amplitude):
+            beyond = (value - self._extreme) * self._way
+            if beyond > 0:  # it goes on, as nearly always
+                self._extreme = value
+            elif self._turned(value, amplitude):
                 self._turns.append(now_ns)
                 if len(self._turns) > MOST_SAMPLES:
                     self._turns.popleft()

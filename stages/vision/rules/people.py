@@ -28,9 +28,10 @@ PAIRED = ("eye", "ear", "shoulder", "elbow", "wrist", "hip", "knee", "ankle")
 """Joints of which there is a left and a right one."""
 TORSO, LEAN, FRONTAL, MIDDLES_AT = 34, 35, 36, 37
 """Behind the joints: the places of values that many conditions use, the last those of the middles of the pairs."""
-_LEFT = [COCO_17.index(f"left_{joint}") for joint in PAIRED]
-_RIGHT = [COCO_17.index(f"right_{joint}") for joint in PAIRED]
+_LEFT, _RIGHT = slice(1, None, 2), slice(2, None, 2)
+"""Where the joints of the pairs are: behind the nose, left and right take turns."""
 _SHOULDERS_AT, _HIPS_AT = PAIRED.index("shoulder"), PAIRED.index("hip")
+_LEFT_SHOULDER, _RIGHT_SHOULDER = COCO_17.index("left_shoulder"), COCO_17.index("right_shoulder")
 UNSEEN: list[float] = [NAN] * (MIDDLES_AT + 2 * len(PAIRED))
 """The joints of someone without a known joint."""
 
@@ -66,16 +67,16 @@ class Person:
     bottom: float
     score: float
     confidences: list[float]
-    h: float = 0.0
-    x: float = 0.0
+    inside: Mapping[str, bool] = field(default_factory=dict)
+    labels: Mapping[str, float] = field(default_factory=dict)
+    entered: Mapping[str, int] = field(default_factory=dict)
+    crossed: Mapping[str, int] = field(default_factory=dict)
     age: float = NAN
     speed: float = NAN
-    crossed: Mapping[str, int] = field(default_factory=dict)
-    entered: Mapping[str, int] = field(default_factory=dict)
-    inside: Mapping[str, bool] = field(default_factory=dict)
     lost_ns: float = NAN
     left_picture: bool = False
-    labels: Mapping[str, float] = field(default_factory=dict)
+    h: float = field(init=False)
+    x: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.h = self.bottom - self.top
@@ -132,16 +133,18 @@ def with_more(places: F64) -> list[Joints]:
     and upright, 0 standing, 90 lying, 180 upside down. frontal: how far apart the shoulders are across the torso, in
     torsos, positive if the chest is towards the camera, negative if the back is.
     """
-    middles = (places[:, _LEFT] + places[:, _RIGHT]) / 2
+    people = len(places)
+    found = np.empty((people, MIDDLES_AT + 2 * len(PAIRED)))
+    found[:, :TORSO] = places.reshape(people, TORSO)
+    middles = found[:, MIDDLES_AT:].reshape(people, len(PAIRED), 2)
+    np.divide(places[:, _LEFT] + places[:, _RIGHT], 2, out=middles)
     x, y = (middles[:, _SHOULDERS_AT] - middles[:, _HIPS_AT]).T
-    torso = np.hypot(x, y)
+    across_x, across_y = (places[:, _LEFT_SHOULDER] - places[:, _RIGHT_SHOULDER]).T
+    torso = found[:, TORSO] = np.hypot(x, y)
     torso_or_nan = np.where(torso > 0, torso, NAN)
-    across_x, across_y = (places[:, _LEFT[_SHOULDERS_AT]] - places[:, _RIGHT[_SHOULDERS_AT]]).T
-    frontal = (across_y * x - across_x * y) / torso_or_nan**2
-    lean = np.degrees(np.arctan2(np.abs(x), -y)) + (torso_or_nan - torso_or_nan)
-    more = np.stack([torso, lean, frontal], 1)
-    flat = [places.reshape(len(places), 2 * len(COCO_17)), more, middles.reshape(len(places), 2 * len(PAIRED))]
-    return np.concatenate(flat, 1).tolist()  # type: ignore[no-any-return]
+    found[:, LEAN] = np.degrees(np.arctan2(np.abs(x), -y)) + (torso_or_nan - torso_or_nan)
+    found[:, FRONTAL] = (across_y * x - across_x * y) / torso_or_nan**2
+    return found.tolist()
 
 
 # ---- functions for conditions
@@ -231,9 +234,15 @@ def ratio(left: float, right: float) -> float:
 
 def low(*values: float) -> float:
     """The smallest; NaN if one of them is."""
-    return NAN if any(map(math.isnan, values)) else min(values)
+    for value in values:
+        if value != value:  # noqa: PLR0124 - NaN
+            return NAN
+    return min(values)
 
 
 def high(*values: float) -> float:
     """The largest; NaN if one of them is."""
-    return NAN if any(map(math.isnan, values)) else max(values)
+    for value in values:
+        if value != value:  # noqa: PLR0124 - NaN
+            return NAN
+    return max(values)

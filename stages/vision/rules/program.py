@@ -23,8 +23,9 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from stages.vision.rules.condition import CellText, Condition, function_of
@@ -37,7 +38,10 @@ Key = str
 
 @dataclass(slots=True)
 class Memory:
-    """The cells of a program for one person, pair or scene, and their present values."""
+    """The cells of a program for one person, pair or scene, and their present values.
+
+    Behind the values stands for each cell whether its last frame was not quiet (`CellText.quiet`).
+    """
 
     values: list[Any]
     cells: dict[Key, Any]
@@ -66,7 +70,7 @@ class Program:
             key: known.get(key) or CELLS[text.name](gap_ns, *text.times) for key, (gap_ns, text) in self.cells.items()
         }
         values = [None if text.truth else math.nan for _, text in self.cells.values()]
-        return Memory(values, cells, [cell.step for cell in cells.values()])
+        return Memory([*values, *[True] * len(values)], cells, [cell.step for cell in cells.values()])
 
     def of_one(self, place: int, memory: Memory) -> tuple[list[Any], list[Any]]:
         """The values and the cells of one condition, as its own functions take them."""
@@ -87,8 +91,8 @@ def program_of(conditions: tuple[tuple[Condition, int], ...]) -> Program:
             if key not in index:
                 index[key] = len(index)
                 own = [index.get(inner, -1) for inner in keys]
-                whole = CellText(text.name, text.times, _renumbered(text.inputs, own), text.truth)
-                cells[key] = (gap_ns, whole)
+                inputs, (quiet,) = _renumbered(text.inputs, own), _renumbered([text.quiet], own)
+                cells[key] = (gap_ns, replace(text, inputs=inputs, quiet=quiet))
         own = [index[key] for key in keys]
         places.append(tuple(own))
         texts += _renumbered([condition.true], own)
@@ -96,14 +100,33 @@ def program_of(conditions: tuple[tuple[Condition, int], ...]) -> Program:
     first, texts = _computed_once(texts)
     asked = [f"    if {text}: h.append({n})" for n, text in enumerate(texts)]
     hits = function_of("hits", [f"def hits({parameters}, m):", *first, "    h = []", *asked, "    return h"])
-    steps = [f"    m[{i}] = c[{i}](t, {', '.join(cell.inputs)})" for i, (_, cell) in enumerate(cells.values())]
-    step = function_of("step", [f"def step({parameters}, m, c, t):", *steps]) if steps else None
+    step = None
+    if cells:
+        first, steps = _computed_once([text for _, cell in cells.values() for text in (*cell.inputs, cell.quiet)])
+        lines = _steps([cell for _, cell in cells.values()], iter(steps))
+        step = function_of("step", [f"def step({parameters}, m, c, t):", *first, *lines])
     return Program(hits, step, cells, tuple(places))
 
 
+def _steps(cells: Sequence[CellText], texts: Iterator[str]) -> Iterator[str]:
+    """Lines that step each cell in frames that may change something. `texts`: its inputs, and when it is quiet."""
+    for i, cell in enumerate(cells):
+        inputs, quiet, awake = ", ".join(islice(texts, len(cell.inputs))), next(texts), len(cells) + i
+        if not quiet:
+            yield f"    m[{i}] = c[{i}](t, {inputs})"
+            continue
+        falses = ", ".join(["False"] * len(cell.inputs))
+        yield f"    if {quiet}:"
+        yield f"        if m[{awake}]: m[{i}] = c[{i}](t, {falses}); m[{awake}] = False"
+        yield f"    else: m[{i}] = c[{i}](t, {inputs}); m[{awake}] = True"
+
+
 def _computed_once(texts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Lines that compute the calls which stand in several texts, and the texts with their values instead."""
-    counts = Counter(call for text in texts for call in set(_calls(text)))
+    """Lines that compute the calls which stand in several texts, and the texts with their values instead.
+
+    Those of cells' values are left where they are: inside a step, a cell may not have its present value yet.
+    """
+    counts = Counter(call for text in texts for call in set(_calls(text)) if not _REFERENCE.search(call))
     names = {call: f"v{i}" for i, call in enumerate(call for call, count in counts.items() if count > 1)}
     lines = [f"    {name} = {call}" for call, name in names.items()]
     replaced = []
@@ -128,7 +151,7 @@ def _calls(text: str) -> list[str]:
     return found
 
 
-_COSTLY = re.compile(r"\b(?:angle|above|beside|beyond|hypot)\(")
+_COSTLY = re.compile(r"\b(?:angle|above|beside|beyond|hypot|high|low|p[ab]?\.inside\.get)\(")
 
 
 def _keys(condition: Condition, gap_ns: int) -> list[Key]:

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from stages.vision.rules.geometry import Surroundings
 from stages.vision.rules.judge import Judge
-from tools.benchmarks.rules import LINES, LOOKING_BACK, PLAIN, ZONES, crowd, main, rules
+from tools.benchmarks.rules import LOOKING_BACK, PLAIN, ZONES, crowd, main, rules
 
 
 def test_a_table_for_people_and_rules() -> None:
@@ -18,7 +18,7 @@ def test_a_table_for_people_and_rules() -> None:
 
 def test_all_its_rules_have_an_answer() -> None:
     every = rules(12, PLAIN + LOOKING_BACK)
-    judge = Judge(every, lambda size: Surroundings(*size, ZONES, LINES))
+    judge = Judge(every, lambda size: Surroundings(*size, ZONES))
     for seq in range(30):
         list(judge.judge(crowd(20, seq)))
     assert judge.judged == {rule.id for rule in every}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -61,6 +62,41 @@ def test_the_same_answers_as_each_by_itself(texts: list[str], film: list[tuple[A
         for n, condition in enumerate(conditions):
             values = [together.of_one(n, memory)[0]] if condition.cells else []
             assert (condition.judge(*arguments, *values) is True) == (n in expected)
+
+
+QUIET = [
+    "lean < 10deg for 0.2s",
+    "first lean < 10deg then nose.y > 20px within 1s",
+    "first lean < 10deg for 0.2s then nose.y > 20px then nose.y < 10px within 1s for 0.3s",
+    "first (lean < 10deg for 0.1s) then in door and nose.y > 20px",
+]
+
+
+@given(
+    texts=st.lists(st.sampled_from(QUIET), min_size=1, max_size=4, unique=True),
+    film=st.lists(st.tuples(PLACES, st.integers(0, 40) | st.none()), min_size=1, max_size=30),
+)
+@settings(max_examples=100, deadline=None)
+def test_steps_that_are_left_out_change_nothing(texts: list[str], film: list[tuple[Any, int | None]]) -> None:
+    """A cell whose parts are surely false, frame after frame, is stepped once."""
+    conditions = [compiled(text) for text in texts]
+    each = [
+        dataclasses.replace(one, cells=tuple(dataclasses.replace(cell, quiet="") for cell in one.cells))
+        for one in conditions
+    ]
+    lazy, eager = (program_of(tuple((one, GAP_NS) for one in some)) for some in (conditions, each))
+    assert lazy.step
+    assert eager.step
+    memory, other = lazy.new_memory(), eager.new_memory()
+    clock = Clock()
+    for i, (nose, hips) in enumerate(film):
+        clock.tick(i * SECOND // 10, SECOND // 5, SECOND // 4)
+        shoulders = {"left_shoulder": (30, 20), "right_shoulder": (30, 20)}
+        side = dict.fromkeys(("left_hip", "right_hip"), None if hips is None else (hips, 60))
+        arguments = (joints(nose=nose, **shoulders, **side), person(), AROUND)
+        lazy.step(*arguments, memory.values, memory.steps, clock)
+        eager.step(*arguments, other.values, other.steps, clock)
+        assert memory.values[: len(lazy.cells)] == other.values[: len(eager.cells)]
 
 
 def test_equal_parts_of_several_rules_are_one_cell() -> None:
