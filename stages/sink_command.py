@@ -14,7 +14,7 @@ goes to the dead letters |
 | it cannot be started | the event waits, and it is tried again |
 
 One runs at a time, in the order of the events. If the sink is killed, the program outlives it until the next process of
-the sink begins, which ends it, or for two seconds more than `limit`. Of its output, the last 500 bytes are kept.
+the sink begins, which ends it, or for two seconds more than `limit`. Of its output, the last 500 letters are kept.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from pydantic import Field
 from pipeline.errors import Unavailable
 from pipeline.foreign_text import shown
 from pipeline.stage import Context, SettingProblems, Upstream
+from pipeline.system.redaction import LONGEST_SECRET, holds_secret, redacted_end
 from stages.delivery.durations import Duration, seconds
 from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
 from stages.delivery.event_view import EventView
@@ -47,6 +48,8 @@ _TURN_S = 1.0
 """How long one call waits for the program; the process goes on listening between two calls."""
 _LAST_WORDS = 500
 _VARIABLES = ("action", "camera", "rule", "severity", "phase", "incident")
+_KEPT_BYTES = 4 * (_LAST_WORDS + LONGEST_SECRET)
+"""A letter may have four of them. Secrets are hidden before the words are cut: half of one would not be recognised."""
 _LAST_WORDS_S = 1.0
 """So long they are waited for once a program has ended: one that it leaves behind may keep its output open."""
 _KILL_AFTER_S = 2.0
@@ -87,6 +90,9 @@ class SinkCommand(EventSink[SinkCommandSettings]):
         why = _why_not_startable(settings.command[0], base_folder)
         if why:
             yield ("command", 0), why
+        for number, argument in enumerate(settings.command):
+            if holds_secret(argument):
+                yield ("command", number), _IN_PROCESS_LIST
 
     @classmethod
     def environment(cls, settings: SinkCommandSettings) -> Iterable[str]:
@@ -142,6 +148,12 @@ class SinkCommand(EventSink[SinkCommandSettings]):
         if self._program is not None:
             self._program.kill()
             self._program = None
+
+
+_IN_PROCESS_LIST = (
+    "every user of this machine can read the arguments of a program: put the secret into a variable of the "
+    "environment, and name that under `pass_environment`; or let the program read a file"
+)
 
 
 class _Failures:
@@ -229,12 +241,12 @@ class _Output(threading.Thread):
         """Until the program, and all that it has left behind, have closed it."""
         with self._pipe as pipe:
             while some := os.read(pipe.fileno(), 1 << 16):
-                self._end = (self._end + some)[-_LAST_WORDS:]
+                self._end = (self._end + some)[-_KEPT_BYTES:]
 
     def last_words(self, wait_s: float) -> str:
         """The end of it, once it is closed or after so long."""
         self.join(wait_s)
-        return shown(self._end.decode(errors="replace").strip())
+        return shown(redacted_end(self._end.decode(errors="replace").strip(), _LAST_WORDS).strip())
 
 
 def _remember(pid: int, file: Path) -> None:

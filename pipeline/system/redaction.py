@@ -15,8 +15,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from urllib.parse import quote
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from urllib.parse import quote, quote_plus
+
+from pipeline.foreign_text import shown
 
 HIDDEN = "***"
 
@@ -43,12 +46,16 @@ _LEAST = 4
 """Shorter values are not looked for: they occur everywhere."""
 LONGEST_SECRET = 4096
 """A longer one that is cut in two may be shown in part."""
+_LEAST_IN_BASE64 = 6
+"""Fewer letters of base64 are not looked for: a value of five bytes has so many."""
+_ENCODED = re.compile(r"%[0-9A-F]{2}")
 _known: set[str] = set()
 _any_known: re.Pattern[str] | None = None
 
 
 def hide(values: Iterable[str]) -> None:
-    """Hide these values from now on in all texts of this process, also percent-encoded or as Python or JSON write them.
+    """Hide these values from now on in all texts of this process, also percent-encoded, in base64, or as Python or JSON
+    write them.
 
     Values of fewer than four characters are hidden only if an address marks them as secret.
     """
@@ -59,10 +66,33 @@ def hide(values: Iterable[str]) -> None:
         _any_known = re.compile("|".join(re.escape(one) for one in sorted(_known, key=len, reverse=True)))
 
 
+def holds_secret(text: str) -> bool:
+    """Whether a value that is known to be secret stands in it."""
+    return _any_known is not None and _any_known.search(text) is not None
+
+
 def spellings(value: str) -> set[str]:
     """The forms in which a value may appear in messages of libraries."""
-    as_json = json.dumps(value, ensure_ascii=False)[1:-1]
-    return {value, quote(value, safe=""), quote(value), repr(value)[1:-1], as_json} - {""}
+    encoded = {quote(value, safe=""), quote(value), quote_plus(value)}
+    encoded |= {_ENCODED.sub(lambda match: match.group().lower(), one) for one in encoded}
+    as_json = {json.dumps(value, ensure_ascii=plain)[1:-1] for plain in (False, True)}
+    return {value, *encoded, repr(value)[1:-1], *as_json, *_in_base64(value)} - {""}
+
+
+def _in_base64(value: str) -> Iterator[str]:
+    """The letters that are the value's alone, behind any number of other bytes: as in `Basic`, base64 of `user:value`.
+
+    Of the first and the last letter, a part of the bits may belong to the neighbours: these stay.
+    """
+    data = value.encode(errors="backslashreplace")
+    for before, begin in enumerate((0, 2, 3)):
+        text = b64encode(bytes(before) + data).decode()[begin : (before + len(data)) * 8 // 6]
+        if len(text) >= _LEAST_IN_BASE64:
+            yield text
+            yield text.translate(_URL_SAFE)
+
+
+_URL_SAFE = str.maketrans("+/", "-_")
 
 
 def is_called_secret(name: str) -> bool:
@@ -105,7 +135,24 @@ def redacted_beginning(text: str, most: int) -> str:
     """
     if len(text) <= most:
         return redact_urls(text)
-    return redact_urls(text[: most + LONGEST_SECRET])[:-LONGEST_SECRET][:most]
+    whole = len(text) <= most + LONGEST_SECRET
+    return (redact_urls(text) if whole else redact_urls(text[: most + LONGEST_SECRET])[:-LONGEST_SECRET])[:most]
+
+
+def redacted_end(text: str, most: int) -> str:
+    """Likewise, with the last characters."""
+    if len(text) <= most:
+        return redact_urls(text)
+    whole = len(text) <= most + LONGEST_SECRET
+    hidden = redact_urls(text) if whole else redact_urls(text[-most - LONGEST_SECRET :])[LONGEST_SECRET:]
+    return hidden[-most:] if most else ""
+
+
+def redacted_line(text: str, most: int) -> str:
+    """What others wrote, as one line of at most so many letters: `shown`, with secrets hidden before it is cut."""
+    if len(text) <= most:
+        return shown(redact_urls(text))
+    return f"{shown(redacted_beginning(text, most))}..."
 
 
 def _redacted_line(line: str) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import smtplib
 
-from pipeline.foreign_text import shown
+from pipeline.system.redaction import redacted_line
 
 _ANSWER = 200
 _TOO_LARGE = 552
@@ -57,7 +57,7 @@ def said(error: smtplib.SMTPException) -> str:
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return _addresses_refused(error)
     if isinstance(error, smtplib.SMTPNotSupportedError):
-        return f"{shown(str(error), _ANSWER)}: choose another `security`, or no password"
+        return f"{redacted_line(str(error), _ANSWER)}: choose another `security`, or no password"
     if isinstance(error, smtplib.SMTPServerDisconnected):
         return "it closed the connection"
     if not isinstance(error, smtplib.SMTPResponseException):
@@ -83,7 +83,7 @@ def _addresses_refused(error: smtplib.SMTPRecipientsRefused) -> str:
 
 def words_of(code: int, text: bytes | str) -> str:
     """The answer, fit to be shown."""
-    return f"{code} {shown(_decoded(text), _ANSWER)}"
+    return f"{code} {redacted_line(_decoded(text), _ANSWER)}"
 
 
 def _is_about_us(code: int, text: bytes | str) -> bool:

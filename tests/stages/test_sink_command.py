@@ -17,6 +17,7 @@ from camgraph_test_stages.waiting import until
 
 from pipeline.errors import Unavailable
 from pipeline.messages import Event
+from pipeline.system import redaction
 from pipeline.testing import feed, reports_of
 from stages.sink_command import SinkCommand, SinkCommandSettings
 
@@ -269,3 +270,27 @@ def test_a_program_that_is_not_there_is_a_mistake(tmp_path: Path, command: list[
     [(path, why)] = SinkCommand.check(SinkCommandSettings(command=command), tmp_path)
     assert path == ("command", 0)
     assert told in why
+
+
+def test_a_secret_is_no_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_known", set())
+    monkeypatch.setattr(redaction, "_any_known", None)
+    redaction.hide(["tok/en-77"])
+    for argument, found in (("--token=tok/en-77", 1), ("http://h/x?q=tok%2Fen-77", 1), ("--url=http://h/x?q=1", 0)):
+        settings = SinkCommandSettings(command=["sh", "siren.sh", argument])
+        problems = list(SinkCommand.check(settings, tmp_path))
+        assert [path for path, _ in problems] == [("command", 2)] * found
+        assert "tok" not in str(problems).replace("token", "")
+
+
+def test_no_half_of_a_secret_is_in_the_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_known", set())
+    monkeypatch.setattr(redaction, "_any_known", None)
+    redaction.hide(["0123456789"])
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\nprintf 0123456789{'x' * 495}\nexit 5\n")
+    program.chmod(0o755)
+    with delivering(SinkCommand, {"command": ["./program"], "tries": 1}, folder=tmp_path) as stage:
+        hand_in(stage, [start()])
+        [letter] = stage.context.dead_letters
+    assert set(letter.why.rpartition(": ")[2]) <= set("*x")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from pipeline.messages import Array
-from stages.vision.foreign_text import shown
+from pipeline.system.redaction import redacted_line
 from stages.vision.recognition import Signature
 
 ProviderName = Literal["cpu", "cuda", "tensorrt", "openvino", "directml", "coreml"]
@@ -86,4 +86,4 @@ class Opened(NamedTuple):
 
 def one_line(error: Exception | str) -> str:
     """An engine's message, as one line of bounded length: names in it are the model's."""
-    return shown(" ".join(str(error).split())[:300])
+    return redacted_line(" ".join(str(error).split()), 300)

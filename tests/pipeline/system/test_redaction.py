@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 import structlog
@@ -17,8 +18,9 @@ from hypothesis import strategies as st
 from pipeline.monitoring.metrics import reason_line
 from pipeline.monitoring.outcome import Outcome
 from pipeline.supervision.control import ControlServer
+from pipeline.system import redaction
 from pipeline.system.logs import log_to_stderr
-from pipeline.system.redaction import redact_url, redact_urls, redacted_beginning
+from pipeline.system.redaction import redact_url, redact_urls, redacted_beginning, redacted_end, redacted_line
 
 SECRET = "Zq9"
 """Part of each password; no other text has it."""
@@ -198,6 +200,41 @@ def test_where_a_text_is_cut_no_half_of_a_secret_is_shown(text: str) -> None:
         cut = redacted_beginning(f"{text} {'y' * 9000}", most)
         assert most - 20 <= len(cut) <= most, "what is hidden is shorter"
         assert f"{redact_urls(text)} {'y' * 9000}".startswith(cut)
+
+
+def test_a_text_that_is_a_little_too_long_keeps_its_beginning_or_end() -> None:
+    text = "no rtsp://u:Zq9@h/p, " + "y" * 300
+    assert redacted_beginning(text, 30) == "no rtsp://***@h/p, " + "y" * 11
+    assert redacted_end(text, 30) == "y" * 30
+    assert redacted_line(text, 30) == "no rtsp://***@h/p, " + "y" * 11 + "..."
+    assert redacted_line("a\nb", 30) == "a\\nb"
+
+
+@pytest.mark.parametrize("rest", [0, 9000])
+def test_no_half_of_a_known_secret_is_shown_at_either_end(monkeypatch: pytest.MonkeyPatch, rest: int) -> None:
+    monkeypatch.setattr(redaction, "_known", set())
+    monkeypatch.setattr(redaction, "_any_known", None)
+    redaction.hide(["0123456789"])
+    for most in range(40):
+        for cut in (redacted_beginning(f"{'x' * 10}0123456789{'x' * (10 + rest)}", most),
+                    redacted_end(f"{'x' * (10 + rest)}0123456789{'x' * 10}", most)):  # fmt: skip
+            assert len(cut) <= most
+            assert set(cut) <= set("x*")
+
+
+@pytest.mark.parametrize("head", ["", "u", "us", "use", "user:", "ward:"])
+@pytest.mark.parametrize("value", ["secret", "pass/wörd+?~", "a secret of many words"])
+def test_a_secret_is_hidden_in_any_encoding(monkeypatch: pytest.MonkeyPatch, head: str, value: str) -> None:
+    monkeypatch.setattr(redaction, "_known", set())
+    monkeypatch.setattr(redaction, "_any_known", None)
+    redaction.hide([value])
+    data = (head + value).encode()
+    for text in (base64.b64encode(data).decode(), base64.urlsafe_b64encode(data + b"xyz").decode()):
+        hidden = redact_urls(f"it said {text}")
+        assert "***" in hidden
+        assert len(hidden) <= len("it said *** ==") + len(text) - len(value) * 8 // 6 + 2
+    for text in (quote(value), quote_plus(value), quote(value, safe="").lower(), json.dumps(value), repr(value)):
+        assert redact_urls(f"x{text}x").strip("x\"'") == "***"
 
 
 def test_a_short_text_is_not_cut() -> None:

@@ -1,0 +1,387 @@
+"""Secrets of a graph with every sink that has one are looked for in all that a run leaves; the other sides echo them.
+
+Each secret is made of two words that occur nowhere else, with characters around them that every encoding changes. The
+words are looked for as they are, in base64 (at each of its three alignments) and in hexadecimal: so a part of a secret
+is found as well, and any encoding that keeps letters and digits.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import secrets
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+import zmq
+from camgraph_test_stages.brokers import free_port
+from camgraph_test_stages.waiting import until
+from click.testing import CliRunner
+
+from pipeline.system import redaction
+from tools.cli import main
+
+WORDS = 12
+"""Letters of a word: none of them is found by chance."""
+
+
+def word() -> str:
+    return secrets.token_hex(WORDS // 2)
+
+
+class Planted:
+    """Secrets by name, and the texts that show that one was disclosed."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+        self._forms: dict[bytes, str] = {}
+
+    def plant(self, name: str, between: str = "/@ +%") -> str:
+        """Make a secret, and return how a graph names it."""
+        words = word(), word()
+        return self.plant_value(name, f"{words[0]}{between}{words[1]}", *words)
+
+    def plant_value(self, name: str, value: str, *parts: str) -> str:
+        """Likewise for a secret that has a form of its own; `parts` of it are looked for."""
+        self.values[name] = value
+        self.look_for(name, *parts)
+        return f"${{secret:{name}}}"
+
+    def look_for(self, name: str, *parts: str) -> None:
+        for part in parts:
+            for form in forms(part.encode()):
+                self._forms[form] = name
+
+    def found_in(self, data: bytes) -> set[str]:
+        """The names of the secrets that are disclosed there."""
+        lower = data.lower()
+        return {name for form, name in self._forms.items() if form in data or form.lower() in lower}
+
+
+def forms(part: bytes) -> Iterator[bytes]:
+    """As it is, in hexadecimal, and in base64 behind any number of other bytes, without the letters they share."""
+    yield part
+    yield part.hex().encode()
+    for before in range(3):
+        text = base64.b64encode(b"x" * before + part)
+        yield text[(0, 2, 3)[before] : (before + len(part)) * 8 // 6]
+
+
+@pytest.mark.parametrize("head", ["", "u", "us", "use"])
+def test_the_search_finds_every_form(head: str) -> None:
+    planted = Planted()
+    planted.plant("a")
+    value = planted.values["a"]
+    encoded = base64.b64encode(f"{head}:{value}".encode())
+    for text in (value.encode(), value[3:].encode(), encoded, encoded[:-6], value.encode().hex().encode()):
+        assert planted.found_in(b"... " + text + b" ...") == {"a"}
+    assert planted.found_in(b"***") == set()
+
+
+# ---- other sides that repeat what they are told
+
+Reply = Callable[[bytes], bytes]
+
+
+def one_line(told: bytes) -> bytes:
+    return b" ".join(told.split())
+
+
+def as_web_server(told: bytes) -> bytes:
+    """Refuses the event, with the part of the request that is secret."""
+    if b"\r\n\r\n" not in told:
+        return b""
+    path, lines = told.split(b" ")[1], told.partition(b"\r\n\r\n")[0].split(b"\r\n")
+    lines = [line for line in lines if line.lower().startswith((b"authorization", b"x-api-key"))]
+    text = one_line(b" ".join([path, *lines, *decoded(b" ".join(lines))]))
+    return b"HTTP/1.1 400 No\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text)
+
+
+def as_camera(told: bytes) -> bytes:
+    if b"\r\n\r\n" not in told:
+        return b""
+    number = re.search(rb"CSeq: *(\d+)", told)
+    return b'RTSP/1.0 401 %s\r\nCSeq: %s\r\nWWW-Authenticate: Basic realm="x"\r\n\r\n' % (
+        one_line(told) + b" " + b" ".join(decoded(told)),
+        number.group(1) if number else b"1",
+    )
+
+
+def as_mail_server(told: bytes) -> bytes:
+    if told.upper().startswith((b"EHLO", b"HELO")):
+        return b"250-here\r\n250 AUTH PLAIN LOGIN\r\n"
+    return b"535 5.7.8 " + one_line(told) + b" " + b" ".join(decoded(told)) + b"\r\n"
+
+
+def as_redis(told: bytes) -> bytes:
+    return b"-ERR unknown: " + one_line(told) + b"\r\n" * told.count(b"*")
+
+
+def as_nats(told: bytes) -> bytes:
+    return b"-ERR '" + one_line(told) + b"'\r\n"
+
+
+def as_mqtt(told: bytes) -> bytes:
+    """CONNACK with a reason."""
+    reason = one_line(told)[-120:].decode("ascii", "replace").replace("\0", " ").encode()[:100]
+    properties = b"\x1f" + len(reason).to_bytes(2, "big") + reason
+    rest = bytes([0, 0x87, len(properties)]) + properties
+    return bytes([0x20, len(rest)]) + rest
+
+
+def decoded(told: bytes) -> Iterator[bytes]:
+    """What stands there in base64."""
+    for text in re.findall(rb"[A-Za-z0-9+/=]{16,}", told):
+        with suppress(ValueError):
+            yield re.sub(rb"[^ -~]", b" ", base64.b64decode(text))
+
+
+@contextmanager
+def parrot(reply: Reply, greeting: bytes = b"") -> Iterator[tuple[int, list[bytes]]]:
+    """A server on loopback: its port, and all that it was told."""
+    told: list[bytes] = []
+
+    def talk(stream: socket.socket) -> None:
+        with stream, suppress(OSError):
+            stream.settimeout(20)
+            stream.sendall(greeting)
+            while data := stream.recv(65536):
+                told.append(data)
+                stream.sendall(reply(data))
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=talk, args=(server.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1], told
+        server.shutdown(socket.SHUT_RDWR)
+
+
+# ---- the run
+
+TELL_TALE = """\
+#!/bin/sh
+echo "I was told: $SIREN_TOKEN"
+exit 1
+"""
+
+
+def sinks_of(planted: Planted, ports: Mapping[str, int], pem: Path) -> dict[str, Any]:
+    """Every sink that knows a secret. All of their other sides refuse, and repeat what they were told if they can."""
+    at = {name: f"127.0.0.1:{port}" for name, port in ports.items()}
+    nobody, mine = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+    raw, curve = secrets.token_bytes(32), zmq.curve_keypair()[1].decode()
+    signing = base64.b64encode(raw).decode()
+    planted.look_for("signing", raw.hex())
+    keys = {
+        "signing_secrets": planted.plant_value("signing", f"whsec_{signing}", signing[:16], signing[20:36]),
+        "curve_secret_key": planted.plant_value("curve", curve, curve[:20], curve[20:]),
+    }
+    tls = {"tls": {"certificate": str(pem)}}
+
+    def web(address: str, path: str = "", **more: Any) -> dict[str, Any]:
+        return {"url": f"http://{address}/{path}", "allow_private": True, **more}
+
+    def login(name: str) -> dict[str, Any]:
+        return {"username": "ward", "password": planted.plant(name)}
+
+    def token(name: str) -> dict[str, Any]:
+        return {"bearer_token": planted.plant(name)}
+
+    mail = {"server": "127.0.0.1", "port": ports["mail"], "security": "none", "sender": "a@b.example"}
+    mail |= {"to": "c@d.example", "user": "ward", "password": planted.plant("mail"), "only": {"kind": "camera"}}
+    path, absent_path = planted.plant("path", ":/"), planted.plant("absent_path", ":/")
+    signed = {"signing_secrets": keys["signing_secrets"], **login("basic")}
+    kinds: dict[str, tuple[str, dict[str, Any]]] = {
+        "signed": ("sink_webhook", web(at["web"], path, **signed)),
+        "bearer": ("sink_webhook", web(at["web"], headers={"X-Api-Key": planted.plant("header")}, **token("bearer"))),
+        "absent": ("sink_webhook", web(nobody, absent_path, **token("absent"))),
+        "mail": ("sink_email", mail),
+        "mqtt": ("sink_mqtt", {"address": f"mqtt://{at['mqtt']}", **login("login")}),
+        "redis": ("sink_redis", {"address": f"redis://{at['redis']}", "password": planted.plant("redis")}),
+        "nats": ("sink_nats", {"address": f"nats://{at['nats']}", **login("nats")}),
+        "amqp": ("sink_amqp", {"address": f"amqp://{nobody}", "queue": "q", **login("amqp")}),
+        "kafka": ("sink_kafka", {"address": f"kafka://{nobody}", "topic": "t", **login("kafka")}),
+        "socket": ("sink_socket", {"address": f"tcp://{at['web']}", **tls}),
+        "syslog": ("sink_syslog", {"address": f"tls://{at['web']}", **tls}),
+        "zmq": ("sink_zmq", {"address": f"tcp://{mine}", "curve_secret_key": keys["curve_secret_key"]}),
+        "log": ("sink_jsonl", {"path": "events.jsonl"}),
+        "siren": ("sink_command", {"command": ["./siren.sh"], "tries": 1, "pass_environment": ["SIREN_TOKEN"]}),
+    }
+    return {name: {"use": use, "from": "events", "with": settings} for name, (use, settings) in kinds.items()}
+
+
+def graph_of(planted: Planted, ports: Mapping[str, int], pem: Path, name: str) -> dict[str, Any]:
+    url = f"rtsp://viewer:{planted.plant('camera')}@127.0.0.1:{ports['camera']}/main?token={planted.plant('query')}"
+    return {
+        "version": 1,
+        "name": name,
+        "cameras": {"door": {"url": url}},
+        "stages": {
+            "capture": {"use": "capture"},
+            "each": {"use": "every_frame", "from": "capture"},
+            **sinks_of(planted, ports, pem),
+        },
+    }
+
+
+OTHER_SIDES: Mapping[str, tuple[Reply, bytes]] = {
+    "web": (as_web_server, b""),
+    "camera": (as_camera, b""),
+    "mail": (as_mail_server, b"220 here\r\n"),
+    "redis": (as_redis, b""),
+    "nats": (as_nats, b'INFO {"server_id":"x","version":"2.9.0","max_payload":1048576,"auth_required":true}\r\n'),
+    "mqtt": (as_mqtt, b""),
+}
+GIVEN_UP = ("signed", "bearer", "siren")
+"""Sinks whose other sides refuse the event itself."""
+ECHOED = {"path", "bearer", "header", "basic", "mail", "redis", "nats", "login", "camera", "query"}
+BLOCKED = ("absent", "mail", "mqtt", "redis", "nats", "amqp", "kafka", "socket", "syslog")
+
+
+class Setting:
+    """A folder with a graph, and beside it another one with the secrets, where nobody looks for them."""
+
+    def __init__(self, folder: Path, ports: Mapping[str, int]) -> None:
+        self.planted, self.name = Planted(), f"planted{os.getpid()}"
+        self.kept, self.folder = folder / "kept", folder / "run"
+        for one in (self.kept, self.folder):
+            one.mkdir()
+        pem = self._certificate()
+        self.graph = self.folder / "graph.json"
+        self.graph.write_text(json.dumps(graph_of(self.planted, ports, pem, self.name)))
+        program = self.folder / "siren.sh"
+        program.write_text(TELL_TALE)
+        program.chmod(0o755)
+        for name, value in self.planted.values.items():
+            (self.kept / name).write_text(value)
+            (self.kept / name).chmod(0o600)
+        self.environ = {
+            "CREDENTIALS_DIRECTORY": str(self.kept),
+            "CAMGRAPH_STATE_DIR": str(self.folder / "state"),
+            "SIREN_TOKEN": word(),
+        }
+        self.planted.look_for("siren", self.environ["SIREN_TOKEN"])
+
+    def _certificate(self) -> Path:
+        pem = self.kept / "client.pem"
+        issued = trustme.CA().issue_cert("client.test")
+        issued.private_key_and_cert_chain_pem.write_to_path(pem)
+        key = issued.private_key_pem.bytes().decode().splitlines()
+        self.planted.look_for("key of tls", *(line for line in key if not line.startswith("-") and len(line) > WORDS))
+        return pem
+
+    @property
+    def log(self) -> bytes:
+        return (self.folder / "log").read_bytes()
+
+    @contextmanager
+    def running(self) -> Iterator[subprocess.Popen[bytes]]:
+        command = [sys.executable, "-m", "tools.cli", "run", str(self.graph), "--json-logs"]
+        environ = {**os.environ, **self.environ}
+        with (self.folder / "log").open("wb") as log:
+            run = subprocess.Popen(command, cwd=self.folder, env=environ, stdout=log, stderr=log)
+        children = []
+        try:
+            yield run
+            children = descendants(run.pid)
+        finally:
+            run.kill()
+            run.wait()
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), every_s=0.02)
+
+    def has_tried_all(self) -> bool:
+        blocked = {line.get("stage") for line in lines_of(self.log) if line["event"] == "stage_blocked"}
+        letters = self.folder / "state" / self.name / "dead_letters"
+        return blocked >= {*BLOCKED} and all((letters / f"{sink}.jsonl").exists() for sink in GIVEN_UP)
+
+
+def lines_of(log: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.splitlines(keepends=True) if line.endswith(b"\n")]
+
+
+def descendants(pid: int) -> list[int]:
+    found = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += [int(child), *descendants(int(child))]
+    return found
+
+
+def told_by_the_system(run: int) -> Iterator[tuple[str, bytes]]:
+    """Of all processes what others may read of them; of what camgraph starts, also the environment at its start."""
+    own = Path(f"/proc/{run}/cmdline").read_bytes()
+    for pid in (run, *descendants(run)):
+        with suppress(OSError):
+            line = Path(f"/proc/{pid}/cmdline").read_bytes()
+            yield f"cmdline of {pid}", line
+            yield f"comm of {pid}", Path(f"/proc/{pid}/comm").read_bytes()
+            if line != own:  # the process that was started, and its fork for the screen: they have what they were given
+                yield f"environ of {pid}: {line.decode()}", Path(f"/proc/{pid}/environ").read_bytes()
+
+
+def answers_of(setting: Setting) -> Iterator[tuple[str, bytes]]:
+    """What the commands say; those that do not read the graph come first, for they know no secret to hide."""
+    named, graph = ["--name", setting.name], str(setting.graph)
+    [first, *_] = lines_of((setting.folder / "events.jsonl").read_bytes())
+    for words in (
+        ["status", *named],
+        ["status", *named, "--json"],
+        ["cameras", "list", *named],
+        ["outbox", "status", *named, "--json"],
+        ["outbox", "list", *named],
+        ["outbox", "list", *named, "--dead", "--json"],
+        ["outbox", "show", *named, first["id"]],
+        ["check", graph],
+        ["graph", graph],
+        ["sinks", "test", graph, "signed", "mail", "redis", "--within", "1"],
+    ):
+        answer = CliRunner().invoke(main, words)
+        assert answer.exit_code == (words[0] == "sinks"), answer.output
+        yield f"camgraph {' '.join(words)}", answer.output.encode()
+
+
+def places(setting: Setting, run: int) -> Iterator[tuple[str, bytes]]:
+    """Everything that a run leaves and that is said of it."""
+    yield from told_by_the_system(run)
+    yield from answers_of(setting)
+    for file in sorted(setting.folder.rglob("*")):
+        if file.is_file():
+            yield str(file), file.read_bytes()
+    for file in Path("/dev/shm").glob(f"*{setting.name}*"):
+        yield str(file), file.read_bytes()
+
+
+def test_no_planted_secret_is_found_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_known", set())
+    monkeypatch.setattr(redaction, "_any_known", None)
+    with ExitStack() as stack:
+        sides = {name: stack.enter_context(parrot(*side)) for name, side in OTHER_SIDES.items()}
+        setting = Setting(tmp_path, {name: port for name, (port, _) in sides.items()})
+        for name, value in setting.environ.items():
+            monkeypatch.setenv(name, value)
+        run = stack.enter_context(setting.running())
+        until(setting.has_tried_all, every_s=0.1, why=lambda: setting.log)
+        looked_at = dict(places(setting, run.pid))
+        told = b"".join(b"".join([*one, *decoded(b" ".join(one))]) for _, one in sides.values())
+    looked_at["log"] = setting.log
+    disclosed = {place: found for place, data in looked_at.items() if (found := setting.planted.found_in(data))}
+    assert disclosed == {}
+    assert setting.planted.found_in(told) >= ECHOED
+    assert sum(place.startswith("environ") for place in looked_at) > len(BLOCKED)
+    assert sum("dead_letters" in place for place in looked_at) >= len(GIVEN_UP)
+    assert b'"door"' in looked_at[str(setting.folder / "events.jsonl")]
