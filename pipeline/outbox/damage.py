@@ -26,6 +26,10 @@ MARK = "-damaged"
 _PIECE = 500
 _STEP = 20
 """Over a part of the list that cannot be read."""
+_MOST_BLIND = 100_000
+"""Rows that are tried one after the other where not even the list of events can be read: a file counts up for ever."""
+_WAITING = "SELECT row FROM pending WHERE sink = ? AND row > ? ORDER BY row LIMIT ?"
+_EXISTING = "SELECT row FROM events WHERE row > ? ORDER BY row LIMIT ?"
 _SMALL = ("incidents", "ended")
 
 
@@ -158,17 +162,28 @@ def _copy_small(source: sqlite3.Connection, db: sqlite3.Connection) -> None:
 
 def _pending(source: sqlite3.Connection, sink: str, last_row: int) -> Iterator[list[int]]:
     """The rows that a sink waits for, some at a time; all rows where that cannot be read."""
-    at = 0
-    query = "SELECT row FROM pending WHERE sink = ? AND row > ? ORDER BY row LIMIT ?"
-    while at < last_row:
-        try:
-            rows = [row for (row,) in source.execute(query, (sink, at, _PIECE))]
-        except sqlite3.DatabaseError:
+    at = blind = 0
+    while at < last_row and blind < _MOST_BLIND:
+        rows = _rows(source, _WAITING, (sink, at, _PIECE))
+        if rows is None:
+            rows = _rows(source, _EXISTING, (at, _STEP))
+        if rows is None:
             rows = [*range(at + 1, min(at + _STEP, last_row) + 1)]
+            blind += _STEP
+        else:
+            blind = 0
         if not rows:
             return
         at = rows[-1]
         yield rows
+
+
+def _rows(source: sqlite3.Connection, query: str, values: tuple[object, ...]) -> list[int] | None:
+    """None if they cannot be read."""
+    try:
+        return [row for (row,) in source.execute(query, values)]
+    except sqlite3.DatabaseError:
+        return None
 
 
 def _read(source: sqlite3.Connection, row: int) -> dict[str, object] | None:

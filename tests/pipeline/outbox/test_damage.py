@@ -127,6 +127,21 @@ def test_where_the_list_of_what_waits_is_broken_all_events_are_saved(tmp_path: P
     outbox.close()
 
 
+def test_a_file_that_has_seen_many_events_is_saved_as_fast(tmp_path: Path) -> None:
+    """Rows count up for the life of a file: those that are no more must cost nothing."""
+    path = closed_file(tmp_path, 50)
+    with closing(sqlite3.connect(path)) as db:
+        for table in ("events", "pending"):
+            db.execute(f"UPDATE {table} SET row = row + 50000000")
+        db.execute("UPDATE sqlite_sequence SET seq = 50000050 WHERE name = 'events'")
+        db.commit()
+        [page] = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'pending'").fetchone()
+    overwrite(path, page - 1, 1)
+    outbox = open_outbox(tmp_path, incarnation=2)
+    assert pull_ids(outbox) == [f"e{n}" for n in range(50)]
+    outbox.close()
+
+
 def test_a_file_that_was_cut_off_is_set_aside(tmp_path: Path) -> None:
     path = closed_file(tmp_path, 100)
     with path.open("r+b") as file:
