@@ -49,6 +49,7 @@ from stages.rulebook.upstream import time_zone_before
 
 _INCIDENTS = "camgraph.incident."
 _WAIT_S = 0.2
+_TEND_S = 1.0
 _DAY_S = 86_400.0
 _UNFINISHED = ".unfinished"
 """Beside the footage, for the state of a killed run does not outlive it. Several graphs may share a folder."""
@@ -248,8 +249,6 @@ class SinkFootage(Stage[SinkFootageSettings]):
             body = json.loads(event.body)
             if str(body.get("type", "")).startswith(_INCIDENTS):
                 self._take(body)
-        if self._retention is not None:
-            self.context.count("removed", "", self._retention.look())
         return ()
 
     def _take(self, body: dict[str, Any]) -> None:
@@ -322,7 +321,7 @@ class SinkFootage(Stage[SinkFootageSettings]):
     # ---- the announcer's thread
 
     def _announce_all(self) -> None:
-        while (next_one := self._announcements.get()) is not None:
+        while (next_one := self._next_announcement()) is not None:
             record, kind = next_one
             if kind == "best" and record.files[kind].state != "ready":
                 self._announced(record)  # its first picture stays: nobody needs to know
@@ -336,6 +335,19 @@ class SinkFootage(Stage[SinkFootageSettings]):
                 else:
                     self._count(record, kind)
                     break
+
+    def _next_announcement(self) -> tuple[IncidentRecord, Kind] | None:
+        """Wait for it. Meanwhile old incidents are removed, also where nothing ever happens."""
+        while True:
+            self._remove_old()
+            with suppress(queue.Empty):
+                return self._announcements.get(timeout=_TEND_S)
+
+    def _remove_old(self) -> None:
+        assert self._retention is not None
+        removed = self._retention.look()
+        if removed:
+            self.context.count("removed", "", removed)
 
     def _named(self, path: Path) -> str:
         """As events name files: relative to the folder of the graph file."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from fractions import Fraction
@@ -523,6 +525,20 @@ def test_a_file_that_is_never_finished_keeps_no_run_from_ending(
         camera.incident(10, 15)
         camera.finish()
         assert camera.told == []
+
+
+def test_old_incidents_are_removed_where_nothing_ever_happens(make_clip: MakeClip, tmp_path: Path) -> None:
+    clip = make_clip("a.mp4", frames=20)
+    with watched(tmp_path, clip, clips=False) as camera:
+        camera.read()
+        camera.incident(10, 15)
+        camera.finish()
+        [record] = camera.records
+    long_ago_s = time.time() - 40 * 86_400
+    os.utime(record.path, (long_ago_s, long_ago_s))
+    with watched(tmp_path, clip, keep_days=30) as camera:
+        until(lambda: ("removed", "") in camera.context.counts)
+    assert not record.path.exists()
 
 
 def test_other_events_are_none_of_its_business(make_clip: MakeClip, tmp_path: Path) -> None:
