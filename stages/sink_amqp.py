@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -70,8 +70,6 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
 
     def _open_channel(self) -> None:
         self._is_broken = False
-        self._confirmed, self._returned = 0, ""
-        self._nacked = False
         self._channel = self._connection.channel()
         self._channel.confirm_select()
         self._channel.events["basic_ack"].add(self._on_ack)
@@ -82,26 +80,42 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
             self._channel.queue_declare(self.settings.queue, durable=True, auto_delete=False)
 
     def send(self, events: Sequence[EventView]) -> None:
+        tags: dict[int, EventView] = {}
+        self._begin_batch()
         try:
             for view in events:
                 self._channel.basic_publish(
                     self._message(view), self.settings.exchange or "", self._key(view), mandatory=True
                 )
                 self._sent += 1
-            self._wait()
+                tags[self._sent] = view
+            self._wait(tags)
         except self._errors() as error:
             self._is_broken = True
             raise self.away(_why(error)) from None
-
-    def _wait(self) -> None:
-        """Until all are confirmed, and none was returned."""
-        until_s = time.monotonic() + WAIT_S
-        while self._confirmed < self._sent and not self._nacked and not self._returned:
-            self._connection.drain_events(timeout=max(0.01, until_s - time.monotonic()))
+        finally:
+            for tag, view in tags.items():
+                if tag in self._confirmed and view.event.own_id not in self._returned:
+                    self.sent_already(view)
         if self._returned:
-            raise self.away(f"no queue takes messages with the key {self._returned}: bind one to the exchange")
+            key = next(iter(self._returned.values()))
+            raise self.away(f"no queue takes messages with the key {key}: bind one to the exchange")
         if self._nacked:
             raise self.away("it could not store the messages")
+
+    def _begin_batch(self) -> None:
+        """Tags count the messages of a channel from 1; these are those of the batch."""
+        self._first = self._sent + 1
+        self._confirmed: set[int] = set()
+        self._nacked: set[int] = set()
+        self._returned: dict[str, str] = {}
+        """The id of a message that no queue takes -> its key."""
+
+    def _wait(self, tags: Collection[int]) -> None:
+        """Until each is confirmed or refused. One that is returned is confirmed after that."""
+        until_s = time.monotonic() + WAIT_S
+        while not self._confirmed.union(self._nacked).issuperset(tags):
+            self._connection.drain_events(timeout=max(0.01, until_s - time.monotonic()))
 
     def disconnect(self) -> None:
         if self._connection is not None:
@@ -132,13 +146,17 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
         return ".".join(["camgraph", self.context.graph, *(level(name).replace(".", "_") for name in names)])[:255]
 
     def _on_ack(self, tag: int, multiple: bool) -> None:
-        self._confirmed = tag if multiple else self._confirmed + 1
+        self._confirmed.update(self._tags(tag, multiple))
 
     def _on_nack(self, tag: int, multiple: bool) -> None:
-        self._nacked = True
+        self._nacked.update(self._tags(tag, multiple))
+
+    def _tags(self, tag: int, multiple: bool) -> Iterable[int]:
+        """Of one message of the batch, or of all up to it."""
+        return range(self._first, tag + 1) if multiple else (tag,)
 
     def _on_return(self, error: Exception, exchange: str, key: str, message: Any) -> None:
-        self._returned = key
+        self._returned[str(message.properties.get("message_id", ""))] = key
 
     def _tls_options(self) -> Mapping[str, Any] | bool:
         if not self.tls():  # says it better than the library if a file is wrong

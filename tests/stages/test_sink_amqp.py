@@ -101,6 +101,25 @@ def test_events_wait_until_a_queue_takes_them(tmp_path, server: Server) -> None:
     assert_all_in_order(stream(200), [message.body for message in messages(server.port, "bound")])
 
 
+def test_an_event_that_no_queue_takes_repeats_no_other(tmp_path, server: Server) -> None:
+    with broker(server.port) as channel:
+        channel.exchange_declare("only_a", "topic", durable=True, auto_delete=False)
+        channel.queue_declare("of_a", durable=True, auto_delete=False)
+        channel.queue_bind("of_a", "only_a", "camgraph.test.a.#")
+    events = [incident(number, "b" if number == 4 else "a") for number in range(10)]
+    with sink_to(server.port, tmp_path, exchange="only_a") as sink:
+        for _ in range(3):
+            with pytest.raises(Unavailable, match=r"no queue takes messages with the key camgraph.test.b.fall"):
+                sink.process(events)
+            sink._attempts.next_s = 0.0
+        assert sink.context.counts == {("written", "a"): 9}
+        with broker(server.port) as channel:
+            channel.queue_bind("of_a", "only_a", "camgraph.test.b.#")
+        hand_in(sink, events, batch=10)
+    ids = [message.properties["message_id"] for message in messages(server.port, "of_a")]
+    assert sorted(ids) == sorted(event.id for event in events)
+
+
 def test_wrong_names(tmp_path, server: Server) -> None:
     for more, why in (
         ({"exchange": "nowhere"}, "there is no such exchange"),
