@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from email.message import EmailMessage
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import IO, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -53,6 +53,9 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _READY = 220
 _GOODBYE_S = 2.0
 """For the server's answer to our goodbye: it has the mail already."""
+_NOT_NOW = 421
+_MOST_ANSWER = 1 << 20
+"""Bytes of one answer, which may have many lines."""
 _TOO_LARGE = "The picture is too large for a mail."
 _SUBJECT = "{what}, {time} {time_zone}"
 _TEXT = """\
@@ -264,7 +267,7 @@ class _Conversation:
         port = settings.port or _PORTS[settings.security]
         name = settings.tls.server_name if settings.tls and settings.tls.server_name else settings.server
         tls = None if settings.security == "none" else client_tls(settings.tls, self._base_folder)
-        made = _Tls if settings.security == "tls" else smtplib.SMTP
+        made = _Tls if settings.security == "tls" else _Server
         server = self._server = made(timeout=_CALL_S, local_hostname=_own_name())
         if isinstance(server, _Tls):
             assert tls is not None
@@ -294,7 +297,46 @@ class _Conversation:
                 sock.shutdown(socket.SHUT_RDWR)
 
 
-class _Tls(smtplib.SMTP):
+class _Server(smtplib.SMTP):
+    """A server whose answers must end some time: the library would keep all lines of one in memory."""
+
+    file: Any
+
+    def getreply(self) -> tuple[int, bytes]:
+        """Raises SMTPException, also for an answer that does not end."""
+        if self.file is None and self.sock is not None:
+            self.file = _Bounded(self.sock.makefile("rb"))
+        bounded = self.file
+        if bounded is not None:
+            bounded.left = _MOST_ANSWER
+        try:
+            return super().getreply()
+        except smtplib.SMTPServerDisconnected:
+            if bounded is not None and bounded.left < 0:
+                raise smtplib.SMTPResponseException(_NOT_NOW, b"(its answer has no end)") from None
+            raise
+
+
+class _Bounded:
+    """The lines of one answer."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.left = 0
+
+    def readline(self, most: int) -> bytes:
+        """Raises OSError if there are too many."""
+        line = self._file.readline(most)
+        self.left -= len(line)
+        if self.left < 0:
+            raise OSError("its answer has no end")
+        return line
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Tls(_Server):
     """Encrypted from the first byte, under a name of our choice."""
 
     tls: ssl.SSLContext

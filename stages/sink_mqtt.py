@@ -38,11 +38,11 @@ from stages.delivery.event_view import EventView, view_of
 from stages.delivery.footage_files import FootageFiles, FootageSettings, TooLarge, footage_beside
 from stages.delivery.home_assistant import Discovery
 from stages.delivery.mqtt_link import LinkOptions, MqttLink, Publication
-from stages.delivery.mqtt_topics import Topics, TopicText, level
+from stages.delivery.mqtt_topics import Topics, TopicTemplate, TopicText, level
 from stages.delivery.onvif_json import is_property, onvif_payload, onvif_topic
 from stages.delivery.present_states import PresentStates
 from stages.delivery.selection import Phase
-from stages.delivery.template import TemplateText, filled
+from stages.delivery.template import filled
 from stages.rulebook.rule_set import parse_rules
 
 _MOST_PICTURE = 4 << 20
@@ -56,9 +56,8 @@ class SinkMqttSettings(BrokerSettings, FootageSettings):
 
     address: str = Field(description="mqtt://HOST[:PORT]; mqtts:// with TLS")
     prefix: TopicText | None = Field(None, description="All topics begin with it; by default camgraph/GRAPH")
-    topic: TemplateText = Field(
+    topic: TopicTemplate = Field(
         "{camera}/{action}",
-        min_length=1,
         description="Of an event, behind the prefix, with {camera}, {action}, {rule}, {severity} and so on. In values, "
         "letters that mean something in topics become `_`; for an event without an action stands its kind",
     )

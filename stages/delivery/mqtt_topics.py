@@ -14,6 +14,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from stages.delivery.template import TemplateText
+
 _NOT_SAFE = re.compile(r"[^\w.-]+")
 """All but letters and digits of any script: so no `+`, `#`, `/`, `$` and NUL, which mean something in a topic."""
 _OURS = frozenset({"state", "snapshot", "availability"})
@@ -33,6 +35,18 @@ def _is_topic(text: str) -> str:
 
 
 TopicText = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_is_topic)]
+
+
+def _is_template(text: str) -> str:
+    """Values of an event are one safe level each; here is what stands around them."""
+    levels = [re.sub(r"\{\w+\}", "x", part) for part in text.split("/")]
+    _is_topic("/".join(levels))
+    if levels[-1] in _OURS:
+        raise ValueError(f"expected another last name than {', '.join(sorted(_OURS))}: camgraph publishes states there")
+    return text
+
+
+TopicTemplate = Annotated[TemplateText, Field(min_length=1, max_length=1000), AfterValidator(_is_template)]
 
 
 class Topics:

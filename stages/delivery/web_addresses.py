@@ -9,6 +9,9 @@ from urllib.parse import urlsplit
 _EXPECTED = "expected https://HOST[:PORT]/PATH"
 _PORTS = {"https": 443, "http": 80}
 _EMBEDS_IPV4 = ipaddress.ip_network("64:ff9b::/96")
+_EMBEDDED_IPV4 = ipaddress.ip_network("::/96")
+_NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("64:ff9b:1::/48", "fec0::/10", "192.0.0.0/24", "192.88.99.0/24")))
+"""Local addresses that `is_global` lets pass: of translators, sites of old, protocols and relays."""
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -59,15 +62,17 @@ def why_not_public(address: str) -> str:
             return "an address of this machine"
         if inner.is_link_local:
             return "a link-local address"
-        if inner.is_multicast or not inner.is_global:
+        if inner.is_multicast or not inner.is_global or any(inner in network for network in _NOT_PUBLIC):
             return "a private or reserved address"
     return ""
 
 
 def _within(ip: _Address) -> list[_Address]:
-    """The address, or the IPv4 addresses that it stands for."""
+    """The address, or the IPv4 addresses that it stands for; both where the address itself means something."""
     if isinstance(ip, ipaddress.IPv4Address):
         return [ip]
+    if ip in _EMBEDDED_IPV4:
+        return [ip, ipaddress.IPv4Address(int(ip))]
     if ip in _EMBEDS_IPV4:
         return [ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF)]
     if ip.teredo:

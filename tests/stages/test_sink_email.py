@@ -347,6 +347,7 @@ def scripted(**answers: str) -> Iterator[tuple[int, list[str]]]:
     [
         ({"GREETING": "554 no service here"}, "it takes no connection: 554 no service here"),
         ({"GREETING": "421 busy"}, "it takes no connection: 421 busy"),
+        ({"GREETING": "220-on and on\r\n" * 100_000 + "220 and no end"}, "its answer has no end"),
         ({"EHLO": "550 who are you", "HELO": "550 who are you"}, "550 who are you"),
         ({"STARTTLS": "501 not now"}, "501 not now"),
         ({"STARTTLS": "454 no TLS"}, "454 no TLS"),

@@ -354,6 +354,10 @@ def test_a_picture_that_is_too_large_stops_nothing(tmp_path) -> None:
         ({"address": "mqtt://a", "tls": {}}, "begin with mqtts://"),
         ({"address": "mqtt://a", "prefix": "a/#"}, "without"),
         ({"address": "mqtt://a", "topic": "{nobody}"}, "there is no {nobody}"),
+        ({"address": "mqtt://a", "topic": "a/#/{camera}"}, "without"),
+        ({"address": "mqtt://a", "topic": "{camera}//x"}, "expected names with"),
+        ({"address": "mqtt://a", "topic": "/"}, "expected names with"),
+        ({"address": "mqtt://a", "topic": "{camera}/state"}, "another last name than"),
     ],
 )
 def test_mistakes(settings: dict[str, Any], why: str) -> None:
