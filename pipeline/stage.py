@@ -324,6 +324,11 @@ class Stage(Generic[S]):
         return ()
 
     @classmethod
+    def remarks_on_rates(cls, settings: Any, base_folder: Path, rates: Mapping[str, float]) -> Iterable[str]:
+        """As `remarks`, on settings that need more frames than `rates` (camera -> frames a second, at most)."""
+        return ()
+
+    @classmethod
     def follow(cls, settings: Any, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
         """Return settings that follow from the facts of other stages: they replace those of the same name.
 
@@ -509,6 +514,11 @@ class Source(Generic[S]):
     @classmethod
     def frame_size(cls, camera_settings: Any, base_folder: Path) -> FrameSize | None:
         """Return width and height of all frames of this camera, or None if only opening it would tell."""
+        return None
+
+    @classmethod
+    def most_fps(cls, camera_settings: Any) -> float | None:
+        """Return how many frames a second its settings let this camera bring, or None if they set no limit."""
         return None
 
     @classmethod

@@ -111,6 +111,10 @@ class Capture(Source[Settings]):
         return found.frame_size if found else None
 
     @classmethod
+    def most_fps(cls, camera_settings: Camera) -> float | None:
+        return camera_settings.max_fps
+
+    @classmethod
     def slot_bytes(cls, camera_settings: Camera, base_folder: Path) -> int | None:
         if addresses.is_live(camera_settings.url):
             return None

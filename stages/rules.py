@@ -26,7 +26,7 @@ from stages import events
 from stages.facts import Facts
 from stages.footage.names import names_of
 from stages.messages import Tracks
-from stages.rulebook.camera_check import impossible_alone, outside_frames, unwatched
+from stages.rulebook.camera_check import impossible_alone, outside_frames, too_few_frames, unwatched
 from stages.rulebook.counting import Counting, Report
 from stages.rulebook.evidence import UNITS
 from stages.rulebook.library import hiding
@@ -63,6 +63,8 @@ from stages.vision.rules.geometry import Surroundings
 from stages.vision.rules.judge import Evidence, Judge, Verdict, zones_with
 from stages.vision.rules.vocabulary import label_word
 
+_FRAMES_OF_RATE = 100
+"""So many frames tell how many a camera brings a second."""
 JUDGED = "judged."
 """With a rule's id behind it: a counter of the cameras (and epochs) in which its condition was ever true or false."""
 
@@ -142,6 +144,8 @@ class _Camera:
     merger: Merger
     skeleton: str
     last: Stamp
+    first_ns: int
+    frames: int = 0
 
 
 class Rules(Stage[RulesSettings]):
@@ -207,6 +211,11 @@ class Rules(Stage[RulesSettings]):
     def remarks_alone(cls, settings: RulesSettings, base_folder: Path, cameras: Sequence[str]) -> Iterable[str]:
         rules = cls._rules_of(settings, base_folder)
         return impossible_alone(rules.file, cameras, rules.looking_back) if rules else ()
+
+    @classmethod
+    def remarks_on_rates(cls, settings: RulesSettings, base_folder: Path, rates: Mapping[str, float]) -> Iterable[str]:
+        rules = cls._rules_of(settings, base_folder)
+        return too_few_frames(rules.file.rules, rates) if rules else ()
 
     @classmethod
     def follow(cls, settings: RulesSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
@@ -310,6 +319,7 @@ class Rules(Stage[RulesSettings]):
             yield from self._changed(camera, item.stamp)
         picture = picture_of(item)
         camera.last = item.stamp
+        self._note_rate(camera)
         at, wall_ns = item.stamp, self._wall_ns(item.stamp)
         found = list(self._reports(self._counting.begin_frame(camera.rules.file, at, dated=wall_ns is not None), at))
         asleep = camera.rules.asleep(camera.ready, wall_ns, self.context.switches)
@@ -321,6 +331,18 @@ class Rules(Stage[RulesSettings]):
         yield from found
         if item.stamp.alone:
             yield from self._ended(self._cameras.pop(name), item.stamp, "end")
+
+    def _note_rate(self, camera: _Camera) -> None:
+        """Log the rules that need more frames than the camera brings, once enough of them came."""
+        camera.frames += 1
+        seconds = (camera.last.time_ns - camera.first_ns) / 1e9
+        if camera.frames != _FRAMES_OF_RATE or not seconds:
+            return
+        rates = {camera.last.camera: (camera.frames - 1) / seconds}
+        few = list(too_few_frames((one.definition for one in camera.ready), rates))
+        if few and (camera.last.camera, "too_few_frames") not in self._logged:
+            self._logged.add((camera.last.camera, "too_few_frames"))
+            self.context.log.warning("too_few_frames", camera=camera.last.camera, what="; ".join(few))
 
     def _report_failures(self, camera: str) -> None:
         """Count what went wrong in conditions in Python, and log each kind once."""
@@ -366,7 +388,8 @@ class Rules(Stage[RulesSettings]):
         if item.skeleton != "coco-17" and (name, item.skeleton) not in self._logged:
             self._logged.add((name, item.skeleton))
             self.context.log.warning("joints_unknown", camera=name, skeleton=item.skeleton, expected="coco-17")
-        return _Camera(item.stamp.epoch, rules, judge, ready, Merger(_merging(ready)), item.skeleton, item.stamp)
+        merger, at = Merger(_merging(ready)), item.stamp
+        return _Camera(at.epoch, rules, judge, ready, merger, item.skeleton, at, at.time_ns)
 
     def _wall_ns(self, at: Stamp) -> int | None:
         """The time of day of a frame, for schedules; None in a file without a date, which has none."""

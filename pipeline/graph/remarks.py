@@ -18,6 +18,11 @@ def remarks_on(graph: Graph, further: Collection[str] = ()) -> Iterator[str]:
             for remark in node.stage.remarks(node.settings, graph.base_folder, sizes):
                 yield f"{node.name}: {remark}"
     yield from remarks_alone(graph)
+    rates = _rates(graph)
+    for node in graph.completed.nodes:
+        if node.stage is not None and rates:
+            for remark in node.stage.remarks_on_rates(node.settings, graph.base_folder, rates):
+                yield f"{node.name}: {remark}"
 
 
 def remarks_alone(graph: Graph) -> Iterator[str]:
@@ -41,6 +46,13 @@ def _cameras_alone(graph: Graph) -> list[str]:
         for name, camera in graph.cameras.items()
         if source and source.frames_alone(camera.settings, graph.base_folder)
     ]
+
+
+def _rates(graph: Graph) -> dict[str, float]:
+    """The cameras of which it is known how many frames a second they bring at most."""
+    source = _source(graph)
+    known = {name: source.most_fps(camera.settings) if source else None for name, camera in graph.cameras.items()}
+    return {name: fps for name, fps in known.items() if fps is not None}
 
 
 def _on_cameras(graph: Graph) -> Iterator[str]:

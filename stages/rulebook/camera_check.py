@@ -86,6 +86,22 @@ def impossible_alone(file: RuleFile, cameras: Sequence[str], looking_back: Colle
             yield f"the rule {rule.id} looks back in time, and nothing came before each of the photographs of {named}"
 
 
+_SLACK = 0.9
+"""Of the frames that a rule needs: a camera of 7.5 frames a second is as good as one of 8."""
+
+
+def too_few_frames(rules: Iterable[RuleDefinition], rates: Mapping[str, float]) -> Iterator[str]:
+    """In words, rules that need more frames a second than their cameras bring. `rates`: frames a second, at most."""
+    for rule in rules:
+        few = [
+            f"{camera} brings {rate:.3g}"
+            for camera, rate in rates.items()
+            if any(fnmatchcase(camera, name) for name in rule.cameras) and rate < _SLACK * (rule.least_fps or 0)
+        ]
+        if few:
+            yield f"the rule {rule.id} needs {rule.least_fps:g} frames a second, or it misses most: {', '.join(few)}"
+
+
 def _is_for(
     file: RuleFile, rule: RuleDefinition, uses: tuple[Collection[str], Collection[str]] | None, camera: str
 ) -> bool:

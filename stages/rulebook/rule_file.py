@@ -319,6 +319,7 @@ class TemplateDefinition(Settings):
     once: bool = Field(False, description="As in a rule")
     min_visible: float = Field(0.5, ge=0, le=1, description="As in a rule")
     min_confidence: float | None = Field(None, ge=0, le=1, description="As in a rule")
+    least_fps: float | None = Field(None, gt=0, le=240, description="As in a rule")
 
 
 class WordDefinition(Settings):
@@ -480,6 +481,9 @@ class RuleDefinition(Settings):
     once: bool = Field(False, description="Tell of each incident in a single event, at its start")
     min_visible: float = Field(0.5, ge=0, le=1, description="Judged frames / frames in which the people were seen")
     min_confidence: float | None = Field(None, ge=0, le=1, description="Instead of the file's")
+    least_fps: float | None = Field(
+        None, gt=0, le=240, description="With fewer frames a second it misses most: `check` and the log say so"
+    )
     during: ScheduleNames = Field([], description="Schedules: it is judged only in the time of one of these")
     not_during: ScheduleNames = Field([], description="Schedules: it is not judged in the time of any of these")
     merge: Duration | None = Field(

@@ -507,7 +507,7 @@ def _hash(file: RuleFile, definition: RuleDefinition, rule: Rule, vocabulary: _V
     shapes = file.model_dump(mode="json", by_alias=True, include={"zones", "lines"})
     zones = {name: shapes["zones"][name] for name in ready.zones}
     lines = {name: shapes["lines"][name] for name in ready.lines}
-    own = definition.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"about"})
+    own = definition.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"about", "least_fps"})
     words = vocabulary.behind(definition.when, definition.who or "")
     code = {name: of for one in (rule.when, rule.who) if one for name, of in one.functions.items()}
     named = {*definition.during, *definition.not_during}

@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from pipeline.errors import BadItem, GraphError
 from pipeline.graph import parse_graph, plan_of
+from pipeline.graph.remarks import remarks_on
 from pipeline.items import Item, Key
 from pipeline.messages import Clock, End, Event
 from pipeline.outbox.outbox import Outbox
@@ -248,6 +249,23 @@ def test_check_says_which_rules_photographs_cannot_fulfil(tmp_path: Path) -> Non
     ]
 
 
+def test_a_rule_says_how_many_frames_it_needs(tmp_path: Path) -> None:
+    own = {"id": "blinks", "when": "score > 0.5", "least_fps": 20, "cameras": ["front"]}
+    rules = RulesSettings.model_validate({"rules": [{"use": "waving"}, {"use": "hands_up"}, own]})
+    assert list(Rules.remarks_on_rates(rules, tmp_path, {"front": 5.0, "side": 7.5, "door": 25.0})) == [
+        "the rule waving needs 8 frames a second, or it misses most: front brings 5",
+        "the rule blinks needs 20 frames a second, or it misses most: front brings 5",
+    ]
+
+
+def test_the_log_warns_of_a_camera_with_too_few_frames(tmp_path: Path) -> None:
+    rules = {"rules": [{"use": "waving"}, {"use": "pointing"}]}
+    with structlog.testing.capture_logs() as logs:
+        run(rules, [tracks(i, epoch=i // 110) for i in range(220)], tmp_path)
+    [warning] = [line for line in logs if line["event"] == "too_few_frames"]
+    assert warning["what"] == "the rule pointing needs 12 frames a second, or it misses most: cam brings 10"
+
+
 def test_updates_have_ids_of_their_own(tmp_path: Path) -> None:
     rules = {**IN_DOOR, "rules": [{"id": "a", "when": "in door", "update": "0.2s"}]}
     with opened(Rules, rules, folder=tmp_path) as stage:
@@ -433,6 +451,14 @@ def test_a_zone_outside_of_live_frames_is_warned_of(tmp_path: Path) -> None:
         run(rules, [tracks(0, [(1, 100, 200)]), tracks(1, [(1, 100, 200)])], tmp_path)
     [warning] = [line for line in logs if line["event"] == "outside_of_frame"]
     assert warning["what"].startswith("zones.door.cam[1]: (5000, 0) lies outside of the frames of `cam`")
+
+
+def test_check_says_which_rules_need_more_frames_than_max_fps(graph: str, tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text("version: 1\nrules: [{use: waving}, {use: lying}]\n")
+    few = graph.replace("{url: clip.mp4}", "{url: 'rtsp://127.0.0.1/x', max_fps: 3}")
+    remarks = list(remarks_on(parse_graph(few, "graph.yaml", base_folder=tmp_path)))
+    assert "one: the rule waving needs 8 frames a second, or it misses most: front brings 3" in remarks
+    assert not any("frames a second" in one for one in remarks_on(parse_graph(graph, "g.yaml", base_folder=tmp_path)))
 
 
 def filled(graph: str, folder: Path) -> Any:
