@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import structlog
 from rich.console import Console
 
-from pipeline.errors import EXIT_SIGINT, EnvironmentProblem
+from pipeline.errors import EXIT_ENVIRONMENT, EXIT_SIGINT, EnvironmentProblem
 from pipeline.graph.graph_source import GraphSource
 from pipeline.monitoring.outcome import Outcome
 from pipeline.outbox.outbox_folder import outbox_held
@@ -128,7 +128,9 @@ def run_plan(
                 outcome = run.run()
             status = run.status()
     exit_status = EXIT_SIGINT if signals.interrupted else outcome.status
-    no_events = "" if quiet else _why_no_events(status, plan)
+    # Of a run that the disk has stopped, the counters do not tell what there would have been.
+    is_explained = not quiet and outcome.status != EXIT_ENVIRONMENT
+    no_events = _why_no_events(status, plan) if is_explained else ""
     if json_logs:
         _log_the_end(outcome, status, no_events, exit_status)
         return exit_status

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from pipeline import local
 from pipeline.errors import UserError
 from pipeline.graph import load_plan
 from pipeline.system.paths import runs_folder
 from pipeline.system.run_folder import RunFolder, running
+from tools.display import running as running_module
 from tools.display.running import _summary, run_plan
 
 GRAPH = """
@@ -40,6 +42,35 @@ def test_two_runs_of_one_name_would_share_an_outbox(
     assert run_plan(plan, quiet=True) == 0
     assert len((tmp_path / "out").read_text().splitlines()) == 3
     assert "own-name" not in running(runs_folder())
+
+
+BLOCKED = """
+version: 1
+name: blocked
+processes: one
+cameras: {{a: {{frames: 3}}}}
+stages:
+  src: {{use: count_source}}
+  out: {{use: collect, from: src, with: {{path: out, away: {away}}}}}
+"""
+
+
+@pytest.mark.parametrize(("away", "status", "told"), [("gone", 0, True), ("blocked.yaml", 3, False)])
+def test_no_reason_for_no_events_is_made_up_for_a_run_that_was_blocked(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    away: str,
+    status: int,
+    told: bool,
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(local, "BLOCKED_LIMIT_S", 0.3)
+    monkeypatch.setattr(running_module, "_why_no_events", lambda *_: "nobody came")
+    path = tmp_path / "blocked.yaml"
+    path.write_text(BLOCKED.format(away=away))
+    assert run_plan(load_plan(path)) == status
+    assert ("no events: nobody came" in capfd.readouterr().err) == told
 
 
 EVENTS = """
