@@ -17,8 +17,12 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import Field
 
 from stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
+from stages.delivery.event_sink import Refused
 from stages.delivery.event_view import EventView
 from stages.delivery.mqtt_topics import level
+
+_TOO_LARGE_FOR_STREAM = 10054
+"""JetStream's error code of a message above the stream's `max_msg_size`."""
 
 T = TypeVar("T")
 
@@ -89,7 +93,17 @@ class SinkNats(BrokerSink[SinkNatsSettings]):
             await self._stream.add_stream(name=name, subjects=[f"{self._prefix}.>"])
 
     def send(self, events: Sequence[EventView]) -> None:
+        self._refuse_too_large(events)
         self._try(self._publish(events))
+
+    def _refuse_too_large(self, events: Sequence[EventView]) -> None:
+        """Raises Refused: the server would close the connection for one of these, each time."""
+        most = self._client.max_payload
+        sizes = {view.event.id: len(view.event.body) + _size_of_head(view) for view in events}
+        if large := {name: size for name, size in sizes.items() if size > most}:
+            raise Refused(
+                {name: f"it has {size:,} bytes, and the server takes {most:,}" for name, size in large.items()}
+            )
 
     async def _publish(self, events: Sequence[EventView]) -> None:
         """All at once, in order; raises the error of the first that is not confirmed."""
@@ -99,10 +113,21 @@ class SinkNats(BrokerSink[SinkNatsSettings]):
             )
             for view in events
         ]
-        async with asyncio.timeout(WAIT_S):
-            for view, answer in zip(events, answers, strict=True):
-                await answer
-                self.sent_already(view)
+        awaited = events[0]
+        try:
+            async with asyncio.timeout(WAIT_S):
+                for view, answer in zip(events, answers, strict=True):
+                    awaited = view
+                    await answer
+                    self.sent_already(view)
+        except TimeoutError:
+            # The library hands the refusal of a stream to `error_cb` alone, and the answer never comes.
+            if getattr(self._trouble, "err_code", None) != _TOO_LARGE_FOR_STREAM:
+                raise
+            self._trouble = None
+            raise Refused(
+                {awaited.event.id: "the stream does not take it: it is too large for its `max_msg_size`"}
+            ) from None
 
     def _subject(self, view: EventView) -> str:
         return ".".join([self._prefix, *(_token(name) for name in (view.camera, view.action or view.kind))])
@@ -142,6 +167,11 @@ def _why(error: Exception) -> Exception | str:
     if "uthorization" in text:
         return "it does not accept this `username` and `password`"
     return error if isinstance(error, OSError) else f"no connection: {type(error).__name__}"
+
+
+def _size_of_head(view: EventView) -> int:
+    lines = ["NATS/1.0", *(f"{name}: {value}" for name, value in _head(view).items()), "", ""]
+    return len("\r\n".join(lines).encode())
 
 
 def _head(view: EventView) -> dict[str, str]:

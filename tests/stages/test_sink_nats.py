@@ -91,6 +91,27 @@ def test_a_message(tmp_path) -> None:
         assert message.headers == {"Nats-Msg-Id": event.id, "content-type": "application/cloudevents+json"}
 
 
+@pytest.mark.parametrize("by", ["server", "stream"])
+def test_an_event_that_is_too_large_is_buried_and_others_arrive(tmp_path, by: str) -> None:
+    limit = "max_payload: 4096" if by == "server" else ""
+    with serving(nats_server(tmp_path, limit)) as server, sink_to(server.port, tmp_path) as sink:
+        if by == "stream":
+            asyncio.run(limit_stream(server.port, 4096))
+        hand_in(sink, [incident(1, "a"), incident(2, "a", text="x" * 6000), incident(3, "a")], batch=3)
+        assert sink.context.counts == {("written", "a"): 2, ("dropped.refused", "a"): 1}
+        [letter] = sink.context.dead_letters
+        assert ("the server takes 4,096" if by == "server" else "the stream does not take it") in letter.why
+        assert len(messages(server.port)) == 2
+
+
+async def limit_stream(port: int, most: int) -> None:
+    client = await nats.connect(f"nats://127.0.0.1:{port}")
+    try:
+        await client.jetstream().add_stream(name="CAMGRAPH", subjects=["camgraph.test.>"], max_msg_size=most)
+    finally:
+        await client.close()
+
+
 def test_events_wait_for_a_stream(tmp_path) -> None:
     with serving(nats_server(tmp_path)) as server:
         with sink_to(server.port, tmp_path, stream=None) as sink:
