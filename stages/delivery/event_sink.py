@@ -175,12 +175,12 @@ class EventSink(Stage[D]):
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
         """Raises Unavailable while the other side is away: the same items come again, the delivered ones are known."""
         views = [view_of(item) for item in items if not self._is_known(item)]
-        wanted = self._unexpired([view for view in views if not self._leaves_out(view)])
-        if self._merging.is_on:
-            for view in wanted:
-                self._deliver_merged(view)
+        if self._merging.is_on:  # one after the other: what becomes of one depends on those before
+            for view in views:
+                for wanted in self._wanted([view]):
+                    self._deliver_merged(wanted)
         else:
-            self._deliver(wanted)
+            self._deliver(self._wanted(views))
         self._done_of_call.clear()
         return ()
 
@@ -201,9 +201,12 @@ class EventSink(Stage[D]):
             self.context.count("repeated", event.stamp.camera)
         return True
 
+    def _wanted(self, views: Sequence[EventView]) -> list[EventView]:
+        return self._unexpired([view for view in views if not self._leaves_out(view)])
+
     def _leaves_out(self, view: EventView) -> bool:
-        """Whether the filters leave it out; if merging is on, the phase is asked for later."""
-        if self._selection.fits(view, phase=self._any_phase(view)):
+        """Whether the filters leave it out; if merging is on, they are asked later about what it follows."""
+        if self._merging.is_following(view) or self._selection.fits(view, phase=self._any_phase(view)):
             return False
         self._finished(view, "filtered")
         return True

@@ -80,13 +80,22 @@ class EventView:
     @cached_property
     def wall_ns(self) -> int:
         """Its time, in nanoseconds since 1970; 0 if it has none."""
-        try:
-            return int(datetime.fromisoformat(self._text("time")).timestamp() * 1000) * 1_000_000
-        except (ValueError, OverflowError):
-            return 0
+        return _ns_of(self._text("time"))
+
+    @cached_property
+    def begun_ns(self) -> int:
+        """When its incident began, in nanoseconds since 1970; its own time if it is about no incident."""
+        return _ns_of(str(self.data.get("start_time", ""))) or self.wall_ns
 
     def _text(self, key: str) -> str:
         return str(self.body.get(key, ""))
+
+
+def _ns_of(time: str) -> int:
+    try:
+        return int(datetime.fromisoformat(time).timestamp() * 1000) * 1_000_000
+    except (ValueError, OverflowError):
+        return 0
 
 
 def view_of(event: Event) -> EventView:

@@ -68,6 +68,11 @@ class Merging:
     def is_on(self) -> bool:
         return bool(self._merge_ns or self._cooldown_ns)
 
+    def is_following(self, view: EventView) -> bool:
+        """Whether it belongs to an incident that is open in a group, which must hear of its end."""
+        group = self._groups.get(view.camera)
+        return group is not None and view.incident in group.open
+
     # ---- deciding
 
     def look(self, view: EventView) -> Decision:

@@ -4,7 +4,8 @@
     only:  [{rule: fall}, {kind: camera}]                                 one of them must fit
     never: {camera: hall, during: {from: "08:00", to: "18:00"}}           and none of these
 
-Times are those of the event, in `time_zone`.
+`during` asks when the incident began, in `time_zone`: so its end goes where its beginning went. Of an event that is
+about no incident, it asks for its own time.
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ class _Compiled:
             and (not self._rule or self._rule.match(view.rule) is not None)
             and (not self._action or self._action.match(view.action) is not None)
             and (not self._severities or view.severity in self._severities)
-            and (not self._schedule or self._schedule.is_time(view.wall_ns))
+            and (not self._schedule or self._schedule.is_time(view.begun_ns))
         )
 
 

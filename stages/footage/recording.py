@@ -41,6 +41,8 @@ class RecordingLimits:
 @dataclass(slots=True)
 class _Camera:
     clip: Clip | None = None
+    written: int = 0
+    """Bytes of the clip so far."""
     last_dts: int = 0
     paused_until_s: float = 0.0
     why: str = ""
@@ -67,11 +69,15 @@ class Recording:
         try:
             if camera.clip is not None and self._is_full(camera, camera.clip, packet):
                 self._end(camera)
+            if camera.clip is not None and camera.written > self.limits.keep_bytes / 2:  # it would grow for ever
+                self._end(camera)
+                self._tell(name, camera, "it is not recorded until it sends a keyframe: shorten its keyframe interval")
             if camera.clip is None and packet.is_key and time.monotonic() >= camera.paused_until_s:
-                camera.clip = Clip(self._new_path(name), packet.stream)
+                camera.clip, camera.written = Clip(self._new_path(name), packet.stream), 0
             if camera.clip is not None:
                 camera.clip.add(packet)
                 camera.last_dts = packet.dts
+                camera.written += len(packet.data)
                 self._tell(name, camera, "")
         except (OSError, av.FFmpegError) as error:
             self._pause(name, camera, error)

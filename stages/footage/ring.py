@@ -24,6 +24,7 @@ class _Group:
 class Ring:
     """Keeps `seconds` of one stream, and at most `most_bytes`; the oldest groups of pictures go first.
 
+    A camera that sends no second keyframe within these bytes is begun anew with the next one.
     Packets of another stream (a new connection, other settings of the camera) begin anew: no clip has two of them.
     """
 
@@ -62,6 +63,8 @@ class Ring:
         oldest_pts = newest.pts - int(self._seconds / newest.stream.time_base)
         while len(self._groups) > 1 and (self._groups[1].first_pts <= oldest_pts or self.bytes > self._most_bytes):
             self.bytes -= self._groups.popleft().bytes
+        if self.bytes > self._most_bytes:
+            self.clear()
 
     def clear(self) -> None:
         """Forget all packets."""

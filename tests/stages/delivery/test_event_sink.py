@@ -224,6 +224,42 @@ def test_an_end_that_is_given_up_ends_its_group(other: OtherSide, tmp_path: Path
     assert [f"{line['data']['incident']} {line['data']['phase']}" for line in other.lines] == ["a start", "b start"]
 
 
+@pytest.mark.parametrize("merge", [{}, {"merge": "1min"}])
+def test_an_incident_belongs_to_the_time_in_which_it_began(
+    other: OtherSide, tmp_path: Path, merge: dict[str, str]
+) -> None:
+    """A fall just before the day begins: its end is told, and the fall of the next night is a new one."""
+    day_s, start_time = 86_400, "2026-11-23T12:00:00.000Z"
+    views = [
+        incident("a", "start"),
+        incident("a", "end", at_s=120, start_time=start_time),
+        incident("b", "start", at_s=600),
+        incident("b", "end", at_s=610, start_time="2026-11-23T12:10:00.000Z"),
+        incident("c", "start", at_s=day_s - 30),
+    ]
+    settings = {"port": other.port, "only": {"rule": "fall", "during": {"from": "21:00", "to": "12:01"}}, **merge}
+    with opened(SinkLines, settings, folder=tmp_path) as stage:
+        push(stage, views)
+    assert [f"{line['data']['incident']} {line['data']['phase']}" for line in other.lines] == [
+        "a start",
+        "a end",
+        "c start",
+    ]
+
+
+def test_a_group_hears_of_ends_that_no_filter_wants(other: OtherSide, tmp_path: Path) -> None:
+    """As one whose facts differ from those of its beginning."""
+    views = [
+        incident("a", "start"),
+        incident("a", "end", at_s=1, severity="info"),
+        incident("b", "start", at_s=600),
+    ]
+    settings = {"port": other.port, "only": {"severity": "warning"}, "merge": "1min"}
+    with opened(SinkLines, settings, folder=tmp_path) as stage:
+        push(stage, views)
+    assert [f"{line['data']['incident']} {line['data']['phase']}" for line in other.lines] == ["a start", "b start"]
+
+
 @pytest.mark.parametrize("fewer", [{"cooldown": "10min"}, {"merge": "1min"}])
 @pytest.mark.parametrize(
     ("filters", "arrives"),

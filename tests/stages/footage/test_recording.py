@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -145,6 +145,27 @@ def test_files_are_not_recorded(make_clip: Callable[..., Path], tmp_path: Path) 
     with recorded(tmp_path, make_clip("a.mp4", frames=30), tmp_path / "kept") as camera:
         until(lambda: len(camera.packets) == 30)
     assert not (tmp_path / "kept").exists()
+
+
+def test_a_camera_without_further_keyframes_makes_no_endless_file(
+    make_clip: Callable[..., Path], tmp_path: Path
+) -> None:
+    with recorded(tmp_path, make_clip("a.mp4", frames=60, options={"g": "1000"}), tmp_path / "none") as camera:
+        until(lambda: len(camera.packets) == 60)
+    packets = [
+        replace(packet, stream=replace(packet.stream, is_live=True), is_key=not number)
+        for number, packet in enumerate(camera.packets)
+    ]
+    assert packets[0].is_key
+    size = sum(len(packet.data) for packet in packets)
+    troubles: list[str] = []
+    limits = RecordingLimits(part_s=0.5, keep_s=1e9, keep_bytes=size)
+    recording = Recording(tmp_path / "kept", limits, lambda camera, why: troubles.append(why))
+    for packet in packets:
+        recording.add("cam", packet)
+    [file] = (tmp_path / "kept").rglob("*.mp4")
+    assert 10 < len(packets_of(file)) < 60
+    assert troubles == ["it is not recorded until it sends a keyframe: shorten its keyframe interval"]
 
 
 def kept(folder: Path, day: int, *, size: int = 1000, name: str = "10-00-00.mp4", camera: str = "cam") -> Path:

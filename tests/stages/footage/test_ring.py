@@ -46,6 +46,18 @@ def test_its_bytes_are_bounded_to_a_group() -> None:
     assert ring.bytes == sum(len(packet.data) for packet in ring.since(0, 0))
 
 
+def test_a_camera_with_a_single_keyframe_does_not_grow_for_ever() -> None:
+    made = [replace(packet, is_key=packet.pts in (0, 90)) for packet in packets(100, size=100)]
+    ring = Ring(100.0, 2000)
+    for packet in made[:90]:
+        ring.add(packet)
+        assert ring.bytes <= 2000
+    assert ring.since(0, 0) == ()
+    for packet in made[90:]:
+        ring.add(packet)
+    assert [packet.pts for packet in ring.since(0, 0)] == list(range(90, 100))
+
+
 def test_a_picture_comes_with_the_packets_that_it_needs() -> None:
     ring = filled(packets(20), seconds=10.0)
     assert [packet.pts for packet in ring.up_to(0, 12)] == [10, 11, 12]
