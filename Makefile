@@ -107,6 +107,7 @@ bench: dev
 	$(BIN)/python -m tools.benchmarks.graph --report docs/benchmarks.md
 	$(BIN)/python -m tools.benchmarks.runtime --report docs/benchmarks.md
 	$(BIN)/python -m tools.benchmarks.sinks --report docs/benchmarks.md
+	$(BIN)/python -m tools.benchmarks.delivery_age --report docs/benchmarks.md
 	$(BIN)/python -m tools.benchmarks.peers --report docs/benchmarks.md --json docs/peers.json --plot docs/pictures/peers.png
 	$(BIN)/python -m tools.benchmarks.cost_curves --report docs/benchmarks.md
 	$(BIN)/python -m tools.benchmarks.footage --report docs/footage.md

@@ -97,9 +97,13 @@ def tls_failure(error: ssl.SSLError) -> str:
     """Why no connection came about, for people, with a way out. Holds nothing secret."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _NOT_TRUSTED.get(error.verify_code, f"its certificate is not trusted: {error.verify_message}")
+    if isinstance(error, ssl.SSLEOFError):
+        return "it closed the connection: does it ask for a `certificate` of ours, or not trust the one it got?"
     reason = (error.reason or "").replace("_", " ").lower()
     if "wrong version" in reason or "record layer failure" in reason:
         return "it does not answer in TLS: does it listen for TLS on another port?"
+    if "alert" in reason and any(one in reason for one in _OURS_REFUSED):
+        return f"it does not trust our `certificate` ({reason}): show one of an authority that it knows"
     if "certificate required" in reason or "handshake failure" in reason:
         return f"it refused the connection ({reason}): does it ask for a `certificate` of ours?"
     return f"no TLS connection: {reason or type(error).__name__}"
@@ -117,6 +121,8 @@ _NOT_TRUSTED = {
     64: _NAME,
 }
 """The X509_V_ERR_ numbers of OpenSSL."""
+_OURS_REFUSED = ("unknown ca", "bad certificate", "certificate expired", "certificate revoked", "certificate unknown")
+"""How the other side says that of ours."""
 
 
 class _Encrypted(Exception):

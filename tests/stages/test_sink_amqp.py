@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 from amqp import Channel, Connection, Message
 from camgraph_test_stages.brokers import (
     Server,
@@ -21,14 +24,16 @@ from camgraph_test_stages.brokers import (
     stream,
     struck,
 )
+from camgraph_test_stages.delivering import refusal
+from camgraph_test_stages.waiting import until
 
 from pipeline.errors import Unavailable
 from stages.sink_amqp import SinkAmqp, SinkAmqpSettings
 from tools.measuring import broker_servers
 
 
-def rabbitmq(folder: Path) -> Server:
-    return or_skip(lambda: broker_servers.rabbitmq(folder))
+def rabbitmq(folder: Path, *more: str) -> Server:
+    return or_skip(lambda: broker_servers.rabbitmq(folder, *more))
 
 
 @contextmanager
@@ -42,9 +47,40 @@ def broker(port: int) -> Iterator[Channel]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(rabbitmq(tmp_path_factory.mktemp("rabbit"))) as one:
+def pems(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """ca.pem; server.pem (of broker.test), client.pem, stranger.pem with their keys; other.pem, another authority."""
+    folder = tmp_path_factory.mktemp("pems")
+    authority, other = trustme.CA(), trustme.CA()
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    other.cert_pem.write_to_path(folder / "other.pem")
+    issued = {
+        "server": authority.issue_cert("broker.test"),
+        "client": authority.issue_cert("client.test"),
+        "stranger": other.issue_cert("client.test"),
+    }
+    for name, one in issued.items():
+        one.private_key_and_cert_chain_pem.write_to_path(folder / f"{name}.pem")
+    return folder
+
+
+SECURE_PORT = free_port()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, pems: Path) -> Iterator[Server]:
+    """It listens on SECURE_PORT as well, for clients that show a certificate of its authority."""
+    tls = [f"listeners.ssl.1 = 127.0.0.1:{SECURE_PORT}", f"ssl_options.cacertfile = {pems}/ca.pem"]
+    tls += [f"ssl_options.{name}file = {pems}/server.pem" for name in ("cert", "key")]
+    tls += ["ssl_options.verify = verify_peer", "ssl_options.fail_if_no_peer_cert = true"]
+    with serving(rabbitmq(tmp_path_factory.mktemp("rabbit"), *tls)) as one:
+        until(lambda: is_open(SECURE_PORT), every_s=0.05)
         yield one
+
+
+def is_open(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 5):
+        return True
+    return False
 
 
 @contextmanager
@@ -129,6 +165,40 @@ def test_wrong_names(tmp_path, server: Server) -> None:
             with pytest.raises(Unavailable, match=why) as error:
                 sink.process(stream(1))
             assert "plum-74" not in str(error.value)
+
+
+@contextmanager
+def secure_sink(pems: Path, **tls: str) -> Iterator[SinkAmqp]:
+    address = f"amqps://127.0.0.1:{SECURE_PORT}"
+    with sink_to(0, pems, address=address, queue="secure", tls=tls) as sink:
+        yield sink
+
+
+RIGHT = {"ca": "ca.pem", "certificate": "client.pem", "server_name": "broker.test"}
+
+
+def test_tls_with_certificates_of_both_sides(server: Server, pems: Path) -> None:
+    with secure_sink(pems, **RIGHT) as sink:
+        hand_in(sink, stream(20))
+    assert_all_in_order(stream(20), [message.body for message in messages(server.port, "secure")])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"server_name": "another.test"}, "its certificate is for another name"),
+        ({"server_name": None}, "its certificate is for another name"),
+        ({"ca": "other.pem"}, "an authority that is not trusted"),
+        ({"certificate": None}, "does it ask for a `certificate` of ours"),
+        ({"certificate": "stranger.pem"}, "trust our `certificate`|`certificate` of ours, or not trust"),
+    ],
+)
+def test_tls_that_is_refused(server: Server, pems: Path, wrong: dict[str, Any], why: str) -> None:
+    tls = {key: value for key, value in {**RIGHT, **wrong}.items() if value}
+    with secure_sink(pems, **tls) as sink:
+        # TLS 1.3 refuses our certificate behind the handshake: the alert may be lost if we write at that moment.
+        until(lambda: re.search(why, refusal(sink, stream(1))), every_s=0.01)
+    assert waiting(server.port, "secure") == 0
 
 
 def test_a_broker_that_is_away(tmp_path) -> None:

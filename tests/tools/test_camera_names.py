@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from pipeline.system.names import ascii_form
-from tools.proofs.trials.model import SIDE, write_model
+from tools.measuring.light_model import SIDE, write_model
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("Süd", "вход", "入口", "Sud")

@@ -117,13 +117,13 @@ def nats_server(folder: Path, more: str = "") -> BrokerServer:
     return BrokerServer([program("nats-server"), "-c", "nats.conf"], port, folder)
 
 
-def rabbitmq(folder: Path) -> BrokerServer:
-    """A node with all its files in the folder."""
+def rabbitmq(folder: Path, *more: str) -> BrokerServer:
+    """A node with all its files in the folder. `more`: lines of its configuration."""
     port = free_port()
     scripts = sorted(Path("/usr/lib/rabbitmq").glob("lib/*/sbin/rabbitmq-server"))
     if not scripts:
         raise LookupError("rabbitmq-server is not installed")
-    (folder / "rabbitmq.conf").write_text(f"listeners.tcp.1 = 127.0.0.1:{port}\n")
+    (folder / "rabbitmq.conf").write_text("\n".join([f"listeners.tcp.1 = 127.0.0.1:{port}", *more, ""]))
     (folder / "plugins").write_text("[].")
     environment = {
         **os.environ,

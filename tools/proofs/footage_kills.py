@@ -27,11 +27,11 @@ import cv2
 
 from pipeline.testing import hit
 from stages.footage.incident_record import KINDS, IncidentRecord, records_in, sha256_of
+from tools.measuring.blinking import PERIOD_S, write_clip
+from tools.measuring.light_model import SIDE, write_model
 from tools.measuring.processes import SUPERVISOR, left_over
 from tools.measuring.report_page import estimate, machine_line, publish, report_option, written_by
-from tools.proofs.trials.blinking import PERIOD_S, write_clip
 from tools.proofs.trials.delivery import Delivered, Ledger
-from tools.proofs.trials.model import SIDE, write_model
 from tools.proofs.trials.run import LiveRun, is_whole
 from tools.proofs.trials.subject import EVENTS, Subject
 from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator

@@ -34,9 +34,9 @@ from pipeline.graph.memory import in_words, memory_need
 from pipeline.graph.remarks import remarks_on
 from pipeline.registry import find_stage, stage_names
 from pipeline.system.cores import usable_cores
+from tools.measuring.light_model import write_model
 from tools.measuring.processor_time import cpu_time, others_line
 from tools.measuring.report_page import estimate, machine_line, percentile, publish, report_option, written_by
-from tools.proofs.trials.model import write_model
 
 TOOL = "proofs.fuzz_check"
 LIMIT_S = 1.0

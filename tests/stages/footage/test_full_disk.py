@@ -12,8 +12,8 @@ import pytest
 from pipeline.graph import load_plan
 from pipeline.testing import run_graph
 from stages.footage.incident_record import records_in
-from tools.proofs.trials.blinking import write_clip
-from tools.proofs.trials.model import SIDE, write_model
+from tools.measuring.blinking import write_clip
+from tools.measuring.light_model import SIDE, write_model
 
 GRAPH = """
 version: 1

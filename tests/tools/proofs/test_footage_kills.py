@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tools.measuring.blinking import FPS, PERIOD_S, write_clip
 from tools.proofs import clip_playback
 from tools.proofs.footage_kills import Findings, prove, report, why_not_playing
-from tools.proofs.trials.blinking import FPS, PERIOD_S, write_clip
 
 
 @pytest.mark.benchmark

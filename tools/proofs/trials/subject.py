@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.proofs.trials.model import SIDE, write_model
+from tools.measuring.light_model import SIDE, write_model
 from tools.simulator import CameraHandle, CameraSettings, ClipSettings
 
 FPS = 10.0

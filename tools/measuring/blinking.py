@@ -18,17 +18,17 @@ _DARK, _BRIGHT = 30, 190
 _SIZE = (192, 128)
 
 
-def write_clip(path: Path) -> None:
-    """H.264 with a keyframe each half second; the camera sends it again and again."""
+def write_clip(path: Path, *, size: tuple[int, int] = _SIZE, fps: int = FPS, gop: int = FPS // 2) -> None:
+    """H.264 with a keyframe each `gop` frames; the camera sends it again and again."""
     noise = np.random.default_rng(7)
     with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=FPS, options={"g": "5", "bf": "0", "preset": "veryfast"})
+        stream = container.add_stream("libx264", rate=fps, options={"g": f"{gop}", "bf": "0", "preset": "veryfast"})
         assert isinstance(stream, VideoStream)
-        stream.width, stream.height = _SIZE
+        stream.width, stream.height = size
         stream.pix_fmt = "yuv420p"
-        for number in range(FPS * PERIOD_S):
-            level = _BRIGHT if FPS <= number < 3 * FPS else _DARK
-            pixels = noise.integers(level - 20, level + 20, (*_SIZE[::-1], 3)).astype(np.uint8)
+        for number in range(fps * PERIOD_S):
+            level = _BRIGHT if fps <= number < 3 * fps else _DARK
+            pixels = noise.integers(level - 20, level + 20, (*size[::-1], 3)).astype(np.uint8)
             pixels[:, 4 * number : 4 * number + 8] = 255 - level  # a bar that moves
             container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="rgb24")))
         container.mux(stream.encode())
