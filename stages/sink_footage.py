@@ -36,6 +36,7 @@ from pipeline.system.paths import resolve_output_path, why_no_output
 from stages import events
 from stages.facts import Facts
 from stages.footage import picture_service
+from stages.footage.incident_index import IndexKeeper
 from stages.footage.incident_record import FileState, IncidentRecord, Kind, read_record
 from stages.footage.names import names_of
 from stages.footage.picture_service import PictureService
@@ -155,6 +156,7 @@ class SinkFootage(Stage[SinkFootageSettings]):
         self._announcer = threading.Thread(target=self._announce_all, name="announcer", daemon=True)
         self._closing = threading.Event()
         self._retention: Retention | None = None
+        self._index: IndexKeeper | None = None
 
     @classmethod
     def check(cls, settings: SinkFootageSettings, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
@@ -226,6 +228,8 @@ class SinkFootage(Stage[SinkFootageSettings]):
             rules=[one.rule(settings.keep_days) for one in settings.keep],
         )
         self._recorder.open()
+        self._index = IndexKeeper(self._folder, self.context.log)
+        self._index.open()
         refused = "`look: skeleton_only` lets no picture leave" if settings.look == "skeleton_only" else ""
         place = self.context.state_folder / picture_service.NAME
         self._pictures = PictureService(place, self._recorder.packets_of, self.context.log, refused=refused)
@@ -249,7 +253,12 @@ class SinkFootage(Stage[SinkFootageSettings]):
             body = json.loads(event.body)
             if str(body.get("type", "")).startswith(_INCIDENTS):
                 self._take(body)
+                self._touch_index()
         return ()
+
+    def _touch_index(self) -> None:
+        if self._index is not None:
+            self._index.touch()
 
     def _take(self, body: dict[str, Any]) -> None:
         assert self._recorder is not None
@@ -317,6 +326,8 @@ class SinkFootage(Stage[SinkFootageSettings]):
         if self._announcer.ident is not None:
             self._announcements.put(None)
             self._announcer.join()
+        if self._index is not None:
+            self._index.close()
 
     # ---- the announcer's thread
 
@@ -348,6 +359,7 @@ class SinkFootage(Stage[SinkFootageSettings]):
         removed = self._retention.look()
         if removed:
             self.context.count("removed", "", removed)
+            self._touch_index()
 
     def _named(self, path: Path) -> str:
         """As events name files: relative to the folder of the graph file."""
@@ -361,6 +373,7 @@ class SinkFootage(Stage[SinkFootageSettings]):
     def _announced(self, record: IncidentRecord) -> None:
         assert self._recorder is not None
         self._recorder.announced(record)
+        self._touch_index()
 
     def _announcement(self, record: IncidentRecord, kind: Kind) -> Event:
         state = record.files[kind].plain()

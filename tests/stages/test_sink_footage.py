@@ -6,10 +6,11 @@ import json
 import os
 import shutil
 import socket
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from stages import events
 from stages.capture import Camera, Capture
 from stages.footage import recorder
 from stages.footage.best import MOST_DECODED
+from stages.footage.incident_index import NAME
 from stages.footage.incident_record import IncidentRecord, records_in, sha256_of
 from stages.footage.packets import Moment
 from stages.footage.picture_service import ask_picture
@@ -417,7 +419,7 @@ def test_people_are_cut_out(make_clip: MakeClip, tmp_path: Path) -> None:
     assert other.shape[:2] == (240, 320), "a margin around what lies in the picture"
     assert np.abs(one.astype(int) - camera.frames[20].bgr()[0:62, 5:44]).mean() < 8, "nothing is drawn on it"
     remove(record)
-    assert not list((tmp_path / "footage").iterdir())
+    assert not list((tmp_path / "footage").glob("[!.]*"))
 
 
 def test_repeated_events_change_nothing(make_clip: MakeClip, tmp_path: Path) -> None:
@@ -539,6 +541,20 @@ def test_old_incidents_are_removed_where_nothing_ever_happens(make_clip: MakeCli
     with watched(tmp_path, clip, keep_days=30) as camera:
         until(lambda: ("removed", "") in camera.context.counts)
     assert not record.path.exists()
+
+
+def test_incidents_are_in_the_index(make_clip: MakeClip, tmp_path: Path) -> None:
+    with watched(tmp_path, make_clip("a.mp4", frames=20, options={"g": "10"})) as camera:
+        camera.read()
+        camera.incident(10, 15)
+        camera.finish()
+    (summary,) = index_rows(tmp_path / "footage")
+    assert summary == ("cam", "fall", "ready", "ready")
+
+
+def index_rows(folder: Path) -> list[Any]:
+    with closing(sqlite3.connect(folder / NAME)) as db:
+        return db.execute("SELECT camera, rule, snapshot, clip FROM incidents").fetchall()
 
 
 def test_other_events_are_none_of_its_business(make_clip: MakeClip, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from pipeline.errors import UserError
 from pipeline.foreign_text import shown
 from pipeline.system.names import nfc
 from stages.delivery.event_view import because
-from stages.footage.incident_record import KINDS, FileState, IncidentRecord, records_in
+from stages.footage.incident_index import IncidentFilter, IncidentSummary, incidents_in, summary_of
+from stages.footage.incident_record import KINDS, IncidentRecord, State, read_record
 from tools.commands.moments import moment
 
 _SHORT = 8
@@ -35,6 +36,7 @@ _SHORT = 8
 @click.option("--camera", help="Of this camera alone.")
 @click.option("--rule", help="Of this rule, or of this action, alone.")
 @click.option("--since", metavar="TIME", help="Not older: 2h, 3d, 2026-11-22, or 2026-11-22T21:00 (UTC).")
+@click.option("--limit", metavar="N", type=click.IntRange(1), help="The newest N alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 def incidents_command(
     action: str | None,
@@ -44,6 +46,7 @@ def incidents_command(
     camera: str | None,
     rule: str | None,
     since: str | None,
+    limit: int | None,
     as_json: bool,
 ) -> None:
     """List the incidents that are kept, the newest last.
@@ -54,10 +57,8 @@ def incidents_command(
     folder = _folder(place)
     if action is None:
         after = datetime.fromtimestamp(moment(since, "--since") / 1e9, UTC) if since else None
-        records = records_in(folder, camera=nfc(camera) if camera else None, since=after.date() if after else None)
-        wanted = (record for record in records if _fits(record, camera, rule, after))
-        # One record at a time: a hundred thousand of them take 2 GB.
-        click.echo(_as_json([_plain(one) for one in wanted]) if as_json else "\n".join(map(_line, wanted)) or _NONE)
+        listed = incidents_in(folder, IncidentFilter(nfc(camera) if camera else None, after, rule, newest=limit))
+        click.echo(_as_json(_all_plain(folder, listed)) if as_json else "\n".join(map(_line, listed)) or _NONE)
         return
     record = _found(folder, incident)
     if action != "show":
@@ -85,57 +86,49 @@ def _folder(place: Path) -> Path:
     return place.parent / str(paths[0])
 
 
-def _fits(record: IncidentRecord, camera: str | None, rule: str | None, after: datetime | None) -> bool:
-    data = record.data
-    return (
-        (camera is None or nfc(camera) == record.camera)
-        and rule in (None, data["rule"]["id"], data["action"])
-        and (after is None or datetime.fromisoformat(str(data["start_time"])) >= after)
-    )
-
-
 def _found(folder: Path, incident: str | None) -> IncidentRecord:
     if not incident:
         raise UserError("which incident? `camgraph incidents` lists them, with the first letters of each")
-    found = [record for record in records_in(folder, incident=incident) if record.incident.startswith(incident)]
+    listed = incidents_in(folder, IncidentFilter(incident=incident))
+    found = [record for one in listed if (record := read_record(one.path(folder)))]
     if len(found) == 1:
         return found[0]
     how_many = f"{len(found)} incidents begin" if found else "no incident that is kept begins"
     raise UserError(f"{how_many} with {shown(incident)}: `camgraph incidents` lists them")
 
 
-def _line(record: IncidentRecord) -> str:
-    data = record.data
-    files = ", ".join(_state(kind, record.files[kind]) for kind in KINDS)
-    marks = ", kept" if record.keep else ""
+def _line(one: IncidentSummary) -> str:
+    files = f"{_state('snapshot', one.snapshot, one.snapshot_bytes)}, {_state('clip', one.clip, one.clip_bytes)}"
+    marks = ", kept" if one.keep else ""
     return (
-        f"{record.incident[:_SHORT]}  {data['start_time'][:19]}Z  {shown(record.camera)}  {shown(data['action'])}  "
-        f"{_lasted(record)}  {files}{marks}"
+        f"{shown(one.incident[:_SHORT])}  {shown(one.start_time[:19])}Z  {shown(one.camera)}  {shown(one.action)}  "
+        f"{_lasted(one)}  {files}{marks}"
     )
 
 
-def _lasted(record: IncidentRecord) -> str:
-    if not record.last:
-        return "one moment" if record.data["phase"] == "single" else "goes on, or its end was not told"
-    return f"{record.last['data']['duration_s']:g} s"
+def _lasted(one: IncidentSummary) -> str:
+    if one.phase == "over":
+        return f"{one.duration_s:g} s"
+    return "one moment" if one.phase == "single" else "goes on, or its end was not told"
 
 
-def _state(kind: str, state: FileState) -> str:
-    if state.state == "ready":
-        return f"{kind} {state.bytes / 1e3:.0f} kB"
-    return f"no {kind}" if state.state == "missing" else f"{kind} not finished"
+def _state(kind: str, state: State, size: int) -> str:
+    if state == "ready":
+        return f"{kind} {size / 1e3:.0f} kB"
+    return f"no {kind}" if state == "missing" else f"{kind} not finished"
 
 
 def _whole(record: IncidentRecord) -> Iterator[str]:
-    data = record.data
-    yield f"{shown(data['action'])} on {shown(record.camera)}, {data['severity']}"
-    yield f"  incident    {record.incident}"
-    yield f"  rule        {shown(data['rule']['id'])}"
+    data, one = record.data, summary_of(record)
+    assert one is not None, "it was found by its summary"
+    yield f"{shown(one.action)} on {shown(one.camera)}, {shown(one.severity)}"
+    yield f"  incident    {shown(one.incident)}"
+    yield f"  rule        {shown(one.rule)}"
     if data["rule"].get("about"):
         yield f"  about       {shown(data['rule']['about'])}"
-    yield f"  began       {data['start_time']}"
-    yield f"  lasted      {_lasted(record)}{_reason(record)}"
-    people = [f"#{one['track_id']}" for one in data["people"]]
+    yield f"  began       {shown(one.start_time)}"
+    yield f"  lasted      {_lasted(one)}{_reason(record)}"
+    people = [f"#{person['track_id']}" for person in data.get("people", [])]
     yield f"  people      {', '.join(people) or 'nobody'}"
     for condition in (data.get("evidence") or {}).get("conditions", []):
         yield f"  because     {shown(because(condition))}"
@@ -172,6 +165,10 @@ def _plain(record: IncidentRecord) -> dict[str, Any]:
 
 def _is_there(record: IncidentRecord, kind: Any) -> bool:
     return record.files[kind].state == "ready"
+
+
+def _all_plain(folder: Path, listed: Sequence[IncidentSummary]) -> list[dict[str, Any]]:
+    return [_plain(record) for one in listed if (record := read_record(one.path(folder)))]
 
 
 def _as_json(values: Any) -> str:

@@ -59,10 +59,23 @@ def test_the_list_says_when_where_and_what(footage: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "filter_", [("--camera", "hall"), ("--rule", "waving"), ("--since", "2026-11-23"), ("--since", "2026-11-23T07:00")]
+    "filter_",
+    [
+        ("--camera", "hall"),
+        ("--rule", "waving"),
+        ("--since", "2026-11-23"),
+        ("--since", "2026-11-23T07:00"),
+        ("--limit", "1"),
+    ],
 )
 def test_the_list_can_be_narrowed(footage: Path, filter_: tuple[str, str]) -> None:
     assert [line[:8] for line in run("--in", str(footage), *filter_).splitlines()] == ["2a00ba7e"]
+
+
+def test_a_foreign_record_costs_no_list(footage: Path) -> None:
+    foreign = {"first": {"data": {"incident": "1", "camera": "hall"}}, "last": {}, "snapshot": {}, "clip": {}}
+    (footage / "hall" / "2026-11-23" / "09_notes_1.json").write_text(json.dumps(foreign))
+    assert len(run("--in", str(footage)).splitlines()) == 2
 
 
 def test_one_is_told_with_its_reason_in_words(footage: Path) -> None:
