@@ -27,8 +27,13 @@ _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 _KEEPALIVE_S = 10
 _MOST_IN_FLIGHT = 20
 """Unacknowledged at once; mosquitto, as it is delivered, takes no more."""
+_LARGE_BYTES = 32_000
+"""Retained payloads above that, such as pictures, are published one at a time, behind events."""
+_LARGE_S = 120.0
+"""For one of them, on a slow line."""
 _HEAD_BYTES = 2000
 """More than a packet has beside its topic and payload."""
+_LOOK_S = 0.2
 _FIRST_FAILURE = 0x80
 _WHY_NOT = {
     0x84: "it does not speak MQTT 5: mosquitto does from version 1.6",
@@ -109,6 +114,10 @@ class _Fate:
     """Message id -> reason code."""
     why: str = ""
     most_bytes: int = 1 << 28
+    pending: dict[tuple[str, bytes], MQTTMessageInfo] = field(default_factory=dict)
+    """(topic, payload) of events that were published, and not acknowledged in the time of a call."""
+    slow_until_s: float = 0.0
+    """While a large payload is on its way, and a little longer, what comes behind it may take its time."""
     secure: _NamedTls | None = None
 
     def takes(self, topic: str, payload: bytes) -> bool:
@@ -129,6 +138,9 @@ class MqttLink:
         """`report` is called with the reason when the broker is away, and with "" once it is back."""
         self._options, self._report = options, report
         self._retained: dict[str, bytes] = {}
+        self._large: dict[str, bytes] = {}
+        """Topic -> the payload that is still to be retained there."""
+        self._has_large = threading.Event()
         self._too_large: set[str] = set()
         """Topics whose payload was once too large: that is reported once."""
         self._lock = threading.Lock()
@@ -194,9 +206,13 @@ class MqttLink:
         if not now:
             raise Unavailable(self._why)
         client, fate = now
-        sent = [self._publish(client, fate, one) for one in publications]
+        before, fate.pending = fate.pending, {}
+        sent = [before.get((one.topic, one.payload)) or self._publish(client, fate, one) for one in publications]
         _wait([one for one in sent if one], fate, time.monotonic() + WAIT_S)
         if not fate.gone.is_set() and any(one and not _is_acked(one) for one in sent):
+            if time.monotonic() < fate.slow_until_s:
+                fate.pending = {(one.topic, one.payload): i for one, i in zip(publications, sent, strict=True) if i}
+                raise Unavailable(f"{self._options.address}: a picture is on its way to it", patient=True)
             fate.end(f"{self._options.address}: the broker does not confirm what it got")
         results: list[Refusal | None] = []
         for one in sent:
@@ -221,7 +237,12 @@ class MqttLink:
         if not fits and topic not in self._too_large:
             self._too_large.add(topic)
             self._options.too_large(topic, len(payload), fate.most_bytes)
-        client.publish(topic, payload if fits else b"", qos=1, retain=True)
+        self._large.pop(topic, None)
+        if fits and len(payload) > _LARGE_BYTES:
+            self._large[topic] = payload
+            self._has_large.set()
+        else:
+            client.publish(topic, payload if fits else b"", qos=1, retain=True)
 
     # ---- the thread
 
@@ -253,7 +274,7 @@ class MqttLink:
                 return False
             self._begin(client, fate)
             self._report("")
-            fate.gone.wait()
+            self._publish_large(client, fate)
             return True
         except (OSError, ValueError, Unavailable) as error:
             fate.end(str(error) if isinstance(error, Unavailable) else f"{self._options.address}: {why_away(error)}")
@@ -284,6 +305,23 @@ class MqttLink:
                 self._retain(client, fate, topic, payload)
             self._now = (client, fate)
         self._is_up.set()
+
+    def _publish_large(self, client: Client, fate: _Fate) -> None:
+        """One after the other as they come, until the connection is over."""
+        while not fate.gone.is_set():
+            with self._lock:
+                self._has_large.clear()
+                topic = next(iter(self._large), None)
+                if topic:
+                    fate.slow_until_s = time.monotonic() + _LARGE_S
+                    sent = client.publish(topic, self._large.pop(topic), qos=1, retain=True)
+            if not topic:
+                self._has_large.wait(_LOOK_S)
+                continue
+            _wait([sent], fate, fate.slow_until_s)
+            if not _is_acked(sent):
+                fate.end(f"{self._options.address}: the broker does not confirm a picture")
+            fate.slow_until_s = time.monotonic() + WAIT_S
 
     def _client(self, fate: _Fate) -> Client:
         from paho.mqtt.client import Client, MQTTv5  # noqa: PLC0415 - an extra

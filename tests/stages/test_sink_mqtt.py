@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from pipeline.errors import Unavailable
 from pipeline.graph import load_plan
 from pipeline.messages import End, Event
 from pipeline.testing import run_graph, stamp
+from stages.delivery import mqtt_link
 from stages.sink_mqtt import SinkMqtt, SinkMqttSettings
 from tools.measuring import broker_servers
 
@@ -327,6 +329,62 @@ def test_a_message_that_is_too_large_is_buried_and_others_arrive(tmp_path) -> No
             assert sink.context.counts == {("written", "a"): 2, ("dropped.refused", "a"): 1}
             [letter] = sink.context.dead_letters
             assert "larger than the broker takes" in letter.why
+
+
+@contextmanager
+def slow_line(port: int, bytes_a_second: int) -> Iterator[int]:
+    """A port that leads to this one; what goes there takes its time."""
+    stop = threading.Event()
+
+    def carry(source: socket.socket, target: socket.socket, pause_s: float) -> None:
+        with suppress(OSError):
+            while not stop.is_set() and (piece := source.recv(4096)):
+                target.sendall(piece)
+                stop.wait(pause_s)
+        for end in (source, target):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = server.accept()
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+                broker = socket.create_connection(("127.0.0.1", port))
+                ends.extend([client, broker])
+                for source, target, pause_s in ((client, broker, 4096 / bytes_a_second), (broker, client, 0.0)):
+                    threads.append(threading.Thread(target=carry, args=(source, target, pause_s)))
+                    threads[-1].start()
+
+    ends: list[socket.socket] = []
+    server = socket.create_server(("127.0.0.1", 0))
+    threads = [threading.Thread(target=serve)]
+    threads[0].start()
+    try:
+        yield server.getsockname()[1]
+    finally:
+        stop.set()
+        for end in (server, *ends):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        for thread in threads:
+            thread.join()
+        for end in (server, *ends):
+            end.close()
+
+
+def test_an_event_arrives_though_pictures_take_long(tmp_path, monkeypatch) -> None:
+    """Pictures of 3 s on this line, to a broker that has 1 s to confirm an event."""
+    monkeypatch.setattr(mqtt_link, "WAIT_S", 1.0)
+    with serving(mosquitto(tmp_path)) as server, slow_line(server.port, 100_000) as port:
+        with sink_to(port, tmp_path, snapshots=True) as sink, reading(server.port) as reader:
+            (tmp_path / "large.jpg").write_bytes(b"\xff\xd8" + bytes(300_000))
+            assert hand_in(sink, [picture_event(1, "large.jpg")]) == []
+            assert hand_in(sink, [incident(2, "a")]) == []
+            assert sink.context.counts["written", "a"] == 2
+            assert sink.context.troubles.get("", "") == ""
+            until(lambda: len(reader.last("camgraph/test/a/snapshot") or b"") == 300_002)
+            assert [m.topic for m in reader.messages].count("camgraph/test/a/fall") == 2, "each of the two once"
 
 
 def test_a_picture_that_is_too_large_stops_nothing(tmp_path) -> None:
