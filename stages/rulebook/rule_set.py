@@ -29,6 +29,7 @@ from stages.rulebook.rule_file import (
     NO_ID,
     UNKNOWN,
     LineDefinition,
+    Override,
     RuleDefinition,
     RuleFile,
     duration_ns,
@@ -36,7 +37,7 @@ from stages.rulebook.rule_file import (
     heights,
 )
 from stages.rulebook.schedule import Schedule, Times
-from stages.rulebook.templates import Template, made_rule, trial_of
+from stages.rulebook.templates import MadeRule, Template, made_rule, trial_of
 from stages.rulebook.word_extent import Budget, extents, names_in
 from stages.vision.rules.condition import LOST_AFTER_NS, Condition, Scope, compile_condition, never_so_long
 from stages.vision.rules.counters import Of
@@ -175,62 +176,96 @@ def compile_rules(file: RuleFile, cameras: FrameSizes | None = None) -> tuple[Ru
 
     `cameras`: those that the rules are for; without them it is not asked whether rules and zones are for any of them.
     """
-    vocabulary, faults = _vocabulary(file)
+    vocabulary, wrong_words = _vocabulary(file)
     templates, wrong_templates = _templates(file, vocabulary)
-    faults += wrong_templates
     vocabulary = replace(vocabulary, rules=frozenset(rule.id or rule.use or NO_ID for rule in file.rules))
-    ready: dict[str, ReadyRule] = {}
-    used: dict[int, tuple[Collection[str], Collection[str]]] = {}
-    whole: list[RuleDefinition] = []
-    ids: set[str] = set()
-    per_camera: dict[str, list[tuple[str, ReadyRule]]] = {}
-    too_many = sum(len(rule.per_camera) for rule in file.rules) > MAX_OVERRIDES
-    if too_many:
-        text = f"`per_camera` stands for more than {MAX_OVERRIDES:,} cameras and patterns: use fewer patterns"
-        faults.append(Fault(("rules",), text))
-    for index, written in enumerate(file.rules):
-        path = ("rules", index)
-        made, wrong = made_rule(written, path, templates, zones=file.zones, lines=file.lines)
-        definition = made.definition if made else _unreadable(written)
-        whole.append(definition)
-        if definition.id in ids - {NO_ID}:
-            wrong.append(Fault((*path, "id"), f"a rule `{definition.id}` stands above: each needs its own id"))
-        ids.add(definition.id)
-        if made:
-            when, who, mistakes = _conditions(definition, vocabulary, made.fault)
-            wrong += [*mistakes, *_unknown_names(definition, path, file)]
-            if when:
-                used[index] = (
-                    when.zones | (who.zones if who else frozenset()),
-                    when.lines | (who.lines if who else frozenset()),
-                )
-            if when and not wrong:
-                ready[definition.id] = _ready(file, definition, (when, who), vocabulary)
-        for pattern, override in written.per_camera.items() if made and not wrong and not too_many else ():
-            at = (*path, "per_camera", pattern)
-            own, mistakes = made_rule(
-                written, path, templates, zones=file.zones, lines=file.lines, override=(at, override)
-            )
-            if own:
-                when, who, more = _conditions(own.definition, vocabulary, own.fault)
-                mistakes += more
-                if when and not mistakes:
-                    different = _ready(file, own.definition, (when, who), vocabulary)
-                    per_camera.setdefault(own.definition.id, []).append((pattern, different))
-            wrong += mistakes
-        faults += wrong
-    rules = file.model_copy(update={"rules": whole})
-    if cameras is not None:
-        faults += [Fault(path, text) for path, text in camera_faults(rules, used, cameras)]
-        faults += [Fault(path, text) for path, text in override_faults(file, cameras)]
-    faults += _too_much_memory([*ready.values(), *(one for own in per_camera.values() for _, one in own)])
+    compiler = _Compiler(file, vocabulary, templates)
+    for index in range(len(file.rules)):
+        compiler.take(index)
     schedules, wrong_zone = _schedules(file)
-    faults += [*_circles(whole, ready), *_wrong_counters(file)]
-    return RuleSet(rules, ready, used, schedules, per_camera), [*wrong_zone, *faults]
+    rules = compiler.rule_set(schedules)
+    faults = [*wrong_zone, *wrong_words, *wrong_templates, *compiler.faults]
+    if cameras is not None:
+        faults += [Fault(path, text) for path, text in camera_faults(rules.file, rules.used, cameras)]
+        faults += [Fault(path, text) for path, text in override_faults(file, cameras)]
+    return rules, [*faults, *_too_much_memory(rules), *_circles(rules), *_wrong_counters(file)]
 
 
-def _too_much_memory(ready: Iterable[ReadyRule]) -> Iterator[Fault]:
+class _Compiler:
+    """Takes the rules of a file one after the other, and keeps those that are right, and the mistakes of the others.
+
+    `faults`: so far. A rule with a mistake stands in the file of the set, too, but is not among its rules.
+    """
+
+    def __init__(self, file: RuleFile, vocabulary: _Vocabulary, templates: Mapping[str, Template]) -> None:
+        self.faults: list[Fault] = []
+        self._file, self._vocabulary, self._templates = file, vocabulary, templates
+        self._ready: dict[str, ReadyRule] = {}
+        self._used: dict[int, tuple[Collection[str], Collection[str]]] = {}
+        self._whole: list[RuleDefinition] = []
+        self._ids: set[str] = set()
+        self._per_camera: dict[str, list[tuple[str, ReadyRule]]] = {}
+        self._too_many = sum(len(rule.per_camera) for rule in file.rules) > MAX_OVERRIDES
+        if self._too_many:
+            text = f"`per_camera` stands for more than {MAX_OVERRIDES:,} cameras and patterns: use fewer patterns"
+            self.faults.append(Fault(("rules",), text))
+
+    def rule_set(self, schedules: Mapping[str, Schedule]) -> RuleSet:
+        """The rules that are right."""
+        file = self._file.model_copy(update={"rules": self._whole})
+        return RuleSet(file, self._ready, self._used, schedules, self._per_camera)
+
+    def take(self, index: int) -> None:
+        """The rule at this place: itself, and what it is for some cameras."""
+        written, path = self._file.rules[index], ("rules", index)
+        made, wrong = self._made(written, path)
+        definition = made.definition if made else _unreadable(written)
+        self._whole.append(definition)
+        if definition.id in self._ids - {NO_ID}:
+            wrong.append(Fault((*path, "id"), f"a rule `{definition.id}` stands above: each needs its own id"))
+        self._ids.add(definition.id)
+        if made:
+            wrong += self._for_all(made, index, sound=not wrong)
+            if not wrong and not self._too_many:
+                wrong += self._for_some(written, path)
+        self.faults += wrong
+
+    def _made(
+        self, written: RuleDefinition, path: KeyPath, override: tuple[KeyPath, Override] | None = None
+    ) -> tuple[MadeRule | None, list[Fault]]:
+        file = self._file
+        return made_rule(written, path, self._templates, zones=file.zones, lines=file.lines, override=override)
+
+    def _for_all(self, made: MadeRule, index: int, *, sound: bool) -> list[Fault]:
+        """Keep the rule as it is for all cameras if it is `sound` and has no further mistake; returns its mistakes."""
+        definition = made.definition
+        when, who, wrong = _conditions(definition, self._vocabulary, made.fault)
+        wrong = [*wrong, *_unknown_names(definition, ("rules", index), self._file)]
+        if when:
+            zones, lines = (who.zones, who.lines) if who else (frozenset(), frozenset())
+            self._used[index] = (when.zones | zones, when.lines | lines)
+        if when and sound and not wrong:
+            self._ready[definition.id] = _ready(self._file, definition, (when, who), self._vocabulary)
+        return wrong
+
+    def _for_some(self, written: RuleDefinition, path: KeyPath) -> list[Fault]:
+        """Keep the rule as it is for the cameras of `per_camera`; returns the mistakes there."""
+        faults: list[Fault] = []
+        for pattern, override in written.per_camera.items():
+            own, wrong = self._made(written, path, ((*path, "per_camera", pattern), override))
+            if own:
+                when, who, more = _conditions(own.definition, self._vocabulary, own.fault)
+                wrong += more
+                if when and not wrong:
+                    different = _ready(self._file, own.definition, (when, who), self._vocabulary)
+                    self._per_camera.setdefault(own.definition.id, []).append((pattern, different))
+            faults += wrong
+        return faults
+
+
+def _too_much_memory(rules: RuleSet) -> Iterator[Fault]:
     """More parts that look back than can be made in a moment, for each person who is seen."""
+    ready = [*rules.rules.values(), *(one for own in rules.per_camera.values() for _, one in own)]
     cells = {
         cell for one in ready for condition in (one.rule.when, one.rule.who) if condition for cell in condition.cells
     }
@@ -242,10 +277,10 @@ def _too_much_memory(ready: Iterable[ReadyRule]) -> Iterator[Fault]:
         yield Fault(("rules",), text)
 
 
-def _circles(whole: Sequence[RuleDefinition], ready: Mapping[str, ReadyRule]) -> Iterator[Fault]:
+def _circles(rules: RuleSet) -> Iterator[Fault]:
     """Rules that ask by `running(...)` about their own incidents."""
-    asked = {rule_id: one.rule.asks_about for rule_id, one in ready.items()}
-    for index, definition in enumerate(whole):
+    asked = {rule_id: one.rule.asks_about for rule_id, one in rules.rules.items()}
+    for index, definition in enumerate(rules.file.rules):
         way = _way_back(definition.id, asked)
         if way:
             circle = " -> ".join(way)
