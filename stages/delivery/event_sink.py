@@ -55,7 +55,7 @@ class DeliverySettings(SelectionSettings):
     cooldown: Duration | None = Field(
         None,
         description="After an alert, further incidents of the same rule and camera are left out if they begin within "
-        "this time",
+        "this time; so are further losses of a camera",
     )
     expires: Duration | None = Field(
         None,

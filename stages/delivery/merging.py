@@ -4,7 +4,7 @@
                   ended, belongs to it: its start arrives as an update of the first, and the end comes when all have
                   ended. If a further one begins after that end, an update follows, and another end.
 `cooldown: 10min` After an alert, further incidents of the same rule and camera that begin within this time are left
-                  out.
+                  out. So are further losses of a camera, which some networks make each minute.
 
 `look` decides and remembers nothing. `done` remembers, and is called once the event is delivered or left out. An alert
 that was not sent, for whatever reason, never holds back another: it starts no cooldown, and until something of a group
@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from stages.delivery.event_view import EventView
 
+_WITH_PHASES = ("incident", "camera")
 _MOST_MEMBERS = 50
 """Named in a merged event, beside the first."""
 _MOST_REMEMBERED = 1000
@@ -77,7 +78,7 @@ class Merging:
 
     def look(self, view: EventView) -> Decision:
         """What becomes of an incident's event; events of other kinds are sent as they are."""
-        if view.kind != "incident":
+        if view.kind not in _WITH_PHASES:
             return Decision("send", view.phase)
         if view.incident in self._left_out or self._is_too_soon(view):
             return Decision("leave_out", view.phase, "cooldown")
@@ -103,7 +104,7 @@ class Merging:
         return at_ns <= view.wall_ns < at_ns + self._cooldown_ns
 
     def _group_of(self, view: EventView) -> _Group | None:
-        group = self._groups.get(view.camera) if self._merge_ns else None
+        group = self._groups.get(view.camera) if self._merge_ns and view.kind == "incident" else None
         if group is None or view.incident in group.open:
             return group
         # On both sides: a clock that was set back must not make all that comes belong to what was.
@@ -121,14 +122,14 @@ class Merging:
 
     def done(self, view: EventView, decision: Decision, *, is_sent: bool) -> None:
         """The event was delivered, or left out: as decided, or because a filter does not want its phase."""
-        if view.kind != "incident":
+        if view.kind not in _WITH_PHASES:
             return
         if decision.why == "cooldown":
             self._leave_out(view)
             return
         if self._cooldown_ns:
             self._note_alert(view, is_sent)
-        if self._merge_ns:
+        if self._merge_ns and view.kind == "incident":
             self._note_in_group(view, is_sent)
 
     def _leave_out(self, view: EventView) -> None:

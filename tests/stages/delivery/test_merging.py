@@ -91,6 +91,25 @@ def test_a_cooldown_leaves_out_whole_incidents_of_the_same_rule_and_camera() -> 
     assert [fate(merging, view) for view, _ in steps] == [told for _, told in steps]
 
 
+def camera_event(name: str, phase: str, at_s: float) -> EventView:
+    view = incident(name, phase, at_s=at_s)
+    kind = "camgraph.camera.lost" if phase == "start" else "camgraph.camera.back"
+    return EventView(view.event, {**view.body, "type": kind, "data": {**view.data, "rule": None}})
+
+
+def test_a_cooldown_leaves_out_the_losses_of_a_camera_that_comes_and_goes() -> None:
+    merging = Merging(MINUTE, MINUTE)
+    steps = [
+        (camera_event("a", "start", 0), "start of a"),
+        (incident("fall", "start", at_s=1), "start of fall"),
+        (camera_event("a", "end", 5), "end of a"),
+        (camera_event("b", "start", 20), "cooldown"),
+        (camera_event("b", "end", 30), "cooldown"),
+        (camera_event("c", "start", 61), "start of c"),
+    ]
+    assert [fate(merging, view) for view, _ in steps] == [told for _, told in steps]
+
+
 def test_what_could_not_be_sent_consumes_nothing() -> None:
     merging = Merging(0, MINUTE)
     assert merging.look(incident("a", "start")).what == "send"
