@@ -1,6 +1,7 @@
 """Publishes events with ZeroMQ: any number of programs subscribe to cameras and actions.
 
-    feed: {use: sink_zmq, from: actions, with: {address: "tcp://127.0.0.1:7002"}}
+    feed: {use: sink_zmq, from: actions, with: {address: "tcp://127.0.0.1:7002"}}                    listens
+    bus:  {use: sink_zmq, from: actions, with: {address: "tcp://bus.local:5559", connect: true}}     connects
 
 Each message has two parts: the topic `CAMERA/ACTION`, and the event as JSON or msgpack. Subscribe to `room-3/` for all
 of a camera, to `room-3/fall` for one action, to an empty topic for everything.
@@ -8,17 +9,23 @@ of a camera, to `room-3/fall` for one action, to an empty topic for everything.
 ZeroMQ's PUB confirms nothing. Events count as delivered once they are handed to ZeroMQ: a reader gets those that come
 while it is connected, and one that is more than `most_waiting` events behind loses some without a word. Events that
 nobody has subscribed to are counted as `unsent.no_reader`. If every event has to arrive, take another sink.
+
+With `connect: true` the other side listens: the XSUB of a proxy, as buses have it, or a single SUB. Events wait while
+it is away; those that were on their way when it went are lost.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Annotated, Self
+from urllib.parse import urlsplit
 
 import zmq
 import zmq.auth
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from zmq.auth.thread import ThreadAuthenticator
+from zmq.utils.monitor import recv_monitor_message
 
 from pipeline.errors import Unavailable
 from pipeline.stage import Context
@@ -27,9 +34,14 @@ from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
 from stages.delivery.event_view import EventView
 from stages.sockets.address import parse_address
 
+_WAIT_S = 3.0
+"""How long one call waits for the other side to answer."""
+_SUBSCRIBES_WITHIN_S = 0.5
+"""A proxy tells what its readers want right behind the handshake; without readers it tells nothing."""
 _LINGER_MS = 1000
 """How long the last events may take to leave at the end of a run."""
 _MOST_TOPICS = 10_000
+_ANY_NETWORK = ("0.0.0.0", "::")  # noqa: S104 - to refuse them
 _KEY_LETTERS = 40
 
 
@@ -58,9 +70,12 @@ Key = Annotated[str, AfterValidator(_is_key)]
 
 
 class SinkZmqSettings(DeliverySettings):
-    """The address that readers connect to, and who may."""
+    """The address that readers connect to, and who may; or that of a proxy."""
 
     address: Annotated[str, AfterValidator(_is_place)] = Field(description="tcp://HOST:PORT or ipc:///PATH")
+    connect: bool = Field(
+        False, description="Connect to a proxy (its XSUB) or a SUB that listens there, instead of waiting for readers"
+    )
     format: Format = Field("json", description="How the event is written: json or msgpack")
     most_waiting: int = Field(
         1000, ge=1, le=1_000_000, description="A reader that is further behind, in events, loses some"
@@ -68,15 +83,36 @@ class SinkZmqSettings(DeliverySettings):
     curve_secret_key: Key | None = Field(
         None, description="Encrypt with CURVE; our secret key. Write `${secret:NAME}`. Readers need its public key"
     )
+    curve_server_key: Key | None = Field(
+        None, description="With `connect`: encrypt with CURVE; the public key of the other side"
+    )
     curve_readers: Annotated[list[Key], BeforeValidator(_as_list)] | None = Field(
         None, description="The public keys of those who may read; by default everybody who has our public key"
     )
 
     @model_validator(mode="after")
     def _keys_go_together(self) -> Self:
+        if self.connect:
+            return self._goes_to_a_broker()
+        if self.curve_server_key:
+            raise ValueError("`curve_server_key` is that of a proxy: write `connect: true`, or leave it out")
         if self.curve_readers and not self.curve_secret_key:
             raise ValueError("`curve_secret_key` is missing: without it nothing is encrypted")
         return self
+
+    def _goes_to_a_broker(self) -> Self:
+        if self.curve_readers:
+            raise ValueError("with `connect: true`, the other side says who may read: leave out `curve_readers`")
+        if self.curve_secret_key and not self.curve_server_key:
+            raise ValueError("`curve_server_key` is missing: without it nothing is encrypted")
+        if urlsplit(self.address).hostname in _ANY_NETWORK:
+            raise ValueError(f"nobody can connect to {self.address}: name the host of the proxy")
+        return self
+
+    @property
+    def is_local(self) -> bool:
+        """Whether nobody on another machine can reach the address."""
+        return self.address.startswith("ipc:") or parse_address(self.address).is_local
 
 
 class SinkZmq(EventSink[SinkZmqSettings]):
@@ -89,18 +125,29 @@ class SinkZmq(EventSink[SinkZmqSettings]):
         self._zmq: zmq.Context[zmq.Socket[bytes]] | None = None
         self._socket: zmq.Socket[bytes] | None = None
         self._doorman: ThreadAuthenticator | None = None
+        self._line: _Line | None = None
+        """With `connect`."""
         self._topics: set[bytes] = set()
 
     def open(self) -> None:
         """Listen from the start: a reader that is there before the first event gets it."""
         super().open()
+        if not self.settings.connect and not self.settings.is_local:
+            self.context.log.warning("listening_beyond_this_machine", address=self.settings.address)
         try:
-            self.connect()
+            self._begin()
         except Unavailable as error:
             self.disconnect()
             self.context.log.warning("not_listening_yet", address=self.settings.address, why=str(error))
 
     def connect(self) -> None:
+        self._begin()
+        if self._line is not None:
+            self._line.wait(_WAIT_S)
+            self._wait_for_subscriptions()
+
+    def _begin(self) -> None:
+        """Listen, or connect in the background. Raises Unavailable."""
         if self._socket is not None:
             return
         self._zmq = zmq.Context()
@@ -117,21 +164,34 @@ class SinkZmq(EventSink[SinkZmqSettings]):
         stream.set(zmq.SNDHWM, settings.most_waiting)
         stream.set(zmq.LINGER, _LINGER_MS)
         if settings.curve_secret_key:
-            self._encrypt(context, stream, settings.curve_secret_key)
-        stream.bind(settings.address)
+            _show_key(stream, settings.curve_secret_key.encode())
+        if settings.connect:
+            self._line = _Line(stream, settings)
+        else:
+            self._guard(context, stream)
+            stream.bind(settings.address)
         return stream
 
-    def _encrypt(self, context: zmq.Context[zmq.Socket[bytes]], stream: zmq.Socket[bytes], secret_key: str) -> None:
+    def _guard(self, context: zmq.Context[zmq.Socket[bytes]], stream: zmq.Socket[bytes]) -> None:
         settings = self.settings
-        stream.set(zmq.CURVE_SECRETKEY, secret_key.encode())
-        stream.set(zmq.CURVE_PUBLICKEY, zmq.curve_public(secret_key.encode()))
-        stream.set(zmq.CURVE_SERVER, 1)
+        if settings.curve_secret_key:
+            stream.set(zmq.CURVE_SERVER, 1)
         if settings.curve_readers:
             self._doorman = ThreadAuthenticator(context)
             self._doorman.start()
             self._doorman.configure_curve_callback(credentials_provider=_Readers(settings.curve_readers))
 
+    def _wait_for_subscriptions(self) -> None:
+        assert self._socket is not None
+        until_s = time.monotonic() + _SUBSCRIBES_WITHIN_S
+        while not self._topics and (left_s := until_s - time.monotonic()) > 0:
+            self._socket.poll(int(1000 * left_s) + 1)
+            self._note_subscriptions(self._socket)
+
     def disconnect(self) -> None:
+        if self._line is not None:
+            self._line.close()
+            self._line = None
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -145,6 +205,8 @@ class SinkZmq(EventSink[SinkZmqSettings]):
     def send(self, events: Sequence[EventView]) -> None:
         assert self._socket is not None
         for view in events:
+            if self._line is not None:
+                self._line.check()
             topic = f"{view.camera}/{view.action}".encode()
             self._socket.send_multipart([topic, self._body(view)])
             self._note_subscriptions(self._socket)  # behind it: ZeroMQ looks for new ones while it sends
@@ -171,6 +233,59 @@ class SinkZmq(EventSink[SinkZmqSettings]):
 
     def _is_read(self, topic: bytes) -> bool:
         return len(self._topics) >= _MOST_TOPICS or any(topic.startswith(one) for one in self._topics)
+
+
+class _Line:
+    """The connection to a proxy. ZeroMQ makes it, and tells on another socket how it stands."""
+
+    def __init__(self, stream: zmq.Socket[bytes], settings: SinkZmqSettings) -> None:
+        self._stream, self._address = stream, settings.address
+        self._is_up = self._is_refused = False
+        self._why = "nobody answers there"
+        self._news = stream.get_monitor_socket(_UP | zmq.EVENT_DISCONNECTED | _REFUSED)
+        stream.set(zmq.IMMEDIATE, 1)  # nothing is kept in memory for somebody who is away: it would be counted as sent
+        if settings.curve_server_key:
+            if not settings.curve_secret_key:
+                _show_key(stream, zmq.curve_keypair()[1])
+            stream.set(zmq.CURVE_SERVERKEY, settings.curve_server_key.encode())
+        stream.connect(settings.address)
+
+    def wait(self, within_s: float) -> None:
+        """Until it stands. Raises Unavailable if it does not."""
+        until_s = time.monotonic() + within_s
+        while not self._is_up and not self._is_refused and (left_s := until_s - time.monotonic()) > 0:
+            self._news.poll(int(1000 * left_s) + 1)
+            self._read()
+        self.check()
+
+    def check(self) -> None:
+        """Raises Unavailable if it does not stand."""
+        self._read()
+        if not self._is_up:
+            raise Unavailable(f"{self._address}: {self._why}")
+
+    def _read(self) -> None:
+        while self._news.poll(0):
+            event = recv_monitor_message(self._news)["event"]
+            if event & _REFUSED:
+                self._is_refused = True
+                self._why = "it refuses the connection: do both sides use CURVE or neither, and is the key its own?"
+            elif self._is_up and event == zmq.EVENT_DISCONNECTED:
+                self._why = "the connection is lost"
+            self._is_up = event == _UP
+
+    def close(self) -> None:
+        self._stream.disable_monitor()
+        self._news.close(0)
+
+
+_UP = zmq.EVENT_HANDSHAKE_SUCCEEDED
+_REFUSED = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+
+
+def _show_key(stream: zmq.Socket[bytes], secret_key: bytes) -> None:
+    stream.set(zmq.CURVE_SECRETKEY, secret_key)
+    stream.set(zmq.CURVE_PUBLICKEY, zmq.curve_public(secret_key))
 
 
 class _Readers:

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import pytest
 import zmq
 from camgraph_test_stages.incident_views import incident
 from camgraph_test_stages.waiting import until
+from structlog.testing import capture_logs
 
 from pipeline.errors import Unavailable
 from pipeline.messages import Event
 from pipeline.testing import opened
+from stages import sink_zmq
 from stages.sink_zmq import SinkZmq, SinkZmqSettings
 
 OURS, OUR_SECRET = (key.decode() for key in zmq.curve_keypair())
@@ -154,6 +157,139 @@ def test_an_address_that_is_taken_is_waited_for(tmp_path) -> None:
             until(is_taken, every_s=0.05)
 
 
+# ---- connected to others
+
+
+class Reading(threading.Thread):
+    """A SUB that listens, and keeps the ids of what comes; a socket of ZeroMQ does nothing if nobody asks it."""
+
+    def __init__(self, address: str, *, server_key: str = "") -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self._address, self._key = address, server_key
+        self._context = zmq.Context()
+
+    def run(self) -> None:
+        with self._context.socket(zmq.SUB) as stream, suppress(zmq.ContextTerminated):
+            stream.set(zmq.LINGER, 0)
+            if self._key:
+                stream.set(zmq.CURVE_SECRETKEY, self._key.encode())
+                stream.set(zmq.CURVE_SERVER, 1)
+            stream.subscribe("cam/")
+            stream.bind(self._address)
+            while True:
+                self.ids.append(json.loads(stream.recv_multipart()[1])["id"])
+
+    def __enter__(self) -> Reading:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._context.term()
+        self.join()
+
+
+@contextmanager
+def proxy(front: str, back: str) -> Iterator[None]:
+    """As buses are made of: publishers connect to its front, subscribers to its back."""
+    context = zmq.Context()
+
+    def forward() -> None:
+        with context.socket(zmq.XSUB) as publishers, context.socket(zmq.XPUB) as subscribers:
+            publishers.bind(front)
+            subscribers.bind(back)
+            with suppress(zmq.ContextTerminated):
+                zmq.proxy(publishers, subscribers)
+
+    thread = threading.Thread(target=forward)
+    thread.start()
+    yield
+    context.term()
+    thread.join()
+
+
+def push(sink: SinkZmq, events: list[Event]) -> list[str]:
+    """Hand in until they are taken. Why they were not, before."""
+    whys: list[str] = []
+
+    def is_taken() -> bool:
+        try:
+            sink.process(events)
+        except Unavailable as error:
+            whys.append(str(error))
+            return False
+        return True
+
+    until(is_taken, every_s=0.02)
+    return whys
+
+
+def test_events_wait_for_a_reader_that_listens_and_for_its_next_life(tmp_path, monkeypatch) -> None:
+    address = free_address()
+    with sink_at(address, tmp_path, connect=True) as sink:
+        sink._attempts._pauses_s = (0.05,)
+        with monkeypatch.context() as patch:
+            patch.setattr(sink_zmq, "_WAIT_S", 0.1)
+            with pytest.raises(Unavailable, match="nobody answers there"):
+                sink.process([event(1)])
+        for number in (1, 2):
+            with Reading(address) as first:
+                push(sink, [event(number)])
+                until(lambda first=first: first.ids)
+            assert first.ids == [event(number).id]
+            until(lambda: lost(sink))
+        assert sink.context.counts == {("written", "cam"): 2}
+
+
+def lost(sink: SinkZmq) -> bool:
+    """Whether the sink knows that the other side is gone; it has nothing more to send."""
+    assert sink._line is not None
+    try:
+        sink._line.check()
+    except Unavailable as error:
+        return "the connection is lost" in str(error)
+    return False
+
+
+def test_readers_of_a_proxy_get_what_they_subscribe_to(tmp_path) -> None:
+    front, back = free_address(), free_address()
+    with proxy(front, back), sink_at(front, tmp_path, connect=True) as sink, reader(back, "room-3/") as stream:
+        sink._attempts._pauses_s = (0.05,)
+        push(sink, [event(1)])
+        wait_for_readers(sink, 1)
+        push(sink, [event(2, camera="room-3"), event(3)])
+        assert ids(stream, 1) == [event(2).id]
+        assert sink.context.counts[("unsent.no_reader", "cam")] == 2
+
+
+@pytest.mark.parametrize("ours", [None, READER_SECRET])
+def test_a_listening_reader_with_curve(tmp_path, ours) -> None:
+    address = free_address()
+    with sink_at(address, tmp_path, connect=True, curve_server_key=OURS, curve_secret_key=ours) as sink:
+        sink._attempts._pauses_s = (0.05,)
+        with Reading(address, server_key=OUR_SECRET) as known:
+            push(sink, [event(1)])
+            until(lambda: known.ids)
+
+
+@pytest.mark.parametrize(("theirs", "expected"), [("", OURS), (READER_SECRET, OURS), (OUR_SECRET, None)])
+def test_no_event_goes_to_somebody_with_another_key_or_none(tmp_path, theirs, expected) -> None:
+    address = free_address()
+    with Reading(address, server_key=theirs) as stranger:
+        with sink_at(address, tmp_path, connect=True, curve_server_key=expected) as sink:
+            with pytest.raises(Unavailable, match="it refuses the connection"):
+                sink.process([event(1)])
+            assert sink.context.counts == {}
+    assert stranger.ids == []
+
+
+def test_listening_beyond_this_machine_is_told(tmp_path) -> None:
+    address = free_address().replace("127.0.0.1", "0.0.0.0")
+    with capture_logs() as lines, sink_at(address, tmp_path):
+        pass
+    assert [line["address"] for line in lines if line["event"] == "listening_beyond_this_machine"] == [address]
+
+
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
@@ -161,6 +297,10 @@ def test_an_address_that_is_taken_is_waited_for(tmp_path) -> None:
         ({"address": "tcp://127.0.0.1"}, "a port from 1 to 65535"),
         ({"curve_secret_key": "s3cret"}, "expected a key of 40 letters"),
         ({"curve_readers": [READER]}, "`curve_secret_key` is missing"),
+        ({"curve_server_key": OURS}, "write `connect: true`"),
+        ({"connect": True, "curve_readers": [READER]}, "leave out `curve_readers`"),
+        ({"connect": True, "curve_secret_key": OUR_SECRET}, "`curve_server_key` is missing"),
+        ({"connect": True, "address": "tcp://0.0.0.0:1"}, "name the host of the proxy"),
     ],
 )
 def test_mistakes_are_named_without_secrets(settings, text) -> None:
