@@ -7,13 +7,18 @@
                                  {"gone": "why"}, or {"error": "why"}
 
 Nothing is decoded before somebody asks: the newest picture is made of one keyframe, and another one of the packets from
-its keyframe on. Each answer takes `WITHIN_S` at most. The socket lies in the run's folder, which other users cannot
-enter. It serves one client at a time, in a thread of its own: who asks a lot waits, and neither cameras nor clips do.
+its keyframe on. The socket lies in the run's folder, which other users cannot enter. One thread makes all answers, one
+after another: who asks a lot waits, and neither cameras nor clips do.
+
+Each client has `WITHIN_S` from the moment it is let in, for its request, the picture and the reading of it; then it is
+parted with. A picture that does not come in that time is "gone". Who sends nothing, or reads nothing, keeps nobody
+waiting: all are served at once, and if there are `_MOST_CLIENTS`, a new one takes the place of the oldest.
 """
 
 from __future__ import annotations
 
 import json
+import selectors
 import socket
 import threading
 import time
@@ -36,16 +41,33 @@ NAME = "pictures"
 """Of the socket, in the state folder of its stage."""
 WITHIN_S = 3.0
 _TURN_S = 0.2
+_FIND_S = 1.0
+"""How long `FindPackets` takes at most."""
+_SEND_S = 0.5
+"""Of `WITHIN_S`: what is left for the answer to be sent."""
+_MOST_CLIENTS = 16
 _MOST_REQUEST = 10_000
 _MOST_JPEG = 64 << 20
-_BACKLOG = 16
+_BACKLOG = 128
 
+
+_EXPECTED = f"expected one line of JSON of at most {_MOST_REQUEST} bytes, within {WITHIN_S:g} s"
 
 FindPackets = Callable[[str, Moment | None], Sequence[Packet]]
 """The packets that decode to the picture of this moment (the last of them), or to the newest; none if they are gone.
 
-The camera is named in ASCII. May be called from any thread.
+The camera is named in ASCII. May be called from any thread, and takes `_FIND_S` at most.
 """
+
+
+@dataclass(slots=True, eq=False)
+class _Client:
+    """It has sent `request` so far, and gets what is left of `answer`."""
+
+    socket: socket.socket
+    until_s: float
+    request: bytes = b""
+    answer: memoryview | None = None
 
 
 class PictureService:
@@ -55,53 +77,124 @@ class PictureService:
         self._path, self._find, self._log, self._refused = path, find, log, refused
         self._stop = threading.Event()
         self._server: socket.socket | None = None
+        self._why = ""
+        self._clients: list[_Client] = []
+        """The oldest first."""
+        self._selector = selectors.DefaultSelector()
         self._thread = threading.Thread(target=self._serve, name="pictures", daemon=True)
 
     def open(self) -> None:
         """Begin to answer. Without sockets of this kind, nobody can ask, and all else goes on."""
         with suppress(OSError, AttributeError):
             self._server = listening(self._path, _BACKLOG)
-            self._server.settimeout(_TURN_S)
+            self._selector.register(self._server, selectors.EVENT_READ)
             self._thread.start()
 
     def close(self) -> None:
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join()
+        for client in list(self._clients):
+            self._part(client)
+        self._selector.close()
         if self._server is not None:
             self._server.close()
             self._path.unlink(missing_ok=True)
 
     def _serve(self) -> None:
-        assert self._server is not None
         while not self._stop.is_set():
-            with suppress(OSError):  # nobody asks, or the client has gone
-                client, _ = self._server.accept()
-                with client:
-                    client.settimeout(WITHIN_S)
-                    self._answer(client)
+            for key, _ in self._selector.select(_TURN_S):
+                if key.data is None:
+                    self._welcome()
+                elif key.data in self._clients:
+                    self._go_on(key.data)
+            for client in [one for one in self._clients if time.monotonic() > one.until_s]:
+                self._refuse(client)
 
-    def _answer(self, client: socket.socket) -> None:
-        """Raises OSError."""
+    def _welcome(self) -> None:
+        assert self._server is not None
         try:
-            head, data = self._answer_to(_line_of(client, _MOST_REQUEST))
+            connection, _ = self._server.accept()
+        except BlockingIOError:
+            return
+        except OSError as error:
+            # Mostly because there are no descriptors: the client still waits, so that this would be tried without end.
+            if self._why != str(error):
+                self._log.warning("picture_client_not_accepted", why=str(error))
+            self._why = str(error)
+            self._stop.wait(_TURN_S)
+            return
+        connection.setblocking(False)
+        if len(self._clients) >= _MOST_CLIENTS:
+            self._refuse(self._clients[0])
+        client = _Client(connection, time.monotonic() + WITHIN_S)
+        self._clients.append(client)
+        self._selector.register(connection, selectors.EVENT_READ, client)
+
+    def _go_on(self, client: _Client) -> None:
+        try:
+            if client.answer is None:
+                self._read(client)
+            else:
+                self._send(client)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._part(client)
+
+    def _read(self, client: _Client) -> None:
+        """Answer when its line is complete. Raises OSError."""
+        piece = client.socket.recv(4096)
+        if not piece:
+            raise ConnectionResetError
+        client.request += piece
+        if client.request.endswith(b"\n") or len(client.request) > _MOST_REQUEST:
+            client.answer = memoryview(self._answer(client))
+            self._selector.modify(client.socket, selectors.EVENT_WRITE, client)
+            self._send(client)
+
+    def _send(self, client: _Client) -> None:
+        """As much as it takes. Raises OSError."""
+        assert client.answer is not None
+        client.answer = client.answer[client.socket.send(client.answer) :]
+        if not client.answer:
+            self._part(client)
+
+    def _refuse(self, client: _Client) -> None:
+        """Who has sent no whole line is told so."""
+        if client.answer is None:
+            with suppress(OSError):
+                client.socket.send(_wire({"error": _EXPECTED}, b""))
+        self._part(client)
+
+    def _part(self, client: _Client) -> None:
+        self._clients.remove(client)
+        self._selector.unregister(client.socket)
+        client.socket.close()
+
+    def _answer(self, client: _Client) -> bytes:
+        try:
+            if len(client.request) > _MOST_REQUEST:
+                raise WireError(_EXPECTED)
+            return _wire(*self._answer_to(client.request, client.until_s - _SEND_S))
         except WireError as error:
-            head, data = {"error": str(error)}, b""
+            return _wire({"error": str(error)}, b"")
         except Exception:  # noqa: BLE001
             # A bug must cost one answer, not all that come.
             self._log.exception("picture_failed")
-            head, data = {"error": "it could not be made; the log of the run has the details"}, b""
-        client.sendall(json.dumps(head).encode() + b"\n" + data)
+            return _wire({"error": "it could not be made; the log of the run has the details"}, b"")
 
-    def _answer_to(self, line: bytes) -> tuple[dict[str, Any], bytes]:
-        """Raises WireError for a request that nobody can read."""
+    def _answer_to(self, line: bytes, until_s: float) -> tuple[dict[str, Any], bytes]:
+        """`until_s`: when it must be there. Raises WireError for a request that nobody can read."""
         camera, moment = _request(line)
         if self._refused:
             return {"error": self._refused}, b""
+        if time.monotonic() > until_s - _FIND_S:
+            return {"gone": "too many ask for pictures: try again"}, b""
         packets = self._find(ascii_form(camera), moment)
         if not packets:
             return {"gone": f"no packets of {shown(camera)} are kept{' of that moment' if moment else ''}"}, b""
-        picture = decode_last(packets, until_s=time.monotonic() + WITHIN_S / 2)
+        picture = decode_last(packets, until_s=until_s)
         if picture is None:
             return {"gone": "it cannot be decoded, or not in time"}, b""
         data, last = jpeg(picture), packets[-1]
@@ -117,17 +210,8 @@ class PictureService:
         return head, data
 
 
-def _line_of(client: socket.socket, most: int) -> bytes:
-    """One line, in the time of one answer. Raises OSError, and WireError for one that is longer."""
-    data, until_s = b"", time.monotonic() + WITHIN_S
-    while not data.endswith(b"\n"):
-        if len(data) > most or time.monotonic() > until_s:
-            raise WireError(f"expected one line of JSON of at most {most} bytes, within {WITHIN_S:g} s")
-        piece = client.recv(4096)
-        if not piece:
-            raise ConnectionResetError
-        data += piece
-    return data
+def _wire(head: Mapping[str, Any], data: bytes) -> bytes:
+    return json.dumps(head).encode() + b"\n" + data
 
 
 def _request(line: bytes) -> tuple[str, Moment | None]:

@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -333,6 +333,19 @@ def test_nonsense_costs_one_answer(make_clip: MakeClip, tmp_path: Path, request_
             client.close()
             silent.close()
             assert ask_picture(service, "cam").jpeg
+
+
+def test_clients_that_read_nothing_keep_nobody_waiting(make_clip: MakeClip, tmp_path: Path) -> None:
+    path = make_clip("a.mp4", frames=3, fps=FPS, size=(1920, 1080), codec="libx264", options={"g": "10", "crf": "10"})
+    with watched(tmp_path, path) as camera, ExitStack() as stack:
+        camera.read()
+        service = camera.context.state_folder / "pictures"
+        assert len(ask_picture(service, "cam").jpeg) > 500_000, "more than a socket takes"
+        for _ in range(4):
+            client = stack.enter_context(socket.socket(socket.AF_UNIX))
+            client.connect(str(service))
+            client.sendall(b'{"camera": "cam"}\n')
+        assert ask_picture(service, "cam").jpeg
 
 
 def test_no_picture_leaves_with_skeleton_only(make_clip: MakeClip, tmp_path: Path) -> None:
