@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 
 from stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
 from stages.delivery.event_view import EventView
-from stages.delivery.mqtt_topics import level
+from stages.delivery.mqtt.mqtt_topics import level
 from stages.delivery.tls import TlsSettings, tls_files
 
 

@@ -34,12 +34,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pipeline.errors import Unavailable
 from pipeline.stage import Context, SettingProblems, Upstream
 from stages.delivery.durations import Duration, seconds
-from stages.delivery.errand import Errand
 from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
 from stages.delivery.event_view import EventView
 from stages.delivery.footage_files import FootageFiles, FootageSettings, TooLarge, footage_beside
-from stages.delivery.mail_answers import is_about_size, is_for_good, said, words_of
-from stages.delivery.mail_message import Words, addr_spec, address, mail_about
+from stages.delivery.mail.errand import Errand
+from stages.delivery.mail.mail_answers import is_about_size, is_for_good, said, words_of
+from stages.delivery.mail.mail_message import Words, addr_spec, address, mail_about
 from stages.delivery.selection import Filter, Filters
 from stages.delivery.template import TemplateText
 from stages.delivery.tls import TlsSettings, client_tls, tls_failure, tls_problems

@@ -36,11 +36,11 @@ from stages.delivery.durations import seconds
 from stages.delivery.event_sink import Refused
 from stages.delivery.event_view import EventView, view_of
 from stages.delivery.footage_files import FootageFiles, FootageSettings, TooLarge, footage_beside
-from stages.delivery.home_assistant import Discovery
-from stages.delivery.mqtt_link import LinkOptions, MqttLink, Publication
-from stages.delivery.mqtt_topics import Topics, TopicTemplate, TopicText, level
-from stages.delivery.onvif_json import is_property, onvif_payload, onvif_topic
-from stages.delivery.present_states import PresentStates
+from stages.delivery.mqtt.home_assistant import Discovery
+from stages.delivery.mqtt.mqtt_link import LinkOptions, MqttLink, Publication
+from stages.delivery.mqtt.mqtt_topics import Topics, TopicTemplate, TopicText, level
+from stages.delivery.mqtt.onvif_json import is_property, onvif_payload, onvif_topic
+from stages.delivery.mqtt.present_states import PresentStates
 from stages.delivery.selection import Phase
 from stages.delivery.template import filled
 from stages.rulebook.rule_set import parse_rules

@@ -19,7 +19,7 @@ from pydantic import Field
 from stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
 from stages.delivery.event_sink import Refused
 from stages.delivery.event_view import EventView
-from stages.delivery.mqtt_topics import level
+from stages.delivery.mqtt.mqtt_topics import level
 
 _TOO_LARGE_FOR_STREAM = 10054
 """JetStream's error code of a message above the stream's `max_msg_size`."""

@@ -36,17 +36,17 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pipeline.errors import Unavailable
 from pipeline.stage import Context, FrameSize, SettingProblems
 from pipeline.system.redaction import HIDDEN, spellings
-from stages.delivery.answers import Gone, judge
-from stages.delivery.cloudevents_http import Headers, Mode, batched, binary, header_value, structured
 from stages.delivery.durations import Duration, seconds
 from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
 from stages.delivery.event_view import EventView
-from stages.delivery.lean_events import lean
-from stages.delivery.standard_webhooks import secret_bytes, signed_headers
-from stages.delivery.template_body import TemplateBody, TemplateForm, filled_body, filled_form
 from stages.delivery.tls import TlsSettings, client_tls, tls_problems
-from stages.delivery.web_addresses import WebAddress, web_address, why_not_public
-from stages.delivery.web_client import Answer, Exchange, WebClient
+from stages.delivery.web.answers import Gone, judge
+from stages.delivery.web.cloudevents_http import Headers, Mode, batched, binary, header_value, structured
+from stages.delivery.web.lean_events import lean
+from stages.delivery.web.standard_webhooks import secret_bytes, signed_headers
+from stages.delivery.web.template_body import TemplateBody, TemplateForm, filled_body, filled_form
+from stages.delivery.web.web_addresses import WebAddress, web_address, why_not_public
+from stages.delivery.web.web_client import Answer, Exchange, WebClient
 
 _TURN_S = 1.0
 """How long one call waits for answers; the process goes on listening between two calls."""

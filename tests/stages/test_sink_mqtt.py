@@ -29,7 +29,7 @@ from pipeline.errors import Unavailable
 from pipeline.graph import load_plan
 from pipeline.messages import End, Event
 from pipeline.testing import run_graph, stamp
-from stages.delivery import mqtt_link
+from stages.delivery.mqtt import mqtt_link
 from stages.sink_mqtt import SinkMqtt, SinkMqttSettings
 from tools.measuring import broker_servers
 

@@ -6,8 +6,8 @@ import ssl
 import pytest
 from camgraph_test_stages.waiting import until
 
-from stages.delivery.web_addresses import web_address
-from stages.delivery.web_client import WebClient
+from stages.delivery.web.web_addresses import web_address
+from stages.delivery.web.web_client import WebClient
 
 
 def test_a_request_that_is_given_up_connects_to_no_further_address(monkeypatch: pytest.MonkeyPatch) -> None:

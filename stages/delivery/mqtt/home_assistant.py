@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pipeline.system.names import ascii_form
-from stages.delivery.mqtt_topics import Topics
+from stages.delivery.mqtt.mqtt_topics import Topics
 
 _CLASSES = {"fall": "safety", "lying": "safety"}
 _ID = re.compile(r"[^A-Za-z0-9_-]+")

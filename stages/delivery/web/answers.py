@@ -9,8 +9,8 @@ from email.utils import parsedate_to_datetime
 from pipeline.errors import Unavailable
 from pipeline.foreign_text import shown
 from stages.delivery.event_sink import Later
-from stages.delivery.web_addresses import web_address
-from stages.delivery.web_client import Answer
+from stages.delivery.web.web_addresses import web_address
+from stages.delivery.web.web_client import Answer
 
 LONGEST_PAUSE_S = 3600.0
 """A receiver that asks for more gets this: alerts that come a day late are of no use."""

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from stages.delivery.event_view import EventView
-from stages.delivery.mqtt_topics import level
-from stages.delivery.present_states import PresentStates
+from stages.delivery.mqtt.mqtt_topics import level
+from stages.delivery.mqtt.present_states import PresentStates
 
 
 def onvif_topic(prefix: str, view: EventView) -> str:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from pipeline.errors import Unavailable
 from stages.delivery.tls import tls_failure
-from stages.delivery.web_addresses import WebAddress, why_not_public
+from stages.delivery.web.web_addresses import WebAddress, why_not_public
 
 _MOST_ANSWER = 64 << 10
 """Bytes of an answer's body that are read. Behind a longer one the connection is not used again."""

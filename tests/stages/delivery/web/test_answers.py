@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import Unavailable
-from stages.delivery.answers import LONGEST_PAUSE_S, Gone, judge, pause_of
 from stages.delivery.event_sink import Later
-from stages.delivery.web_client import Answer
+from stages.delivery.web.answers import LONGEST_PAUSE_S, Gone, judge, pause_of
+from stages.delivery.web.web_client import Answer
 
 NOW_S = 1_800_000_000.0
 
