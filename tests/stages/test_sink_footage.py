@@ -37,7 +37,7 @@ from stages.footage.retention import remove
 from stages.footage.still import decode_last
 from stages.messages import Frame
 from stages.sink_footage import SinkFootage, SinkFootageSettings
-from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
+from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
 MakeClip = Callable[..., Path]
 FPS = 10
@@ -46,15 +46,16 @@ FPS = 10
 class Watched:
     """A camera that is read, and the sink that keeps its incidents."""
 
-    def __init__(self, folder: Path, url: Path | str, **settings: Any) -> None:
+    def __init__(self, folder: Path, url: Path | str, source: dict[str, Any], **settings: Any) -> None:
         self.folder = folder
         self.context = HandContext(folder, folder / "state" / "footage")
         self.context.state_folder.mkdir(parents=True, exist_ok=True)
         (folder / "state" / "capture").mkdir(exist_ok=True)
         self.sink = SinkFootage(SinkFootageSettings.model_validate(settings), self.context)
         self.sink.open()
-        reading = HandContext(folder, folder / "state" / "capture")
-        self._capture = Capture(Settings(), "cam", Camera.model_validate({"url": str(url)}), reading)
+        self.reading_context = HandContext(folder, folder / "state" / "capture")
+        described = Camera.model_validate({"url": str(url), **source})
+        self._capture = Capture(Settings(), "cam", described, self.reading_context)
         self.frames: list[Frame] = []
         self.stop = threading.Event()
 
@@ -136,8 +137,9 @@ def incident_event(stamp: Stamp, phase: str, name: str, number: int, size: tuple
 
 
 @contextmanager
-def watched(folder: Path, url: Path | str, **settings: Any) -> Iterator[Watched]:
-    made = Watched(folder, url, **settings)
+def watched(folder: Path, url: Path | str, source: dict[str, Any] | None = None, **settings: Any) -> Iterator[Watched]:
+    """`source`: more settings of the camera."""
+    made = Watched(folder, url, source or {}, **settings)
     try:
         yield made
     finally:
@@ -517,6 +519,60 @@ def test_live_cameras_have_pictures_and_clips(simulator: RtspSimulator, tmp_path
         if name.startswith("h265"):
             with av.open(str(record.file("clip"))) as container:
                 assert container.streams.video[0].codec_context.codec_tag == "hvc1"
+
+
+def lose(camera: CameraHandle) -> None:
+    camera.refuse()
+    camera.cut()
+
+
+FAULTS: dict[str, Callable[[CameraHandle], None]] = {"stalled": lambda camera: camera.stall(), "lost": lose}
+
+
+@pytest.mark.parametrize("state", FAULTS)
+def test_a_camera_that_is_silent_or_lost_during_an_incident(
+    simulator: RtspSimulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """The clip of the incident ends although no packet comes any more, and plays; that of the next one is whole."""
+    monkeypatch.setattr(recorder, "_LATE_S", 0.1)
+    source = simulator.camera("h264")
+    with watched(tmp_path, source.url, {"stalled_s": 1, "connect_s": 1.5}, before_s=1, after_s=1) as camera:
+        with camera.reading():
+            until(lambda: is_heard(camera), every_s=0.1)
+            heard = len(camera.frames)
+            until(lambda: len(camera.frames) > heard + 30)
+            camera.incident(heard + 25, None)
+            until(lambda: next((tmp_path / "footage").glob("*/*/*.mp4.part"), None))
+            FAULTS[state](source)
+            until(lambda: state in {one[1] for one in camera.reading_context.camera_states})
+            silent = len(camera.frames)
+            camera.sink.process([camera.event(camera.frames[silent - 1].stamp, "end")])
+            assert len(pictures_in(ready_clip(camera, 1))) > 20
+
+            source.heal()
+            until(lambda: len(camera.frames) > silent + 40)
+            now = len(camera.frames) - 1
+            camera.incident(now - 10, now, number=2)
+            assert len(pictures_in(ready_clip(camera, 2))) > 30
+        assert [one["data"]["incident"][-1] for one in camera.told if one["data"]["kind"] == "clip"] == ["1", "2"]
+
+
+def is_heard(camera: Watched) -> bool:
+    """Whether packets of the camera come: a live one is read before."""
+    with suppress(UserError):
+        return bool(ask_picture(camera.context.state_folder / "pictures", "cam").jpeg)
+    return False
+
+
+def ready_clip(camera: Watched, number: int) -> Path:
+    """The clip of an incident, when its record says that it is ready."""
+
+    def ready() -> Path | None:
+        found = next(one for one in camera.records if int(one.incident, 16) == number)
+        assert found.files["clip"].state != "missing", found.files["clip"].why
+        return found.file("clip") if found.files["clip"].state == "ready" else None
+
+    return until(ready)
 
 
 def test_a_run_that_stops_finishes_what_grows(simulator: RtspSimulator, tmp_path: Path) -> None:
