@@ -100,6 +100,7 @@ class ProcessPlan:
     `sources`: names of the stages (0 or 1, more if everything is one process) that are sources.
     `live`: its cameras are live ones, which never wait for their readers.
     `expects_more`, for the outbox: more cameras are about to come, so the run does not end with those that are there.
+    `run_cameras`, for a process that has the partition of every camera: the cameras of the run.
     """
 
     name: str
@@ -113,6 +114,12 @@ class ProcessPlan:
     priorities: Mapping[str, int] = field(default_factory=dict)
     live: bool = False
     expects_more: bool = False
+    run_cameras: tuple[str, ...] = ()
+
+    @property
+    def seen_cameras(self) -> tuple[str, ...]:
+        """The cameras whose messages come here, by name."""
+        return self.run_cameras or self.cameras
 
     @property
     def worker(self) -> int:
@@ -266,4 +273,5 @@ def from_wire(data: Mapping[str, Any]) -> ProcessPlan:
         priorities=data["priorities"],
         live=data["live"],
         expects_more=data["expects_more"],
+        run_cameras=tuple(data["run_cameras"]),
     )

@@ -124,7 +124,7 @@ class Context(Protocol):
     graph: str
     """The graph's name: the `site` of its events."""
     cameras: tuple[str, ...]
-    """The cameras whose items this instance may see."""
+    """The cameras whose items this instance may see; of a sink of events, all cameras of the run."""
     switches: Mapping[str, bool]
     """Those that somebody has set since the run began; the others are as the stage declares (`Stage.switches`)."""
     resets: Mapping[str, Mapping[str, int]]
@@ -447,7 +447,8 @@ class Stage(Generic[S]):
     def cameras_changed(self) -> None:
         """Take note that `context.cameras` has changed, in a run whose cameras come and go.
 
-        A camera that is gone has had its `finish` before.
+        A camera that is gone has had its `finish` before; but a sink of events hears only of the end of them all, and
+        events of the camera may still come. Of a stage with a thread of its own, `process` perhaps runs meanwhile.
         """
 
     def change_settings(self, settings: S) -> None:

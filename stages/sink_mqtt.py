@@ -21,6 +21,7 @@ cameras, and with `home_assistant: true` Home Assistant finds all cameras and ac
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
@@ -28,7 +29,7 @@ from typing import Any, ClassVar, Literal, get_args
 from pydantic import Field
 
 from pipeline.errors import Unavailable
-from pipeline.messages import End, Message
+from pipeline.messages import Message
 from pipeline.stage import Context, Upstream
 from pipeline.system.disk import write_whole
 from stages.delivery.broker import BrokerSettings, BrokerSink
@@ -69,8 +70,8 @@ class SinkMqttSettings(BrokerSettings, FootageSettings):
     snapshots: bool = Field(False, description="Publish the last picture that `sink_footage` has made of each camera")
     cameras: list[str] | None = Field(
         None,
-        description="Show these from the start, and delete all that the broker retains of others; by default each "
-        "camera is shown from its first event on, and nothing is deleted",
+        description="Show these cameras, and delete all that the broker retains of others; by default those of the "
+        "graph, and with a `prefix` of yours, which other graphs may share, nothing is deleted",
     )
     client_id: str | None = Field(
         None, min_length=1, max_length=200, description="How the broker knows us; by default camgraph-GRAPH-STAGE"
@@ -97,6 +98,8 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
         )
         self._footage = FootageFiles(settings.footage_folders, context.base_folder)
         self._link: MqttLink | None = None
+        self._showing = threading.RLock()
+        """Cameras come and go beside the events."""
 
     @classmethod
     def follow(cls, settings: SinkMqttSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
@@ -115,7 +118,7 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
         super().open()
         self._link = MqttLink(self._options(), self.context.trouble)
         self._restore()
-        self._announce(self._cameras)
+        self.cameras_changed()
         self._link.start()
 
     def _options(self) -> LinkOptions:
@@ -198,25 +201,27 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
 
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
         outputs = super().process(items)
-        for item in items:  # all of them are delivered or left out
-            self._follow(view_of(item))
-        self._keep()
+        with self._showing:
+            for item in items:  # all of them are delivered or left out
+                self._follow(view_of(item))
+            self._keep()
         return outputs
 
-    def finish(self, camera: str, end: End) -> Iterable[Message]:
-        if end.reason == "removed":
-            self._forget(camera)
-        return ()
-
     def cameras_changed(self) -> None:
-        self._announce(self._cameras)
+        """Show those of the run from the start, and take away those that are gone."""
+        with self._showing:
+            for gone in self._actions.keys() - set(self._cameras):
+                self._forget(gone)
+            self._announce(self._cameras)
 
     @property
     def _cameras(self) -> tuple[str, ...]:
-        """Those that are known before their first event. A sink behind the outbox is not told any (`*`)."""
-        return tuple(self.settings.cameras or (one for one in self.context.cameras if one != "*"))
+        """Those to show; none if it has none, as in `camgraph sinks test`."""
+        return tuple(self.settings.cameras or self.context.cameras) if self.context.cameras else ()
 
     def _follow(self, view: EventView) -> None:
+        if view.camera not in self._cameras:
+            return  # an event that has waited here while its camera was removed
         if self._belongs(view):
             self._states.take(view)
             if view.kind == "incident":
@@ -303,7 +308,8 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
         def is_gone(topic: str) -> bool:
             return topic.split("/")[below] not in {level(camera) for camera in self._cameras}
 
-        filters = [f"{self._topics.prefix}/+/{end}" for end in ("state", "snapshot", "+/state")]
+        is_ours = self.settings.prefix is None or self.settings.cameras is not None
+        filters = [f"{self._topics.prefix}/+/{end}" for end in ("state", "snapshot", "+/state") if is_ours]
         entities = {self._discovery.filter: lambda _: True} if self.settings.home_assistant else {}
         return {**dict.fromkeys(filters, is_gone), **entities}
 

@@ -84,7 +84,7 @@ class Builder:
         return StageContext(
             stage=plan.name,
             graph=self._boot.graph,
-            cameras=self._plan.cameras,
+            cameras=self._plan.seen_cameras,
             switches=self._boot.switches,
             resets=self._boot.resets,
             incarnation=self._boot.incarnation,

@@ -104,7 +104,7 @@ class StageChain:
         for place in [place for place in self._ends if place[1] not in plan.cameras]:
             del self._ends[place]
         for runner in self.runners.values():
-            runner.stage.context.cameras = plan.cameras
+            runner.stage.context.cameras = plan.seen_cameras
             runner.stage.cameras_changed()
 
     def change_settings(self, plan: ProcessPlan) -> None:

@@ -141,6 +141,7 @@ def _process(
         },
         priorities={camera: graph.priorities[camera] for camera in cameras if camera in graph.priorities},
         live=any(graph.cameras[camera].live for camera in cameras if camera in graph.cameras),
+        run_cameras=tuple(graph.camera_settings) if cameras == (EVERY_CAMERA,) else (),
     )
 
 

@@ -36,6 +36,7 @@ def with_cameras(
             replace(
                 _process(processes.get(name, models[group.name]), name, own, homes_of),
                 priorities=priorities_of(own, cameras),
+                run_cameras=tuple(cameras) if own == (EVERY_CAMERA,) else (),
                 live=any(camera in live for camera in own),
             )
             for group in plan.groups

@@ -5,7 +5,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,9 @@ from paho.mqtt.client import CallbackAPIVersion, Client, MQTTMessage, MQTTv5
 
 from pipeline.errors import Unavailable
 from pipeline.graph import load_plan
-from pipeline.messages import End, Event
+from pipeline.messages import Event
+from pipeline.supervision.control import ask
+from pipeline.supervision.supervisor import Supervisor
 from pipeline.testing import run_graph, stamp
 from stages.delivery.mqtt import mqtt_link
 from stages.sink_mqtt import SinkMqtt, SinkMqttSettings
@@ -213,9 +215,14 @@ def test_home_assistant_finds_cameras_and_loses_those_that_are_removed(tmp_path)
                 assert entity["device"]["identifiers"] == ["camgraph_test_a"]
                 assert reader.last(at + "a/config")
                 assert reader.last("homeassistant/image/camgraph_test/a__snapshot/config")
-                sink.finish("gone", End(stamp(2, "gone"), "removed"))
+                sink.context.cameras = ("a", "new")
+                sink.cameras_changed()
                 reader.wait_for(at + "gone__fall/config", b"")
                 reader.wait_for("camgraph/test/gone/state", b"")
+                until(lambda: reader.last(at + "new/config"))
+                hand_in(sink, [incident(3, "gone")])  # it has waited here meanwhile
+                until(lambda: len(reader.all("camgraph/test/gone/fall")) == 2)
+                assert "camgraph/test/gone/state" not in sink._up.shown
         other = tmp_path / "other"
         other.mkdir()
         with reading(server.port) as reader:
@@ -267,7 +274,8 @@ def test_onvif(tmp_path) -> None:
                 until(lambda: json.loads(late.last(fall) or b"{}") == shown)
                 hand_in(sink, [incident(5, "a", phase="end", name="f2")])
                 until(lambda: json.loads(late.last(fall) or b"{}")["Data"]["State"] is False)
-                sink.finish("a", End(stamp(5, "a"), "removed"))
+                sink.context.cameras = ("b",)
+                sink.cameras_changed()
                 late.wait_for(fall, b"")
                 late.wait_for(loss, b"")
 
@@ -428,42 +436,76 @@ def test_mistakes(settings: dict[str, Any], why: str) -> None:
 GRAPH = """
 version: 1
 name: {name}
-cameras: {{a: {{frames: 40}}, b: {{frames: 40}}}}
+cameras: {{a: {{frames: 40}}, b: {{frames: 40}}, mute: {{frames: 0}}}}
 stages:
   src: {{use: count_source}}
   emit: {{use: emit, from: src}}
-  out: {{use: sink_mqtt, from: emit, batch: {{max: 10}}, with: {{address: "mqtt://127.0.0.1:{port}", cameras: [a, b]}}}}
+  out: {{use: sink_mqtt, from: emit, batch: {{max: 10}}, with: {{address: "mqtt://127.0.0.1:{port}"}}}}
 """
 
 
-def test_a_graph_publishes_all_its_events(tmp_path) -> None:
+@pytest.mark.parametrize("processes", ["separate", "one"])
+def test_a_graph_publishes_all_its_events_and_shows_all_its_cameras(tmp_path, processes) -> None:
     name = f"mqtt{os.getpid()}"
     with serving(mosquitto(tmp_path)) as server, reading(server.port, f"camgraph/{name}/#") as reader:
         graph = tmp_path / "graph.yaml"
-        graph.write_text(GRAPH.format(name=name, port=server.port))
-        outcome, _ = run_graph(load_plan(graph))
-        assert outcome.status == 0
+        graph.write_text(f"processes: {processes}" + GRAPH.format(name=name, port=server.port))
+        assert run_graph(load_plan(graph))[0].status == 0
         reader.wait_for(f"camgraph/{name}/availability", b"offline")
         for camera in ("a", "b"):
             seen = [json.loads(body)["seq"] for body in reader.all(f"camgraph/{name}/{camera}/other")]
             assert list(dict.fromkeys(seen)) == list(range(40))
-        topics = {message.topic for message in reader.messages}
-        assert f"camgraph/{name}/a/state" in topics  # shown from the start
-        assert {topic.split("/")[2] for topic in topics} == {"a", "b", "availability"}
+        assert {m.topic.split("/")[2] for m in reader.messages if m.topic.endswith("/state")} == {"a", "b", "mute"}
 
 
-def test_without_known_cameras_nothing_is_deleted_and_each_appears_with_its_first_event(tmp_path) -> None:
-    with serving(mosquitto(tmp_path)) as server, reading(server.port) as reader:
-        with sink_to(server.port, tmp_path, cameras=("a",), home_assistant=True) as sink:
-            hand_in(sink, [incident(1, "a")])
-        (tmp_path / "later").mkdir()
-        with sink_to(server.port, tmp_path / "later", cameras=("*",), home_assistant=True) as sink:
-            hand_in(sink, [incident(2, "b")])
-            until(lambda: reader.last("homeassistant/binary_sensor/camgraph_test/b__fall/config"))
-        reader.wait_for("camgraph/test/availability", b"offline")
-        assert reader.last("homeassistant/binary_sensor/camgraph_test/a__fall/config")
-        assert {m.topic.split("/")[2] for m in reader.messages if m.topic.startswith("camgraph/")} == {
-            "a",
-            "b",
-            "availability",
-        }
+def test_a_camera_that_is_added_or_removed_appears_and_disappears(tmp_path) -> None:
+    name = f"mqttc{os.getpid()}"
+    with serving(mosquitto(tmp_path)) as server, reading(server.port, f"camgraph/{name}/#") as reader:
+        graph = tmp_path / "graph.yaml"
+        endless = GRAPH.replace("frames: 40", "frames: 100000000, pace_ms: 50")
+        graph.write_text(endless.format(name=name, port=server.port))
+        story = changes(name, reader)
+
+        def during(supervisor: Supervisor) -> None:
+            """Goes one step further as soon as it can."""
+            if next(story, True):
+                supervisor.stop()
+
+        assert run_graph(load_plan(graph), during)[0].status == 0
+        assert reader.last(f"camgraph/{name}/new/state")
+        assert not reader.last(f"camgraph/{name}/mute/state")
+
+
+def changes(name: str, reader: Reader) -> Iterator[bool]:
+    """False for each look at which a step is not done yet."""
+
+    def is_shown(camera: str) -> bool:
+        return bool(reader.last(f"camgraph/{name}/{camera}/state"))
+
+    while not (is_shown("a") and is_shown("mute")):
+        yield False
+    later(lambda: ask(name, "add", camera="new", values={"frames": 1}))
+    while not is_shown("new"):
+        yield False
+    later(lambda: ask(name, "remove", camera="mute"))
+    while is_shown("mute"):
+        yield False
+
+
+def later(work: Callable[[], object]) -> None:
+    """The supervisor, in whose loop we are, has to answer."""
+    threading.Thread(target=work).start()
+
+
+def test_nothing_is_deleted_below_a_prefix_that_graphs_may_share(tmp_path) -> None:
+    with serving(mosquitto(tmp_path)) as server, reading(server.port, "ward/#") as reader:
+        settings: dict[str, Any] = {"address": f"mqtt://127.0.0.1:{server.port}", "prefix": "ward"}
+        for name, more in (("a", {}), ("b", {}), ("c", {"cameras": ["c"]})):
+            (tmp_path / name).mkdir()
+            with delivering(SinkMqtt, {**settings, **more}, tmp_path / name, cameras=(name,)) as sink:
+                hand_in(sink, [incident(1, name)])
+                until(lambda name=name: reader.last(f"ward/{name}/state"))
+                assert bool(reader.last("ward/a/state")) or name == "c"
+        reader.wait_for("ward/a/state", b"")
+        reader.wait_for("ward/b/fall/state", b"")
+        assert reader.last("ward/c/state")

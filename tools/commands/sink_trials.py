@@ -136,9 +136,8 @@ def _tried(plan: RunPlan, stage: StagePlan, within_s: float, picture: str | None
     event = trial_event(plan.graph, camera, time.time_ns(), snapshot=picture)
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="camgraph-trial-") as folder:
-        context = HandContext(
-            Path(plan.base_folder), Path(folder), stage=stage.name, graph=plan.graph, cameras=(camera,)
-        )
+        # Of no camera it may say how things stand: a run may show that at the same place.
+        context = HandContext(Path(plan.base_folder), Path(folder), stage.name, plan.graph, cameras=())
         sink = kind(kind.settings_type.model_validate(dict(stage.settings)), context)
         try:
             sink.open()

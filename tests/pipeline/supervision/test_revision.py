@@ -55,7 +55,7 @@ def test_a_camera_comes(tmp_path: Path) -> None:
     assert [process.name for process in after.processes if process.name not in old] == ["count.c"]
     assert not old.keys() - {process.name for process in after.processes}
     others = {process.name for process in after.processes if process.name in old and process != old[process.name]}
-    assert others == {"thin.0", "thin.1", "sum.0", "both.0", "actions.0", "outbox.0", "end.0"}
+    assert others == {"thin.0", "thin.1", "sum.0", "both.0", "actions.0", "outbox.0", "log.0", "end.0"}
     assert homes(after)["thin.0"] == "ac"
     assert homes(after)["thin.1"] == "b"
 

@@ -2,17 +2,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import cv2
 import pytest
+from camgraph_test_stages.brokers import or_skip, serving
 from click.testing import CliRunner, Result
+from paho.mqtt import publish, subscribe
 
 from stages.events import CloudEvent
 from tools.cli import main
+from tools.measuring.broker_servers import mosquitto
 
 GOOD = {"command": ["sh", "-c", "cat > got.json"], "only": {"rule": "fall"}}
 BAD = {"command": ["sh", "-c", "echo no door; exit 4"], "tries": 1}
-GRAPH = {
+GRAPH: dict[str, Any] = {
     "version": 1,
     "cameras": {"front": {"frames": 1}},
     "stages": {
@@ -48,6 +52,20 @@ def test_each_sink_says_whether_the_event_arrived(graph: Path) -> None:
     event = CloudEvent.model_validate_json((graph.parent / "got.json").read_bytes())
     assert (event.subject, event.data.action, event.data.test) == ("front", "test", True)
     assert {path.name for path in graph.parent.iterdir()} <= {"g.yaml", "got.json", "state"}
+
+
+def test_a_trial_leaves_the_states_of_a_run_alone(graph: Path) -> None:
+    with serving(or_skip(lambda: mosquitto(graph.parent))) as broker:
+        options: dict[str, Any] = {"port": broker.port, "qos": 1, "retain": True}
+        for topic in ("camgraph/g/front/state", "camgraph/g/yard/state"):
+            publish.single(topic, "as it is", **options)
+        settings = {"address": f"mqtt://127.0.0.1:{broker.port}", "cameras": ["front"], "home_assistant": True}
+        house = {"use": "sink_mqtt", "from": "emit", "with": settings}
+        graph.write_text(json.dumps({**GRAPH, "stages": {**GRAPH["stages"], "house": house}}))
+        result = sinks_test(str(graph), "house")
+        assert "house  sink_mqtt  arrived" in result.output
+        found = subscribe.simple("camgraph/g/+/state", port=broker.port, msg_count=2, qos=1)
+        assert {one.payload for one in found} == {b"as it is"}
 
 
 def test_only_the_named_ones_are_tried(graph: Path) -> None:
