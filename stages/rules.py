@@ -38,6 +38,7 @@ from stages.rulebook.rule_file import (
     Confidence,
     Counters,
     Holidays,
+    Lenses,
     Lines,
     OtherCameras,
     RuleFile,
@@ -98,6 +99,7 @@ class RulesSettings(Settings):
     rules: RuleList = Field(default=[])
     zones: Zones = Field(default={})
     lines: Lines = Field(default={})
+    lenses: Lenses = Field(default={})
     schedules: Schedules = Field(default={})
     time_zone: Zone | None = Field(None, description="The zone of schedules, as Europe/Berlin or +01:00")
     holidays: Holidays = Field(default=[])

@@ -32,6 +32,7 @@ def camera_faults(file: RuleFile, used: Used, sizes: FrameSizes) -> Iterator[Fou
         yield from _names_of_rule(file, rule, index, used, sizes)
     for path, per_camera in _shapes(file):
         yield from _names_of_shape(path, per_camera, file.other_cameras, sizes)
+    yield from _names_of_shape(("lenses",), file.lenses, file.other_cameras, sizes)
     yield from outside_frames(file, sizes)
 
 
@@ -141,7 +142,7 @@ def _names_of_rule(file: RuleFile, rule: RuleDefinition, index: int, used: Used,
 
 
 def _names_of_shape(
-    path: tuple[str, str], per_camera: Iterable[str], others: Sequence[str], sizes: FrameSizes
+    path: tuple[str, ...], per_camera: Iterable[str], others: Sequence[str], sizes: FrameSizes
 ) -> Iterator[Found]:
     for camera in per_camera:
         if camera == EVERY_CAMERA or camera in sizes or any(fnmatchcase(camera, other) for other in others):

@@ -506,6 +506,56 @@ Lines = Annotated[
     dict[Name, Annotated[dict[str, LineDefinition], Field(min_length=1), BeforeValidator(_line_per_camera)]],
     Field(description="Lines by name: {from: [x, y], to: [x, y]}, or such a line for each camera"),
 ]
+_ANGLE = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?)deg")
+
+
+def degrees(text: str) -> float:
+    """`35deg`: 35.0. Raises ValueError."""
+    found = _ANGLE.fullmatch(text) if isinstance(text, str) else None
+    if not found:
+        raise ValueError(f"expected an angle such as 35deg, got {text!r:.40}")
+    return float(found[1])
+
+
+def _angle(least: float, most: float) -> Any:
+    """An angle as text, in this range."""
+
+    def checked(value: Any) -> str:
+        if not least <= degrees(value) <= most:
+            raise ValueError(f"expected an angle from {least:g}deg to {most:g}deg, got {value!r:.40}")
+        return str(value)
+
+    return BeforeValidator(checked)
+
+
+class LensDefinition(Settings):
+    """How a camera looks down, so that people at the sides of its picture, who lean outwards there, are upright."""
+
+    tilt: Annotated[str, _angle(0, 70), WithJsonSchema({"type": "string", "pattern": _ANGLE.pattern})] = Field(
+        description="How far it looks down, against looking level: 35deg"
+    )
+    fov: Annotated[str, _angle(10, 150), WithJsonSchema({"type": "string", "pattern": _ANGLE.pattern})] = Field(
+        description="The angle of view across the width of its picture, as its data sheet says: 90deg"
+    )
+
+
+def _lens_per_camera(value: Any) -> Any:
+    """`learn`, or one definition, is for every camera."""
+    return (
+        {EVERY_CAMERA: value}
+        if value == "learn" or (isinstance(value, dict) and {"tilt", "fov"} & set(value))
+        else value
+    )
+
+
+Lenses = Annotated[
+    dict[str, Literal["learn"] | LensDefinition],
+    BeforeValidator(_lens_per_camera),
+    Field(
+        description="How cameras look down, by name: {tilt: 35deg, fov: 90deg}, or `learn`, from people who walk; "
+        "by default they look level"
+    ),
+]
 Schedules = Annotated[
     dict[Name, PeriodDefinitions],
     Field(description='Times of day by name: {from: "21:00", to: "06:00"}, or a list of these'),
@@ -558,6 +608,7 @@ class RuleFile(Settings):
     min_confidence: Confidence = 0.3
     zones: Zones = Field(default={})
     lines: Lines = Field(default={})
+    lenses: Lenses = Field(default={})
     schedules: Schedules = Field(default={})
     time_zone: Zone | None = Field(None, description="The zone of schedules, as Europe/Berlin or +01:00")
     holidays: Holidays = Field(default=[])

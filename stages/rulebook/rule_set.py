@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import cast
+from typing import Literal, cast
 
 from pipeline.errors import EnvironmentProblem, GraphError, Problem, UserError
 from pipeline.graph.reading import validated
@@ -28,10 +28,12 @@ from stages.rulebook.python_functions import INSTALLED
 from stages.rulebook.rule_file import (
     NO_ID,
     UNKNOWN,
+    LensDefinition,
     LineDefinition,
     Override,
     RuleDefinition,
     RuleFile,
+    degrees,
     duration_ns,
     for_camera,
     heights,
@@ -46,6 +48,7 @@ from stages.vision.rules.geometry import Line, Surroundings, Zone, in_pixels, zo
 from stages.vision.rules.groups import Nearness
 from stages.vision.rules.incidents import Timing
 from stages.vision.rules.judge import Rule, Why
+from stages.vision.rules.lens import convergence
 
 MAX_OVERRIDES = 2_000
 """Cameras and patterns under `per_camera` of all rules of a file."""
@@ -160,7 +163,14 @@ class RuleSet:
                 if (drawn := for_camera(file.zones.get(name, {}), camera))
             },
             {name: _line(drawn, size) for name in lines if (drawn := for_camera(file.lines.get(name, {}), camera))},
+            convergence=_convergence(for_camera(file.lenses, camera), size),
         )
+
+
+def _convergence(lens: LensDefinition | Literal["learn"] | None, size: tuple[int, int]) -> float | None:
+    if lens is None:
+        return 0.0
+    return None if lens == "learn" else convergence(degrees(lens.tilt), degrees(lens.fov), size[0])
 
 
 def _line(definition: LineDefinition, size: tuple[int, int]) -> Line:
@@ -543,6 +553,8 @@ def _hash(file: RuleFile, definition: RuleDefinition, rule: Rule, vocabulary: _V
     zones = {name: shapes["zones"][name] for name in ready.zones}
     lines = {name: shapes["lines"][name] for name in ready.lines}
     own = definition.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"about", "least_fps"})
+    if file.lenses:
+        own["lenses"] = file.model_dump(mode="json", include={"lenses"})["lenses"]
     words = vocabulary.behind(definition.when, definition.who or "")
     code = {name: of for one in (rule.when, rule.who) if one for name, of in one.functions.items()}
     named = {*definition.during, *definition.not_during}

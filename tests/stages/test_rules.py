@@ -110,6 +110,70 @@ def test_a_rule_that_is_told_in_other_words_is_the_same(tmp_path: Path) -> None:
     assert one.rule.hash == other.rule.hash
 
 
+def leaning(seq: int, lean_deg: float) -> Tracks:
+    """Somebody at the right border, all of whose joints are on a line that leans outwards."""
+    at = np.radians(lean_deg)
+    item = tracks(seq, [(7, 380.0, 200.0)])
+    heights = np.array([58.0, *[58.0] * 4, *[50.0] * 2, *[40.0] * 4, *[30.0] * 2, *[15.0] * 2, *[0.0] * 2])
+    places = np.stack([380 + heights * np.sin(at), 200 - heights * np.cos(at)], 1)
+    keypoints = np.concatenate([places, np.full((17, 1), 0.9)], 1)[None].astype(np.float32)
+    return replace(item, keypoints=keypoints)
+
+
+@pytest.mark.parametrize(
+    ("lenses", "leans"),
+    [
+        ({}, True),
+        ({"tilt": "45deg", "fov": "90deg"}, False),
+        ({"cam": {"tilt": "45deg", "fov": "90deg"}}, False),
+        ({"*": {"tilt": "45deg", "fov": "90deg"}, "cam": {"tilt": "0deg", "fov": "90deg"}}, True),
+        ("learn", True),  # nobody has walked yet
+    ],
+)
+def test_with_a_lens_up_follows_the_place_in_the_picture(tmp_path: Path, lenses: Any, leans: bool) -> None:
+    """At the border of a camera that looks down by 45 degrees, who stands leans outwards."""
+    rules = {"rules": [{"id": "leaning", "when": "lean > 30deg"}], "lenses": lenses}
+    found = run(rules, [leaning(seq, 40.0) for seq in range(10)], tmp_path)
+    assert bool(found) == leans
+    if found:
+        assert found[0].people[0].keypoints[:2] == pytest.approx([380 + 58 * np.sin(np.radians(40)), 155.57], abs=0.1)
+
+
+def test_a_lens_is_learnt_from_people_who_walk(tmp_path: Path) -> None:
+    rules = {"rules": [{"id": "leaning", "when": "lean > 30deg", "once": True}], "lenses": "learn"}
+    walk = []
+    for seq in range(200):
+        x = 250.0 + 140.0 * abs(seq % 50 - 25) / 25
+        item = leaning(0, float(np.degrees(np.arctan((x - 200) / 190))))
+        shift = np.array([x - 380, 0, x - 380, 0], np.float32)
+        keypoints = item.keypoints + np.array([x - 380, 0, 0], np.float32)
+        walk.append(replace(item, stamp=stamp(seq, "cam"), boxes=item.boxes + shift, keypoints=keypoints))
+    after = [replace(leaning(seq, 40.0), ids=np.array([8])) for seq in range(200, 210)]
+    assert [one.people[0].track_id for one in run(rules, [*walk, *after], tmp_path)] == [7], "at first it was level"
+    assert [one.people[0].track_id for one in run({**rules, "lenses": {}}, [*walk, *after], tmp_path)][-1] == 8
+
+
+def test_a_lens_of_a_camera_that_nobody_has_is_a_mistake(tmp_path: Path) -> None:
+    settings = RulesSettings.model_validate({"rules": [{"use": "fall"}], "lenses": {"frnt": "learn"}})
+    [(path, text)] = Rules.check_cameras(settings, tmp_path, {"front": None})
+    assert path == ("lenses", "frnt")
+    assert "did you mean `front`" in text
+
+
+@pytest.mark.parametrize(
+    ("lenses", "why"),
+    [
+        ({"tilt": "45deg"}, "fov"),
+        ({"tilt": "80deg", "fov": "90deg"}, "from 0deg to 70deg"),
+        ({"tilt": 45, "fov": "90deg"}, "an angle such as 35deg"),
+        ({"front": "learnt"}, "learn"),
+    ],
+)
+def test_mistakes_of_lenses(lenses: Any, why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        RulesSettings.model_validate({"rules": [{"use": "fall"}], "lenses": lenses})
+
+
 def test_evidence_is_what_was_measured(tmp_path: Path) -> None:
     rules = {
         "rules": [{"id": "up", "when": "nose.y < 0.5h + 180px - 0.1fh and speed < 9h/s or age > 9s", "for": "0.1s"}]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.vision.rules.geometry import Line, Surroundings
+from stages.vision.rules.lens import LensEstimate, straightened
 from stages.vision.rules.people import COCO_17, LOST_NS, NAN, UNSEEN, Joints, Past, Person, Point, with_more
 
 F32 = NDArray[np.float32]
@@ -21,6 +22,8 @@ LINE_MARGIN = 0.05
 """A side of a line counts from so many body heights away on: who stands on it does not cross it all the time."""
 _BORDER = 0.01
 """Of the frame: a box that ends so near to its border ends at it."""
+_WALKS, _SURE = 0.3, 0.3
+"""Body heights a second, and the confidence of joints, from which on people teach how the camera looks down."""
 _AHEAD_S = 1.0
 """Who would have been out of the frame after so long, going on as before, has left it."""
 
@@ -87,6 +90,7 @@ class Crowd:
 
     _past: dict[int, Past] = field(default_factory=dict)
     _last: dict[int, _Last] = field(default_factory=dict)
+    _lens: LensEstimate = field(default_factory=LensEstimate)
 
     def forget(self, before_ns: int) -> set[int]:
         """Forget the tracks that were last seen before a time, and return their ids."""
@@ -116,7 +120,18 @@ class Crowd:
         gone = list(self._gone(picture)) if with_lost else []
         if with_lost and not picture.alone:
             self._last.update({person.id: _Last(picture, person.row) for person in people})
-        return Cast(picture, people, around, gone)
+        return Cast(picture, people, around, gone, self._convergence(picture, people, around))
+
+    def _convergence(self, picture: Picture, people: Sequence[Person], around: Surroundings) -> float:
+        if around.convergence is not None:
+            return around.convergence
+        now = self._lens.convergence(picture.size)
+        rows = [person.row for person in people if person.speed > _WALKS * person.h]
+        if rows and picture.joints_known:
+            joints = picture.keypoints[rows].astype(np.float64)
+            joints[joints[:, :, 2] < _SURE] = NAN
+            self._lens.look(joints[:, :, :2], picture.size)
+        return now
 
     def _people(self, picture: Picture, around: Surroundings) -> Iterator[Person]:
         """In the order of their ids, each with the facts known from before."""
@@ -193,7 +208,15 @@ class Cast:
     `picture` has the people of the frame. `with_lost` also has a row for each who is no longer seen, as they last were.
     """
 
-    def __init__(self, picture: Picture, people: Sequence[Person], around: Surroundings, gone: Sequence[_Gone]) -> None:
+    def __init__(
+        self,
+        picture: Picture,
+        people: Sequence[Person],
+        around: Surroundings,
+        gone: Sequence[_Gone],
+        convergence: float = 0.0,
+    ) -> None:
+        self._convergence = convergence
         self.picture = picture
         self.with_lost = _extended(picture, [one.last for one in gone])
         self.people = people
@@ -242,6 +265,9 @@ class Cast:
             places = keypoints[:, :, :2].astype(np.float64)
             # The confidence is compared as it came: 0.3 of a model is less than 0.3 in double precision.
             places[~(keypoints[:, :, 2] >= floor)] = NAN  # also of a confidence that is no number
+            if self._convergence:
+                boxes = self.picture.boxes.astype(np.float64)
+                places = straightened(places, boxes, self.picture.size, self._convergence)
             self._joints[floor] = with_more(places)
         return self._joints[floor]
 

@@ -50,6 +50,8 @@ class Surroundings:
     counters: Mapping[str, Any] = field(default_factory=dict)
     """Counter -> its counts (`counters.Counter`)."""
     running: Mapping[str, Collection[tuple[int, ...]]] = field(default_factory=dict)
+    convergence: float | None = 0.0
+    """Of verticals in the picture, in 1 / pixel (`lens`); None to learn it from people who walk."""
 
     def runs(self, rule: str, ids: tuple[int, ...]) -> bool:
         """Whether a rule has a running incident of these people, of the scene, or of others with or among them."""
