@@ -268,7 +268,7 @@ class Lifecycle:
 
     def is_due(self, now: float, stopped_at: float) -> bool:
         """Whether to start it now. After a stop (0: none) it is due at once, or its frames would be lost."""
-        due = now >= self.start_at or stopped_at > self.died_at
+        due = now >= self.start_at or 0 < stopped_at >= self.died_at
         return self.state == "waiting" and due and now >= self.put_off_until
 
     @property

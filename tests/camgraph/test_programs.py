@@ -111,7 +111,7 @@ def test_killed_program_leaves_only_unread_events(counting: Graphs, script: Scri
     until(lambda: not left_of(name))
     _, lines, _ = done(script(READING.format(path=str(counting(1)))))
     earlier = [int(line.split()[0]) for line in lines if line.endswith(" 1")]
-    assert earlier[0] == 2  # in hand when it was killed
+    assert earlier[0] in (1, 2)  # 2 was in hand when it was killed; of 1 the ack may have been on its way
 
 
 def test_a_program_that_ends_without_a_word_ends_its_run(counting: Graphs, script: Script, name: str) -> None:

@@ -307,6 +307,7 @@ def test_a_stop_shortens_the_pause(life: Lifecycle) -> None:
         life = dead(life.start(NOW), exit_status=1)
     assert not life.is_due(NOW + 20, 0.0)
     assert life.is_due(NOW + 20, stopped_at=NOW + 19), "it is needed, or its frames are lost"
+    assert life.is_due(NOW, stopped_at=life.died_at), "also if it died in the moment of the stop"
     stopping = replace(LIVE, longest_pause_s=1.0)
     assert dead(life.start(NOW), exit_status=1, run=stopping).is_due(NOW + 1, 0.0)
 

@@ -116,7 +116,7 @@ def test_the_nurse_gets_one_mail_with_the_picture(
         told += done.stdout + done.stderr
     trial, *falls = server.mails
     assert trial["Subject"].startswith("Test on room-3")
-    assert [mail["Subject"] for mail in falls] == ["Fall on room-3, 23:00:00"], "the hall has daylight"
+    assert [mail["Subject"] for mail in falls] == ["Fall on room-3, 23:00:00 CET"], "the hall has daylight"
     pictures = [part.get_content() for mail in falls for part in mail.walk() if part.get_content_type() == "image/jpeg"]
     assert len(pictures) == len(falls)
     assert cv2.imdecode(np.frombuffer(pictures[0], np.uint8), cv2.IMREAD_COLOR).shape == (64, 96, 3)
