@@ -262,7 +262,7 @@ def test_readers_of_a_proxy_get_what_they_subscribe_to(tmp_path) -> None:
         assert sink.context.counts[("unsent.no_reader", "cam")] == 2
 
 
-@pytest.mark.parametrize("ours", [None, READER_SECRET])
+@pytest.mark.parametrize("ours", [None, READER_SECRET], ids=["any key", "its own key"])
 def test_a_listening_reader_with_curve(tmp_path, ours) -> None:
     address = free_address()
     with sink_at(address, tmp_path, connect=True, curve_server_key=OURS, curve_secret_key=ours) as sink:
@@ -272,7 +272,11 @@ def test_a_listening_reader_with_curve(tmp_path, ours) -> None:
             until(lambda: known.ids)
 
 
-@pytest.mark.parametrize(("theirs", "expected"), [("", OURS), (READER_SECRET, OURS), (OUR_SECRET, None)])
+@pytest.mark.parametrize(
+    ("theirs", "expected"),
+    [("", OURS), (READER_SECRET, OURS), (OUR_SECRET, None)],
+    ids=["no key", "another key", "expected none"],
+)
 def test_no_event_goes_to_somebody_with_another_key_or_none(tmp_path, theirs, expected) -> None:
     address = free_address()
     with Reading(address, server_key=theirs) as stranger:
