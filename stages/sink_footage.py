@@ -215,6 +215,7 @@ class SinkFootage(Stage[SinkFootageSettings]):
         )
         self._recorder = Recorder(
             wanted,
+            folder=self._folder,
             stages_folder=self.context.state_folder.parent,
             unfinished=self._folder / _UNFINISHED / ascii_form(self.context.graph),
             log=self.context.log,
@@ -223,6 +224,7 @@ class SinkFootage(Stage[SinkFootageSettings]):
         )
         self._retention = Retention(
             self._folder,
+            self.context.log,
             keep_s=settings.keep_days * _DAY_S,
             keep_bytes=settings.keep_gb * 1e9,
             rules=[one.rule(settings.keep_days) for one in settings.keep],
@@ -337,7 +339,13 @@ class SinkFootage(Stage[SinkFootageSettings]):
             if kind == "best" and record.files[kind].state != "ready":
                 self._announced(record)  # its first picture stays: nobody needs to know
                 continue
-            event = self._announcement(record, kind)
+            try:
+                event = self._announcement(record, kind)
+            except (KeyError, ValueError, TypeError):
+                # Of a record that somebody has changed, or of another version.
+                self.context.log.exception("footage_not_announced", record=str(record.path))
+                self._announced(record)
+                continue
             while not self._closing.is_set():
                 try:
                     self.context.emit(event)

@@ -143,7 +143,7 @@ class OutboxView:
 
     def requeue_letters(self, sink: str, wanted: Callable[[DeadLetter], bool]) -> int:
         """Hand dead letters to the sink again; returns how many events these are."""
-        letters, requeued = DeadLetters(self.folder, sink), 0
+        requeued = 0
         while some := self.letters(sink, wanted, _LETTERS):
             keys = {letter.key for letter in some}
             by_id = {letter.id: letter for letter in some}  # of two letters about one event, the last
@@ -151,7 +151,7 @@ class OutboxView:
                 for piece in _pieces(list(by_id.values())):
                     with transaction(db):
                         requeued += sum(self._requeue_letter(db, letter) for letter in piece)
-            letters.remove(lambda letter, keys=keys: letter.key in keys)  # type: ignore[misc]
+            self.drop_letters(sink, lambda letter, keys=keys: letter.key in keys)  # type: ignore[misc]
         return requeued
 
     def _requeue_letter(self, db: sqlite3.Connection, letter: DeadLetter) -> bool:
@@ -206,7 +206,10 @@ class OutboxView:
         try:
             return DeadLetters(self.folder, sink).remove(wanted)
         except OSError as error:
-            raise EnvironmentProblem(f"the dead letters of {sink} cannot be changed: {error.strerror}") from None
+            raise EnvironmentProblem(
+                f"the dead letters of {sink} cannot be changed: {error.strerror}: free some disk space if it is full, "
+                "and give the command again; what was done until then stays done"
+            ) from None
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:

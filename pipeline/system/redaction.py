@@ -38,6 +38,8 @@ _SPACE = re.compile(r"\s")
 _CALLED_SECRET = re.compile(
     r"(?i)(?:^|_)[a-z0-9]*(?:pass|passwd|password|passphrase|pwd|psw|pw|pin|secret|token|key|auth|credentials?)[0-9]*(?:_|$)"
 )
+# As messages name the form that they expect.
+_PLACEHOLDER = re.compile(r"HOST(?::PORT|\[:PORT\])(?:\[?/[A-Z]+\]?)?(?=[,;:.)`'\"]*(?:\s|$))")
 # Characters that the text around an address may put behind it.
 _BEHIND = "'\"`)]}>,;:.!"
 
@@ -158,8 +160,10 @@ def redacted_line(text: str, most: int) -> str:
 def _redacted_line(line: str) -> str:
     parts, at = list[str](), 0
     while (match := _ADDRESS.search(line, at)) is not None:
-        end = _end_of_address(line, match.end())
-        parts += [line[at : match.end()], _without_secrets(line[match.end() : end])]
+        placeholder = _PLACEHOLDER.match(line, match.end())
+        end = placeholder.end() if placeholder else _end_of_address(line, match.end())
+        address = line[match.end() : end]
+        parts += [line[at : match.end()], address if placeholder else _without_secrets(address)]
         at = end
     return "".join([*parts, line[at:]])
 

@@ -396,11 +396,11 @@ def _record_files(day: Path) -> Iterator[tuple[str, str]]:
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """None in a folder that was removed a moment ago."""
+    """None in a folder that was removed a moment ago, or that this user may not read, such as `lost+found`."""
     try:
         with os.scandir(folder) as entries:
             return list(entries)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []
 
 

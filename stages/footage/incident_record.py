@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pipeline.system.disk import write_whole
 from pipeline.system.names import ascii_form
@@ -30,6 +30,7 @@ KINDS: tuple[Kind, ...] = ("snapshot", "clip")
 STATES: tuple[Kind, ...] = (*KINDS, "best")
 State = Literal["pending", "ready", "missing"]
 _BLOCK = 1 << 20
+_LONGEST_NAME = 255
 _NO_BEST = {"state": "missing"}
 """Of records that were written before there were best pictures."""
 
@@ -48,7 +49,7 @@ class FileState:
     crops: list[str] = field(default_factory=list)
     """The names of the pictures of its people, beside it."""
     grows_in: str = ""
-    """Of a clip that is pending: the name of the clip that it shares, beside it; "" until it is known."""
+    """Of a clip that is pending: the clip that it is part of, `day/name`, of the same camera; "" until it is known."""
 
     def plain(self) -> dict[str, Any]:
         """As it stands in a record or an event: without the values that are not known."""
@@ -92,6 +93,14 @@ class IncidentRecord:
         """The path of its picture or clip."""
         return self.path.with_suffix(".mp4" if kind == "clip" else ".jpg")
 
+    def shared_clip(self) -> Path:
+        """The path of the clip that its own is a part of. Raises ValueError if that is no clip of its camera."""
+        camera = self.path.parent.parent
+        clip = camera / (self.files["clip"].grows_in or self.file("clip").relative_to(camera))
+        if ".." in clip.parts or clip.parent.parent != camera or clip.suffix != ".mp4":
+            raise ValueError("no clip of this camera")
+        return clip
+
     def crop(self, track_id: int) -> Path:
         """The path of the picture of one of its people."""
         return self.path.with_name(f"{self.path.stem}_person{track_id}.jpg")
@@ -101,7 +110,7 @@ class IncidentRecord:
         """All its files that may be there, the record last."""
         yield from (self.file(kind) for kind in KINDS)
         names = {name for file in self.files.values() for name in file.crops}
-        yield from (self.path.with_name(name) for name in sorted(names) if "/" not in name)
+        yield from (self.path.with_name(name) for name in sorted(names))
         yield self.path
 
     def write(self) -> None:
@@ -119,14 +128,31 @@ class IncidentRecord:
 
 
 def read_record(path: Path) -> IncidentRecord | None:
-    """The record in a file; None if it is none, whoever wrote it."""
-    with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
+    """The record in a file; None if it is none, whoever wrote it: no name in it leads out of its folder."""
+    with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         plain = json.loads(path.read_bytes())
         files = {kind: FileState(**plain.get(kind, _NO_BEST)) for kind in STATES}
         record = IncidentRecord(path, plain["first"], plain["last"], files, bool(plain.get("keep")))
-        if record.incident and record.camera:
+        if _is_name(record.incident) and record.camera and all(_is_sound(record, file) for file in files.values()):
             return record
     return None
+
+
+def _is_name(text: str) -> bool:
+    """Whether a file can be called so."""
+    return text not in ("", ".", "..") and not {"/", "\0"} & set(text) and len(text.encode()) <= _LONGEST_NAME
+
+
+def _is_sound(record: IncidentRecord, file: FileState) -> bool:
+    """Whether its values are of the right kind. Raises TypeError likewise."""
+    of_people = re.compile(rf"{re.escape(record.path.stem)}_person\d+\.jpg")
+    texts, numbers = (file.why, file.grows_in), (file.bytes, file.seconds, file.width, file.height)
+    return (
+        file.state in get_args(State)
+        and all(isinstance(text, str) for text in texts)
+        and all(isinstance(number, int | float) for number in numbers)
+        and all(of_people.fullmatch(name) for name in file.crops)
+    )
 
 
 def records_in(
@@ -154,10 +180,13 @@ def records_in(
 
 
 def _inside(folder: Path, pattern: str) -> list[Path]:
-    """As `Path.glob`, without hidden files; nothing in a folder that was removed a moment ago."""
+    """As `Path.glob`, without hidden files; nothing in a folder that is gone, or that this user may not read.
+
+    Such as `lost+found`, where the folder of footage is a disk of its own.
+    """
     try:
         return [path for path in folder.iterdir() if fnmatchcase(path.name, pattern) and not path.name.startswith(".")]
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return []
 
 

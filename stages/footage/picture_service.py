@@ -46,6 +46,8 @@ _FIND_S = 1.0
 _SEND_S = 0.5
 """Of `WITHIN_S`: what is left for the answer to be sent."""
 _MOST_CLIENTS = 16
+_MOST_MADE = 16
+"""Pictures that are kept for others who ask for the same ones."""
 _MOST_REQUEST = 10_000
 _MOST_JPEG = 64 << 20
 _BACKLOG = 128
@@ -53,6 +55,8 @@ _BACKLOG = 128
 
 _EXPECTED = f"expected one line of JSON of at most {_MOST_REQUEST} bytes, within {WITHIN_S:g} s"
 
+_Made = tuple[dict[str, Any], bytes]
+"""The facts of a picture, and its JPEG."""
 FindPackets = Callable[[str, Moment | None], Sequence[Packet]]
 """The packets that decode to the picture of this moment (the last of them), or to the newest; none if they are gone.
 
@@ -80,6 +84,8 @@ class PictureService:
         self._why = ""
         self._clients: list[_Client] = []
         """The oldest first."""
+        self._made: dict[tuple[str, int, int], _Made] = {}
+        """The last pictures, of a camera (in ASCII or not), an epoch and a pts: several ask for the newest one."""
         self._selector = selectors.DefaultSelector()
         self._thread = threading.Thread(target=self._serve, name="pictures", daemon=True)
 
@@ -194,20 +200,33 @@ class PictureService:
         packets = self._find(ascii_form(camera), moment)
         if not packets:
             return {"gone": f"no packets of {shown(camera)} are kept{' of that moment' if moment else ''}"}, b""
-        picture = decode_last(packets, until_s=until_s)
-        if picture is None:
+        key = (camera, packets[-1].stream.epoch, packets[-1].pts)
+        made = self._made.get(key) or _picture_of(packets, until_s)
+        if made is None:
             return {"gone": "it cannot be decoded, or not in time"}, b""
-        data, last = jpeg(picture), packets[-1]
-        base = last.stream.time_base
-        head = {
-            "epoch": last.stream.epoch,
-            "pts": last.pts,
-            "time_base": [base.numerator, base.denominator],
-            "width": picture.shape[1],
-            "height": picture.shape[0],
-            "bytes": len(data),
-        }
-        return head, data
+        self._made.pop(key, None)
+        self._made[key] = made  # the newest last
+        if len(self._made) > _MOST_MADE:
+            del self._made[next(iter(self._made))]
+        return made
+
+
+def _picture_of(packets: Sequence[Packet], until_s: float) -> _Made | None:
+    """The picture of the last of these packets; None if it cannot be decoded until then."""
+    picture = decode_last(packets, until_s=until_s)
+    if picture is None:
+        return None
+    data, last = jpeg(picture), packets[-1]
+    base = last.stream.time_base
+    head = {
+        "epoch": last.stream.epoch,
+        "pts": last.pts,
+        "time_base": [base.numerator, base.denominator],
+        "width": picture.shape[1],
+        "height": picture.shape[0],
+        "bytes": len(data),
+    }
+    return head, data
 
 
 def _wire(head: Mapping[str, Any], data: bytes) -> bytes:

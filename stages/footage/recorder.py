@@ -49,6 +49,7 @@ _CLOSING_S = 3.0
 _ANSWER_S = 1.0
 """How long somebody who asks for packets waits for the thread."""
 _NO_TIME = "the camera gave its picture no time"
+_PLACE_PARTS = 3
 _GIVEN_UP_S = 60.0
 """How much longer it waits for files that are being finished: none of them may keep a run from ending."""
 
@@ -122,6 +123,7 @@ class _Camera:
 class Recorder:
     """See the module's docstring. `done` is called in its thread, once for each file of a record.
 
+    `folder`: of footage, with the records.
     `unfinished` is a folder for the paths of unfinished records, for the process, or the run, that comes after a killed
     one.
     `stages_folder` has the state folders of all stages: that of the source has the sockets of its cameras.
@@ -131,6 +133,7 @@ class Recorder:
         self,
         wanted: Wanted,
         *,
+        folder: Path,
         stages_folder: Path,
         unfinished: Path,
         log: Logger,
@@ -146,7 +149,7 @@ class Recorder:
         self._cameras: dict[str, _Camera] = {}
         self._bests: dict[str, Best] = {}
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._unfinished = Unfinished(unfinished)
+        self._unfinished = Unfinished(unfinished, folder)
         self._running: dict[str, IncidentRecord] = {}
         self._reporting = threading.Lock()
         self._reports: Counter[str] = Counter()
@@ -506,7 +509,7 @@ class Recorder:
             if session is None:
                 return record.files["clip"].state == "missing"
         session.records.append(record)
-        record.files["clip"].grows_in = str(session.clip.target)
+        record.files["clip"].grows_in = str(session.clip.target.relative_to(record.path.parent.parent))
         self._save(record)
         session.until[record.incident] = None
         session.least = max(session.least, moment.at + Fraction(self._wanted.after_s).limit_denominator(1000))
@@ -628,7 +631,11 @@ class Recorder:
             self._report(record, "best", {})
 
     def _rescue_clip(self, record: IncidentRecord) -> None:
-        clip = Path(record.files["clip"].grows_in or record.file("clip"))
+        try:
+            clip = record.shared_clip()
+        except ValueError as error:
+            self._missing(record, "clip", f"its record is damaged: {error}")
+            return
         part = clip.with_name(clip.name + PART)
         try:
             if plays(part):
@@ -636,7 +643,7 @@ class Recorder:
             part.unlink(missing_ok=True)
             if clip.exists() and clip != record.file("clip"):
                 record.file("clip").unlink(missing_ok=True)
-                os.link(clip, record.file("clip"))
+                os.link(clip, record.file("clip"), follow_symlinks=False)
         except OSError as error:
             self._missing(record, "clip", f"it cannot be written: {error.strerror or error}")
             return
@@ -647,20 +654,30 @@ class Recorder:
 
 
 class Unfinished:
-    """The paths of records that are not finished, one small file each: they outlive the process."""
+    """The places of records that are not finished, one small file each: they outlive the process.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    `footage`: the folder of all records, in which the places are `camera/day/name`.
+    """
+
+    def __init__(self, folder: Path, footage: Path) -> None:
+        self._folder, self._footage = folder, footage
 
     def records(self) -> list[IncidentRecord]:
-        """Those that a process before this one has left."""
-        paths = [Path(path.read_text()) for path in sorted(self._folder.glob("*"))] if self._folder.is_dir() else []
-        return [record for record in map(read_record, paths) if record is not None]
+        """Those that a process before this one has left. What is no place of a record in the folder is left out."""
+        entries = sorted(self._folder.glob("*")) if self._folder.is_dir() else []
+        return [record for record in map(self._record, entries) if record is not None]
+
+    def _record(self, entry: Path) -> IncidentRecord | None:
+        with suppress(OSError, ValueError):
+            place = Path(entry.read_text())
+            if len(place.parts) == _PLACE_PARTS and not place.is_absolute() and ".." not in place.parts:
+                return read_record(self._footage / place)
+        return None
 
     def add(self, record: IncidentRecord) -> None:
         """Raises OSError."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        (self._folder / record.incident).write_text(str(record.path))
+        (self._folder / record.incident).write_text(str(record.path.relative_to(self._footage)))
 
     def remove(self, record: IncidentRecord) -> None:
         """It is finished."""

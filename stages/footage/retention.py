@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeline.stage import Logger
 from stages.footage.incident_record import IncidentRecord, records_in
 
 LOOK_S = 300.0
@@ -44,8 +45,10 @@ class Retention:
     `keep_s`: of those that no rule fits. `keep_bytes`: of all incidents together, whatever a rule says.
     """
 
-    def __init__(self, folder: Path, *, keep_s: float, keep_bytes: float, rules: Sequence[KeepRule] = ()) -> None:
-        self._folder = folder
+    def __init__(
+        self, folder: Path, log: Logger, *, keep_s: float, keep_bytes: float, rules: Sequence[KeepRule] = ()
+    ) -> None:
+        self._folder, self._log = folder, log
         self._rules = [*rules, KeepRule(keep_s=keep_s)]
         self._keep_bytes = keep_bytes
         self._look_at_s = 0.0
@@ -65,7 +68,11 @@ class Retention:
         return sum(self._sweeps.get_nowait() for _ in range(self._sweeps.qsize()))
 
     def _sweep_now(self) -> None:
-        self._sweeps.put(self.sweep(time.time()))
+        try:
+            self._sweeps.put(self.sweep(time.time()))
+        except Exception:  # noqa: BLE001
+            # A bug must not end the run; but a disk that fills silently must not be found out a year later.
+            self._log.exception("retention_failed", folder=str(self._folder))
 
     def sweep(self, now_s: float) -> int:
         """Remove what is due at this time (seconds since 1970)."""

@@ -299,3 +299,18 @@ def test_an_outbox_that_is_killed_between_requeues_loses_nothing(tmp_path: Path)
     again = [name for name, n in got.items() if n > 1]
     assert len(again) <= 4, "those that were delivered when it died may come twice"
     crash(last)
+
+
+def test_a_full_disk_is_told_in_one_line(small_disk: Path) -> None:
+    outbox = open_outbox(small_disk, sync="none")
+    outbox.accept([make_event(1)])
+    bury(small_disk, *range(2, 1500))
+    room = os.statvfs(small_disk)
+    (small_disk / "filler").write_bytes(bytes(room.f_bavail * room.f_frsize - 200_000))
+    with pytest.raises(
+        EnvironmentProblem, match="dead letters of log cannot be changed: No space left on device: free"
+    ):
+        OutboxView(small_disk).requeue_letters("log", lambda letter: letter.id == "e7")
+    assert own([event.id for _, event in looked(outbox, 0.0).pull("log", 9)]) == ["e1", "e7"]
+    assert len(list(DeadLetters(small_disk, "log"))) == 1498, "not one is lost"
+    outbox.close()

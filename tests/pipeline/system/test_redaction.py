@@ -78,6 +78,11 @@ def test_the_path_of_a_file_is_shown_as_it_is() -> None:
         ("rtsp://u:geheim is down, and so is http://u:geheim@h/y", "rtsp://***"),
         ("no answer from rtsp://h/x; write to a@b", "no answer from rtsp://h/x; write to a@b"),
         ("no url: a@b", "no url: a@b"),
+        (
+            "expected mqtt://HOST[:PORT] or https://HOST:PORT/PATH: x",
+            "expected mqtt://HOST[:PORT] or https://HOST:PORT/PATH: x",
+        ),
+        ("rtsp://HOST:PORT@cam/1", "rtsp://***@cam/1"),
     ],
 )
 def test_in_a_text_only_what_is_secret_goes(text: str, expected: str) -> None:

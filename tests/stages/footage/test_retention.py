@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
+
+import pytest
+import structlog
+from camgraph_test_stages.waiting import until
+from structlog.testing import capture_logs
 
 from stages.footage.incident_record import FileState, IncidentRecord, State, read_record, records_in
 from stages.footage.retention import KeepRule, Retention, remove
 
 DAY_S = 86_400.0
 NOW_S = 2_000_000_000.0
+LOG = structlog.get_logger()
 
 
 def incident(
@@ -41,7 +48,7 @@ def left(folder: Path) -> list[int]:
 def test_old_ones_go_with_their_files_and_folders(tmp_path: Path) -> None:
     for number in (5, 25):
         incident(tmp_path, number)
-    assert Retention(tmp_path, keep_s=10 * DAY_S, keep_bytes=1e9).sweep(NOW_S) == 1
+    assert Retention(tmp_path, LOG, keep_s=10 * DAY_S, keep_bytes=1e9).sweep(NOW_S) == 1
     assert left(tmp_path) == [25]
     assert not (tmp_path / "front" / "2026-11-05").exists()
 
@@ -49,7 +56,7 @@ def test_old_ones_go_with_their_files_and_folders(tmp_path: Path) -> None:
 def test_too_much_takes_the_oldest(tmp_path: Path) -> None:
     for number in range(1, 11):
         incident(tmp_path, number)
-    Retention(tmp_path, keep_s=100 * DAY_S, keep_bytes=7000).sweep(NOW_S)
+    Retention(tmp_path, LOG, keep_s=100 * DAY_S, keep_bytes=7000).sweep(NOW_S)
     assert left(tmp_path) == [8, 9, 10]
 
 
@@ -59,7 +66,7 @@ def test_a_shared_clip_counts_once(tmp_path: Path) -> None:
     assert second is not None
     second.file("clip").unlink()
     os.link(first.file("clip"), second.file("clip"))
-    assert Retention(tmp_path, keep_s=100 * DAY_S, keep_bytes=7500).sweep(NOW_S) == 0
+    assert Retention(tmp_path, LOG, keep_s=100 * DAY_S, keep_bytes=7500).sweep(NOW_S) == 0
     remove(first)
     assert second.file("clip").stat().st_size == 2000, "the other incident still has it"
 
@@ -69,7 +76,7 @@ def test_what_is_kept_or_written_stays(tmp_path: Path) -> None:
     os.utime(incident(tmp_path, 2, state="pending"), (NOW_S - 3600,) * 2)
     incident(tmp_path, 3)
     incident(tmp_path, 4, state="pending")  # which nobody writes any more
-    Retention(tmp_path, keep_s=1.0, keep_bytes=1.0).sweep(NOW_S)
+    Retention(tmp_path, LOG, keep_s=1.0, keep_bytes=1.0).sweep(NOW_S)
     assert left(tmp_path) == [1, 2]
 
 
@@ -79,7 +86,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     (folder / "notes.json").write_text('{"mine": true}')
     (folder / "list.json").write_text("[1, 2]")
     incident(tmp_path, 1)
-    Retention(tmp_path, keep_s=1.0, keep_bytes=1.0).sweep(NOW_S)
+    Retention(tmp_path, LOG, keep_s=1.0, keep_bytes=1.0).sweep(NOW_S)
     assert sorted(path.name for path in folder.iterdir()) == ["list.json", "notes.json"]
 
 
@@ -95,7 +102,7 @@ def test_the_first_rule_that_fits_says_how_long(tmp_path: Path) -> None:
         KeepRule(severity="alarm", keep_s=90 * DAY_S),
         KeepRule(severity="info", keep_s=3 * DAY_S),
     ]
-    Retention(tmp_path, keep_s=10 * DAY_S, keep_bytes=1e9, rules=rules).sweep(NOW_S)
+    Retention(tmp_path, LOG, keep_s=10 * DAY_S, keep_bytes=1e9, rules=rules).sweep(NOW_S)
     assert left(tmp_path) == [1, 28, 29]
 
 
@@ -103,7 +110,50 @@ def test_a_rule_bounds_the_size_of_its_own_incidents(tmp_path: Path) -> None:
     for number in range(1, 6):
         incident(tmp_path, number, severity="info")
         incident(tmp_path, 10 + number)
-    Retention(tmp_path, keep_s=90 * DAY_S, keep_bytes=1e9, rules=[KeepRule(severity="info", keep_bytes=5000)]).sweep(
-        NOW_S
-    )
+    Retention(
+        tmp_path, LOG, keep_s=90 * DAY_S, keep_bytes=1e9, rules=[KeepRule(severity="info", keep_bytes=5000)]
+    ).sweep(NOW_S)
     assert left(tmp_path) == [4, 5, 11, 12, 13, 14, 15]
+
+
+def test_a_folder_that_cannot_be_read_costs_no_other(tmp_path: Path) -> None:
+    (tmp_path / "a-loop").symlink_to("a-loop")
+    (tmp_path / "front").mkdir()
+    (tmp_path / "front" / "2026-11-02").symlink_to("2026-11-02")
+    incident(tmp_path, 5)
+    assert left(tmp_path) == [5]
+    assert Retention(tmp_path, LOG, keep_s=10 * DAY_S, keep_bytes=1e9).sweep(NOW_S) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"clip": {"crops": [""]}},
+        {"clip": {"crops": 5}},
+        {"clip": {"crops": ["../../other/file.jpg"]}},
+        {"clip": {"state": "ready", "bytes": "many"}},
+        {"clip": {"state": ["ready"]}},
+        {"first": {"data": {"incident": "../../x", "camera": "front"}}},
+        {"first": {"data": {"incident": "", "camera": "front"}}},
+        {"first": "event"},
+    ],
+    ids=str,
+)
+def test_a_record_that_others_have_changed_is_none(tmp_path: Path, change: dict[str, Any]) -> None:
+    damaged = incident(tmp_path, 5)
+    damaged.write_text(json.dumps(json.loads(damaged.read_text()) | change))
+    incident(tmp_path, 6)
+    assert left(tmp_path) == [6]
+    assert Retention(tmp_path, LOG, keep_s=10 * DAY_S, keep_bytes=1e9).sweep(NOW_S) == 1
+    assert damaged.exists()
+
+
+def test_a_bug_in_a_sweep_is_logged(tmp_path: Path) -> None:
+    retention = Retention(tmp_path, LOG, keep_s=10 * DAY_S, keep_bytes=1e9)
+    retention._rules = []
+    incident(tmp_path, 5)
+    with capture_logs() as lines:
+        retention.look()
+        until(lambda: lines)
+    assert lines[0]["event"] == "retention_failed"
+    assert retention.look() == 0
