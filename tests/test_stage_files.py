@@ -13,8 +13,9 @@ from pipeline.registry import find_stage, stage_names
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 ENTRY_POINTS: dict[str, str] = PROJECT["project"]["entry-points"]["camgraph.stages"]
-OF_THE_PIPELINE = {"outbox"}
-STAGES = sorted(ENTRY_POINTS.keys() - OF_THE_PIPELINE)
+ELSEWHERE = {"outbox", "serve"}
+"""They know how a run works, which stages may not."""
+STAGES = sorted(ENTRY_POINTS.keys() - ELSEWHERE)
 
 
 def class_of(name: str) -> str:

@@ -37,6 +37,9 @@ class LazyCommand:
 COMMANDS: Mapping[str, LazyCommand] = {
     "demo": LazyCommand(".commands.demo", "demo", "Watch four recorded cameras for 20 s each: a first look.", True),
     "run": LazyCommand(".commands.run_command", "run", "Run a graph until its cameras end or you stop it.", True),
+    "serve": LazyCommand(
+        ".commands.serve_command", "serve", "Run a graph with a page to look at, an API and metrics.", True
+    ),
     "watch": LazyCommand(".commands.watch", "watch", "Watch videos, cameras or pictures without a graph file.", True),
     "check": LazyCommand(".commands.graph_commands", "check", "Report every mistake in a graph, and its memory."),
     "graph": LazyCommand(".commands.graph_commands", "graph", "Draw a graph: processes, queues and policies."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pipeline.errors import EnvironmentProblem
 from pipeline.graph import Graph, load_graph, plan_of
 from pipeline.graph.env_file import Variables
 from pipeline.graph.graph_source import GraphSource
+from pipeline.graph.loading import Amend, unchanged
 from pipeline.graph.memory import in_words, memory_need
 from pipeline.supervision.control import ask, find_run
 from pipeline.system.scarcity import require_processes
@@ -36,16 +38,29 @@ def run(graph: Path, name: str | None, json_logs: bool, quiet: bool, env_files: 
 
     SIGHUP takes the changed graph file over, as `camgraph reload` does.
     """
+    sys.exit(run_graph_file(graph, name, env_files, json_logs=json_logs, quiet=quiet))
+
+
+def run_graph_file(
+    graph: Path,
+    name: str | None,
+    env_files: Sequence[Path],
+    *,
+    json_logs: bool,
+    quiet: bool,
+    amend: Amend = unchanged,
+) -> int:
+    """Run a graph file to its end; returns the exit status. `amend`: changes the graph before its check."""
     from tools.commands.watching.picture_size import with_picture_sizes  # noqa: PLC0415 - knows stages, whose imports take long
 
     variables = Variables(env_files)
     environ, remarks = variables.anew()
-    loaded = load_graph(graph, name=name, environ=environ)
+    loaded = load_graph(graph, name=name, environ=environ, amend=amend)
     say_remarks([*remarks, *loaded.source.remarks])
     require_room(loaded)
     plan = with_picture_sizes(plan_of(loaded), lambda text: _say(text, quiet=quiet or json_logs))
-    loader = GraphSource(variables, with_picture_sizes)
-    sys.exit(run_plan(plan, json_logs=json_logs, quiet=quiet, loader=loader))
+    loader = GraphSource(variables, with_picture_sizes, amend=amend)
+    return run_plan(plan, json_logs=json_logs, quiet=quiet, loader=loader)
 
 
 def require_room(graph: Graph) -> None:

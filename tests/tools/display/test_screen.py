@@ -129,6 +129,7 @@ def test_a_graph_file_in_the_old_way_of_bytes(command: Command, tmp_path: Path) 
 ARGUMENTS = {
     "demo": [["--frobs" + NAME], [NAME]],
     "run": [[NAME], ["--name", NAME, "g.yaml"], ["--" + NAME]],
+    "serve": [[NAME], ["--name", NAME, "g.yaml"], ["g.yaml", "--address", NAME]],
     "watch": [[NAME], ["rtsp://" + NAME], ["x.mp4", "--name", NAME], ["x.mp4", "--rules", NAME], [NAME, NAME]],
     "check": [[NAME], [NAME + "/" + NAME]],
     "graph": [[NAME], ["g.yaml", "--format", NAME]],

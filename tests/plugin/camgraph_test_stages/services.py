@@ -1,0 +1,95 @@
+"""A run with the stage `serve`, in the background, and those who ask it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from camgraph_test_stages.waiting import until
+
+WITHIN_S = 120.0
+TOKENS = {role: f"the-token-of-the-{role}" for role in ("viewer", "operator", "admin")}
+GRAPH = """
+version: 1
+name: served
+cameras:
+  a: {{frames: 1000000, pace_ms: 20, live: true}}
+  b: {{frames: 1000000, pace_ms: 20, live: true}}
+stages:
+  src: {{use: count_source}}
+  emit: {{use: emit, from: src, with: {{every: 20}}}}
+  log: {{use: sink_jsonl, from: events, with: {{path: log.jsonl, sync: false}}}}
+  page: {{use: serve, from: events, with: {{address: "127.0.0.1:{port}"{more}}}}}
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def with_tokens() -> str:
+    """For `more` of GRAPH: a token of each role."""
+    listed = ", ".join(f"{{name: {role}, role: {role}, token: {token}}}" for role, token in TOKENS.items())
+    return f", tokens: [{listed}]"
+
+
+@dataclass(slots=True)
+class Served:
+    """A run that serves. `call` asks it as somebody with the token of a role, or as nobody."""
+
+    folder: Path
+    port: int
+    environ: dict[str, str]
+
+    def call(self, method: str, path: str, role: str = "", **more: Any) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {TOKENS[role]}"} if role else {}
+        headers |= more.pop("headers", {})
+        return httpx.request(method, f"http://127.0.0.1:{self.port}{path}", headers=headers, timeout=WITHIN_S, **more)
+
+    def get(self, path: str, role: str = "", **more: Any) -> httpx.Response:
+        return self.call("GET", path, role, **more)
+
+    def answers(self) -> bool:
+        """Whether it is ready."""
+        with suppress(httpx.TransportError):
+            return self.get("/readyz").status_code == httpx.codes.OK
+        return False
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "run.log").read_text()
+
+
+@contextmanager
+def serving_run(folder: Path, graph: str = GRAPH, *, more: str = "") -> Iterator[Served]:
+    """Run `camgraph serve` on this graph, until the block ends; it must end in order then."""
+    port = free_port()
+    (folder / "graph.yaml").write_text(graph.format(port=port, more=more))
+    (folder / "run").mkdir(mode=0o700)
+    environ = {**os.environ, "CAMGRAPH_RUN_DIR": str(folder / "run"), "XDG_STATE_HOME": str(folder / "state")}
+    environ["PYTHONPATH"] = str(Path(__file__).parents[3])
+    command = [sys.executable, "-m", "tools.cli", "serve", "graph.yaml", "--json-logs"]
+    with (folder / "run.log").open("w") as log:
+        run = subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=log)
+    served = Served(folder, port, environ)
+    try:
+        until(lambda: served.answers() or run.poll() is not None, WITHIN_S, lambda: served.log, every_s=0.1)
+        assert run.poll() is None, served.log
+        yield served
+        run.send_signal(signal.SIGINT)
+        assert run.wait(WITHIN_S) == 130, served.log
+    finally:
+        run.kill()
+        run.wait()

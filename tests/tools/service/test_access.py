@@ -1,0 +1,121 @@
+"""Who may ask: tokens, cookies, names of hosts, and pages of others."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from tools.service.access import COOKIE, Access, AccessLayer, Identity, Token
+
+TOKENS = [Token("ward", "w" * 20, "viewer"), Token("boss", "b" * 20, "admin")]
+
+
+async def who(request: Request) -> Response:
+    await request.body()
+    return PlainTextResponse(f"{request.scope['camgraph.role']} {request.scope['camgraph.name']}")
+
+
+class Caller:
+    """Asks an application, which sees requests as uvicorn hands them on."""
+
+    def __init__(self, access: Access) -> None:
+        app = Starlette(routes=[Route("/", who, methods=["GET", "POST"])])
+        self._transport = httpx.ASGITransport(AccessLayer(app, access))
+
+    def call(self, method: str, **more: Any) -> httpx.Response:
+        async def calling() -> httpx.Response:
+            async with httpx.AsyncClient(transport=self._transport, base_url="http://localhost") as client:
+                return await client.request(method, "/", **more)
+
+        return asyncio.run(calling())
+
+    def get(self, headers: Any = None) -> httpx.Response:
+        return self.call("GET", headers=headers)
+
+    def post(self, headers: Any = None, content: bytes = b"") -> httpx.Response:
+        return self.call("POST", headers=headers, content=content)
+
+
+def test_a_token_has_a_role_and_a_name() -> None:
+    access = Access(TOKENS)
+    assert access.of_token("b" * 20) == Identity("boss", "admin")
+    assert Caller(access).get({"Authorization": "bearer " + "w" * 20}).text == "viewer ward"
+    assert Caller(access).get().text == "anyone "
+
+
+@pytest.mark.parametrize("header", ["Bearer x", "Basic " + "w" * 20, "Bearer " + "w" * 19, "Bearer \xff"])
+def test_a_wrong_token_is_nobody(header: str) -> None:
+    assert Caller(Access(TOKENS)).get({"Authorization": header.encode("latin-1")}).status_code == 401
+
+
+def test_a_cookie_stands_for_its_token_and_dies_with_it() -> None:
+    cookie = {"Cookie": f"{COOKIE}={Access(TOKENS).session_of('w' * 20)}"}
+    assert "w" * 20 not in cookie["Cookie"]
+    assert Caller(Access(TOKENS)).get(cookie).text == "viewer ward"
+    changed = Access([Token("ward", "another token!!!", "viewer")])
+    assert Caller(changed).get(cookie).text == "anyone "
+
+
+@pytest.mark.parametrize("cookie", ["x", "é", "a" * 5000, '"', f"{COOKIE}=x; {COOKIE}=y"])
+def test_any_other_cookie_is_nobodys(cookie: str) -> None:
+    headers = {"Cookie": f"{COOKIE}={cookie}".encode()}
+    assert Caller(Access(TOKENS)).get(headers).text == "anyone "
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8350", "[::1]:8350", "LOCALHOST", "cams.lan"])
+def test_without_tokens_names_of_this_machine_are_believed(host: str) -> None:
+    assert Caller(Access(hosts=["Cams.lan"])).get({"Host": host}).text == "admin "
+
+
+@pytest.mark.parametrize("host", ["evil.example", "", "localhost.evil.example", "127.0.0.1.evil.com", "[::1", "a:b:c"])
+def test_and_no_others(host: str) -> None:
+    assert Caller(Access()).get({"Host": host}).status_code == 421
+    assert Caller(Access(TOKENS)).get({"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost:9999"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_pages_of_others_change_nothing(headers: dict[str, str]) -> None:
+    assert Caller(Access()).post(headers).status_code == 403
+    assert Caller(Access()).get(headers).status_code == 200
+
+
+def test_own_pages_and_programs_may() -> None:
+    assert Caller(Access()).post({"Origin": "http://localhost"}).status_code == 200
+    assert Caller(Access()).post().status_code == 200
+
+
+def test_nobody_tries_many_tokens() -> None:
+    caller = Caller(Access(TOKENS))
+    tries = [caller.get({"Authorization": f"Bearer {n}"}).status_code for n in range(20)]
+    assert tries[0] == 401
+    assert tries[-1] == 429
+    assert caller.get({"Authorization": "Bearer " + "b" * 20}).status_code == 429, "nor goes on at once"
+
+
+def test_a_flood_is_slowed() -> None:
+    caller = Caller(Access())
+    codes = {caller.get().status_code for _ in range(500)}
+    assert codes == {200, 429}
+
+
+def test_answers_forbid_browsers_what_they_need_not() -> None:
+    headers = Caller(Access()).get().headers
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert "default-src 'self'" in headers["Content-Security-Policy"]
+    assert Caller(Access()).post(content=bytes(100_000)).headers["X-Frame-Options"] == "DENY"

@@ -1,0 +1,131 @@
+"""A real run that serves: who may ask for what, and what they get."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from camgraph_test_stages.services import TOKENS, Served, serving_run, with_tokens
+from camgraph_test_stages.waiting import until
+from prometheus_client.parser import text_string_to_metric_families
+
+from tools.service.calls import ROLES
+
+ANSWERED_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    # Its path is short, for the addresses of sockets.
+    with serving_run(tmp_path_factory.mktemp("s"), more=with_tokens()) as run:
+        yield run
+
+
+def test_everybody_sees_whether_it_is_healthy_and_only_the_known_why(served: Served) -> None:
+    until(lambda: served.get("/healthz").json() == {"level": "healthy"}, ANSWERED_S, every_s=0.2)
+    assert "2 cameras" in served.get("/readyz", "viewer").json()["reason"]
+
+
+def test_each_call_answers_exactly_those_roles_that_may_make_it(served: Served) -> None:
+    """Each refusal of a role comes before the call is looked at: so all calls can be tried with a name of no camera."""
+    document = served.get("/openapi.json").json()
+    tried = 0
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            for role in ROLES:
+                place = path.replace("{name}", "none").replace("{incident}", "none").replace("{file}", "none")
+                answer = served.call(method.upper(), f"{place}?limit=1", "" if role == "anyone" else role)
+                may = ROLES.index(role) >= ROLES.index(operation["x-role"])
+                assert (answer.status_code in (401, 403)) != may, (method, path, role, answer.text)
+                assert may or answer.status_code == (401 if role == "anyone" else 403)
+                tried += 1
+    assert tried > 30
+
+
+def test_a_wrong_token_is_refused_even_where_none_is_needed(served: Served) -> None:
+    answer = served.get("/healthz", headers={"Authorization": "Bearer wrong-token-of-nobody"})
+    assert (answer.status_code, answer.json()) == (401, {"error": "this token is not known"})
+
+
+def test_prometheus_reads_the_metrics(served: Served) -> None:
+    text = served.get("/metrics", "viewer").text
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    frames = {sample.labels["camera"]: sample.value for sample in families["camgraph_camera_frames"].samples}
+    assert frames.keys() == {"a", "b"}
+    assert min(frames.values()) > 0
+    assert families["camgraph_sink_waiting_events"].samples
+    assert all(family.documentation for family in families.values())
+
+
+def test_a_camera_rests_and_goes_on(served: Served) -> None:
+    def camera() -> dict[str, Any]:
+        cameras = served.get("/api/cameras", "viewer").json()["cameras"]
+        return next(one for one in cameras if one["name"] == "b")
+
+    assert served.call("POST", "/api/cameras/b/pause", "operator").status_code == 202
+    until(lambda: camera()["state"] == "paused", ANSWERED_S, every_s=0.2)
+    frames = camera()["frames"]
+    assert served.call("POST", "/api/cameras/b/resume", "operator").status_code == 202
+    until(lambda: camera()["state"] != "paused" and camera()["frames"] > frames + 5, ANSWERED_S, camera, every_s=0.2)
+    answer = served.call("POST", "/api/cameras/nobody/pause", "operator")
+    assert (answer.status_code, answer.json()["error"]) == (404, "the run has no camera nobody")
+
+
+def test_a_camera_comes_and_goes(served: Served) -> None:
+    def names() -> set[str]:
+        return {one["name"] for one in served.get("/api/cameras", "viewer").json()["cameras"]}
+
+    settings = {"frames": 1000000, "pace_ms": 20, "live": True}
+    answer = served.call("POST", "/api/cameras", "admin", json={"name": "c", "settings": settings})
+    assert answer.status_code == 202, answer.text
+    until(lambda: "c" in names(), ANSWERED_S, every_s=0.2)
+    assert served.call("DELETE", "/api/cameras/c", "admin").status_code == 202
+    until(lambda: "c" not in names(), ANSWERED_S, every_s=0.2)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"no json", "expected a JSON object"),
+        (b"[1]", "expected a JSON object"),
+        (b'{"name": 3}', "expected {"),
+        (b'{"name": "d", "settings": {"url": "rtsp://evil/${secret:db}"}}', "variables cannot be used here"),
+        (b'{"name": "d", "settings": {"nope": 1}}', "unknown key `nope`"),
+        (b"[" * 60_000, "expected a JSON object"),
+    ],
+)
+def test_nonsense_is_refused_in_words(served: Served, body: bytes, why: str) -> None:
+    answer = served.call("POST", "/api/cameras", "admin", content=body)
+    assert answer.status_code == 400
+    assert why in answer.json()["error"]
+
+
+def test_a_large_body_is_refused(served: Served) -> None:
+    assert served.call("POST", "/api/cameras", "admin", content=bytes(100_000)).status_code == 413
+
+
+def test_its_death_harms_nobody_and_it_comes_back(served: Served) -> None:
+    process = served.get("/api/status", "viewer").json()["processes"]["page.0"]
+    before = len((served.folder / "log.jsonl").read_bytes().splitlines())
+    os.kill(process["pid"], signal.SIGKILL)
+    until(served.answers, ANSWERED_S, every_s=0.2)
+    assert served.get("/api/status", "viewer").json()["processes"]["page.0"]["restarts"] == 1
+    until(lambda: len((served.folder / "log.jsonl").read_bytes().splitlines()) > before, ANSWERED_S, every_s=0.2)
+
+
+def test_no_token_is_found_anywhere(served: Served) -> None:
+    places = ["/api/status", "/metrics", "/openapi.json", "/api/cameras", "/healthz"]
+    texts = [served.get(place, "admin").text for place in places] + [served.log]
+    texts += [path.read_text(errors="replace") for path in served.folder.glob("*.jsonl")]
+    texts.append(json.dumps([Path(f"/proc/{pid}/cmdline").read_text() for pid in _pids(served)]))
+    for token in TOKENS.values():
+        assert not any(token in text for text in texts)
+
+
+def _pids(served: Served) -> list[int]:
+    return [one["pid"] for one in served.get("/api/status", "viewer").json()["processes"].values()]

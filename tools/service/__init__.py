@@ -1,0 +1,12 @@
+"""The web service of a run: metrics, health, cameras, incidents, and a page to look at. Begin with `serve.py`.
+
+    serve           the stage: it takes events, and its HTTP server lives in a thread of its process
+    http_server     uvicorn over a socket that is bound before the run begins
+    app             the ASGI application, made of calls
+    calls           what a call is: a method, a path, who may make it, and the function that answers
+    access          tokens, roles, sessions, rates, and which names of hosts are believed
+    run_link        asks the run over its control socket, at most once a second for its state
+    *_calls         the calls, by subject
+
+A stage may not know how the run works, and this one asks the run about itself: so it lives here, and not in `stages/`.
+"""

@@ -1,0 +1,212 @@
+"""Who may ask for what: tokens, sessions of browsers, rates, sizes, and which names of hosts are believed.
+
+    a token            `Authorization: Bearer TOKEN`, or a cookie that the page gets for it (`/login`)
+    no tokens set      whoever reaches the address is an admin: the address must be on loopback
+    names of hosts     without tokens, the name in `Host` must be one of this machine: otherwise a web page elsewhere,
+                       whose name was pointed to 127.0.0.1, could speak to the service from the user's browser
+    changes            by a browser must come from a page of this service (`Origin`): otherwise any page could make
+                       the browser send them, cookie included
+
+A cookie holds a proof of the token, not the token: it dies with the token, and survives a restart of the service.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tools.service.calls import Role, failure
+
+COOKIE = "camgraph_session"
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_MOST_BODY = 64 << 10
+_PER_S, _BURST = 100.0, 300.0
+"""Requests of one client."""
+_WRONG_PER_S, _WRONG_BURST = 0.2, 10.0
+"""Wrong tokens of one client: nobody types eleven of them."""
+_MOST_CLIENTS = 10_000
+_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (
+        b"content-security-policy",
+        b"default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; frame-ancestors 'none'; "
+        b"base-uri 'none'; form-action 'self'",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`name`: whose it is, for people; the log and the labels of incidents show it."""
+
+    name: str
+    value: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who asks."""
+
+    name: str
+    role: Role
+
+
+class _Rates:
+    """So many a second for each client, and a number at once."""
+
+    def __init__(self, per_s: float, burst: float) -> None:
+        self._per_s, self._burst = per_s, burst
+        self._left: dict[str, tuple[float, float]] = {}
+        """Client -> how many it has left, and when that was so."""
+
+    def take(self, client: str, n: float = 1.0) -> bool:
+        """Whether it had so many left; they are taken. `n` 0: whether it has any."""
+        now = time.monotonic()
+        left, at = self._left.pop(client, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._per_s)
+        allowed = left >= max(n, 1.0)
+        self._left[client] = (left - n if allowed else left, now)
+        if len(self._left) > _MOST_CLIENTS:
+            del self._left[next(iter(self._left))]
+        return allowed
+
+
+class Access:
+    """Decides about requests. `hosts`: names, beside those of loopback, under which the service is reached."""
+
+    def __init__(self, tokens: Sequence[Token] = (), hosts: Iterable[str] = ()) -> None:
+        self._tokens = tuple(tokens)
+        self._hosts = {*LOOPBACK, *(host.lower() for host in hosts)}
+        self.rates = _Rates(_PER_S, _BURST)
+        self.wrong = _Rates(_WRONG_PER_S, _WRONG_BURST)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no token is needed."""
+        return not self._tokens
+
+    def believes_host(self, host: str) -> bool:
+        """Whether a request may name the service so; with tokens any name will do, for no other page has one."""
+        if self._tokens:
+            return True
+        try:
+            return (urlsplit(f"//{host}").hostname or "") in self._hosts
+        except ValueError:
+            return False
+
+    def identity(self, headers: Mapping[str, str]) -> Identity | None:
+        """Who asks; None for a wrong token. Without one: anyone, or the admin if no tokens are set."""
+        if not self._tokens:
+            return Identity("", "admin")
+        kind, _, value = headers.get("authorization", "").partition(" ")
+        if value:
+            return self.of_token(value.strip()) if kind.lower() == "bearer" else None
+        session = _cookie(headers.get("cookie", ""))
+        found = self._of_session(session) if session else None
+        return found or Identity("", "anyone")
+
+    def of_token(self, value: str) -> Identity | None:
+        """Whose token it is. All are compared, so that the time tells nothing."""
+        digest = hashlib.sha256(value.encode()).digest()
+        same = [one for one in self._tokens if hmac.compare_digest(hashlib.sha256(one.value.encode()).digest(), digest)]
+        return Identity(same[0].name, same[0].role) if same else None
+
+    def session_of(self, value: str) -> str:
+        """The value of the cookie for a token."""
+        found = self.of_token(value)
+        assert found is not None
+        return _proof(value, found.name)
+
+    def _of_session(self, session: str) -> Identity | None:
+        given = session.encode(errors="replace")
+        same = [one for one in self._tokens if hmac.compare_digest(_proof(one.value, one.name).encode(), given)]
+        return Identity(same[0].name, same[0].role) if same else None
+
+
+def _proof(token: str, name: str) -> str:
+    return hmac.new(token.encode(), f"camgraph session {name}".encode(), hashlib.sha256).hexdigest()
+
+
+def _cookie(header: str) -> str:
+    try:
+        morsel = SimpleCookie(header).get(COOKIE)
+    except CookieError:
+        return ""
+    return morsel.value if morsel else ""
+
+
+class AccessLayer:
+    """ASGI: lets a request through with `camgraph.role` and `camgraph.name` in its scope, or answers it itself."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        client = scope["client"][0] if scope.get("client") else ""
+        refused = self._refusal(scope, headers, client)
+        who = None if refused else self._access.identity(headers)
+        if who is None and refused is None:
+            self._access.wrong.take(client)
+            refused = 401, "this token is not known"
+        app: ASGIApp = failure(*refused) if refused else self._app
+        if who is not None:
+            scope["camgraph.role"], scope["camgraph.name"] = who.role, who.name
+        await app(scope, _bounded(receive), _with_headers(send))
+
+    def _refusal(self, scope: Scope, headers: Mapping[str, str], client: str) -> tuple[int, str] | None:
+        host = headers.get("host", "")
+        if not self._access.believes_host(host):
+            return 421, "the service is not known under this name: add it to `hosts`, or set `tokens`"
+        if not self._access.rates.take(client):
+            return 429, "too many requests"
+        if not self._access.wrong.take(client, 0):
+            return 429, "too many wrong tokens: wait a minute"
+        if scope["method"] not in ("GET", "HEAD") and not _is_own_page(headers, host):
+            return 403, "changes are accepted from pages of this service alone"
+        if not headers.get("content-length", "0").isdecimal() or int(headers.get("content-length", "0")) > _MOST_BODY:
+            return 413, f"expected a body of at most {_MOST_BODY} bytes"
+        return None
+
+
+def _is_own_page(headers: Mapping[str, str], host: str) -> bool:
+    """Programs send no `Origin`; browsers send it with each change."""
+    origin = headers.get("origin")
+    if origin is None:
+        return headers.get("sec-fetch-site", "none") in ("none", "same-origin")
+    return urlsplit(origin).netloc.lower() == host.lower()
+
+
+def _bounded(receive: Receive) -> Receive:
+    """A body that is longer than it says, or says nothing, ends the connection."""
+    got = 0
+
+    async def bounded() -> Message:
+        nonlocal got
+        message = await receive()
+        got += len(message.get("body", b""))
+        return message if got <= _MOST_BODY else {"type": "http.disconnect"}
+
+    return bounded
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            known = {name for name, _ in message["headers"]}
+            message["headers"] = [*message["headers"], *(one for one in _HEADERS if one[0] not in known)]
+        await send(message)
+
+    return sending

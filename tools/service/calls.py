@@ -1,0 +1,79 @@
+"""A call of the service: a method, a path, who may make it, and the function that answers.
+
+The table of all calls makes the routes, the OpenAPI document, and the test of who may do what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from pipeline.errors import CamgraphError, EnvironmentProblem, UserError
+from pipeline.system.redaction import redact_urls
+
+Role = Literal["anyone", "viewer", "operator", "admin"]
+"""Each may do what those before it may. `anyone` needs no token: probes, and the page without its data."""
+ROLES: tuple[Role, ...] = get_args(Role)
+
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`about`: one sentence for the OpenAPI document. `query`: parameter -> what it means."""
+
+    method: Literal["GET", "POST", "DELETE"]
+    path: str
+    role: Role
+    answer: Answer
+    about: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: str = ""
+    """What is to be sent, in words; "" if nothing is."""
+
+    def route(self) -> Route:
+        """Of the application; it answers nobody whose role is too low."""
+        return Route(self.path, self._guarded, methods=[self.method], name=f"{self.method} {self.path}")
+
+    async def _guarded(self, request: Request) -> Response:
+        refused = _refusal(self.role, request.scope.get("camgraph.role", "anyone"))
+        if refused is not None:
+            return refused
+        try:
+            return await self.answer(request)
+        except EnvironmentProblem as problem:
+            return failure(503, str(problem))
+        except UserError as error:
+            return failure(400, str(error))
+        except CamgraphError as error:
+            return failure(500, str(error))
+
+
+def _refusal(needed: Role, has: Role) -> Response | None:
+    if ROLES.index(has) >= ROLES.index(needed):
+        return None
+    if has == "anyone":
+        return failure(401, "a token is needed: send it as `Authorization: Bearer TOKEN`, or log in on the page")
+    return failure(403, f"the role {needed} is needed, and this token has the role {has}")
+
+
+def failure(status: int, why: str) -> JSONResponse:
+    """An error, for people: `{"error": why}`, without secrets."""
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+    return JSONResponse({"error": redact_urls(why)}, status, headers)
+
+
+async def json_body(request: Request) -> dict[str, object]:
+    """The object that was sent. Raises UserError if it is none."""
+    try:
+        sent = await request.json()
+    except (ValueError, RecursionError, UnicodeDecodeError):
+        sent = None
+    if not isinstance(sent, dict):
+        raise UserError("expected a JSON object as the body of the request")
+    return sent

@@ -1,0 +1,138 @@
+"""The state of a run in Prometheus' words: pure, from the plain values of `camgraph status --json`.
+
+Counters end in `_total`, times are seconds, shares are 0 to 1, memory is bytes. A value that is not known is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from pipeline.foreign_text import shown
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+LEVELS = ("healthy", "degraded", "down")
+STATES = ("starting", "waiting", "connecting", "live", "running", "stalled", "lost", "unauthorised", "gone", "paused",
+          "done", "stopped", "failed")  # fmt: skip
+"""Of a camera (docs/operations.md)."""
+
+Rows = Iterable[tuple[tuple[str, ...], float | None]]
+"""Values of labels -> value."""
+
+
+def exposition(status: Mapping[str, Any] | None) -> bytes:
+    """All metrics of a run, for Prometheus; None: the run does not answer."""
+    registry = CollectorRegistry()
+    registry.register(_Status(status))
+    return generate_latest(registry)
+
+
+class _Status(Collector):
+    def __init__(self, status: Mapping[str, Any] | None) -> None:
+        self._status = status
+
+    def collect(self) -> Iterator[Metric]:
+        yield _gauge("camgraph_up", "1 if the run answers", (), [((), float(self._status is not None))])
+        if self._status is not None:
+            yield from _of_run(self._status)
+            yield from _of_cameras(self._status["cameras"], self._status.get("actions", {}))
+            yield from _of_stages(self._status["stages"])
+            yield from _of_processes(self._status["processes"])
+            yield from _of_sinks(self._status.get("outbox", {}))
+
+
+def _of_run(status: Mapping[str, Any]) -> Iterator[Metric]:
+    level, totals = status["health"]["level"], status["totals"]
+    yield _gauge(
+        "camgraph_health", "1 for the present level of health", ("level",), [((x,), x == level) for x in LEVELS]
+    )
+    yield _gauge("camgraph_uptime_seconds", "Since the run began", (), [((), status["uptime_s"])])
+    yield _gauge("camgraph_memory_bytes", "Of all processes and shared memory", (), [((), status["memory_mb"] * 1e6)])
+    yield _gauge("camgraph_troubles", "Troubles of stages and processes now", (), [((), len(status["troubles"]))])
+    yield _counter("camgraph_events_committed", "Events that are safe in the outbox", (), [((), totals["committed"])])
+    counters = status.get("counters", {}).items()
+    rows = [
+        ((camera, counter, name), n) for camera, of in counters for counter, ns in of.items() for name, n in ns.items()
+    ]
+    yield _gauge("camgraph_rule_counter", "The counters of rules", ("camera", "counter", "name"), rows)
+
+
+def _of_cameras(cameras: Mapping[str, Any], actions: Mapping[str, Any]) -> Iterator[Metric]:
+    every = cameras.items()
+
+    def each(key: str, scale: float = 1.0) -> Rows:
+        return [((name,), None if one[key] is None else one[key] * scale) for name, one in every]
+
+    def by_reason(key: str) -> Rows:
+        return [((name, reason), n) for name, one in every for reason, n in one[key].items()]
+
+    one, reasons = ("camera",), ("camera", "reason")
+    yield _counter("camgraph_camera_frames", "Frames that arrived", one, each("frames"))
+    yield _gauge("camgraph_camera_frames_per_second", "Over the last two seconds", one, each("fps"))
+    yield _counter("camgraph_camera_dropped_frames", "Not processed, by reason", reasons, by_reason("drops_by_reason"))
+    yield _counter("camgraph_camera_skipped_frames", "Left out on purpose", reasons, by_reason("skipped_by_reason"))
+    yield _gauge(
+        "camgraph_camera_frame_age_seconds", "Of the newest frame, at the end of its way", one, each("age_ms", 1e-3)
+    )
+    yield _gauge("camgraph_camera_last_frame_seconds", "Since a frame went all the way through", one, each("through_s"))
+    yield _counter("camgraph_camera_losses", "How often it was away", one, each("losses"))
+    states = [((name, state), state == of["state"]) for name, of in every for state in STATES]
+    yield _gauge("camgraph_camera_state", "1 for its present state", ("camera", "state"), states)
+    incidents = [((camera, action), n) for camera, of in actions.items() for action, n in of.items()]
+    yield _counter("camgraph_incidents", "Incidents, and losses of cameras", ("camera", "action"), incidents)
+
+
+def _of_stages(stages: Mapping[str, Any]) -> Iterator[Metric]:
+    every = stages.items()
+
+    def each(key: str) -> Rows:
+        return [((name,), one[key]) for name, one in every]
+
+    quantiles = ((0.5, "latency_ms_p50"), (0.99, "latency_ms_p99"))
+    latencies = [
+        ((name, str(q)), None if one[key] is None else one[key] * 1e-3) for name, one in every for q, key in quantiles
+    ]
+    stage = ("stage",)
+    yield _counter("camgraph_stage_items", "Items that it has processed, of living processes", stage, each("items"))
+    yield _gauge("camgraph_stage_items_per_second", "Over the last two seconds", stage, each("fps"))
+    yield _gauge("camgraph_stage_queue", "Items that wait for it", stage, each("queue"))
+    yield _gauge("camgraph_stage_batch_size", "The mean of the last calls", stage, each("batch"))
+    yield _gauge("camgraph_stage_latency_seconds", "Of the last calls", ("stage", "quantile"), latencies)
+    yield _gauge("camgraph_stage_busy", "Seconds of work in each second, over the last ten", stage, each("busy"))
+    yield _counter("camgraph_stage_restarts", "Of its processes", stage, each("restarts"))
+
+
+def _of_processes(processes: Mapping[str, Any]) -> Iterator[Metric]:
+    cpu = [((name,), one["cpu_s"]) for name, one in processes.items()]
+    yield _counter("camgraph_process_cpu_seconds", "Of the living process", ("process",), cpu)
+    slots = [((name,), one["slots"]) for name, one in processes.items()]
+    yield _gauge("camgraph_process_slots", "Slots of shared memory in use", ("process",), slots)
+
+
+def _of_sinks(outbox: Mapping[str, Any]) -> Iterator[Metric]:
+    def each(key: str) -> Rows:
+        return [((name,), one[key]) for name, one in outbox.items()]
+
+    yield _gauge("camgraph_sink_waiting_events", "That wait in the outbox", ("sink",), each("waiting"))
+    yield _gauge("camgraph_sink_oldest_event_seconds", "The age of the oldest of them", ("sink",), each("oldest_s"))
+    yield _gauge("camgraph_sink_dead_letters", "That could never be delivered", ("sink",), each("dead_letters"))
+    yield _counter("camgraph_sink_given_up_events", "Since the outbox began", ("sink",), each("given_up"))
+
+
+def _gauge(name: str, about: str, labels: tuple[str, ...], rows: Rows) -> Metric:
+    return _filled(GaugeMetricFamily(name, about, labels=labels), rows)
+
+
+def _counter(name: str, about: str, labels: tuple[str, ...], rows: Rows) -> Metric:
+    return _filled(CounterMetricFamily(name, about, labels=labels), rows)
+
+
+def _filled(family: GaugeMetricFamily | CounterMetricFamily, rows: Rows) -> Metric:
+    for labels, value in rows:
+        if value is not None:
+            family.add_metric([shown(label) for label in labels], float(value))
+    return family

@@ -1,0 +1,59 @@
+"""The run that is served, asked over its control socket. May be used from several threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.errors import EnvironmentProblem
+from pipeline.supervision.control import ask
+from pipeline.system.names import nfc
+from pipeline.system.paths import runs_folder
+from stages.footage.picture_service import NAME, ServedPicture, ask_picture
+
+FRESH_S = 1.0
+"""For so long a state is given to all who ask: the run is asked once a second at most, however many look."""
+_WITHIN_S = 4.0
+"""A run that has not answered by then counts as down."""
+
+
+class RunLink:
+    """See the module. `name`: of the run."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._asking = threading.Lock()
+        self._status: Mapping[str, Any] = {}
+        self._until_s = 0.0
+        self._failed: EnvironmentProblem | None = None
+
+    def status(self) -> Mapping[str, Any]:
+        """As `camgraph status --json`. Raises EnvironmentProblem without an answer, UserError without a run."""
+        with self._asking:
+            if time.monotonic() >= self._until_s:
+                self._renew()
+            if self._failed is not None:
+                raise self._failed
+            return self._status
+
+    def _renew(self) -> None:
+        self._failed = None
+        try:
+            self._status = ask(self.name, "status", within_s=_WITHIN_S)
+        except EnvironmentProblem as problem:
+            # All who wait get this answer: otherwise each of them would wait anew, one after another.
+            self._failed = problem
+        self._until_s = time.monotonic() + FRESH_S
+
+    def ask(self, op: str, **values: Any) -> Mapping[str, Any]:
+        """Change something. Raises as `status`, and UserError if the run refuses it."""
+        with self._asking:
+            self._until_s = 0.0
+        return ask(self.name, op, within_s=10 * _WITHIN_S, **values)
+
+    def picture(self, camera: str) -> ServedPicture | None:
+        """The newest picture of a camera; None if the run keeps none. Raises as `ask_picture`."""
+        services = sorted((runs_folder() / self.name).glob(f"*/state/*/{NAME}"))
+        return ask_picture(services[0], nfc(camera)) if services else None

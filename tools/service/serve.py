@@ -1,0 +1,194 @@
+"""Serves the run over HTTP: a page to look at, an API, metrics for Prometheus, and probes for health.
+
+    page: {use: serve, from: events}
+
+Open http://127.0.0.1:8350 in a browser of this machine. To reach it from elsewhere, set an `address`, `tokens` for
+those who may look, and a `certificate`. It has a process of its own: if that dies, nothing else notices, it is started
+again, and events wait in the outbox meanwhile.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, model_validator
+
+from pipeline.errors import EnvironmentProblem
+from pipeline.messages import Message
+from pipeline.stage import Context, FrameSize, SettingProblems, Settings, Stage, Upstream
+from pipeline.system.paths import resolve
+from pipeline.system.redaction import hide
+from stages.delivery.footage_files import FootageSettings, footage_beside
+from stages.messages import Event
+
+if TYPE_CHECKING:
+    from tools.service.http_server import HttpServer
+
+PORT = 8350
+_NEEDED = ("starlette", "uvicorn", "prometheus_client")
+_EXPECTED = "expected HOST:PORT, such as 127.0.0.1:8350, or 0.0.0.0:8350 for all networks of this machine"
+
+
+class ServiceAddress(NamedTuple):
+    """Where the service listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        try:
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def service_address(text: str) -> ServiceAddress:
+    """Parse it. Raises ValueError."""
+    try:
+        parts = urlsplit(f"//{text}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError(_EXPECTED) from None
+    if not host or port is None or parts.netloc != text or "@" in text:
+        raise ValueError(_EXPECTED)
+    return ServiceAddress(host, port)
+
+
+def _is_address(text: str) -> str:
+    service_address(text)
+    return text
+
+
+class TokenSettings(Settings):
+    """Somebody who may ask."""
+
+    name: str = Field(
+        min_length=1, max_length=60, description="Whose it is; the log and the labels of incidents show it"
+    )
+    token: str = Field(
+        min_length=16, max_length=200, description="At least 16 letters. Write `${secret:NAME}`", repr=False
+    )
+    role: Literal["viewer", "operator", "admin"] = Field(
+        "viewer",
+        description="A viewer looks. An operator also pauses cameras and labels incidents. An admin also adds and "
+        "removes cameras",
+    )
+
+
+class ServeSettings(FootageSettings):
+    """Where it listens, and who may ask."""
+
+    address: Annotated[str, AfterValidator(_is_address)] = Field(
+        f"127.0.0.1:{PORT}", description="HOST:PORT. Beyond this machine, `tokens` are needed"
+    )
+    tokens: list[TokenSettings] = Field(
+        [], description="Who may ask; without any, everybody who can reach the address may do everything"
+    )
+    certificate: str | None = Field(None, description="PEM file with the chain of certificates, for https; with `key`")
+    key: str | None = Field(None, description="PEM file with its private key")
+    hosts: list[str] = Field(
+        [], description="Names under which browsers reach it, beside localhost; needed without `tokens` only"
+    )
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("`certificate` and `key` go together: expected both or none")
+        values = [token.token for token in self.tokens]
+        if len(set(values)) != len(values):
+            raise ValueError("two of `tokens` are the same: each needs one of its own")
+        return self
+
+    @property
+    def place(self) -> ServiceAddress:
+        return service_address(self.address)
+
+
+class Serve(Stage[ServeSettings]):
+    """Events -> a page, an API and metrics, for people and programs that ask."""
+
+    settings_type = ServeSettings
+    inputs = Event
+    outputs = ()
+
+    def __init__(self, settings: ServeSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._server: HttpServer | None = None
+
+    @classmethod
+    def check(cls, settings: ServeSettings, base_folder: Path) -> SettingProblems:
+        if not all(map(find_spec, _NEEDED)):
+            yield (), "the service needs packages that are not installed: `pip install 'camgraph[serve]'`"
+        if not settings.tokens and not settings.place.is_local:
+            yield (
+                ("address",),
+                "beyond this machine, everybody could look through the cameras: set `tokens`, or choose 127.0.0.1",
+            )
+        for key in ("certificate", "key"):
+            name = getattr(settings, key)
+            if name is not None and not resolve(name, base_folder).is_file():
+                yield (key,), f"no such file: {name}"
+
+    @classmethod
+    def remarks(
+        cls, settings: ServeSettings, base_folder: Path, cameras: Mapping[str, FrameSize | None]
+    ) -> Iterable[str]:
+        if not settings.place.is_local and settings.certificate is None:
+            yield (
+                "without `certificate` and `key`, tokens and pictures cross the network unencrypted: set them, or put "
+                "a proxy with https in front"
+            )
+
+    @classmethod
+    def follow(cls, settings: ServeSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
+        return footage_beside(settings, upstream)
+
+    def open(self) -> None:
+        """Raises EnvironmentProblem if the address cannot be had."""
+        from tools.service.http_server import HttpServer, bound  # noqa: PLC0415 - an extra
+
+        settings = self.settings
+        hide(token.token for token in settings.tokens)
+        self._server = HttpServer(
+            self._app(),
+            bound(*settings.place),
+            certificate=self._file(settings.certificate),
+            key=self._file(settings.key),
+        )
+        self._server.start()
+        self.context.log.info("serving", address=f"{'https' if settings.certificate else 'http'}://{settings.place}")
+
+    def _app(self) -> Any:
+        from tools.service.access import Access, Token  # noqa: PLC0415 - an extra
+        from tools.service.app import build_app  # noqa: PLC0415
+        from tools.service.camera_calls import camera_calls  # noqa: PLC0415
+        from tools.service.health_calls import health_calls  # noqa: PLC0415
+        from tools.service.run_link import RunLink  # noqa: PLC0415
+
+        run = RunLink(self.context.graph)
+        tokens = [Token(one.name, one.token, one.role) for one in self.settings.tokens]
+        calls = [*health_calls(run), *camera_calls(run)]
+        return build_app(calls, Access(tokens, self.settings.hosts), self.context.log)
+
+    def _file(self, name: str | None) -> Path | None:
+        return None if name is None else resolve(name, self.context.base_folder)
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        """Raises EnvironmentProblem if its server has died: the process is started again."""
+        if self._server is not None and not self._server.is_alive:
+            raise EnvironmentProblem("the HTTP server has ended")
+        return ()
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.stop()
