@@ -162,6 +162,11 @@ class IncidentData(Part):
         "removed. `lost`: the process that judged it died. The others: how the camera ended",
     )
     frame: FrameName
+    heads: list[tuple[int, int, int, int]] | None = Field(
+        None,
+        description="The areas of `frame` that hold the heads of all people, whom the event is about or not: "
+        "x1, y1, x2, y2. They are hidden in the picture. Left out if no stage `sink_footage` has `look: blurred_faces`",
+    )
     snapshot: str | None = Field(
         None,
         description="The file that its picture will have, relative to the folder of the graph file; it is there when "

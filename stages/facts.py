@@ -42,6 +42,8 @@ class RulesFact(TypedDict):
     file: str | None
     text: str
     """As a rules file has them."""
+    heads: bool
+    """Whether the events tell where all heads are."""
 
 
 class FootageFact(TypedDict):

@@ -216,16 +216,21 @@ class Tracks(People):
 
     `continues` (N,) int64: the id of an earlier track that was lost and is likely the same person's; 0 if there is
     none. `label_scores` (N, C) float32: of the classes of classifiers, `label_names` (C); NaN where none is known.
+
+    `other_boxes` (M, 4) and `other_keypoints` (M, K, 3) float32: of those who were found and have no identity, yet or
+    ever. Some of them are nobody; a picture that hides people hides them, too.
     """
 
     TYPE: ClassVar[str] = "tracks"
-    VERSION: ClassVar[int] = 3
+    VERSION: ClassVar[int] = 4
 
     ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     continues: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     """Left out: none of them."""
     label_names: tuple[str, ...] = ()
     label_scores: F32 = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    other_boxes: F32 = field(default_factory=lambda: np.empty((0, 4), np.float32))
+    other_keypoints: F32 = field(default_factory=lambda: np.empty((0, 0, 3), np.float32))
 
     def __post_init__(self) -> None:
         if not len(self.continues):
@@ -238,7 +243,10 @@ class Tracks(People):
 
     def arrays(self) -> Mapping[str, Array]:
         labels = {"label_scores": self.label_scores} if self.label_names else {}
-        return {**super().arrays(), "ids": self.ids, "continues": self.continues, **labels}
+        own: dict[str, Array] = {"ids": self.ids, "continues": self.continues, **labels}
+        if len(self.other_boxes):
+            own |= {"other_boxes": self.other_boxes, "other_keypoints": self.other_keypoints}
+        return {**super().arrays(), **own}
 
     @classmethod
     def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
@@ -262,7 +270,22 @@ class Tracks(People):
             arrays["continues"],
             names,
             scores,
+            *_others(arrays),
         )
+
+
+def _others(arrays: Mapping[str, Array]) -> tuple[F32, ...]:
+    """Boxes and keypoints; nothing if there is nobody."""
+    if "other_boxes" not in arrays:
+        return ()
+    boxes, keypoints = arrays["other_boxes"], arrays["other_keypoints"]
+    fit = boxes.ndim == 2 and boxes.shape[1] == 4 and keypoints.ndim == 3 and keypoints.shape[2] == 3
+    _expect(
+        fit and len(boxes) == len(keypoints),
+        "tracks",
+        f"others must be (m, 4) and (m, K, 3), got {boxes.shape} and {keypoints.shape}",
+    )
+    return boxes, keypoints
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,9 @@ the size of batches, or how fast anything was.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -59,6 +60,7 @@ from stages.rulebook.rule_set import (
     rules_text,
 )
 from stages.rulebook.schedule import Zone
+from stages.vision.heads import Area, Found, Heads
 from stages.vision.rules.crowd import Picture
 from stages.vision.rules.geometry import Surroundings
 from stages.vision.rules.judge import Evidence, Judge, Verdict, zones_with
@@ -114,6 +116,11 @@ class RulesSettings(Settings):
         None,
         description="The folder of pictures and clips, for the events; by default that of the stage `sink_footage`",
     )
+    heads: bool = Field(
+        False,
+        description="Events tell where the heads of all people are, so that they can be hidden; by default if a stage "
+        "`sink_footage` with `look: blurred_faces` reads them",
+    )
     clocks: dict[str, events.Clock] = Field(
         {},
         description="Camera -> whose its times are, for events; by default as each frame says",
@@ -148,6 +155,7 @@ class _Camera:
     last: Stamp
     first_ns: int
     frames: int = 0
+    heads: Heads = field(default_factory=Heads)
 
 
 class Rules(Stage[RulesSettings]):
@@ -163,7 +171,7 @@ class Rules(Stage[RulesSettings]):
     outputs = (Event,)
     stateful = True
     takes_settings = True
-    adapts = ("footage",)
+    adapts = ("footage", "heads")
 
     def __init__(self, settings: RulesSettings, context: Context) -> None:
         super().__init__(settings, context)
@@ -250,7 +258,7 @@ class Rules(Stage[RulesSettings]):
             if settings.file is not None
             else settings.whole().model_dump_json(by_alias=True, exclude_unset=True)
         )
-        return {"rules": {"file": settings.file, "text": text}} if text is not None else {}
+        return {"rules": {"file": settings.file, "text": text, "heads": settings.heads}} if text is not None else {}
 
     @classmethod
     def switches(cls, settings: RulesSettings) -> Mapping[str, bool]:
@@ -286,7 +294,7 @@ class Rules(Stage[RulesSettings]):
     def process(self, items: Sequence[Tracks]) -> Iterable[Message]:
         # All are looked at before any is remembered: after a BadItem the runtime hands them in again one by one.
         for item in items:
-            if not (np.isfinite(item.boxes).all() and np.isfinite(item.scores).all()):
+            if not all(np.isfinite(one).all() for one in (item.boxes, item.scores, item.other_boxes)):
                 raise BadItem("nonfinite", "a box or score of a person is no number")
         return [event for item in items for event in self._judge(item)]
 
@@ -320,6 +328,8 @@ class Rules(Stage[RulesSettings]):
         elif camera.rules is not self._rules:
             yield from self._changed(camera, item.stamp)
         picture = picture_of(item)
+        if self.settings.heads:
+            picture = replace(picture, heads=_heads_of(camera, picture, item))
         camera.last = item.stamp
         self._note_rate(camera)
         at, wall_ns = item.stamp, self._wall_ns(item.stamp)
@@ -473,6 +483,7 @@ class Rules(Stage[RulesSettings]):
                 "duration_s": events.share((seen.time_ns - begun.time_ns) / 1e9),
                 "reason": reason if ended else None,
                 "frame": self._frame(verdict.picture),
+                "heads": _heads(verdict.picture),
                 "evidence": None if ended else _evidence(verdict),
                 "model": self.settings.model.model_dump() if self.settings.model else None,
             }
@@ -573,6 +584,26 @@ def _people(verdict: Verdict) -> list[events.Person]:
         )
         for row in verdict.rows
     ]
+
+
+def _heads_of(camera: _Camera, picture: Picture, item: Tracks) -> list[Area]:
+    """The areas of all heads of a frame, those of people without a track included."""
+    joints = slice(None) if picture.joints_known else slice(0)
+    people = Found(picture.boxes, picture.keypoints[:, joints])
+    others = Found(item.other_boxes, item.other_keypoints[:, joints])
+    return camera.heads.seen(picture.ids.tolist(), people, others, picture.time_ns)
+
+
+def _heads(picture: Picture) -> list[tuple[int, ...]] | None:
+    """In whole pixels, at least as large as before; those that lie in the frame."""
+    if picture.heads is None:
+        return None
+    width, height = picture.size
+    areas = [
+        (max(0, math.floor(x1)), max(0, math.floor(y1)), min(width, math.ceil(x2)), min(height, math.ceil(y2)))
+        for x1, y1, x2, y2 in picture.heads
+    ]
+    return [area for area in areas if area[0] < area[2] and area[1] < area[3]]
 
 
 def _zones(rules: RuleSet, ready: ReadyRule, verdict: Verdict) -> list[str]:

@@ -28,7 +28,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.errors import Unavailable
+from pipeline.errors import SettingError, Unavailable
 from pipeline.messages import End, Message
 from pipeline.stage import Context, FrameSize, Settings, Stage, Upstream
 from pipeline.system.names import ascii_form, nfc
@@ -52,6 +52,12 @@ _INCIDENTS = "camgraph.incident."
 _WAIT_S = 0.2
 _TEND_S = 1.0
 _DAY_S = 86_400.0
+_REFUSED = {
+    "skeleton_only": "`look: skeleton_only` lets no picture leave",
+    "blurred_faces": "`look: blurred_faces` lets no picture leave but those of incidents: of the others, nobody tells "
+    "where heads are",
+}
+"""Look -> why nobody may ask for pictures."""
 _UNFINISHED = ".unfinished"
 """Beside the footage, for the state of a killed run does not outlive it. Several graphs may share a folder."""
 
@@ -84,9 +90,9 @@ class SinkFootageSettings(Settings):
     look: Look = Field(
         "annotated",
         description="Of pictures. `annotated`: boxes and skeletons are drawn on it. `clean`: nothing is. "
-        "`blurred_faces`: annotated, and the heads of the incident's people (not of others in the picture) cannot be "
-        "recognised. `skeleton_only`: skeletons on black; there "
-        "are no clips then, and no other stage may read frames, but for models",
+        "`blurred_faces`: annotated, and no head of anybody whom the model finds can be recognised; in clips they can. "
+        "`skeleton_only`: skeletons on black; there are no clips then, and no other stage may read frames, but for "
+        "models",
     )
     time_zone: str | None = Field(
         None, description="Of the time in pictures, such as Europe/Berlin; by default that of the rules, or UTC"
@@ -172,14 +178,28 @@ class SinkFootage(Stage[SinkFootageSettings]):
         yield f"pictures and clips: up to {most_mb} MB of memory for the packets of all cameras"
         if settings.record == "always":
             yield f"recordings: up to {settings.record_gb:g} GB of disk, those of {settings.record_days:g} days"
+        if settings.look == "blurred_faces" and (settings.clips or settings.record == "always"):
+            yield "`look: blurred_faces` is about pictures alone: clips and recordings show all faces"
 
     @classmethod
     def wants(cls, settings: SinkFootageSettings, base_folder: Path) -> Mapping[str, Any]:
-        """That the events name the files."""
-        return {"footage": settings.path}
+        """That the events name the files, and tell where heads are if they are to be hidden."""
+        return {"footage": settings.path} | ({"heads": True} if settings.look == "blurred_faces" else {})
 
     @classmethod
     def follow(cls, settings: SinkFootageSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
+        for name, facts in upstream.stages.items() if settings.look == "blurred_faces" else ():
+            if name in upstream.makers and "rules" in facts and not facts["rules"]["heads"]:
+                raise SettingError(
+                    ("look",),
+                    f"`{name}` does not tell where heads are, so they cannot be blurred: write `from: {name}` here "
+                    "instead of `from: events`, and no `heads: false` there",
+                )
+        for name, facts in upstream.beside.items():
+            if "footage" in facts and _is_same(facts["footage"]["folder"], settings.path, base_folder):
+                raise SettingError(
+                    ("path",), f"`{name}` writes the same files: give each of the two a folder of its own"
+                )
         zone = time_zone_before(upstream)
         return {"time_zone": zone} if zone and settings.time_zone is None else {}
 
@@ -232,9 +252,10 @@ class SinkFootage(Stage[SinkFootageSettings]):
         self._recorder.open()
         self._index = IndexKeeper(self._folder, self.context.log)
         self._index.open()
-        refused = "`look: skeleton_only` lets no picture leave" if settings.look == "skeleton_only" else ""
         place = self.context.state_folder / picture_service.NAME
-        self._pictures = PictureService(place, self._recorder.packets_of, self.context.log, refused=refused)
+        self._pictures = PictureService(
+            place, self._recorder.packets_of, self.context.log, refused=_REFUSED.get(settings.look, "")
+        )
         self._pictures.open()
         self._announcer.start()
         self.context.wrote(self._folder)
@@ -390,3 +411,8 @@ class SinkFootage(Stage[SinkFootageSettings]):
             if names := state.get("crops"):
                 state["crops"] = [self._named(record.path.with_name(name)) for name in names]
         return events.footage_event(record.first, kind, state)
+
+
+def _is_same(folder: str, other: str, base_folder: Path) -> bool:
+    one, two = (resolve_output_path(path, base_folder).resolve() for path in (folder, other))
+    return one == two

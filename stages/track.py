@@ -126,6 +126,8 @@ class _Camera:
 class Track(Stage[TrackSettings]):
     """People -> Tracks: those people of the frame whose track is confirmed, in the order in which they came.
 
+    The others from `weak_score` on are in `other_boxes`: who has just come, or is hardly seen.
+
     `continues` names the lost track that a new one is likely to go on. Tracks that are not seen in a frame are not in
     its output: outputs are measured, never guessed. The ids of a camera count up from 1, through all epochs; a
     restarted process begins a million higher, so that no id comes twice in a run. A new epoch forgets the tracks. In a
@@ -178,6 +180,8 @@ class Track(Stage[TrackSettings]):
             item.keypoints.astype(np.float64),
         )
         rows = found.rows
+        others = item.scores >= self._options.weak_score
+        others[rows] = False
         self.context.count(SEEN, item.stamp.camera, int((item.scores >= self._options.good_score).sum()))
         self.context.count(FOLLOWED, item.stamp.camera, len(rows))
         return Tracks(
@@ -190,6 +194,8 @@ class Track(Stage[TrackSettings]):
             item.skeleton,
             found.ids,
             found.continues,
+            other_boxes=item.boxes[others],
+            other_keypoints=item.keypoints[others],
         )
 
     def _joints(self, item: People, found: Followed) -> NDArray[np.float32]:

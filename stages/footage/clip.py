@@ -90,6 +90,8 @@ class _Copied:
         self._container = container
         with opened_sample(stream) as sample:
             self._video = container.add_stream_from_template(sample.streams.video[0])
+        if stream.turns:
+            self._video.set_display_rotation(90 * stream.turns)
         if stream.codec in _TAGS:
             self._video.codec_context.codec_tag = _TAGS[stream.codec]
         self._first_dts: int | None = None
@@ -123,6 +125,8 @@ class _Encoded:
         assert isinstance(video, VideoStream)
         self._video = video
         self._video.width, self._video.height = stream.width // 2 * 2, stream.height // 2 * 2
+        if stream.turns:
+            self._video.set_display_rotation(90 * stream.turns)
         self._video.pix_fmt = "yuv420p"
         self._video.codec_context.time_base = stream.time_base
         self._first_pts: int | None = None

@@ -1,8 +1,8 @@
 """The compressed packets of a camera, as they travel from `capture` to those who keep them.
 
-    length (4 bytes), then msgpack:  ["s", codec, sample, width, height, [num, den], epoch, live]     a stream begins
-                                     ["p", pts, dts, duration, key, data]                             a packet of it
-                                     ["e"]                                                            nothing more comes
+    length (4 bytes), then msgpack:  ["s", codec, sample, width, height, [num, den], epoch, live, turns]    a stream
+                                     ["p", pts, dts, duration, key, data]                                   a packet
+                                     ["e"]                                                                  the end
 
 Both sides run the same version as the same user; the socket lies in the run's folder, which other users cannot enter.
 """
@@ -44,6 +44,13 @@ class VideoStreamInfo:
     epoch: int
     is_live: bool
     """Its packets come as they are filmed; those of a file come long before the events about them."""
+    turns: int = 0
+    """Quarter turns counter-clockwise that set its pictures upright. `sample` does not know of them."""
+
+    @property
+    def upright_size(self) -> tuple[int, int]:
+        """(width, height) of its pictures once they are upright."""
+        return (self.height, self.width) if self.turns % 2 else (self.width, self.height)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,8 @@ def wanted_mark(stages_folder: Path) -> Path:
 def stream_message(stream: VideoStreamInfo) -> bytes:
     """The beginning of a stream, in bytes."""
     base = [stream.time_base.numerator, stream.time_base.denominator]
-    return _framed(["s", stream.codec, stream.sample, stream.width, stream.height, base, stream.epoch, stream.is_live])
+    size = stream.width, stream.height
+    return _framed(["s", stream.codec, stream.sample, *size, base, stream.epoch, stream.is_live, stream.turns])
 
 
 def packet_message(packet: Packet) -> bytes:
@@ -125,8 +133,9 @@ class PacketReader:
         self._in += data
         while (message := self._next()) is not None:
             match message:
-                case ["s", codec, sample, width, height, [num, den], epoch, live]:
-                    self._stream = VideoStreamInfo(codec, sample, width, height, Fraction(num, den), epoch, live)
+                case ["s", codec, sample, width, height, [num, den], epoch, live, turns]:
+                    base = Fraction(num, den)
+                    self._stream = VideoStreamInfo(codec, sample, width, height, base, epoch, live, turns)
                 case ["p", pts, dts, duration, is_key, packet] if self._stream is not None:
                     yield Packet(self._stream, pts, dts, duration, is_key, packet)
                 case ["e"]:

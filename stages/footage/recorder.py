@@ -37,7 +37,7 @@ from stages.footage.incident_record import KINDS, FileState, IncidentRecord, Kin
 from stages.footage.packets import Moment, Packet, wanted_mark
 from stages.footage.recording import Recording
 from stages.footage.ring import Ring
-from stages.footage.still import Look, Picture, decode_last, drawn, for_crops, jpeg
+from stages.footage.still import Look, Picture, decode_last, drawn, for_crops, jpeg, why_not_shown
 
 _TURN_S = 0.1
 _COMES_S = 5.0
@@ -418,6 +418,11 @@ class Recorder:
         best = self._bests.get(waiting.record.incident)
         if waiting.kind == "best" and (best is None or not best.is_worth_decoding(waiting.data)):
             return True
+        why = why_not_shown(waiting.data, self._wanted.look)
+        if why:
+            if waiting.kind == "snapshot":
+                self._missing(waiting.record, "snapshot", why)
+            return True
         stream, moment = camera.ring.stream, Moment.of(waiting.data)
         assert moment is not None
         packets = camera.ring.up_to(moment.epoch, moment.pts(stream.time_base)) if stream else ()
@@ -572,8 +577,8 @@ class Recorder:
         except OSError as error:
             self._missing(record, "clip", f"it cannot be written: {error.strerror or error}")
             return
-        stream = clip.stream
-        self._ready(record, "clip", FileState(seconds=round(clip.seconds, 3), width=stream.width, height=stream.height))
+        width, height = clip.stream.upright_size
+        self._ready(record, "clip", FileState(seconds=round(clip.seconds, 3), width=width, height=height))
 
     def _abandon(self, camera: _Camera, session: _Session, error: Exception) -> None:
         camera.session = None

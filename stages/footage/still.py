@@ -24,16 +24,11 @@ from stages.vision.drawing import draw_caption, draw_people, draw_reasons
 
 Picture = NDArray[np.uint8]
 Look = Literal["annotated", "clean", "blurred_faces", "skeleton_only"]
-HEAD_JOINTS = 5
-"""Nose, eyes and ears are the first joints of coco-17."""
-_HEAD_MARGIN = 1.6
-_LEAST_CONFIDENCE = 0.1
-"""Faces are blurred where a joint of the head is only suspected."""
 JPEG_QUALITY = 90
 
 
 def decode_last(packets: Sequence[Packet], *, until_s: float = math.inf) -> Picture | None:
-    """The picture (H, W, 3) BGR of the last packet; None if it cannot be decoded, or not before `until_s` (monotonic).
+    """The upright picture (H, W, 3) BGR of the last packet; None if it cannot be decoded before `until_s` (monotonic).
 
     `packets` begin at a keyframe.
     """
@@ -50,7 +45,9 @@ def decode_last(packets: Sequence[Packet], *, until_s: float = math.inf) -> Pict
         with suppress(av.FFmpegError):
             frames += context.decode(None)
     found = next((frame for frame in frames if frame.pts == wanted.pts), None)
-    return None if found is None else np.ascontiguousarray(found.to_ndarray(format="bgr24"))
+    if found is None:
+        return None
+    return np.ascontiguousarray(np.rot90(found.to_ndarray(format="bgr24"), wanted.stream.turns))
 
 
 def opened_sample(stream: VideoStreamInfo) -> InputContainer:
@@ -68,13 +65,15 @@ def av_packet(packet: Packet) -> AvPacket[Any]:
 
 
 def drawn(picture: Picture, data: Mapping[str, Any], look: Look, zone: tzinfo) -> Picture:
-    """The picture as `look` wants it, of the event whose `data` it shows, with times of `zone`. Changes `picture`."""
+    """The picture as `look` wants it, of the event whose `data` it shows, with times of `zone`. Changes `picture`.
+
+    Nothing may stand against it (`why_not_shown`).
+    """
     if look == "clean":
         return picture
     boxes, joints, ids = _people(data, picture.shape)
     if look == "blurred_faces":
-        for person in joints:
-            _blur_head(picture, person)
+        _blur_heads(picture, data)
     if look == "skeleton_only":
         picture[:] = 0
     skeleton = str(data.get("keypoints_format", "coco-17"))
@@ -98,8 +97,7 @@ def for_crops(picture: Picture, data: Mapping[str, Any], look: Look, zone: tzinf
         return drawn(picture.copy(), data, look, zone)
     copy = picture.copy()
     if look == "blurred_faces":
-        for person in _people(data, picture.shape)[1]:
-            _blur_head(copy, person)
+        _blur_heads(copy, data)
     return copy
 
 
@@ -107,35 +105,42 @@ def _people(
     data: Mapping[str, Any], shape: tuple[int, ...]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], list[int]]:
     """Boxes (N, 4), joints (N, K, 3) and ids, in pixels of a picture that may be larger than the judged frame."""
-    people = data.get("people") or []
-    frame = data.get("frame") or {}
-    scale = np.array(
-        [shape[1] / (frame.get("width") or shape[1]), shape[0] / (frame.get("height") or shape[0])], np.float32
-    )
-    boxes = np.array([one["bbox"] for one in people], np.float32).reshape(-1, 4) * np.tile(scale, 2)
+    people, scale = data.get("people") or [], _scale(data, shape)
+    boxes = np.array([one["bbox"] for one in people], np.float32).reshape(-1, 4) * scale
     # Not -1: there may be nobody (`nobody_there`), and detectors may know no joints.
     count = len(people[0]["keypoints"]) // 3 if people else 0
     joints = np.array([one["keypoints"] for one in people], np.float32).reshape(len(people), count, 3)
-    joints = joints * np.append(scale, np.float32(1))
+    joints = joints * np.append(scale[:2], np.float32(1))
     return boxes, joints, [int(one["track_id"]) for one in people]
 
 
-def _blur_head(picture: Picture, joints: NDArray[np.float32]) -> None:
-    """Make the head unrecognisable: an ellipse around the joints of the head that are at least suspected."""
-    head = joints[:HEAD_JOINTS][joints[:HEAD_JOINTS, 2] >= _LEAST_CONFIDENCE, :2]
-    if not len(head):
-        return
-    centre = head.mean(axis=0)
-    shoulders = joints[5:7][joints[5:7, 2] >= _LEAST_CONFIDENCE, :2]
-    reach = float(np.abs(head - centre).max()) if len(head) > 1 else 0.0
-    if len(shoulders):
-        reach = max(reach, 0.45 * float(np.linalg.norm(shoulders.mean(axis=0) - centre)))
-    radius = max(4, int(_HEAD_MARGIN * reach) or min(picture.shape[:2]) // 20)
-    left, top = (max(0, int(value) - radius) for value in centre)
-    area = picture[top : int(centre[1]) + radius, left : int(centre[0]) + radius]
-    if area.size:
-        small = cv2.resize(area, (max(1, area.shape[1] // radius), max(1, area.shape[0] // radius)))
-        area[:] = cv2.resize(small, (area.shape[1], area.shape[0]), interpolation=cv2.INTER_NEAREST)
+def _scale(data: Mapping[str, Any], shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """(4,): of x, y, x, y, from the judged frame to a picture of this shape."""
+    frame = data.get("frame") or {}
+    across, down = shape[1] / (frame.get("width") or shape[1]), shape[0] / (frame.get("height") or shape[0])
+    return np.array([across, down, across, down], np.float32)
+
+
+def why_not_shown(data: Mapping[str, Any], look: Look) -> str:
+    """Why there can be no picture of this event with this look; "" if there can be."""
+    if look != "blurred_faces" or data.get("heads") is not None:
+        return ""
+    return "its event does not tell where heads are, and so they cannot be blurred"
+
+
+def _blur_heads(picture: Picture, data: Mapping[str, Any]) -> None:
+    """Make all heads of an event unrecognisable: each is four squares of one colour, more if it is long."""
+    scale = _scale(data, picture.shape)
+    for area in data["heads"]:
+        x1, y1, x2, y2 = (np.array(area) * scale).tolist()
+        cell = max(2, math.ceil(min(x2 - x1, y2 - y1) / 2))
+        left, top = max(0, math.floor(x1)), max(0, math.floor(y1))
+        part = picture[top : max(0, math.ceil(y2)), left : max(0, math.ceil(x2))]
+        if part.size:
+            height, width = part.shape[:2]
+            few = max(1, width // cell), max(1, height // cell)
+            mean = cv2.resize(part, few, interpolation=cv2.INTER_AREA)
+            part[:] = cv2.resize(mean, (width, height), interpolation=cv2.INTER_NEAREST)
 
 
 def jpeg(picture: Picture) -> bytes:

@@ -20,6 +20,7 @@ from av.packet import Packet as AvPacket
 from av.video.stream import VideoStream
 
 from stages.footage.packets import Packet, VideoStreamInfo, end_message, packet_message, stream_message, wanted_mark
+from stages.reading.pixels import quarter_turns
 
 MOST_WAITING = 16 << 20
 """Bytes that wait for one listener before packets are left out."""
@@ -186,14 +187,26 @@ def _info(stream: VideoStream, epoch: int, keyframe: AvPacket[VideoStream], *, i
     context = stream.codec_context
     if stream.time_base is None or context.width == 0:
         return None
-    sample = _sample(stream, keyframe)
-    size = context.width, context.height
-    return VideoStreamInfo(context.codec.name, sample, *size, stream.time_base, epoch, is_live)
+    sample = _sample(stream, keyframe, "nut")
+    size, turns = (context.width, context.height), _turns(stream, keyframe)
+    return VideoStreamInfo(context.codec.name, sample, *size, stream.time_base, epoch, is_live, turns)
 
 
-def _sample(stream: VideoStream, keyframe: AvPacket[VideoStream]) -> bytes:
+def _turns(stream: VideoStream, keyframe: AvPacket[VideoStream]) -> int:
+    """As `capture` turns its frames. Only decoded frames tell it, and a NUT file has lost it: Matroska keeps it."""
+    with (
+        suppress(av.FFmpegError, ValueError),
+        av.open(io.BytesIO(_sample(stream, keyframe, "matroska")), "r") as container,
+    ):
+        for frame in container.decode(video=0):
+            return quarter_turns(frame)
+    return 0
+
+
+def _sample(stream: VideoStream, keyframe: AvPacket[VideoStream], form: str) -> bytes:
+    """A file of this form with a keyframe in it. Raises av.FFmpegError if the form does not take it."""
     file = io.BytesIO()
-    with av.open(file, "w", format="nut") as container:
+    with av.open(file, "w", format=form) as container:
         copy = av.Packet(bytes(keyframe))  # muxing ties a packet to its file
         copy.pts = copy.dts = 0
         assert stream.time_base is not None

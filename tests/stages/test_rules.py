@@ -86,6 +86,38 @@ def test_start_and_end_of_an_incident(tmp_path: Path) -> None:
     assert start.evidence.conditions[0].model_dump(exclude_none=True) == {"text": "in door", "holds": True}
 
 
+def test_events_tell_where_all_heads_are_if_asked(tmp_path: Path) -> None:
+    """Of the person of the event, of a bystander, and of one who was lost half a second ago, but not of one long gone.
+
+    At the end, those of the frame that the event shows.
+    """
+    others = [[(1, 380.0, 290.0)], [(2, 340.0, 290.0)], [(3, 300.0, 290.0)]]
+    items = [tracks(i, [(7, 60.0 + 10 * i, 200.0), *others[(i >= 1) + (i >= 10)]]) for i in range(20)]
+    assert [one.heads for one in run(IN_DOOR, items, tmp_path)] == [None, None]
+    start, end = run({**IN_DOOR, "heads": True}, items, tmp_path)
+    assert start.frame.seq == 4
+    assert end.frame.seq == 13
+    assert [[_foot(area) for area in one.heads or []] for one in (start, end)] == [[100, 380, 340], [190, 340, 300]]
+
+
+def test_heads_of_people_without_a_track_are_told_too(tmp_path: Path) -> None:
+    """Such as a person who has just come in, whom the tracker does not follow yet."""
+    items = [replace(one, **others(390.0 - 5 * one.stamp.seq)) for one in coming_in()]
+    start, end = run({**IN_DOOR, "heads": True}, items, tmp_path)
+    assert [[_foot(area) for area in one.heads or []] for one in (start, end)] == [[100, 370], [190, 325]]
+    assert all(0 <= x1 < x2 <= 400 and 0 <= y1 < y2 <= 300 for x1, y1, x2, y2 in [*start.heads, *end.heads])
+
+
+def others(x: float) -> dict[str, Any]:
+    found = tracks(0, [(1, x, 290.0)])
+    return {"other_boxes": found.boxes, "other_keypoints": found.keypoints}
+
+
+def _foot(area: tuple[int, int, int, int]) -> int:
+    """Where somebody stands: the joints of these people are at the left upper corner of their boxes, 10 pixels away."""
+    return round((area[0] + area[2]) / 2) + 10
+
+
 def test_events_say_what_their_rule_is_about(tmp_path: Path) -> None:
     templates = {"t": {"about": "Somebody is at the door.", "when": "in door"}}
     rules = [

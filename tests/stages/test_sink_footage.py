@@ -36,6 +36,7 @@ from stages.footage.picture_service import ask_picture
 from stages.footage.retention import remove
 from stages.footage.still import decode_last
 from stages.messages import Frame
+from stages.reading.pixels import quarter_turns
 from stages.sink_footage import SinkFootage, SinkFootageSettings
 from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
@@ -265,7 +266,7 @@ def test_looks(make_clip: MakeClip, tmp_path: Path, look: str) -> None:
         tmp_path, make_clip("a.mp4", frames=40, size=(320, 240), options={"g": "10"}), look=look, best=False
     ) as camera:
         camera.read()
-        camera.incident(20, 25)
+        camera.sink.process([camera.event(camera.frames[20].stamp, "single", heads=[])])
         camera.finish()
         (record,) = camera.records
         still, original = cv2.imread(str(record.file("snapshot"))), camera.frames[20].bgr()
@@ -279,6 +280,30 @@ def test_looks(make_clip: MakeClip, tmp_path: Path, look: str) -> None:
         assert np.abs(still.astype(int) - original).max() > 60, "the person is drawn"
 
 
+@pytest.mark.parametrize("rotation", [90, 180])
+def test_films_of_a_phone_held_sideways_are_upright(make_clip: MakeClip, tmp_path: Path, rotation: int) -> None:
+    """Otherwise heads would be hidden in other places than they are."""
+    clip = make_clip("a.mp4", frames=20, size=(320, 240), rotation=rotation, options={"g": "10"})
+    head = (150, 30, 190, 70)
+    with watched(tmp_path, clip, look="blurred_faces", after_s=0.2) as camera:
+        camera.read()
+        upright = camera.frames[10].bgr()
+        camera.sink.process([camera.event(camera.frames[10].stamp, "single", people=[], heads=[head])])
+        camera.finish()
+        (record,) = camera.records
+    still = cv2.imread(str(record.file("snapshot")))
+    assert still.shape == upright.shape
+    left, top, right, bottom = head
+    assert upright[top:bottom, left:right].std() > 10
+    assert still[top + 2 : top + 18, left + 2 : left + 18].std() < 5
+    assert np.abs(still[120:180, 120:220].astype(int) - upright[120:180, 120:220]).mean() < 8
+    with av.open(str(record.file("clip"))) as film:
+        turned = next(film.decode(video=0))
+    assert quarter_turns(turned) == rotation // 90
+    size = record.files["clip"].width, record.files["clip"].height
+    assert size == upright.shape[1::-1]
+
+
 @pytest.mark.parametrize("people", [[], [{"track_id": 3, "bbox": [10, 5, 40, 60], "score": 0.9, "keypoints": []}]])
 @pytest.mark.parametrize("look", ["annotated", "blurred_faces"])
 def test_incidents_of_nobody_and_of_people_without_joints(
@@ -288,10 +313,26 @@ def test_incidents_of_nobody_and_of_people_without_joints(
     with watched(tmp_path, clip, look=look, crops=True, clips=False) as camera:
         camera.read()
         for frame, phase in ((10, "start"), (15, "end")):
-            camera.sink.process([camera.event(camera.frames[frame].stamp, phase, people=people)])
+            camera.sink.process([camera.event(camera.frames[frame].stamp, phase, people=people, heads=[])])
         camera.finish()
         (record,) = camera.records
     assert record.files["snapshot"].state == "ready"
+
+
+def test_no_picture_is_better_than_faces_that_should_be_hidden(make_clip: MakeClip, tmp_path: Path) -> None:
+    """Neither a first one nor a better one is shown if its event does not tell where heads are."""
+    with watched(tmp_path, make_clip("a.mp4", frames=20), look="blurred_faces", clips=False) as camera:
+        camera.read()
+        camera.incident(5, 10)
+        small, large = (person(box, 0.9) for box in ((10.0, 10.0, 14.0, 14.0), (5.0, 5.0, 60.0, 60.0)))
+        first = camera.event(camera.frames[5].stamp, "start", "wave", 2, people=[small], heads=[])
+        camera.sink.process([first, camera.event(camera.frames[10].stamp, "end", "wave", 2, people=[large])])
+        camera.finish()
+        without, one = camera.records
+    assert without.files["snapshot"].state == "missing"
+    assert "where heads are" in without.files["snapshot"].why
+    assert not without.file("snapshot").exists()
+    assert (one.files["snapshot"].state, one.files["best"].state) == ("ready", "missing")
 
 
 def test_any_picture_in_the_ring_is_served(make_clip: MakeClip, tmp_path: Path) -> None:
@@ -350,11 +391,12 @@ def test_clients_that_read_nothing_keep_nobody_waiting(make_clip: MakeClip, tmp_
         assert ask_picture(service, "cam").jpeg
 
 
-def test_no_picture_leaves_with_skeleton_only(make_clip: MakeClip, tmp_path: Path) -> None:
+@pytest.mark.parametrize("look", ["skeleton_only", "blurred_faces"])
+def test_no_picture_that_shows_more_leaves_by_the_service(make_clip: MakeClip, tmp_path: Path, look: str) -> None:
     path = make_clip("a.mp4", frames=10, fps=FPS, codec="libx264", options={"g": "10"})
-    with watched(tmp_path, path, look="skeleton_only") as camera:
+    with watched(tmp_path, path, look=look) as camera:
         camera.read()
-        with pytest.raises(UserError, match="skeleton_only"):
+        with pytest.raises(UserError, match=look):
             ask_picture(camera.context.state_folder / "pictures", "cam")
 
 

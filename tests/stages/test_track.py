@@ -131,6 +131,18 @@ def test_only_people_of_a_good_score_count_as_seen(tmp_path: Path) -> None:
         assert stage.context.counts[SEEN, "cam"] == 1
 
 
+def test_people_without_a_track_are_passed_on_apart(tmp_path: Path) -> None:
+    """The new one until its track counts, and one who is hardly seen; none whose score is next to nothing."""
+    items = [people(i, lefts=(10.0, 100.0, 200.0)) for i in range(3)]
+    for item in items:
+        item.scores[1:] = 0.15, 0.02
+    with opened(Track, SECOND, folder=tmp_path) as stage:
+        outputs = [Tracks.build(one.stamp, one.fields(), one.arrays()) for one in feed(stage, items)]
+    assert [one.ids.tolist() for one in outputs] == [[], [1], [1]]
+    assert [one.other_boxes[:, 0].tolist() for one in outputs] == [[10, 100], [100], [100]]
+    assert outputs[0].other_keypoints.tolist() == items[0].keypoints[:2].tolist()
+
+
 def test_the_new_track_of_a_lost_person_says_so(tmp_path: Path) -> None:
     """They walk behind something for longer than a track is kept."""
     walk = [people(i, lefts=(5.0 * i,) if not 10 <= i < 25 else ()) for i in range(35)]

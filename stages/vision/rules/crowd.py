@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.vision.heads import Area
 from stages.vision.rules.geometry import Line, Surroundings
 from stages.vision.rules.lens import LensEstimate, straightened
 from stages.vision.rules.people import COCO_17, LOST_NS, NAN, UNSEEN, Joints, Past, Person, Point, with_more
@@ -48,6 +49,8 @@ class Picture:
     """Id -> that of an earlier track, which is likely the same person's."""
     labels: Sequence[Mapping[str, float]] = ()
     """Of each row, if classifiers have looked: class -> score, NaN if unknown."""
+    heads: Sequence[Area] | None = None
+    """The areas of all heads, if they are to be hidden."""
 
     @property
     def time_ns(self) -> int:

@@ -19,9 +19,9 @@ rules:
 
 
 def planned_settings(
-    folder: Path, use: str, more: str, *, rules: str = RULES, source: str = "actions", beside: str = ""
+    folder: Path, use: str, more: str, *, rules: str = RULES, source: str = "actions", beside: str = "", of: str = "out"
 ) -> Any:
-    """The settings that the sink `out` of a graph has when it is planned. `beside`: another stage, as YAML."""
+    """The settings that the stage `of` has when it is planned: the sink `out`. `beside`: another stage, as YAML."""
     (folder / "rules.yaml").write_text(rules)
     graph = folder / "ward.yaml"
     graph.write_text(f"""
@@ -38,4 +38,4 @@ stages:
   {beside}
 """)
     stages = [stage for process in load_plan(graph).processes for stage in process.stages]
-    return next(stage.settings for stage in stages if stage.name == "out")
+    return next(stage.settings for stage in stages if stage.name == of)

@@ -32,6 +32,29 @@ def test_times_of_day_are_those_of_the_rules(settings_of: Settings, use: str, so
     assert settings_of(use, "path: a.csv", source=source, rules=without).get("time_zone") is None
 
 
+@pytest.mark.parametrize(("look", "is_told"), [("blurred_faces", True), ("annotated", False)])
+def test_rules_tell_where_heads_are_if_faces_are_blurred(settings_of: Settings, look: str, is_told: bool) -> None:
+    assert settings_of("sink_footage", f"look: {look}", of="actions").get("heads", False) is is_told
+
+
+def test_faces_are_not_blurred_unless_rules_tell_where(settings_of: Settings) -> None:
+    with pytest.raises(GraphError) as found:
+        settings_of("sink_footage", "look: blurred_faces", source="events")
+    [one] = found.value.problems
+    assert one.line == 11
+    assert "`actions` does not tell where heads are" in one.text
+    read = "log: {use: sink_jsonl, from: actions, with: {path: log.jsonl}}"
+    assert settings_of("sink_footage", "look: blurred_faces", source="others", beside=read), "they may tell it"
+
+
+def test_two_stages_write_no_pictures_of_the_same_names(settings_of: Settings) -> None:
+    """That of the other look would take the place of the one with hidden faces."""
+    beside = "clean: {use: sink_footage, from: actions, with: {look: clean, path: ./footage/}}"
+    with pytest.raises(GraphError) as found:
+        settings_of("sink_footage", "look: blurred_faces, path: footage", beside=beside)
+    assert "`clean` writes the same files" in str(found.value)
+
+
 @pytest.mark.parametrize(
     ("filters", "problem"),
     [

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from stages.footage.still import drawn
+from stages.footage.still import drawn, for_crops, why_not_shown
 from stages.reading.dates import zone_of
 from stages.vision.drawing import draw_caption, draw_reasons
 
@@ -24,3 +26,54 @@ def test_a_picture_tells_the_time_of_its_place(time: str | None, zone: str, told
     draw_caption(expected, "room 3", told)
     draw_reasons(expected, ["fall"])
     assert np.array_equal(drawn(np.zeros((240, 640, 3), np.uint8), data, "annotated", zone_of(zone)), expected)
+
+
+UTC = zone_of("UTC")
+
+
+def noise() -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 255, (240, 320, 3)).astype(np.uint8)
+
+
+def told(*heads: tuple[int, int, int, int]) -> dict[str, Any]:
+    """Of a frame that was half as large as the picture."""
+    return {"people": [], "frame": {"width": 160, "height": 120}, "heads": [list(area) for area in heads]}
+
+
+@pytest.mark.parametrize(
+    ("head", "place", "colours"),
+    [
+        ((100, 40, 120, 60), (200, 80, 240, 120), 4),
+        ((100, 40, 120, 80), (200, 80, 240, 160), 8),
+        ((-15, 60, 5, 80), (0, 120, 10, 160), 2),
+        ((150, 110, 400, 400), (300, 220, 320, 240), 1),
+    ],
+    ids=["inside", "long", "at the border", "in the corner"],
+)
+def test_heads_are_unrecognisable_and_nothing_else_is(
+    head: tuple[int, int, int, int], place: tuple[int, int, int, int], colours: int
+) -> None:
+    shown, expected = for_crops(noise(), told(head), "blurred_faces", UTC), noise()
+    left, top, right, bottom = place
+    part = shown[top:bottom, left:right]
+    assert len(np.unique(part.reshape(-1, 3), axis=0)) == colours
+    assert np.abs(part.mean(axis=(0, 1)) - expected[top:bottom, left:right].mean(axis=(0, 1))).max() < 2
+    expected[top:bottom, left:right] = part
+    assert np.array_equal(shown, expected)
+
+
+def test_heads_outside_of_the_picture_hide_nothing() -> None:
+    data = told((900, 900, 950, 950), (-50, -50, -10, -10), (10, 10, 10, 10))
+    assert np.array_equal(for_crops(noise(), data, "blurred_faces", UTC), noise())
+
+
+def test_heads_are_hidden_before_people_are_drawn() -> None:
+    shown = drawn(noise(), told((100, 40, 120, 60)), "blurred_faces", UTC)
+    assert len(np.unique(shown[80:120, 200:240].reshape(-1, 3), axis=0)) == 4
+    assert np.array_equal(shown[80:120, 260:300], noise()[80:120, 260:300])
+
+
+@pytest.mark.parametrize(("look", "is_shown"), [("blurred_faces", False), ("annotated", True), ("skeleton_only", True)])
+def test_no_picture_without_the_heads_that_are_to_be_hidden(look: Any, is_shown: bool) -> None:
+    assert (why_not_shown({"people": []}, look) == "") is is_shown
+    assert why_not_shown(told(), look) == ""
