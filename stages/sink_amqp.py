@@ -21,6 +21,8 @@ from stages.delivery.event_view import EventView
 from stages.delivery.mqtt.mqtt_topics import level
 from stages.delivery.tls import TlsSettings, tls_files
 
+_MOST_SHORT = 255
+
 
 class SinkAmqpSettings(BrokerSettings):
     """The broker, and where events go there."""
@@ -49,6 +51,7 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
     def connect(self) -> None:
         from amqp import AccessRefused, Connection  # noqa: PLC0415 - an extra
 
+        self._is_broken = True  # until it has been opened, a farewell would only take as long again
         try:
             self._connection = Connection(
                 f"{self.address.host}:{self.address.port}",
@@ -65,11 +68,10 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
         except AccessRefused:
             raise self.away("it does not accept this `username` and `password`, or this virtual host") from None
         except self._errors() as error:
-            self._is_broken = True  # a farewell would only take as long again
             raise self.away(_why(error)) from None
+        self._is_broken = False
 
     def _open_channel(self) -> None:
-        self._is_broken = False
         self._channel = self._connection.channel()
         self._channel.confirm_select()
         self._channel.events["basic_ack"].add(self._on_ack)
@@ -80,36 +82,43 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
             self._channel.queue_declare(self.settings.queue, durable=True, auto_delete=False)
 
     def send(self, events: Sequence[EventView]) -> None:
-        tags: dict[int, EventView] = {}
+        messages = [(view, self._message(view), self._key(view)) for view in events]
         self._begin_batch()
+        self._is_broken = True
         try:
-            for view in events:
-                self._channel.basic_publish(
-                    self._message(view), self.settings.exchange or "", self._key(view), mandatory=True
-                )
-                self._sent += 1
-                tags[self._sent] = view
-            self._wait(tags)
-        except self._errors() as error:
-            self._is_broken = True
-            raise self.away(_why(error)) from None
+            self._exchange(messages)
         finally:
-            for tag, view in tags.items():
-                if tag in self._confirmed and view.event.own_id not in self._returned:
+            returned = [view for view in self._tagged.values() if _short(view.event.own_id) in self._returned]
+            for tag, view in self._tagged.items():
+                if tag in self._confirmed and view not in returned:
                     self.sent_already(view)
-        if self._returned:
-            key = next(iter(self._returned.values()))
+        self._is_broken = False
+        if returned:
+            key = self._key(returned[0])
             raise self.away(f"no queue takes messages with the key {key}: bind one to the exchange")
         if self._nacked:
             raise self.away("it could not store the messages")
 
+    def _exchange(self, messages: Iterable[tuple[EventView, Any, str]]) -> None:
+        """Publish all of these, and wait for what becomes of them. Raises Unavailable."""
+        with self.conversing():
+            try:
+                for view, message, key in messages:
+                    self._channel.basic_publish(message, self.settings.exchange or "", key, mandatory=True)
+                    self._sent += 1
+                    self._tagged[self._sent] = view
+                self._wait(self._tagged)
+            except self._errors() as error:
+                raise self.away(_why(error)) from None
+
     def _begin_batch(self) -> None:
         """Tags count the messages of a channel from 1; these are those of the batch."""
         self._first = self._sent + 1
+        self._tagged: dict[int, EventView] = {}
         self._confirmed: set[int] = set()
         self._nacked: set[int] = set()
-        self._returned: dict[str, str] = {}
-        """The id of a message that no queue takes -> its key."""
+        self._returned: set[str] = set()
+        """Ids of messages that no queue takes."""
 
     def _wait(self, tags: Collection[int]) -> None:
         """Until each is confirmed or refused. One that is returned is confirmed after that."""
@@ -135,15 +144,15 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
             view.event.body,
             content_type="application/cloudevents+json",
             delivery_mode=2,
-            message_id=view.event.own_id,
-            type=str(view.body.get("type", ""))[:255],
+            message_id=_short(view.event.own_id),
+            type=_short(str(view.body.get("type", ""))),
         )
 
     def _key(self, view: EventView) -> str:
         if self.settings.queue:
             return self.settings.queue
         names = (view.camera, view.action or view.kind)
-        return ".".join(["camgraph", self.context.graph, *(level(name).replace(".", "_") for name in names)])[:255]
+        return _short(".".join(["camgraph", self.context.graph, *(level(name).replace(".", "_") for name in names)]))
 
     def _on_ack(self, tag: int, multiple: bool) -> None:
         self._confirmed.update(self._tags(tag, multiple))
@@ -152,11 +161,11 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
         self._nacked.update(self._tags(tag, multiple))
 
     def _tags(self, tag: int, multiple: bool) -> Iterable[int]:
-        """Of one message of the batch, or of all up to it."""
-        return range(self._first, tag + 1) if multiple else (tag,)
+        """Of one message of the batch, or of all up to it, as far as they were sent."""
+        return range(self._first, min(tag, self._sent) + 1) if multiple else (tag,)
 
     def _on_return(self, error: Exception, exchange: str, key: str, message: Any) -> None:
-        self._returned[str(message.properties.get("message_id", ""))] = key
+        self._returned.add(str(message.properties.get("message_id", "")))
 
     def _tls_options(self) -> Mapping[str, Any] | bool:
         if not self.tls():  # says it better than the library if a file is wrong
@@ -175,6 +184,11 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
         from amqp.exceptions import AMQPError  # noqa: PLC0415
 
         return (AMQPError, OSError)
+
+
+def _short(text: str) -> str:
+    """As much of it as a `shortstr` of AMQP holds, which counts bytes."""
+    return text.encode(errors="backslashreplace")[:_MOST_SHORT].decode(errors="ignore")
 
 
 def _why(error: Exception) -> Exception | str:

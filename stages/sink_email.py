@@ -23,15 +23,15 @@ import re
 import smtplib
 import socket
 import ssl
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from email.message import EmailMessage
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from pipeline.errors import Unavailable
+from pipeline.errors import CamgraphError, Unavailable
 from pipeline.stage import Context, SettingProblems, Upstream
 from stages.delivery.durations import Duration, seconds
 from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
@@ -251,10 +251,12 @@ class _Conversation:
     def send(self, mail: EmailMessage) -> dict[str, str]:
         """Returns the addresses that the server has refused, with its words; the others get it."""
         settings = self._settings
-        server = self._connected()
+        with _not_of_the_mail():
+            server = self._connected()
         try:
             if settings.user and settings.password:
-                _log_in(server, settings.user, settings.password)
+                with _not_of_the_mail():
+                    _log_in(server, settings.user, settings.password)
             recipients = [addr_spec(one) for one in settings.to]
             refused = server.send_message(mail, addr_spec(settings.sender), recipients)
         finally:
@@ -349,6 +351,18 @@ class _Tls(_Server):
         except BaseException:
             plain.close()
             raise
+
+
+@contextmanager
+def _not_of_the_mail() -> Iterator[None]:
+    """Within, no exception is a bug that the mail brings to light: the library fails at an answer."""
+    try:
+        yield
+    except (smtplib.SMTPException, OSError, CamgraphError):
+        raise
+    except Exception as error:
+        words = f"(its answer is not understood: {type(error).__name__})"
+        raise smtplib.SMTPResponseException(_NOT_NOW, words.encode()) from error
 
 
 def _log_in(server: smtplib.SMTP, user: str, password: str) -> None:

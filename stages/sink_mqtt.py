@@ -133,6 +133,7 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
             tls=self.tls,
             server_name=self.server_name,
             availability=self._topics.availability,
+            not_understood=self.not_understood,
             stale=self._stale() if self.context.workers == 1 and self._cameras else {},
             too_large=lambda topic, size, most: self.context.log.warning(
                 "not_published", topic=topic, why=f"it has {size:,} bytes, and the broker takes {most:,} at once"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import Field
 
@@ -21,6 +21,8 @@ from stages.delivery.event_sink import Refused
 from stages.delivery.event_view import EventView
 from stages.delivery.mqtt.mqtt_topics import level
 
+_LEAST_PAYLOAD = 1024
+"""Nobody runs a server that takes less; events are not to be given up for a mistake there."""
 _TOO_LARGE_FOR_STREAM = 10054
 """JetStream's error code of a message above the stream's `max_msg_size`."""
 
@@ -94,29 +96,32 @@ class SinkNats(BrokerSink[SinkNatsSettings]):
 
     def send(self, events: Sequence[EventView]) -> None:
         self._refuse_too_large(events)
-        self._try(self._publish(events))
+        self._try(self._publish([_Publication(view, self._subject(view), _head(view)) for view in events]))
 
     def _refuse_too_large(self, events: Sequence[EventView]) -> None:
-        """Raises Refused: the server would close the connection for one of these, each time."""
+        """Raises Refused: the server would close the connection for one of these, each time.
+
+        Raises Unavailable if it takes none at all.
+        """
         most = self._client.max_payload
+        if not isinstance(most, int) or most < _LEAST_PAYLOAD:
+            raise self.away("it takes no messages of any use: `max_payload`")
         sizes = {view.event.id: len(view.event.body) + _size_of_head(view) for view in events}
         if large := {name: size for name, size in sizes.items() if size > most}:
             raise Refused(
                 {name: f"it has {size:,} bytes, and the server takes {most:,}" for name, size in large.items()}
             )
 
-    async def _publish(self, events: Sequence[EventView]) -> None:
+    async def _publish(self, publications: Sequence[_Publication]) -> None:
         """All at once, in order; raises the error of the first that is not confirmed."""
         answers = [
-            await self._stream.publish_async(
-                self._subject(view), view.event.body, wait_stall=WAIT_S, headers=_head(view)
-            )
-            for view in events
+            await self._stream.publish_async(subject, view.event.body, wait_stall=WAIT_S, headers=head)
+            for view, subject, head in publications
         ]
-        awaited = events[0]
+        awaited = publications[0].view
         try:
             async with asyncio.timeout(WAIT_S):
-                for view, answer in zip(events, answers, strict=True):
+                for (view, _, _), answer in zip(publications, answers, strict=True):
                     awaited = view
                     await answer
                     self.sent_already(view)
@@ -147,19 +152,26 @@ class SinkNats(BrokerSink[SinkNatsSettings]):
         from nats.js.errors import NoStreamResponseError  # noqa: PLC0415
 
         assert self._loop
-        try:
-            self._loop.run(work, 2 * WAIT_S)
-        except (NoStreamResponseError, NoRespondersError):
-            raise self.away(f"no stream takes {self._prefix}.>: create one there, or name it as `stream`") from None
-        except AuthorizationError:
-            raise self.away("it does not accept this `username` and `password`") from None
-        except (Error, OSError, TimeoutError) as error:
-            raise self.away(
-                _why(self._trouble if isinstance(error, NoServersError) and self._trouble else error)
-            ) from None
+        with self.conversing():
+            try:
+                self._loop.run(work, 2 * WAIT_S)
+            except (NoStreamResponseError, NoRespondersError):
+                raise self.away(f"no stream takes {self._prefix}.>: create one there, or name it as `stream`") from None
+            except AuthorizationError:
+                raise self.away("it does not accept this `username` and `password`") from None
+            except (Error, OSError, TimeoutError) as error:
+                raise self.away(
+                    _why(self._trouble if isinstance(error, NoServersError) and self._trouble else error)
+                ) from None
 
     async def _on_error(self, error: Exception) -> None:
         self._trouble = error
+
+
+class _Publication(NamedTuple):
+    view: EventView
+    subject: str
+    head: dict[str, str]
 
 
 def _why(error: Exception) -> Exception | str:

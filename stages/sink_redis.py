@@ -72,6 +72,7 @@ class SinkRedis(BrokerSink[SinkRedisSettings]):
             socket_timeout=WAIT_S,
             socket_connect_timeout=WAIT_S,
             retry=Retry(NoBackoff(), 0),
+            protocol=2,  # in version 3, a server may send us to another one, with the password
         )
         self._client = redis.Redis(connection_pool=pool)
         self._ask(self._client.ping)
@@ -79,8 +80,8 @@ class SinkRedis(BrokerSink[SinkRedisSettings]):
     def send(self, events: Sequence[EventView]) -> None:
         stream = self.settings.stream or f"camgraph:{self.context.graph}"
         transaction = self._client.pipeline(transaction=True)
-        for view in events:
-            transaction.xadd(stream, _fields(view), maxlen=self.settings.max_length or None, approximate=True)
+        for fields in [_fields(view) for view in events]:
+            transaction.xadd(stream, fields, maxlen=self.settings.max_length or None, approximate=True)
         self._ask(transaction.execute)
 
     def disconnect(self) -> None:
@@ -92,22 +93,24 @@ class SinkRedis(BrokerSink[SinkRedisSettings]):
     def _ask(self, question: Any) -> None:
         from redis import exceptions as errors  # noqa: PLC0415 - an extra
 
-        try:
-            question()
-        except errors.TimeoutError:
-            raise self.away("it does not answer in time") from None
-        except errors.AuthenticationError:
-            raise self.away(_REFUSALS["WRONGPASS"]) from None
-        except errors.RedisError as error:
-            known = [why for word, why in _REFUSALS.items() if word in str(error)]
-            if known or not isinstance(error, errors.ConnectionError):
-                raise self.away(known[0] if known else "it refuses the entries") from None
-            raise self.away(error) from None
+        with self.conversing():
+            try:
+                question()
+            except errors.TimeoutError:
+                raise self.away("it does not answer in time") from None
+            except errors.AuthenticationError:
+                raise self.away(_REFUSALS["WRONGPASS"]) from None
+            except errors.RedisError as error:
+                known = [why for word, why in _REFUSALS.items() if word in str(error)]
+                if known or not isinstance(error, errors.ConnectionError):
+                    raise self.away(known[0] if known else "it refuses the entries") from None
+                raise self.away(error) from None
 
 
-def _fields(view: EventView) -> dict[str, str | bytes]:
-    kind = str(view.body.get("type", ""))
-    return {"id": view.event.own_id, "type": kind, "camera": view.camera, "event": view.event.body}
+def _fields(view: EventView) -> dict[str, bytes]:
+    """As bytes: letters that UTF-8 does not have are no fault of the server."""
+    words = {"id": view.event.own_id, "type": str(view.body.get("type", "")), "camera": view.camera}
+    return {**{name: text.encode(errors="backslashreplace") for name, text in words.items()}, "event": view.event.body}
 
 
 def _connection_class(context: ssl.SSLContext | None, server_name: str) -> Any:

@@ -29,7 +29,7 @@ A sink to a broker of yours, here beanstalkd, is as short as its protocol:
         def send(self, events):
             for view in events:
                 self.socket.sendall(b"put 0 0 60 %d\\r\\n%s\\r\\n" % (len(view.event.body), view.event.body))
-                if not self.answers.readline().startswith(b"INSERTED"):
+                if not self.answers.readline(1000).startswith(b"INSERTED"):
                     raise self.away("it did not take the event")
                 self.sent_already(view)
 
@@ -38,6 +38,8 @@ A sink to a broker of yours, here beanstalkd, is as short as its protocol:
                 one.close()
 
 If a client library is needed, name its `package` and the `extra` that brings it. `self.tls()` is the context for TLS.
+Read no more of an answer than it may have, as above, and call a library within `with self.conversing():`, since it may
+fail in any way at an answer that it does not expect.
 """
 
 from __future__ import annotations
@@ -155,6 +157,10 @@ class BrokerSink(EventSink[B]):
     def tls(self) -> ssl.SSLContext | None:
         """None if the address is one without TLS. The files are read anew. Raises Unavailable."""
         return client_tls(self.settings.tls, self.context.base_folder) if self.settings.is_secure else None
+
+    @property
+    def other_side(self) -> str:
+        return str(self.address)
 
     @property
     def server_name(self) -> str:

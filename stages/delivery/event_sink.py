@@ -9,6 +9,8 @@
 - Selection (`only`, `never`), `merge` and `cooldown`.
 - If `connect` or `send` raises `Unavailable` or `OSError`, the base disconnects and tries again with growing pauses,
   for ever or until the event `expires`. Later events wait in the outbox, in their order.
+- If `connect` raises anything else, that is no fault of an event either: the same, and the log has the trace, once. A
+  client library fails so at answers that it does not expect. `with self.conversing():` says it of a part of `send`.
 - If `send` raises `Refused`, these events go to the dead letters (`camgraph outbox`), and the others are sent again.
 - Events that come again after a death are not sent twice, as far as this process knows them.
 """
@@ -18,17 +20,18 @@ from __future__ import annotations
 import json
 import math
 import time
+import traceback
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import Field
 
-from pipeline.errors import CamgraphError, Unavailable
+from pipeline.errors import CamgraphError, EnvironmentProblem, NeedsNewProcess, Unavailable, UserError
 from pipeline.messages import MOST_REPEATED, End, Message
 from pipeline.stage import Context, FrameSize, SettingProblems, Stage, Upstream
 from pipeline.system.disk import write_whole
@@ -44,6 +47,10 @@ from stages.messages import Event
 _REFUSED, _EXPIRED = "dropped.refused", "dropped.expired"
 _KNOWN = 2 * MOST_REPEATED
 """So many delivered events are known again by their ids."""
+_UNDERSTOOD = (Unavailable, UserError, EnvironmentProblem, NeedsNewProcess, OSError)
+"""Errors of `connect` that say by themselves what is to be done."""
+_MOST_CALLS = 20
+"""Of a trace: a library that recurses into an answer has a thousand."""
 
 
 class DeliverySettings(SelectionSettings):
@@ -105,6 +112,8 @@ class EventSink(Stage[D]):
         """Ids of the last events that were delivered, left out or refused."""
         self._buried = ""
         """The id of the last event that went to the dead letters."""
+        self._is_trace_logged = False
+        """Since the last success."""
         self._done_of_call: set[str] = set()
         """Those done since `process` was last called with other items: the same ones come again until all are done."""
 
@@ -142,7 +151,25 @@ class EventSink(Stage[D]):
         view = view_of(event)
         return self._selection.fits(view, phase=ANY_PHASE if view.kind == "incident" else None)
 
+    @property
+    def other_side(self) -> str:
+        """The address for people, if it has one."""
+        return ""
+
     # ---- for `send` to call
+
+    @contextmanager
+    def conversing(self) -> Iterator[None]:
+        """Within, whatever is raised comes from the answers of the other side: it becomes Unavailable, so events wait.
+
+        Write it around calls of a client library, and prepare beforehand what the event alone could make fail.
+        """
+        try:
+            yield
+        except (*_UNDERSTOOD, Refused):
+            raise
+        except Exception as error:  # noqa: BLE001 - a library may fail in any way at an answer that it does not expect
+            raise self.not_understood(error) from None
 
     def sent_already(self, view: EventView) -> None:
         """This event has arrived, whatever becomes of the others of the call: it will not come again."""
@@ -151,6 +178,18 @@ class EventSink(Stage[D]):
     def waited_s(self, view: EventView) -> float:
         """For how long this event has waited for its delivery. A clock that is set meanwhile changes nothing."""
         return self._waiting_times.of(view.event, time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME))
+
+    def not_understood(self, error: Exception) -> Unavailable:
+        """The error to raise for one of a library, if no event is to blame for it: the trace goes to the log.
+
+        Its text stays out, since that may be a text of the other side.
+        """
+        self._log_trace(error)
+        where = f"{self.other_side}: " if self.other_side else ""
+        return Unavailable(
+            f"{where}{type(error).__name__}: its answer is not understood (is it such a server?), or the sink has a "
+            "bug: the log has the trace"
+        )
 
     # ---- the stage
 
@@ -267,12 +306,28 @@ class EventSink(Stage[D]):
                 if view.event.id not in self._done:
                     self._finished(view, "written")
         self._attempts.succeeded()
+        self._is_trace_logged = False
 
     def _send(self, views: Sequence[EventView]) -> None:
         if not self._is_connected:
-            self.connect()
+            self._make_ready()
             self._is_connected = True
         self.send(views)
+
+    def _make_ready(self) -> None:
+        try:
+            self.connect()
+        except _UNDERSTOOD:
+            raise
+        except Exception as error:  # noqa: BLE001 - no event is to blame for it
+            raise self.not_understood(error) from None
+
+    def _log_trace(self, error: Exception) -> None:
+        """Once until something is delivered."""
+        if not self._is_trace_logged:
+            calls = "".join(traceback.format_tb(error.__traceback__, limit=-_MOST_CALLS))
+            self.context.log.error("answer_not_understood", error=type(error).__name__, exception=calls)
+            self._is_trace_logged = True
 
     def _bury_refused(self, views: Sequence[EventView], error: Refused) -> None:
         """Raises RuntimeError if they are none of these: a sink that names others would try for ever."""
@@ -289,8 +344,12 @@ class EventSink(Stage[D]):
 
     def _disconnect(self) -> None:
         self._is_connected = False
-        with suppress(OSError, Unavailable):
+        try:
             self.disconnect()
+        except (OSError, Unavailable):
+            pass
+        except Exception as error:  # noqa: BLE001 - what was half connected may fail in any way; no event is to blame
+            self._log_trace(error)
 
     # ---- what became of them
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email
 import json
+import smtplib
 import socket
 import socketserver
 import ssl
@@ -28,7 +29,8 @@ from pydantic import ValidationError
 from pipeline.errors import Unavailable
 from pipeline.messages import Event
 from pipeline.testing import feed, reports_of, stamp
-from stages.sink_email import SinkEmail, SinkEmailSettings
+from stages.delivery.mail.mail_answers import is_for_good, said
+from stages.sink_email import SinkEmail, SinkEmailSettings, _Conversation
 
 PASSWORD = "open-sesame-7731"
 SETTINGS: dict[str, Any] = {
@@ -340,6 +342,18 @@ def scripted(**answers: str) -> Iterator[tuple[int, list[str]]]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def test_a_mail_waits_for_a_server_whose_answer_cannot_be_read(tmp_path: Path) -> None:
+    strange = {"EHLO": "250-hello\r\n250 AUTH CRAM-MD5", "AUTH": "334 abc"}
+    login = {"user": "ward", "password": PASSWORD}
+    settings = SinkEmailSettings.model_validate({**SETTINGS, "server": "localhost", "port": 1, "security": "starttls"})
+    with scripted(**strange) as (port, _):
+        talk = _Conversation(settings.model_copy(update={**login, "port": port, "security": "none"}), tmp_path)
+        with pytest.raises(smtplib.SMTPResponseException) as raised:
+            talk.send(EmailMessage())
+    assert not is_for_good(raised.value)
+    assert said(raised.value) == "421 (its answer is not understood: Error)"
 
 
 @pytest.mark.parametrize(

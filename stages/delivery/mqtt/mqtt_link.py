@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pipeline.errors import Unavailable
 from stages.delivery.broker import WAIT_S, BrokerAddress, why_away
+from stages.delivery.mqtt.careful_client import careful_client
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessageInfo
@@ -80,6 +81,8 @@ class LinkOptions:
     """The topic that says online or offline."""
     stale: Mapping[str, Callable[[str], bool]]
     """Filter of topics -> whether one that the broker has retained is left over, so that it is deleted."""
+    not_understood: Callable[[Exception], Unavailable]
+    """The error for one of the library, of which nobody knows what it means."""
     too_large: Callable[[str, int, int], object] = lambda topic, size, most: None
     """Called for a topic whose retained payload is larger than the broker takes, once."""
 
@@ -168,10 +171,10 @@ class MqttLink:
         if self._thread.is_alive():
             self._thread.join(WAIT_S)
 
-    def wait(self, within_s: float = WAIT_S / 2) -> None:
-        """Raises Unavailable if it is not connected by then."""
+    def wait(self) -> None:
+        """Wait for the connection. Raises Unavailable if it is not there soon."""
         self._hurry.set()
-        if not self._is_up.wait(within_s):
+        if not self._is_up.wait(WAIT_S / 2):
             raise Unavailable(self._why)
 
     def show(self, topic: str, payload: bytes) -> None:
@@ -279,6 +282,9 @@ class MqttLink:
         except (OSError, ValueError, Unavailable) as error:
             fate.end(str(error) if isinstance(error, Unavailable) else f"{self._options.address}: {why_away(error)}")
             return False
+        except Exception as error:  # noqa: BLE001 - the thread must go on, whatever a broker answers
+            fate.end(str(self._options.not_understood(error)))
+            return False
         finally:
             self._is_up.clear()
             with self._lock:
@@ -324,11 +330,13 @@ class MqttLink:
             fate.slow_until_s = time.monotonic() + WAIT_S
 
     def _client(self, fate: _Fate) -> Client:
-        from paho.mqtt.client import Client, MQTTv5  # noqa: PLC0415 - an extra
+        from paho.mqtt.client import MQTTv5  # noqa: PLC0415 - an extra
         from paho.mqtt.enums import CallbackAPIVersion  # noqa: PLC0415
 
         options = self._options
-        client = Client(CallbackAPIVersion.VERSION2, options.client_id, protocol=MQTTv5, reconnect_on_failure=False)
+        client = careful_client(lambda error: fate.end(str(options.not_understood(error))))(
+            CallbackAPIVersion.VERSION2, options.client_id, protocol=MQTTv5, reconnect_on_failure=False
+        )
         client.connect_timeout = WAIT_S
         client.will_set(options.availability, b"offline", qos=1, retain=True)
         client.username_pw_set(options.username, options.password)

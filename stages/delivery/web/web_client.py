@@ -15,8 +15,8 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from pipeline.errors import Unavailable
@@ -137,7 +137,14 @@ class _Connection(http.client.HTTPConnection):
                     self.close()
 
     def _post(self, headers: Mapping[str, str], body: bytes) -> Answer:
+        if self.sock is None:
+            with _not_of_the_event():
+                self.connect()
         self.request("POST", self.address.target, body, {**headers, "Host": self.address.host_and_port})
+        with _not_of_the_event():
+            return self._read_answer()
+
+    def _read_answer(self) -> Answer:
         with self.getresponse() as response:
             text = response.read(_MOST_ANSWER).decode(errors="replace")
             is_whole = response.isclosed() or response.length == 0
@@ -197,6 +204,21 @@ class _Connection(http.client.HTTPConnection):
             self._busy.release()
 
 
+class _Nonsense(http.client.HTTPException):
+    """An answer at which the library fails in a way of its own, which is its cause."""
+
+
+@contextmanager
+def _not_of_the_event() -> Iterator[None]:
+    """Within, no exception is a bug that the event brings to light: it comes from the address or the answer."""
+    try:
+        yield
+    except (OSError, Unavailable, http.client.HTTPException):
+        raise
+    except Exception as error:
+        raise _Nonsense from error
+
+
 def _for_people(error: Exception, address: WebAddress) -> Exception:
     """The error to raise for one of a request. A bug stays as it is."""
     if isinstance(error, Unavailable):
@@ -208,7 +230,7 @@ def _for_people(error: Exception, address: WebAddress) -> Exception:
     if isinstance(error, OSError):
         return Unavailable(f"{address}: {_in_words(error)}")
     if isinstance(error, http.client.HTTPException):
-        return Unavailable(f"{address}: its answer is no valid HTTP: {type(error).__name__}")
+        return Unavailable(f"{address}: its answer is no valid HTTP: {type(error.__cause__ or error).__name__}")
     return error
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from camgraph_test_stages.incident_views import incident
 from pydantic import Field
 
@@ -320,6 +321,72 @@ def test_a_sink_that_refuses_what_it_was_not_given_is_told(other: OtherSide, tmp
     with opened(Broken, {"port": other.port}, folder=tmp_path) as stage:
         with pytest.raises(RuntimeError, match="names none"):
             feed(stage, [A.event])
+
+
+SAID = "what the other side has said: \x1b]0;owned\x07"
+
+
+class Fragile(SinkLines):
+    """Fails, where `where` says, as a library does at an answer that it does not expect."""
+
+    where: str = ""
+
+    def _fail(self, where: str) -> None:
+        if self.where == where:
+            raise KeyError(SAID)
+
+    def connect(self) -> None:
+        self._fail("connect")
+        super().connect()
+
+    def send(self, events: Sequence[EventView]) -> None:
+        self._fail("event")
+        with self.conversing():
+            self._fail("answer")
+        super().send(events)
+
+    def disconnect(self) -> None:
+        super().disconnect()
+        self._fail("disconnect")
+
+
+@pytest.mark.parametrize("where", ["connect", "answer"])
+def test_events_wait_while_an_answer_is_not_understood_and_the_log_says_it_once(
+    other: OtherSide, tmp_path: Path, where: str
+) -> None:
+    with structlog.testing.capture_logs() as lines, opened(Fragile, {"port": other.port}, folder=tmp_path) as stage:
+        stage._attempts._pauses_s = (0.0,)
+        stage.where = where
+        for event in (A, A, B):
+            with pytest.raises(Unavailable, match="KeyError: its answer is not understood") as raised:
+                feed(stage, [event.event])
+            assert "owned" not in str(raised.value)
+        stage.where = ""
+        push(stage, [A, B])
+        stage.where = where
+        stage._disconnect()
+        with pytest.raises(Unavailable):
+            feed(stage, [C.event])
+    assert other.ids == [A.event.id, B.event.id]
+    traces = [line for line in lines if line["event"] == "answer_not_understood"]
+    assert len(traces) == 2, "once for each time that it began to fail"
+    assert "in _fail" in traces[0]["exception"]
+    assert "owned" not in str(lines)
+
+
+def test_what_an_event_breaks_by_itself_is_a_bug_of_the_sink(other: OtherSide, tmp_path: Path) -> None:
+    with opened(Fragile, {"port": other.port}, folder=tmp_path) as stage:
+        stage.where = "event"
+        with pytest.raises(KeyError):
+            feed(stage, [A.event])
+
+
+def test_a_sink_that_cannot_hang_up_costs_no_event(other: OtherSide, tmp_path: Path) -> None:
+    other.answers = {A.event.id: ["", ""]}
+    with opened(Fragile, {"port": other.port}, folder=tmp_path) as stage:
+        stage.where = "disconnect"
+        assert push(stage, [A]) >= 2
+    assert other.ids == [A.event.id]
 
 
 def test_an_event_that_is_no_object_is_sent_as_it_is(other: OtherSide, tmp_path: Path) -> None:

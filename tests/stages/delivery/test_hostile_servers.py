@@ -1,0 +1,192 @@
+"""What a server answers that is none, or is up to something: events wait, whatever it says."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from camgraph_test_stages.brokers import incident
+from camgraph_test_stages.delivering import delivering, refusal
+from camgraph_test_stages.hostile import Talk, hostile
+
+from stages.delivery.event_sink import EventSink
+from stages.sink_amqp import SinkAmqp
+from stages.sink_email import SinkEmail
+from stages.sink_kafka import SinkKafka
+from stages.sink_mqtt import SinkMqtt
+from stages.sink_nats import SinkNats
+from stages.sink_redis import SinkRedis
+from stages.sink_webhook import SinkWebhook
+
+MARK = "\x1b]0;owned\x07"
+"""A terminal would obey it, and no log may hold it."""
+NONSENSE = {
+    "a line without an end": b"x" * 70_000,
+    "another protocol": f"SSH-2.0-{MARK}\r\n".encode(),
+    "all letters": bytes(range(256)) * 20 + b"\r\n",
+    "zeros": bytes(5000),
+}
+
+
+def settings_of(sink: type[EventSink[Any]], port: int) -> dict[str, Any]:
+    here = f"127.0.0.1:{port}"
+    return {
+        SinkRedis: {"address": f"redis://{here}"},
+        SinkNats: {"address": f"nats://{here}", "stream": "S"},
+        SinkAmqp: {"address": f"amqp://{here}", "queue": "q"},
+        SinkMqtt: {"address": f"mqtt://{here}"},
+        SinkKafka: {"address": f"kafka://{here}", "topic": "t"},
+        SinkWebhook: {"url": f"http://{here}", "allow_private": True},
+        SinkEmail: {"server": "127.0.0.1", "port": port, "security": "none", "sender": "a@b.org", "to": "c@d.org"},
+    }[sink]
+
+
+def at_once(answer: bytes) -> Talk:
+    """Says this, and no more."""
+
+    def talk(connection: socket.socket) -> Iterator[bytes]:
+        yield answer
+        connection.shutdown(socket.SHUT_WR)
+
+    return talk
+
+
+def refused(sink: type[EventSink[Any]], talk: Talk, folder: Path, times: int = 3) -> str:
+    """Hand in one event a few times, to a server that talks like this: why it waits. Checks the log."""
+    with structlog.testing.capture_logs() as lines, hostile(talk) as server:
+        with delivering(sink, settings_of(sink, server.port), folder) as one:
+            why = [refusal(one, [incident(1)]) for _ in range(times)][-1]
+            assert not list(one.context.dead_letters)
+            assert one.context.counts == {}
+    traces = [line for line in lines if line["event"] == "answer_not_understood"]
+    assert len(traces) <= 1
+    assert MARK not in f"{why}{lines}"
+    assert MARK[1:-1] not in f"{why}{lines}"
+    return why
+
+
+@pytest.mark.parametrize("sink", [SinkRedis, SinkNats, SinkAmqp, SinkMqtt, SinkWebhook, SinkEmail])
+@pytest.mark.parametrize("answer", NONSENSE.values(), ids=NONSENSE)
+def test_events_wait_for_a_server_that_talks_nonsense(
+    tmp_path: Path, sink: type[EventSink[Any]], answer: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    refused(sink, at_once(answer), tmp_path)
+    assert capfd.readouterr() == ("", "")
+
+
+def redis(answer: bytes) -> Talk:
+    """A server until it gets an entry."""
+
+    def talk(connection: socket.socket) -> Iterator[bytes]:
+        while some := connection.recv(1 << 16):
+            if b"XADD" in some:
+                yield answer
+                connection.shutdown(socket.SHUT_WR)
+            else:
+                yield (
+                    b"+PONG\r\n" if b"PING" in some else b"+OK\r\n" * len(re.findall(rb"^\*\d+\r$", some, re.MULTILINE))
+                )
+
+    return talk
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b":x\r\n",
+        b"*1\r\n" * 5000,
+        b"$x\r\n",
+        b"*9" + b"9" * 5000 + b"\r\n",
+        b"+OK\r\n+QUEUED\r\n*0\r\n",
+        b"+OK\r\n+QUEUED\r\n:1\r\n",
+        b"\xff\xfe\r\n",
+        f"-ERR {MARK}\r\n".encode(),
+    ],
+)
+def test_events_wait_for_a_redis_that_answers_an_entry_with_nonsense(tmp_path: Path, answer: bytes) -> None:
+    refused(SinkRedis, redis(answer), tmp_path)
+
+
+def nats(answer: bytes, **info: Any) -> Talk:
+    """A server until it gets a message or a question."""
+
+    def talk(connection: socket.socket) -> Iterator[bytes]:
+        yield b"INFO %s\r\n" % json.dumps({"max_payload": 1 << 20, "headers": True, **info}).encode()
+        while some := connection.recv(1 << 16):
+            yield b"PONG\r\n" * some.count(b"PING\r\n")
+            if b"PUB " in some:
+                yield answer
+
+    return talk
+
+
+@pytest.mark.parametrize(
+    "answer", [b"HMSG a 1 99999 3\r\nxxx\r\n", b"INFO []\r\n", b"INFO {\r\n", b"-ERR '\xff'\r\n", b"-ERR \r\n"]
+)
+def test_events_wait_for_a_nats_server_that_answers_a_message_with_nonsense(
+    tmp_path: Path, answer: bytes, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stages.sink_nats.WAIT_S", 0.2)
+    refused(SinkNats, nats(answer), tmp_path, times=2)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("most", [None, "many", 0, -5, 10])
+def test_events_wait_for_a_nats_server_that_takes_no_message(tmp_path: Path, most: Any) -> None:
+    with hostile(nats(b"", max_payload=most)) as server:
+        settings = {"address": f"nats://127.0.0.1:{server.port}"}
+        with delivering(SinkNats, settings, tmp_path) as sink:
+            assert "it takes no messages of any use" in refusal(sink, [incident(1)])
+            assert not list(sink.context.dead_letters)
+
+
+def frame(kind: int, payload: bytes, channel: int = 0, end: bytes = b"\xce") -> bytes:
+    return struct.pack(">BHI", kind, channel, len(payload)) + payload + end
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        frame(1, b""),
+        frame(1, b"\0\x0a\0\x0a"),
+        frame(1, b"\0\x0a\0\x0a\0\x09" + struct.pack(">I", 1 << 30)),
+        frame(1, b"\0\x0a\0\x1e\0\0\0\0\0\x01\0\0"),  # tune: frames of one byte
+        frame(1, b"\0\x14\0\x0b", 7),
+        frame(2, b"\0\x3c\0\0", 3),
+        frame(3, b"x"),
+    ],
+)
+def test_events_wait_for_an_amqp_broker_that_sends_nonsense(tmp_path: Path, answer: bytes) -> None:
+    refused(SinkAmqp, at_once(answer), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"\x20\x00",
+        b"\x20\x03\x00\x00\x7f",
+        b"\x20\x06\x00\x00\x03\x21\x00\x00",
+        b"\x20\x03\x00\x00\x00\x40\x00",
+        b"\x20\x03\x00\x00\x00\x30\x05\x00\xff\xff\xff\xff",
+        b"\x20\x03\x00\x00\x00\x90\x00",
+        b"\xe0\x01\x77",
+    ],
+)
+def test_the_connection_to_a_broker_of_mqtt_survives_nonsense(
+    tmp_path: Path, answer: bytes, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stages.delivery.mqtt.mqtt_link._PAUSES_S", (0.01, 0.01))
+    monkeypatch.setattr("stages.delivery.mqtt.mqtt_link.WAIT_S", 0.2)
+    with hostile(at_once(answer)) as server:
+        with delivering(SinkMqtt, settings_of(SinkMqtt, server.port), tmp_path) as sink:
+            while server.connections < 2:
+                assert refusal(sink, [incident(1)])
+            assert not list(sink.context.dead_letters)
+    assert capfd.readouterr() == ("", "")
