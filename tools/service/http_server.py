@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +20,32 @@ from pipeline.errors import EnvironmentProblem
 _MOST_CONNECTIONS = 256
 _FIRST_REQUEST_S = 10.0
 """Within this time a connection has to have sent a request: otherwise it only takes another one's place."""
+_STALLED_S = 30.0
+"""Who takes none of an answer for so long is parted with."""
 _STOP_S = 2
+_STUCK_S = 30.0
+"""A loop that has not turned for so long never will."""
 
 
 class _Protocol(H11Protocol):
-    """As uvicorn's, but a connection on which nothing is asked is closed."""
+    """As uvicorn's, but a connection on which nothing is asked, or nothing is read, is closed."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._waits = self.loop.call_later(_FIRST_REQUEST_S, self._part_if_silent)
+        self._stalls: asyncio.TimerHandle | None = None
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stalls = self.loop.call_later(_STALLED_S, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._end_stall()
+        super().resume_writing()
+
+    def _end_stall(self) -> None:
+        if self._stalls is not None:
+            self._stalls.cancel()
 
     def _part_if_silent(self) -> None:
         is_asked = getattr(self, "cycle", None) is not None
@@ -34,6 +54,7 @@ class _Protocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._waits.cancel()
+        self._end_stall()
         super().connection_lost(exc)
 
 
@@ -41,19 +62,43 @@ def bound(host: str, port: int) -> socket.socket:
     """A listening socket. Raises EnvironmentProblem if the address cannot be had."""
     try:
         [family, *_], *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        return socket.create_server((host, port), family=family, backlog=_MOST_CONNECTIONS)
+        listener = socket.create_server((host, port), family=family, backlog=_MOST_CONNECTIONS)
+        # Also where the rest of an answer is too small for the loop to notice; connections inherit it.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_STALLED_S * 1000))
     except OSError as error:
+        # Python puts the address behind the system's words.
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise EnvironmentProblem(
-            f"the service cannot listen at {host}:{port}: {error.strerror or error}: choose another `address`, or stop "
+            f"the service cannot listen at {host}:{port}: {why}: choose another `address`, or stop "
             "the program that has this one"
         ) from None
+    return listener
+
+
+class _Server(uvicorn.Server):
+    """Knows when its loop last turned."""
+
+    turned_s = 0.0
+
+    async def on_tick(self, counter: int) -> bool:
+        self.turned_s = time.monotonic()
+        return await super().on_tick(counter)
 
 
 class HttpServer:
-    """Serves `app` from `start` to `stop`. `certificate` and `key`: paths, for TLS."""
+    """Serves `app` from `start` to `stop`. `certificate` and `key`: paths, for TLS.
+
+    `stuck` is called, in a thread, if some request keeps the loop from turning: nobody is answered any more then.
+    """
 
     def __init__(
-        self, app: ASGIApp, listener: socket.socket, *, certificate: Path | None = None, key: Path | None = None
+        self,
+        app: ASGIApp,
+        listener: socket.socket,
+        *,
+        certificate: Path | None = None,
+        key: Path | None = None,
+        stuck: Callable[[], object] = lambda: None,
     ) -> None:
         tls: dict[str, Any] = {"ssl_certfile": certificate, "ssl_keyfile": key} if certificate else {}
         config = uvicorn.Config(
@@ -70,23 +115,36 @@ class HttpServer:
             h11_max_incomplete_event_size=16 << 10,
             **tls,
         )
-        self._server = uvicorn.Server(config)
+        self._server = _Server(config)
         self._listener = listener
+        self._stuck = stuck
+        self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
+        self._watch = threading.Thread(target=self._watch_over, name="http-watch", daemon=True)
 
     def start(self) -> None:
+        self._server.turned_s = time.monotonic()
         self._thread.start()
+        self._watch.start()
 
     def stop(self) -> None:
         """Returns when all connections are closed."""
         self._server.should_exit = True
         if self._thread.ident is not None:
             self._thread.join()
+            self._over.set()
+            self._watch.join()
         self._listener.close()
 
     @property
     def is_alive(self) -> bool:
         return self._thread.is_alive()
+
+    def _watch_over(self) -> None:
+        while not self._over.wait(_STUCK_S / 10):
+            if not self._server.should_exit and time.monotonic() - self._server.turned_s > _STUCK_S:
+                self._stuck()
+                return
 
     def _run(self) -> None:
         self._server.run(sockets=[self._listener])

@@ -10,6 +10,7 @@ again, and events wait in the outbox meanwhile.
 from __future__ import annotations
 
 import ipaddress
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -159,12 +160,9 @@ class Serve(Stage[ServeSettings]):
 
         settings = self.settings
         hide(token.token for token in settings.tokens)
-        self._server = HttpServer(
-            self._app(),
-            bound(*settings.place),
-            certificate=self._file(settings.certificate),
-            key=self._file(settings.key),
-        )
+        listener = bound(*settings.place)
+        certificate, key = self._file(settings.certificate), self._file(settings.key)
+        self._server = HttpServer(self._app(), listener, certificate=certificate, key=key, stuck=self._end_process)
         self._server.start()
         self.context.log.info("serving", address=f"{'https' if settings.certificate else 'http'}://{settings.place}")
 
@@ -179,6 +177,11 @@ class Serve(Stage[ServeSettings]):
         tokens = [Token(one.name, one.token, one.role) for one in self.settings.tokens]
         calls = [*health_calls(run), *camera_calls(run)]
         return build_app(calls, Access(tokens, self.settings.hosts), self.context.log)
+
+    def _end_process(self) -> None:
+        """Events that were not finished come again to the next one."""
+        self.context.log.error("service_stuck", doing="its process ends, and is started again")
+        os._exit(1)
 
     def _file(self, name: str | None) -> Path | None:
         return None if name is None else resolve(name, self.context.base_folder)

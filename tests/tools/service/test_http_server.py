@@ -1,0 +1,136 @@
+"""The server against those who only take a place: connections without requests, and answers that nobody reads."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager
+
+import httpx
+import pytest
+from camgraph_test_stages.waiting import until
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from pipeline.errors import EnvironmentProblem
+from tools.service import http_server
+from tools.service.http_server import HttpServer, bound
+
+WITHIN_S = 60.0
+GET = b"GET /%s HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+async def small(request: Request) -> Response:
+    return PlainTextResponse("here")
+
+
+async def endless(request: Request) -> Response:
+    async def pieces() -> AsyncIterator[bytes]:
+        while True:
+            await asyncio.sleep(0)
+            yield bytes(1 << 20)
+
+    return StreamingResponse(pieces())
+
+
+@contextmanager
+def served() -> Iterator[tuple[str, int]]:
+    listener = bound("127.0.0.1", 0)
+    server = HttpServer(Starlette(routes=[Route("/", small), Route("/endless", endless)]), listener)
+    place = listener.getsockname()[:2]
+    server.start()
+    try:
+        yield place
+    finally:
+        server.stop()
+        assert not server.is_alive
+
+
+def is_closed(client: socket.socket) -> bool:
+    """Wait until the server parts with it."""
+    client.settimeout(WITHIN_S)
+    try:
+        while client.recv(1 << 20):
+            pass
+    except ConnectionError:
+        pass
+    return True
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost:", b"\x16\x03\x01\x02\x00\x01"])
+def test_a_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+    monkeypatch.setattr(http_server, "_FIRST_REQUEST_S", 0.2)
+    with served() as place, socket.create_connection(place) as client:
+        client.sendall(sent)
+        assert is_closed(client)
+
+
+def test_an_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "_STALLED_S", 0.5)
+    ended = []
+
+    async def watched(request: Request) -> Response:
+        async def pieces() -> AsyncIterator[bytes]:
+            try:
+                while True:
+                    await asyncio.sleep(0)
+                    yield bytes(1 << 16)
+            finally:
+                ended.append(True)
+
+        return StreamingResponse(pieces())
+
+    monkeypatch.setitem(globals(), "endless", watched)
+    with served() as place, socket.create_connection(place) as client:
+        client.sendall(GET % b"endless")
+        first = client.recv(100)
+        assert first.startswith(b"HTTP/1.1 200")
+        until(lambda: ended, WITHIN_S, every_s=0.05)
+
+
+def test_places_that_were_only_taken_are_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "_FIRST_REQUEST_S", 0.5)
+    monkeypatch.setattr(http_server, "_MOST_CONNECTIONS", 8)
+    with served() as place, ExitStack() as stack:
+        idle = [stack.enter_context(socket.create_connection(place)) for _ in range(20)]
+        assert all(map(is_closed, idle))
+        assert httpx.get(f"http://{place[0]}:{place[1]}/", timeout=WITHIN_S).text == "here"
+
+
+def test_a_loop_that_turns_no_more_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "_STUCK_S", 0.5)
+    stuck, go_on = threading.Event(), threading.Event()
+
+    async def blocking(request: Request) -> Response:
+        go_on.wait(WITHIN_S)
+        return PlainTextResponse("at last")
+
+    server = HttpServer(Starlette(routes=[Route("/", blocking)]), bound("127.0.0.1", 0), stuck=stuck.set)
+    server.start()
+    try:
+        with socket.create_connection(server._listener.getsockname()) as client:
+            client.sendall(GET % b"")
+            assert stuck.wait(WITHIN_S)
+            go_on.set()
+            assert client.recv(100).startswith(b"HTTP/1.1 200")
+    finally:
+        go_on.set()
+        server.stop()
+
+
+def test_it_stops_though_answers_are_read() -> None:
+    with served() as place, socket.create_connection(place) as client:
+        client.sendall(GET % b"endless")
+        assert client.recv(100)
+
+
+def test_an_address_that_another_program_has_is_told() -> None:
+    with (
+        bound("127.0.0.1", 0) as listener,
+        pytest.raises(EnvironmentProblem, match="Address already in use: choose another"),
+    ):
+        bound(*listener.getsockname()[:2])
