@@ -30,6 +30,7 @@ from pipeline.messages import End, Event, Stamp
 from pipeline.monitoring.cameras import Cameras
 from pipeline.monitoring.counter_resets import CounterResets
 from pipeline.monitoring.event_format import EventSummary, event_format
+from pipeline.monitoring.health import Phase
 from pipeline.monitoring.metrics import Counters, counter_of
 from pipeline.monitoring.notices import Notices
 from pipeline.monitoring.outcome import Outcome
@@ -108,6 +109,12 @@ class LocalRun:
         self._hurried = False
 
     can_reload = False
+    is_reloading = False
+
+    @property
+    def phase(self) -> Phase:
+        """Where the run is on its way from start to end."""
+        return "stopping" if self._stop_since else self.meter.phase
 
     def reload(self) -> None:
         """Nothing of a graph in one process can be changed."""

@@ -145,6 +145,11 @@ class Meter:
         self._ages.note(process, ages_ms, now)
         self._through.update({camera: (now, age_ms / 1000) for camera, age_ms in ages_ms.items()})
 
+    @property
+    def phase(self) -> Phase:
+        """The phase that the run has entered last."""
+        return self._phase[0]
+
     def enter(self, phase: Phase) -> None:
         """The phase of the run; call it often."""
         if phase != self._phase[0]:

@@ -249,6 +249,11 @@ class Requests:
 
     # ---- the graph file
 
+    @property
+    def is_reloading(self) -> bool:
+        """While a `reload` is in progress."""
+        return self._signalled is not None
+
     def reload(self) -> bool:
         """Load the graph file again, and log the result. False while an earlier reload is in progress."""
         if self._signalled is not None:

@@ -64,7 +64,7 @@ _NOTICES_S = 2.0
 
 
 class Supervisor:
-    """One run. `tell` is called regularly (about ten times a second) and must return at once.
+    """One run. `tell` is called regularly (about ten times a second), also while it closes, and must return at once.
 
     `loader`: loads the graph file when it has changed; without one, only plans that are loaded can be taken over.
     """
@@ -138,7 +138,13 @@ class Supervisor:
         return self._fleet.processes
 
     @property
-    def _phase(self) -> Phase:
+    def is_reloading(self) -> bool:
+        """From `reload` until its result is logged."""
+        return self._to_reload or self._requests.is_reloading
+
+    @property
+    def phase(self) -> Phase:
+        """Where the run is on its way from start to end."""
         if self._stop_since or self._closing_since:
             return "stopping"
         return "running" if self._running else "starting"
@@ -211,8 +217,12 @@ class Supervisor:
             self._take_over(self.plan)
         waiting = self._membership.joining if self._running else self.plan.camera_settings
         self.meter.rest(self._membership.paused, waiting)
-        self.meter.enter(self._phase)
+        self.meter.enter(self.phase)
         self.meter.look(list(self.processes))
+        self._show()
+
+    def _show(self) -> None:
+        now = time.monotonic()
         if self._tell and now >= self._next_tell:
             self._next_tell = now + _LOOP_MS / 1000
             self._tell(self)
@@ -222,6 +232,11 @@ class Supervisor:
         if self.meter.plan is not plan:
             self.meter.follow(plan)
             self._cameras.follow(plan, self._membership.wanted)
+
+    def _close_turn(self) -> None:
+        self._listen()
+        self.meter.enter(self.phase)
+        self._show()
 
     def _listen(self) -> None:
         if self._control.socket in self._fleet.listen(_LOOP_MS) or self._control.owes:
@@ -390,7 +405,7 @@ class Supervisor:
         for process in self.processes:
             if process.trouble and process.trouble not in self.outcome.problems:
                 self.outcome.add(EXIT_GAVE_UP, f"{process.plan.name} did not open again: {process.trouble}")
-        self._fleet.close(lambda: CLOSE_S if self._hurried else max(CLOSE_S, self.plan.drain_s), self._listen)
+        self._fleet.close(lambda: CLOSE_S if self._hurried else max(CLOSE_S, self.plan.drain_s), self._close_turn)
         for counts in (self._fleet.departed, *(process.counts() for process in self.processes)):
             self.outcome.add_losses(counts, edges_drop=self.plan.edges_drop)
         self._running = False

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 
 from pipeline.system.paths import CACHE_DIR, RUN_DIR, STATE_DIR
 from pipeline.system.redaction import is_called_secret, redact_urls
+from pipeline.system.service_manager import VARIABLES as OF_SERVICE_MANAGER
 
 _OF_PYTHON = (
     *("PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH", "PYTHONNOUSERSITE", "PYTHONUSERBASE", "PYTHONPLATLIBDIR"),
@@ -61,6 +62,10 @@ def handed_on(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def named(patterns: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables with these names; `*` stands for any letters."""
+    """The variables with these names; `*` stands for any letters.
+
+    Those of the service manager are never among them: only the process that it has started may speak to it.
+    """
     known = tuple(patterns)
-    return {name: value for name, value in environ.items() if any(fnmatchcase(name, one) for one in known)}
+    others = {name: value for name, value in environ.items() if name not in OF_SERVICE_MANAGER}
+    return {name: value for name, value in others.items() if any(fnmatchcase(name, one) for one in known)}

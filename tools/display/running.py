@@ -19,6 +19,7 @@ from rich.console import Console
 
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_SIGINT, EnvironmentProblem
 from pipeline.graph.graph_source import GraphSource
+from pipeline.monitoring.health import Phase
 from pipeline.monitoring.outcome import Outcome
 from pipeline.outbox.outbox_folder import outbox_held
 from pipeline.plan import RunPlan, run_to_wire
@@ -33,6 +34,7 @@ from tools.display.console import console_of_errors
 from tools.display.live_table import REFRESH_S, Display, open_display, render_summary
 from tools.display.run_status import Status, Summary
 from tools.display.screen import hide_in_words_of_libraries, log_line
+from tools.display.service_notices import ServiceNotices, service_notices
 
 if TYPE_CHECKING:
     from pipeline.system.run_folder import RunFolder
@@ -46,6 +48,12 @@ class Run(Protocol):
     """A run, in processes of its own or in this one."""
 
     can_reload: bool
+
+    @property
+    def phase(self) -> Phase: ...
+
+    @property
+    def is_reloading(self) -> bool: ...
 
     def reload(self) -> None: ...
 
@@ -62,17 +70,22 @@ class _Signals:
     If there is nothing to reload, or the terminal is gone, SIGHUP drains the run as well.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, notices: ServiceNotices | None) -> None:
         self.interrupted = False
         self._run = run
+        self._notices = notices
         self._had_terminal = _has_terminal()
 
     def __call__(self, number: int, _: FrameType | None) -> None:
         self.interrupted |= number == signal.SIGINT
         if number == _RELOADING and self._run.can_reload and not (self._had_terminal and not _has_terminal()):
             self._run.reload()
+            if self._notices:
+                self._notices.reloading()
         else:
             self._run.stop()
+            if self._notices:
+                self._notices.stopping()
 
     @contextmanager
     def handled(self) -> Iterator[None]:
@@ -122,8 +135,8 @@ def run_plan(
         if plan.secrets or holds_credentials(run_to_wire(plan)):
             forbid_dumps()
         shown = _Shown(display, _pace_of(plan) if display else None)
-        with errors_for_people(), _prepared(plan, shown, loader) as run:
-            signals = _Signals(run)
+        with errors_for_people(), service_notices() as notices, _prepared(plan, _each(shown, notices), loader) as run:
+            signals = _Signals(run, notices)
             with signals.handled():
                 outcome = run.run()
             status = run.status()
@@ -142,6 +155,16 @@ def run_plan(
         for problem in outcome.problems:
             _print(console, f"camgraph: {problem}")
     return exit_status
+
+
+def _each(*shown: Callable[[Run], None] | None) -> Callable[[Run], None]:
+    """Call each of them with the run."""
+
+    def show(run: Run) -> None:
+        for one in filter(None, shown):
+            one(run)
+
+    return show
 
 
 def _why_no_events(status: Mapping[str, Any], plan: RunPlan) -> str:
