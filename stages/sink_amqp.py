@@ -10,12 +10,14 @@ no delivery: events wait, and status says which key nobody is bound to. Its id i
 from __future__ import annotations
 
 import ssl
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from pipeline.stage import Context
+from stages.delivery.bounded_amqp import bounded_connection_class
+from stages.delivery.bounded_socket import MOST_ANSWER, Allowance
 from stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
 from stages.delivery.event_view import EventView
 from stages.delivery.mqtt.mqtt_topics import level
@@ -48,12 +50,17 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
     _connection: Any = None
     _is_broken = False
 
-    def connect(self) -> None:
-        from amqp import AccessRefused, Connection  # noqa: PLC0415 - an extra
+    def __init__(self, settings: SinkAmqpSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._allowance = Allowance()
 
+    def connect(self) -> None:
+        from amqp import AccessRefused  # noqa: PLC0415 - an extra
+
+        self._allowance.renew(WAIT_S)
         self._is_broken = True  # until it has been opened, a farewell would only take as long again
         try:
-            self._connection = Connection(
+            self._connection = bounded_connection_class(self._allowance)(
                 f"{self.address.host}:{self.address.port}",
                 userid=self.settings.username or "guest",
                 password=self.settings.password or "guest",
@@ -85,6 +92,8 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
         messages = [(view, self._message(view), self._key(view)) for view in events]
         self._begin_batch()
         self._is_broken = True
+        sizes = sum(len(view.event.body) for view in events)  # they come back if no queue takes them
+        self._allowance.renew(WAIT_S, MOST_ANSWER + 2 * sizes)
         try:
             self._exchange(messages)
         finally:
@@ -122,15 +131,15 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
 
     def _wait(self, tags: Collection[int]) -> None:
         """Until each is confirmed or refused. One that is returned is confirmed after that."""
-        until_s = time.monotonic() + WAIT_S
         while not self._confirmed.union(self._nacked).issuperset(tags):
-            self._connection.drain_events(timeout=max(0.01, until_s - time.monotonic()))
+            self._connection.drain_events(timeout=self._allowance.left_s())
 
     def disconnect(self) -> None:
         if self._connection is not None:
             connection, self._connection = self._connection, None
             try:
                 if not self._is_broken:
+                    self._allowance.renew(WAIT_S / 2)
                     connection.close()
             except self._errors():
                 pass

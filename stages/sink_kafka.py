@@ -21,6 +21,8 @@ from stages.delivery.tls import TlsSettings, tls_files
 
 _MOST_BYTES = 990_000
 """Of a body; `message.max.bytes` of librdkafka and of Kafka is 1 MB, with the key and the headers."""
+_MOST_ANSWER = 4_000_000
+"""The largest answer that we get is the list of brokers and partitions."""
 _TOO_LARGE = "it is larger than Kafka takes (`message.max.bytes`)"
 
 
@@ -113,6 +115,7 @@ class SinkKafka(BrokerSink[SinkKafkaSettings]):
             "message.timeout.ms": round(WAIT_S * 10_000),
             "socket.timeout.ms": round(WAIT_S * 1000),
             "linger.ms": 1,
+            "receive.message.max.bytes": _MOST_ANSWER,
             "error_cb": self._on_error,
             "log_level": 0,
             **_tls_options(self.settings.tls if secure else None, self.context.base_folder),

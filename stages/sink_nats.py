@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from pydantic import Field
 
 from stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
+from stages.delivery.careful_nats import NoTls, careful_nats
 from stages.delivery.event_sink import Refused
 from stages.delivery.event_view import EventView
 from stages.delivery.mqtt.mqtt_topics import level
@@ -63,13 +64,11 @@ class SinkNats(BrokerSink[SinkNatsSettings]):
 
     def connect(self) -> None:
         self._loop = self._loop or _Loop()
-        self._try(self._connect())
+        self._try(self._connect(), WAIT_S)
 
     async def _connect(self) -> None:
-        from nats.aio.client import Client  # noqa: PLC0415 - an extra
-
         context, self._trouble = self.tls(), None
-        self._client = Client()
+        self._client = careful_nats(needs_tls=context is not None)
         await self._client.connect(
             f"nats://{self.address.host}:{self.address.port}",
             user=self.settings.username,
@@ -96,7 +95,9 @@ class SinkNats(BrokerSink[SinkNatsSettings]):
 
     def send(self, events: Sequence[EventView]) -> None:
         self._refuse_too_large(events)
-        self._try(self._publish([_Publication(view, self._subject(view), _head(view)) for view in events]))
+        publications = [_Publication(view, self._subject(view), _head(view)) for view in events]
+        self._client.renew()
+        self._try(self._publish(publications), WAIT_S + 1)
 
     def _refuse_too_large(self, events: Sequence[EventView]) -> None:
         """Raises Refused: the server would close the connection for one of these, each time.
@@ -147,22 +148,29 @@ class SinkNats(BrokerSink[SinkNatsSettings]):
             finally:
                 loop.stop()
 
-    def _try(self, work: Coroutine[Any, Any, None]) -> None:
+    def _try(self, work: Coroutine[Any, Any, None], within_s: float) -> None:
         from nats.errors import AuthorizationError, Error, NoRespondersError, NoServersError  # noqa: PLC0415
         from nats.js.errors import NoStreamResponseError  # noqa: PLC0415
 
         assert self._loop
         with self.conversing():
             try:
-                self._loop.run(work, 2 * WAIT_S)
+                self._loop.run(work, within_s)
             except (NoStreamResponseError, NoRespondersError):
                 raise self.away(f"no stream takes {self._prefix}.>: create one there, or name it as `stream`") from None
             except AuthorizationError:
                 raise self.away("it does not accept this `username` and `password`") from None
-            except (Error, OSError, TimeoutError) as error:
-                raise self.away(
-                    _why(self._trouble if isinstance(error, NoServersError) and self._trouble else error)
-                ) from None
+            except (Error, OSError) as error:
+                said = self._trouble if isinstance(error, NoServersError) else self._broken_off
+                raise self.away(_why(said or error)) from None
+
+    @property
+    def _broken_off(self) -> Exception | None:
+        """Why the library has closed the connection because of what the server said, if it has."""
+        from nats.errors import ProtocolError  # noqa: PLC0415 - an extra
+
+        error = self._client.last_error if self._client else None
+        return error if isinstance(error, ProtocolError) else None
 
     async def _on_error(self, error: Exception) -> None:
         self._trouble = error
@@ -175,6 +183,12 @@ class _Publication(NamedTuple):
 
 
 def _why(error: Exception) -> Exception | str:
+    from nats.errors import ProtocolError  # noqa: PLC0415 - an extra
+
+    if isinstance(error, NoTls):
+        return "it speaks no TLS: nothing was sent to it"
+    if isinstance(error, ProtocolError):
+        return "it does not speak the protocol of NATS, or says more than it has reason to"
     text = str(getattr(error, "description", "") or error)
     if "uthorization" in text:
         return "it does not accept this `username` and `password`"

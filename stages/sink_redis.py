@@ -15,6 +15,8 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from pipeline.stage import Context
+from stages.delivery.bounded_socket import Allowance, BoundedSocket, connected
 from stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
 from stages.delivery.event_view import EventView
 
@@ -57,13 +59,17 @@ class SinkRedis(BrokerSink[SinkRedisSettings]):
     package, extra = "redis", "redis"
     _client: Any = None
 
+    def __init__(self, settings: SinkRedisSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        self._allowance = Allowance()
+
     def connect(self) -> None:
         import redis  # noqa: PLC0415 - an extra
         from redis.backoff import NoBackoff  # noqa: PLC0415
         from redis.retry import Retry  # noqa: PLC0415
 
         pool = redis.ConnectionPool(
-            connection_class=_connection_class(self.tls(), self.server_name),
+            connection_class=_connection_class(self.tls(), self.server_name, self._allowance),
             host=self.address.host,
             port=self.address.port,
             db=int(self.address.path or 0),
@@ -93,6 +99,7 @@ class SinkRedis(BrokerSink[SinkRedisSettings]):
     def _ask(self, question: Any) -> None:
         from redis import exceptions as errors  # noqa: PLC0415 - an extra
 
+        self._allowance.renew(WAIT_S)
         with self.conversing():
             try:
                 question()
@@ -113,22 +120,23 @@ def _fields(view: EventView) -> dict[str, bytes]:
     return {**{name: text.encode(errors="backslashreplace") for name, text in words.items()}, "event": view.event.body}
 
 
-def _connection_class(context: ssl.SSLContext | None, server_name: str) -> Any:
+def _connection_class(context: ssl.SSLContext | None, server_name: str, allowance: Allowance) -> Any:
     import redis  # noqa: PLC0415 - an extra
 
-    if context is None:
-        return redis.Connection
-    secure, plainly = context, redis.Connection
+    plainly = redis.Connection
 
-    class Encrypted(plainly):  # type: ignore[misc, valid-type]
-        """With our own context: the library's cannot be told another name than the host's."""
+    class Bounded(plainly):  # type: ignore[misc, valid-type]
+        """With our own socket, and our own TLS: the library's cannot be told another name than the host's."""
 
         def _connect(self) -> Any:
-            plain = super()._connect()
+            stream = connected(self.host, self.port, allowance)
             try:
-                return secure.wrap_socket(plain, server_hostname=server_name)
+                if context:
+                    stream = context.wrap_socket(stream, server_hostname=server_name)
+                stream.settimeout(self.socket_timeout)
             except OSError:
-                plain.close()
+                stream.close()
                 raise
+            return BoundedSocket(stream, allowance)
 
-    return Encrypted
+    return Bounded

@@ -40,6 +40,8 @@ _SUBSCRIBES_WITHIN_S = 0.5
 """A proxy tells what its readers want right behind the handshake; without readers it tells nothing."""
 _LINGER_MS = 1000
 """How long the last events may take to leave at the end of a run."""
+_MOST_TOPIC = 2000
+"""Bytes of a message that others send: all that they have to say is a topic. ZeroMQ dies of one with a million."""
 _MOST_TOPICS = 10_000
 _ANY_NETWORK = ("0.0.0.0", "::")  # noqa: S104 - to refuse them
 _KEY_LETTERS = 40
@@ -163,6 +165,7 @@ class SinkZmq(EventSink[SinkZmqSettings]):
         self._socket = stream  # for `disconnect`, whatever happens
         stream.set(zmq.SNDHWM, settings.most_waiting)
         stream.set(zmq.LINGER, _LINGER_MS)
+        stream.set(zmq.MAXMSGSIZE, _MOST_TOPIC)
         if settings.curve_secret_key:
             _show_key(stream, settings.curve_secret_key.encode())
         if settings.connect:

@@ -57,6 +57,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pipeline.errors import EnvironmentProblem, Unavailable
 from pipeline.stage import Context, SettingProblems
+from stages.delivery.bounded_socket import AnswerTooLong
 from stages.delivery.event_sink import DeliverySettings, EventSink
 from stages.delivery.tls import TlsSettings, client_tls, tls_failure, tls_problems
 
@@ -182,8 +183,8 @@ def is_installed(package: str) -> bool:
 
 def why_away(error: BaseException | str) -> str:
     """Why there is no connection, for people, without the words of a library."""
-    if isinstance(error, str):
-        return error
+    if isinstance(error, str | AnswerTooLong):
+        return str(error)
     if isinstance(error, ssl.SSLError):
         return tls_failure(error)
     if isinstance(error, TimeoutError):

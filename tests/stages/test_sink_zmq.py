@@ -121,6 +121,35 @@ def test_garbage_on_the_port_harms_nobody(tmp_path) -> None:
             assert ids(stream, 1) == [event(1).id]
 
 
+GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
+READY = b"\x05READY\x0bSocket-Type" + (3).to_bytes(4, "big") + b"SUB"
+
+
+def subscription(topic: bytes) -> bytes:
+    """A frame of ZMTP 3."""
+    return b"\x02" + (len(topic) + 1).to_bytes(8, "big") + b"\x01" + topic
+
+
+def test_a_reader_with_a_topic_of_a_megabyte_is_disconnected(tmp_path) -> None:
+    """ZeroMQ keeps it in a tree with a level for each byte, and dies when it takes that down by recursion."""
+    address = free_address()
+    with sink_at(address, tmp_path) as sink, reader(address, "cam") as good:
+        with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), 60) as hostile:
+            hostile.sendall(GREETING + b"\x04" + bytes([len(READY)]) + READY)
+            told = b""
+            while b"XPUB" not in told:
+                told += hostile.recv(1 << 16)
+            hostile.sendall(subscription(b"small"))
+            wait_for_readers(sink, 2, b"small")
+            with suppress(ConnectionError):
+                hostile.sendall(subscription(b"x" * 1_000_000))
+                while hostile.recv(1 << 16):
+                    pass
+        sink.process([event(1)])
+        assert ids(good, 1) == [event(1).id]
+        assert max(map(len, sink._topics)) < 100
+
+
 def test_only_readers_with_a_key_get_events(tmp_path) -> None:
     address = free_address()
     stranger_secret = zmq.curve_keypair()[1].decode()

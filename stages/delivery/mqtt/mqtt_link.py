@@ -15,11 +15,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from pipeline.errors import Unavailable
 from stages.delivery.broker import WAIT_S, BrokerAddress, why_away
-from stages.delivery.mqtt.careful_client import careful_client
+from stages.delivery.mqtt.careful_client import MOST_PACKET, careful_client
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessageInfo
@@ -35,6 +35,8 @@ _LARGE_S = 120.0
 _HEAD_BYTES = 2000
 """More than a packet has beside its topic and payload."""
 _LOOK_S = 0.2
+_MOST_DELETIONS = 100_000
+"""Of retained topics in one connection: each is kept in memory until the broker has acknowledged it."""
 _FIRST_FAILURE = 0x80
 _WHY_NOT = {
     0x84: "it does not speak MQTT 5: mosquitto does from version 1.6",
@@ -122,6 +124,7 @@ class _Fate:
     slow_until_s: float = 0.0
     """While a large payload is on its way, and a little longer, what comes behind it may take its time."""
     secure: _NamedTls | None = None
+    deletions: int = 0
 
     def takes(self, topic: str, payload: bytes) -> bool:
         """False if the broker would close the connection because of this one, each time."""
@@ -279,11 +282,8 @@ class MqttLink:
             self._report("")
             self._publish_large(client, fate)
             return True
-        except (OSError, ValueError, Unavailable) as error:
-            fate.end(str(error) if isinstance(error, Unavailable) else f"{self._options.address}: {why_away(error)}")
-            return False
         except Exception as error:  # noqa: BLE001 - the thread must go on, whatever a broker answers
-            fate.end(str(self._options.not_understood(error)))
+            fate.end(self._why_failed(error))
             return False
         finally:
             self._is_up.clear()
@@ -296,7 +296,8 @@ class MqttLink:
 
     def _connect(self, client: Client, fate: _Fate) -> None:
         address = self._options.address
-        client.connect(address.host, address.port, keepalive=_KEEPALIVE_S, clean_start=True)
+        most = _properties({"MaximumPacketSize": MOST_PACKET}, "CONNECT")
+        client.connect(address.host, address.port, keepalive=_KEEPALIVE_S, clean_start=True, properties=most)
         client.loop_start()
         if not fate.up.wait(WAIT_S):
             fate.end(f"{address}: it does not answer as an MQTT broker")
@@ -334,7 +335,7 @@ class MqttLink:
         from paho.mqtt.enums import CallbackAPIVersion  # noqa: PLC0415
 
         options = self._options
-        client = careful_client(lambda error: fate.end(str(options.not_understood(error))))(
+        client = careful_client(lambda error: fate.end(self._why_failed(error)))(
             CallbackAPIVersion.VERSION2, options.client_id, protocol=MQTTv5, reconnect_on_failure=False
         )
         client.connect_timeout = WAIT_S
@@ -345,7 +346,7 @@ class MqttLink:
         client.on_connect = lambda _, __, ___, code, properties: self._on_connect(fate, code, properties)
         client.on_disconnect = lambda _, __, ___, code, ____: fate.end(self._why_gone(code))
         client.on_publish = lambda _, __, mid, code, ___: _on_publish(fate, mid, code)
-        client.on_message = lambda client, _, message: self._on_message(client, message)
+        client.on_message = lambda client, _, message: self._on_message(client, fate, message)
         return client
 
     def _on_connect(self, fate: _Fate, code: Any, properties: Any) -> None:
@@ -359,19 +360,30 @@ class MqttLink:
             fate.end(f"{self._options.address}: connecting anew, for a broker that takes {in_flight} messages at once")
         fate.up.set()
 
+    def _why_failed(self, error: Exception) -> str:
+        if isinstance(error, OSError):
+            return f"{self._options.address}: {why_away(error)}"
+        return str(error if isinstance(error, Unavailable) else self._options.not_understood(error))
+
     def _why_gone(self, code: Any) -> str:
         value = int(getattr(code, "value", 0))
         why = _WHY_NOT.get(value, "the broker has closed the connection" if value else "the connection is lost")
         return f"{self._options.address}: {why}"
 
-    def _on_message(self, client: Client, message: Any) -> None:
+    def _on_message(self, client: Client, fate: _Fate, message: Any) -> None:
         """Delete what is retained of cameras and rules that are no more."""
-        if not message.retain or not message.payload or message.topic in self._retained:
+        if (
+            fate.deletions >= _MOST_DELETIONS
+            or not message.retain
+            or not message.payload
+            or message.topic in self._retained
+        ):
             return
         if any(
             client_matches(topic_filter, message.topic) and is_stale(message.topic)
             for topic_filter, is_stale in self._options.stale.items()
         ):
+            fate.deletions += 1
             client.publish(message.topic, b"", qos=1, retain=True)
 
 
@@ -409,13 +421,13 @@ def _refusal(fate: _Fate, one: MQTTMessageInfo | None) -> Refusal | None:
     return Refusal(_WHY_NOT.get(code, f"the broker has refused it with the code {code:#x}"), code in (0x90, 0x99))
 
 
-def _properties(wanted: Mapping[str, Any]) -> Any:
+def _properties(wanted: Mapping[str, Any], packet: Literal["PUBLISH", "CONNECT"] = "PUBLISH") -> Any:
     if not wanted:
         return None
     from paho.mqtt.packettypes import PacketTypes  # noqa: PLC0415 - an extra
     from paho.mqtt.properties import Properties  # noqa: PLC0415
 
-    found = Properties(PacketTypes.PUBLISH)
+    found = Properties(getattr(PacketTypes, packet))
     for name, value in wanted.items():
         setattr(found, name, value)
     return found
