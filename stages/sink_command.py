@@ -20,6 +20,7 @@ the sink begins, which ends it, or for two seconds more than `limit`. Of its out
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -44,6 +45,8 @@ from stages.delivery.footage_files import FootageFiles, FootageSettings, footage
 from stages.delivery.template import filled
 from stages.messages import Event
 
+_FIRST_LINE = 256
+"""Bytes; Linux reads as much of the line that names an interpreter."""
 _TURN_S = 1.0
 """How long one call waits for the program; the process goes on listening between two calls."""
 _LAST_WORDS = 500
@@ -296,11 +299,38 @@ def _absolute(command: Sequence[str], base_folder: Path) -> list[str]:
 
 def _why_not_startable(program: str, base_folder: Path) -> str:
     if "/" not in program:
-        return "" if shutil.which(program) else f"there is no program {shown(program)} on the PATH: write its path"
+        found = shutil.which(program)
+        return (
+            _why_no_script(Path(found))
+            if found
+            else f"there is no program {shown(program)} on the PATH: write its path"
+        )
     path = base_folder / program
     if not path.is_file():
         return f"there is no file {path}"
-    return "" if os.access(path, os.X_OK) else f"{path} may not be started: make it executable with `chmod +x`"
+    if not os.access(path, os.X_OK):
+        return f"{path} may not be started: make it executable with `chmod +x`"
+    return _why_no_script(path)
+
+
+def _why_no_script(path: Path) -> str:
+    """Why its first line, `#!INTERPRETER ...`, leads nowhere; "" if it has none."""
+    try:
+        with path.open("rb") as file:
+            line = file.readline(_FIRST_LINE)
+    except OSError:  # a program need not be readable
+        return ""
+    words = re.split("[ \t]+", line[2:].decode(errors="replace").strip(" \t\n")) if line.startswith(b"#!") else [""]
+    if not words[0]:
+        return ""
+    if Path(words[0]).name == "env" and len(words) > 1 and words[1][:1] != "-" and "=" not in words[1]:
+        return "" if shutil.which(words[1]) else _no_interpreter(path, words[1])
+    return "" if os.access(words[0], os.X_OK) else _no_interpreter(path, words[0])
+
+
+def _no_interpreter(path: Path, name: str) -> str:
+    windows = ": save it with the line breaks of Unix" if name.endswith("\r") else ""
+    return f"there is no {shown(name, 100)}, which the first line of {path} names{windows}"
 
 
 def _facts(view: EventView, footage: FootageFiles) -> dict[str, str]:

@@ -123,16 +123,17 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
 
     def _options(self) -> LinkOptions:
         settings, names = self.settings, [self.context.graph, self.context.stage]
+        is_trial = not self.context.cameras  # beside a run, which it must not throw off the broker, nor say it is gone
         if self.context.workers > 1:
             names.append(str(self.context.worker))
         return LinkOptions(
             address=self.address,
-            client_id=settings.client_id or "-".join(["camgraph", *names]),
+            client_id=(settings.client_id or "-".join(["camgraph", *names])) + ("-test" * is_trial),
             username=settings.username,
             password=settings.password,
             tls=self.tls,
             server_name=self.server_name,
-            availability=self._topics.availability,
+            availability="" if is_trial else self._topics.availability,
             not_understood=self.not_understood,
             stale=self._stale() if self.context.workers == 1 and self._cameras else {},
             too_large=lambda topic, size, most: self.context.log.warning(

@@ -104,6 +104,8 @@ class EventSink(Stage[D]):
         self._selection = Selection(settings.only, settings.never, settings.time_zone)
         self._merging = Merging(_ns(settings.merge), _ns(settings.cooldown))
         self._attempts = Attempts(self.pauses_s)
+        self._vain_tries: dict[str, int] = {}
+        """Id of an event that was tried in vain -> how often."""
         self._waiting_times = WaitingTimes()
         self._is_connected = False
         self._kept_merging = b""
@@ -298,6 +300,9 @@ class EventSink(Stage[D]):
             if isinstance(error, Unavailable) and error.patient:
                 raise
             self._disconnect()
+            for view in views:
+                if view.event.id not in self._done:
+                    self._vain_tries[view.event.id] = self._vain_tries.get(view.event.id, 0) + 1
             pause_s = error.pause_s if isinstance(error, Later) else 0.0
             self._attempts.failed(time.monotonic(), redact_urls(str(error) or type(error).__name__), pause_s)
             raise self._still_away() from None
@@ -356,7 +361,7 @@ class EventSink(Stage[D]):
     def _bury(self, view: EventView, counter: str, why: str) -> None:
         """An event that will not be delivered: a dead letter, which `camgraph outbox` shows and can requeue."""
         why = redact_urls(why)
-        attempts = self._attempts.failures + (counter == _REFUSED)
+        attempts = self._vain_tries.get(view.event.id, 0) + (counter == _REFUSED)
         self.context.dead_letters.add(view.event, why, attempts=attempts)
         self.context.log.error("event_not_delivered", camera=view.camera, id=view.event.own_id, why=why)
         self._buried = view.event.id
@@ -367,6 +372,7 @@ class EventSink(Stage[D]):
 
     def _finished(self, view: EventView, count: str) -> None:
         self.context.count(count, view.event.stamp.camera)
+        self._vain_tries.pop(view.event.id, None)
         self._done[view.event.id] = None
         self._done_of_call.add(view.event.id)
         while len(self._done) > _KNOWN:

@@ -272,6 +272,34 @@ def test_a_program_that_is_not_there_is_a_mistake(tmp_path: Path, command: list[
     assert told in why
 
 
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        ("#!/no/such/python -u", "there is no /no/such/python, which the first line of"),
+        ("#! /usr/bin/env no-such-python", "there is no no-such-python, which"),
+        ("#!/bin/sh\r", r"there is no /bin/sh\r, which the first line of {path} names: save it with the line breaks"),
+        ("#!/bin/sh", ""),
+        ("#!/usr/bin/env -S A=1 sh -e", ""),
+        ("#!", ""),
+    ],
+)
+def test_a_script_whose_interpreter_is_not_there_is_a_mistake_and_no_failure_of_an_event(
+    tmp_path: Path, first: str, told: str
+) -> None:
+    path = tmp_path / "script"
+    path.write_text(f"{first}\nexit 0\n", newline="")
+    path.chmod(0o755)
+    problems = [why for _, why in SinkCommand.check(SinkCommandSettings(command=["./script"]), tmp_path)]
+    assert len(problems) == bool(told)
+    with sink_to(["./script"], tmp_path, tries=1) as stage:
+        if told:
+            assert told.format(path=path) in problems[0]
+            assert told.format(path=path) in refusal(stage, [start()])
+            path.write_text("#!/bin/sh\nexit 0\n")
+        hand_in(stage, [start()])
+        assert reports_of(stage).counts == {("written", "room-3"): 1}
+
+
 def test_a_secret_is_no_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_known", set())
     monkeypatch.setattr(redaction, "_any_known", None)

@@ -34,6 +34,7 @@ _LARGE_S = 120.0
 """For one of them, on a slow line."""
 _HEAD_BYTES = 2000
 """More than a packet has beside its topic and payload."""
+_LEAST_PACKET = 2 * _HEAD_BYTES
 _LOOK_S = 0.2
 _MOST_DELETIONS = 100_000
 """Of retained topics in one connection: each is kept in memory until the broker has acknowledged it."""
@@ -80,7 +81,7 @@ class LinkOptions:
     tls: Callable[[], ssl.SSLContext | None]
     server_name: str
     availability: str
-    """The topic that says online or offline."""
+    """The topic that says online or offline, if there is one."""
     stale: Mapping[str, Callable[[str], bool]]
     """Filter of topics -> whether one that the broker has retained is left over, so that it is deleted."""
     not_understood: Callable[[Exception], Unavailable]
@@ -168,8 +169,9 @@ class MqttLink:
         now = self._now
         if now:
             client, fate = now
-            last = client.publish(self._options.availability, b"offline", qos=1, retain=True)
-            _wait([last], fate, time.monotonic() + WAIT_S / 2)
+            if self._options.availability:
+                last = client.publish(self._options.availability, b"offline", qos=1, retain=True)
+                _wait([last], fate, time.monotonic() + WAIT_S / 2)
             fate.end("")
         if self._thread.is_alive():
             self._thread.join(WAIT_S)
@@ -307,7 +309,8 @@ class MqttLink:
         for topic_filter in self._options.stale:
             client.subscribe(topic_filter, qos=1)
         with self._lock:
-            client.publish(self._options.availability, b"online", qos=1, retain=True)
+            if self._options.availability:
+                client.publish(self._options.availability, b"online", qos=1, retain=True)
             for topic, payload in self._retained.items():
                 self._retain(client, fate, topic, payload)
             self._now = (client, fate)
@@ -339,7 +342,8 @@ class MqttLink:
             CallbackAPIVersion.VERSION2, options.client_id, protocol=MQTTv5, reconnect_on_failure=False
         )
         client.connect_timeout = WAIT_S
-        client.will_set(options.availability, b"offline", qos=1, retain=True)
+        if options.availability:
+            client.will_set(options.availability, b"offline", qos=1, retain=True)
         client.username_pw_set(options.username, options.password)
         client.max_inflight_messages_set(self._in_flight)
         client.on_socket_open = lambda _, __, opened: opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -354,6 +358,8 @@ class MqttLink:
             fate.end(self._why_gone(code))
             return
         fate.most_bytes = getattr(properties, "MaximumPacketSize", fate.most_bytes)
+        if fate.most_bytes < _LEAST_PACKET:  # events are not to be given up for a mistake there
+            fate.end(f"{self._options.address}: it takes no messages of any use: at most {fate.most_bytes} bytes")
         in_flight = getattr(properties, "ReceiveMaximum", self._in_flight)
         if in_flight < self._in_flight:  # the library has to know before it connects
             self._in_flight = in_flight

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pipeline.errors import EnvironmentProblem
+from pipeline.system.redaction import redacted_line
 from pipeline.system.spelling import did_you_mean
 from stages.inference.engines.kserve_client import Away, Refused, ServerClient
 from stages.inference.engines.kserve_tensors import NoTensor, port_of
 from stages.inference.engines.server_settings import ServerSettings
 from stages.inference.model.model_safety import MAX_PORTS
-from stages.vision.foreign_text import shown
 from stages.vision.recognition import Signature
 
 _SHOWN = 100
@@ -50,7 +50,7 @@ class Questions:
         config = self._about_model("get_model_config")
         server_facts = self._asked("get_server_metadata")
         most = config.config.max_batch_size if config else 0
-        server = shown(f"{server_facts.name} {server_facts.version}".strip(), _SHOWN) if server_facts else ""
+        server = redacted_line(f"{server_facts.name} {server_facts.version}".strip(), _SHOWN) if server_facts else ""
         return ServedModel(self._signature(metadata, config), max(most, 0) or None, server or "an inference server")
 
     def _ready(self) -> bool:
@@ -107,7 +107,7 @@ class Questions:
         if not own:
             names = sorted({entry.name for entry in entries})
             hint = did_you_mean(s.model, names)
-            return f"{s.url} has no model `{s.model}`; it has: {_listed(names)}{shown(hint, _SHOWN)}"
+            return f"{s.url} has no model `{s.model}`; it has: {_listed(names)}{redacted_line(hint, _SHOWN)}"
         versions = [entry.version for entry in own]
         if s.version and s.version not in versions and any(versions):
             return f"{s.url} has no version {s.version} of model `{s.model}`; it has: {_listed(sorted(versions))}"
@@ -118,4 +118,4 @@ class Questions:
 def _listed(names: Sequence[str]) -> str:
     """A server's words, as one line of bounded length."""
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return f"{', '.join(shown(one, _SHOWN) for one in names[:_LISTED])}{more}"
+    return f"{', '.join(redacted_line(one, _SHOWN) for one in names[:_LISTED])}{more}"

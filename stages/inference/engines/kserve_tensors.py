@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from pipeline.messages import Array
+from pipeline.system.redaction import redacted_line
 from stages.inference.model.model_safety import MAX_VALUES, are_sides
-from stages.vision.foreign_text import shown
 from stages.vision.recognition import Port
 
 _SHOWN = 100
@@ -65,11 +65,11 @@ def port_of(tensor: Described) -> Port:
     kind = _KINDS.get(tensor.datatype)
     if kind is None:
         known = ", ".join(_KINDS)
-        kind_there = shown(tensor.datatype, _SHOWN) or "(none)"
-        raise NoTensor(f"`{shown(tensor.name, _SHOWN)}` is of type {kind_there}; expected one of {known}")
+        kind_there = redacted_line(tensor.datatype, _SHOWN) or "(none)"
+        raise NoTensor(f"`{redacted_line(tensor.name, _SHOWN)}` is of type {kind_there}; expected one of {known}")
     sides = tuple(side if side >= 0 else None for side in tensor.shape)
     if not are_sides(side for side in sides if side is not None):
-        name, there = shown(tensor.name, _SHOWN), shown(str(list(tensor.shape)), _SHOWN)
+        name, there = redacted_line(tensor.name, _SHOWN), redacted_line(str(list(tensor.shape)), _SHOWN)
         raise NoTensor(f"`{name}` has sides of {there}; expected at most {MAX_VALUES} values in all")
     return Port(tensor.name, sides, kind.onnx)
 
@@ -91,8 +91,8 @@ def arrays_of(outputs: Sequence[Any], raw: Sequence[bytes], ports: Iterable[Port
     arrays = {}
     for port in ports:
         if port.name not in places:
-            there = shown(", ".join(places), _SHOWN) or "none"
-            raise NoTensor(f"expected an output `{shown(port.name, _SHOWN)}`, got {there}")
+            there = redacted_line(", ".join(places), _SHOWN) or "none"
+            raise NoTensor(f"expected an output `{redacted_line(port.name, _SHOWN)}`, got {there}")
         place = places[port.name]
         _agree(outputs[place], port)
         arrays[port.name] = _array(outputs[place], raw[place] if raw else None)
@@ -110,7 +110,7 @@ def _agree(output: Described, port: Port) -> None:
     if not fits or output.datatype != expected:
         declared = ", ".join("any" if side is None else str(side) for side in port.shape)
         raise NoTensor(
-            f"output `{shown(port.name)}`: expected {expected} [{declared}], "
+            f"output `{redacted_line(port.name, _SHOWN)}`: expected {expected} [{declared}], "
             f"got {output.datatype or 'no type'} [{', '.join(map(str, got))}]"
         )
 

@@ -165,6 +165,21 @@ def test_an_event_that_is_too_old_is_a_dead_letter(other: OtherSide, tmp_path: P
     assert letter.why == "not delivered within 1min"
 
 
+def test_the_attempts_of_a_dead_letter_are_its_own(other: OtherSide, tmp_path: Path) -> None:
+    other.answers = {A.event.id: [""] * 100, B.event.id: ["", "no"]}
+    with opened(SinkLines, {"port": other.port, "expires": "2h"}, folder=tmp_path) as stage:
+        stage._attempts._pauses_s = (0.0,)
+        for _ in range(3):
+            with pytest.raises(Unavailable):
+                feed(stage, [old(A, 4000).event])
+        stage.settings = stage.settings.model_copy(update={"expires": "1h"})
+        push(stage, [old(A, 4000)])
+        push(stage, [B])
+        push(stage, [old(C, 4000)])
+        attempts = {letter.id: letter.attempts for letter in stage.context.dead_letters}
+    assert [attempts[one.event.own_id] for one in (A, B, C)] == [3, 2, 0]
+
+
 def test_a_clock_that_is_set_makes_no_event_too_old(
     other: OtherSide, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from camgraph_test_stages.brokers import or_skip, serving
 from click.testing import CliRunner, Result
 from paho.mqtt import publish, subscribe
+from paho.mqtt.client import Client, MQTTv5
+from paho.mqtt.enums import CallbackAPIVersion
 
 from stages.events import CloudEvent
 from tools.cli import main
@@ -59,6 +62,12 @@ def test_a_trial_leaves_the_states_of_a_run_alone(graph: Path) -> None:
         options: dict[str, Any] = {"port": broker.port, "qos": 1, "retain": True}
         for topic in ("camgraph/g/front/state", "camgraph/g/yard/state"):
             publish.single(topic, "as it is", **options)
+        publish.single("camgraph/g/availability", "online", **options)
+        gone = threading.Event()
+        run = Client(CallbackAPIVersion.VERSION2, "camgraph-g-house", protocol=MQTTv5, reconnect_on_failure=False)
+        run.on_disconnect = lambda *_: gone.set()
+        run.connect("127.0.0.1", broker.port)
+        run.loop_start()
         settings = {"address": f"mqtt://127.0.0.1:{broker.port}", "cameras": ["front"], "home_assistant": True}
         house = {"use": "sink_mqtt", "from": "emit", "with": settings}
         graph.write_text(json.dumps({**GRAPH, "stages": {**GRAPH["stages"], "house": house}}))
@@ -66,6 +75,11 @@ def test_a_trial_leaves_the_states_of_a_run_alone(graph: Path) -> None:
         assert "house  sink_mqtt  arrived" in result.output
         found = subscribe.simple("camgraph/g/+/state", port=broker.port, msg_count=2, qos=1)
         assert {one.payload for one in found} == {b"as it is"}
+        known = subscribe.simple("camgraph/g/availability", port=broker.port, qos=1)
+        assert known.payload == b"online"
+        assert not gone.is_set(), "the run is thrown off the broker"
+        run.disconnect()
+        run.loop_stop()
 
 
 def test_only_the_named_ones_are_tried(graph: Path) -> None:

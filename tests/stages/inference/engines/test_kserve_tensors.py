@@ -14,6 +14,7 @@ pytest.importorskip("tritonclient.grpc", reason="tritonclient is not installed: 
 from tritonclient.grpc import service_pb2
 from tritonclient.utils import np_to_triton_dtype
 
+from pipeline.system import redaction
 from stages.inference.engines.kserve_tensors import NoTensor, arrays_of, datatype_of, port_of
 from stages.vision.recognition import Port
 
@@ -103,6 +104,16 @@ FLOATS = np.zeros((2, 3), np.float32)
 def test_another_output_than_promised_is_refused(response: Any, declared: tuple[int | None, ...], text: str) -> None:
     with pytest.raises(NoTensor, match=text):
         read(response, port(FLOATS, *declared))
+
+
+def test_no_half_of_a_secret_is_shown_where_a_name_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_known", set())
+    monkeypatch.setattr(redaction, "_any_known", None)
+    redaction.hide(["0123456789"])
+    with pytest.raises(NoTensor) as raised:
+        read(sent(FLOATS, name="y" * 95 + "0123456789" + "z" * 50), port(FLOATS, None, 3))
+    assert "0123" not in str(raised.value)
+    assert "y" * 95 in str(raised.value)
 
 
 def test_an_answer_that_contradicts_itself_is_refused() -> None:
