@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import threading
@@ -115,6 +116,8 @@ class HttpServer:
             h11_max_incomplete_event_size=16 << 10,
             **tls,
         )
+        # Strangers could fill the log with warnings about requests that are none.
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._server = _Server(config)
         self._listener = listener
         self._stuck = stuck
