@@ -102,6 +102,8 @@ class IncidentFilter:
     """The first letters."""
     newest: int | None = None
     """So many at most."""
+    before: IncidentSummary | None = None
+    """Those alone that are listed before this one: the next page, from the newest on."""
 
 
 def incidents_in(folder: Path, wanted: IncidentFilter) -> list[IncidentSummary]:
@@ -291,13 +293,17 @@ def _found(db: sqlite3.Connection, wanted: IncidentFilter) -> list[IncidentSumma
         conditions.append(("? IN (rule, action)", wanted.rule))
     if wanted.incident:
         conditions += [("incident >= ?", wanted.incident), ("incident < ?", wanted.incident + chr(0x10FFFF))]
+    values = [value for _, value in conditions]
+    if wanted.before is not None:
+        conditions.append(("(day, name, place) < (?, ?, ?)", None))
+        values += [wanted.before.day, wanted.before.name, wanted.before.place]
     which = " AND ".join(text for text, _ in conditions) or "1"
     query = (
         f"SELECT {', '.join(_COLUMNS)}, checksum FROM incidents WHERE {which} "  # noqa: S608 - made of constants
         "ORDER BY day DESC, name DESC, place DESC LIMIT ?"
     )
     most = -1 if wanted.newest is None else wanted.newest
-    rows = db.execute(query, (*(value for _, value in conditions), most)).fetchall()
+    rows = db.execute(query, (*values, most)).fetchall()
     return [_summary(row) for row in reversed(rows)]
 
 

@@ -1,0 +1,217 @@
+"""Incidents that a real run keeps, and folders that others have had their hands in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from camgraph_test_stages.services import Served, serving_run, with_tokens
+from camgraph_test_stages.waiting import until
+from structlog import get_logger
+
+from stages.footage.incident_record import IncidentRecord
+from tools.benchmarks.incident_lists import record as record_of
+from tools.measuring.blinking import write_clip
+from tools.measuring.light_model import SIDE, write_model
+from tools.service.access import Access, Token
+from tools.service.app import build_app
+from tools.service.incident_calls import incident_calls
+from tools.service.labels import NAME
+
+WITHIN_S = 90.0
+NEWEST = datetime(2026, 11, 22, 21, 0, tzinfo=UTC)
+GRAPH = """
+version: 1
+name: shown
+camera_defaults: {{loop: true, realtime: true, url: cam.mp4}}
+cameras:
+  hall: {{}}
+stages:
+  capture: {{use: capture}}
+  prepare: {{use: preprocess, from: capture, with: {{size: [SIDE, SIDE]}}}}
+  infer: {{use: infer, from: prepare, with: {{model: light.onnx}}}}
+  people: {{use: decode_yolo_pose, from: infer}}
+  tracks: {{use: track, from: people, with: {{confirm_s: 0}}}}
+  actions:
+    use: rules
+    from: tracks
+    with: {{rules: [{{id: seen, when: score > 0.3, hold: 0.2s, about: who is there}}]}}
+  footage: {{use: sink_footage, from: actions, with: {{path: footage, before_s: 1, after_s: 1}}}}
+  page: {{use: serve, from: events, with: {{address: "127.0.0.1:{port}"{more}}}}}
+""".replace("SIDE", str(SIDE))
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("i")
+    write_clip(folder / "cam.mp4")
+    write_model(folder / "light.onnx", bright=110.0)
+    with serving_run(folder, GRAPH, more=with_tokens()) as run:
+        yield run
+
+
+def finished(served: Served) -> dict[str, Any]:
+    """An incident that has all its files."""
+
+    def found() -> dict[str, Any] | None:
+        listed = served.get("/api/incidents", "viewer").json()["incidents"]
+        return next((one for one in listed if one["clip"]["state"] == "ready" and one["phase"] == "over"), None)
+
+    return until(found, WITHIN_S, every_s=0.3)  # type: ignore[return-value]
+
+
+def test_an_incident_is_told_with_its_reasons_and_files(served: Served) -> None:
+    one = finished(served)
+    assert (one["camera"], one["rule"], one["about"], one["people"]) == ("hall", "seen", "who is there", 1)
+    assert one["because"][0].startswith("score > 0.3: 0.9")
+    assert one["duration_s"] > 0
+    assert served.get(f"/api/incidents/{one['incident']}", "viewer").json()["start_time"] == one["start_time"]
+    picture = served.get(one["snapshot"]["url"], "viewer")
+    assert picture.headers["content-type"] == "image/jpeg"
+    assert picture.content[:2] == b"\xff\xd8"
+    newest = served.get("/api/cameras/hall/picture.jpg", "viewer")
+    assert newest.content[:2] == b"\xff\xd8"
+    again = served.get("/api/cameras/hall/picture.jpg", "viewer", headers={"If-None-Match": newest.headers["etag"]})
+    assert again.status_code in (200, 304)
+
+
+def test_a_clip_comes_in_ranges(served: Served) -> None:
+    url = finished(served)["clip"]["url"]
+    whole = served.get(url, "viewer")
+    assert whole.headers["content-type"] == "video/mp4"
+    part = served.get(url, "viewer", headers={"Range": "bytes=4-7"})
+    assert (part.status_code, part.content) == (206, b"ftyp")
+    assert part.headers["content-range"] == f"bytes 4-7/{len(whole.content)}"
+    beyond = served.get(url, "viewer", headers={"Range": f"bytes={len(whole.content)}-"})
+    assert beyond.status_code == 416
+    for nonsense in ("bytes=9-4", "bytes=a-b", "pages=1-2", "bytes=" + "0-1," * 500):
+        assert served.get(url, "viewer", headers={"Range": nonsense}).status_code < 500
+
+
+def test_who_may_label_does_and_others_see_it(served: Served) -> None:
+    url = f"/api/incidents/{finished(served)['incident']}"
+    answer = served.call("POST", f"{url}/labels", "operator", json={"label": "false_alarm", "note": "<b>a coat</b>"})
+    [label] = answer.json()["labels"]
+    assert (label["label"], label["note"], label["by"]) == ("false_alarm", "<b>a coat</b>", "operator")
+    assert served.get(url, "viewer").json()["labels"] == [label]
+    [line] = (served.folder / "footage" / NAME).read_text().splitlines()
+    assert json.loads(line) == {"incident": url.rpartition("/")[2], **label}
+    assert served.call("POST", f"{url}/keep", "operator", json={"keep": True}).json()["keep"] is True
+    assert served.call("POST", f"{url}/labels", "operator", json={"label": "boring"}).status_code == 400
+
+
+# ---- without a run
+
+
+class Service:
+    """The calls over a folder of footage."""
+
+    def __init__(self, *folders: Path) -> None:
+        access = Access([Token("boss", "b" * 20, "admin")])
+        self._transport = httpx.ASGITransport(build_app(incident_calls(folders), access, get_logger()))
+
+    def call(self, method: str, path: str, **more: Any) -> httpx.Response:
+        async def calling() -> httpx.Response:
+            headers = {"Authorization": f"Bearer {'b' * 20}"}
+            async with httpx.AsyncClient(transport=self._transport, base_url="http://a", headers=headers) as client:
+                return await client.request(method, path, **more)
+
+        return asyncio.run(calling())
+
+    def get(self, path: str) -> httpx.Response:
+        return self.call("GET", path)
+
+    def ids(self, query: str = "") -> list[str]:
+        return [one["incident"] for one in self.get(f"/api/incidents{query}").json()["incidents"]]
+
+
+def kept(folder: Path, number: int) -> IncidentRecord:
+    one = record_of(folder, number, NEWEST - timedelta(hours=number))
+    one.write()
+    return one
+
+
+def test_pages_follow_each_other(tmp_path: Path) -> None:
+    expected = [kept(tmp_path, number).incident for number in range(7)]
+    service, found, query = Service(tmp_path), [], "?limit=3"
+    while True:
+        answer = service.get(f"/api/incidents{query}").json()
+        found += [one["incident"] for one in answer["incidents"]]
+        if not answer["more"]:
+            break
+        query = f"?limit=3&before={found[-1]}"
+    assert found == expected
+    assert service.ids("?since=2026-11-22T18:30:00Z") == expected[:3]
+    assert service.ids("?camera=room-3") == [expected[3]]
+    assert service.ids("?rule=fall") == expected
+    assert service.ids("?before=nobody") == []
+
+
+def test_without_pictures_it_is_said_how_to_get_them() -> None:
+    answer = Service().get("/api/incidents").json()
+    assert answer["incidents"] == []
+    assert "sink_footage" in answer["why"]
+    assert Service().get("/api/incidents/1").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("camra=a", "unknown parameter camra; did you mean `camera`"),
+        ("limit=0", "limit: expected a number from 1 to 200"),
+        ("limit=201", "expected a number"),
+        ("limit=%D9%A3", "expected a number"),
+        ("limit=" + "9" * 5000, "expected a number"),
+        ("since=yesterday", "since: expected a time such as"),
+        ("since=0001-01-01T00:00:00%2B23:59", "since: expected a time"),
+    ],
+)
+def test_parameters_that_cannot_be_meant(tmp_path: Path, query: str, why: str) -> None:
+    answer = Service(tmp_path).get(f"/api/incidents?{query}")
+    assert answer.status_code == 400
+    assert why in answer.json()["error"]
+
+
+def test_no_file_outside_of_the_folder_is_given(tmp_path: Path) -> None:
+    folder, secret = tmp_path / "footage", tmp_path / "secret.txt"
+    secret.write_text("secret")
+    one = kept(folder, 1)
+    one.file("snapshot").symlink_to(secret)
+    one.file("clip").mkdir()
+    url, service = f"/api/incidents/{one.incident}", Service(folder)
+    names = ["snapshot.jpg", "clip.mp4", "crops/secret.txt", "crops/%2e%2e%2f%2e%2e%2fsecret.txt"]
+    for name in names:
+        answer = service.get(f"{url}/{name}")
+        assert answer.status_code == 404, name
+        assert "secret" not in answer.text.replace("secret.txt", "")
+    for incident in ("..", "%2e%2e", "*", "", "a" * 4000, one.incident[:8], "%00", "%ff"):
+        assert service.get(f"/api/incidents/{incident}/snapshot.jpg").status_code == 404
+
+
+def test_labels_of_others_and_torn_lines_are_passed_over(tmp_path: Path) -> None:
+    one = kept(tmp_path, 1)
+    torn = b'{"incident": 5}\n[]\nnonsense\xff\n{"incident": "' + one.incident.encode()
+    (tmp_path / NAME).write_bytes(torn)
+    service = Service(tmp_path)
+    url = f"/api/incidents/{one.incident}"
+    for label in ("acknowledged", "true_alarm"):
+        assert service.call("POST", f"{url}/labels", json={"label": label}).status_code == 200
+    assert [one["label"] for one in service.get(url).json()["labels"]] == ["acknowledged", "true_alarm"]
+    assert (tmp_path / NAME).read_bytes().startswith(torn + b"\n")
+    (tmp_path / NAME).write_bytes(b"")
+    assert service.get(url).json()["labels"] == []
+
+
+def test_no_label_is_written_through_a_link(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "footage", tmp_path / "elsewhere"
+    one = kept(folder, 1)
+    (folder / NAME).symlink_to(elsewhere)
+    answer = Service(folder).call("POST", f"/api/incidents/{one.incident}/labels", json={"label": "acknowledged"})
+    assert answer.status_code == 503
+    assert not elsewhere.exists()

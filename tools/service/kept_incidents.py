@@ -1,0 +1,122 @@
+"""The incidents of a folder of footage as the service gives them: pages of them, one, and its files."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from pipeline.errors import UserError
+from stages.delivery.event_view import because
+from stages.delivery.event_words import reason
+from stages.footage.incident_index import IncidentFilter, IncidentSummary, incidents_in, summary_of
+from stages.footage.incident_record import IncidentRecord, Kind, read_record
+from tools.service.labels import Labels
+
+_OF_FILE = ("state", "why", "width", "height", "seconds", "bytes")
+
+
+class NotFound(UserError):
+    """There is no such incident, or no such file of it."""
+
+
+class KeptIncidents:
+    """The incidents of one folder of footage. All methods raise OSError if the disk does."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.labels = Labels(folder)
+
+    def page(self, wanted: IncidentFilter, before: str | None) -> list[Row]:
+        """Those that fit, the newest first."""
+        if not self._folder.is_dir():
+            return []
+        last = self._summary(before) if before else None
+        if before and last is None:
+            return []
+        filtered = IncidentFilter(wanted.camera, wanted.since, wanted.rule, newest=wanted.newest, before=last)
+        return [Row(one, self, one.path(self._folder)) for one in reversed(incidents_in(self._folder, filtered))]
+
+    def _summary(self, incident: str) -> IncidentSummary | None:
+        listed = incidents_in(self._folder, IncidentFilter(incident=incident)) if self._folder.is_dir() else []
+        return next((one for one in listed if one.incident == incident), None)
+
+    def record(self, incident: str) -> IncidentRecord | None:
+        """That of this whole name."""
+        one = self._summary(incident)
+        return read_record(one.path(self._folder)) if one else None
+
+    def file(self, record: IncidentRecord, name: str) -> Path:
+        """The path of `snapshot`, `clip` or a crop. Raises NotFound if it is not there, or leads elsewhere."""
+        if name in ("snapshot", "clip"):
+            kind: Kind = name  # type: ignore[assignment]  # it is one of them
+            path = record.file(kind)
+        elif any(name in state.crops for state in record.files.values()):
+            path = record.path.with_name(name)
+        else:
+            raise NotFound("the incident has no such file")
+        try:
+            place = Path(os.path.realpath(path, strict=True))
+        except OSError:
+            raise NotFound(f"there is no {name}: it is not finished, or was never made, or was removed") from None
+        if not place.is_relative_to(os.path.realpath(self._folder)) or not stat.S_ISREG(place.stat().st_mode):
+            raise NotFound("the incident has no such file")
+        return place
+
+
+class Row(NamedTuple):
+    """One of a list. `path`: of its record."""
+
+    summary: IncidentSummary
+    place: KeptIncidents
+    path: Path
+
+
+def read_each(rows: Iterable[Row]) -> Iterator[tuple[Row, IncidentRecord]]:
+    """Their records, without those that were removed a moment ago."""
+    for row in rows:
+        record = read_record(row.path)
+        if record is not None and summary_of(record) is not None:
+            yield row, record
+
+
+def in_plain(record: IncidentRecord, labels: Labels) -> dict[str, Any]:
+    """An incident, as the API gives it (docs/service.md)."""
+    one, data = summary_of(record), record.data
+    assert one is not None, "it was found by its summary"
+    end = record.last.get("data", {}) if record.last else {}
+    url = f"/api/incidents/{quote(record.incident, safe='')}"
+    crops = sorted({name for state in record.files.values() for name in state.crops})
+    return {
+        "incident": record.incident,
+        "camera": record.camera,
+        "rule": one.rule,
+        "action": one.action,
+        "severity": one.severity,
+        "about": str(data["rule"].get("about") or ""),
+        "start_time": one.start_time,
+        "end_time": end.get("end_time") or (one.start_time if one.phase == "single" else None),
+        "duration_s": one.duration_s if one.phase != "running" else None,
+        "phase": one.phase,
+        "reason": reason(end.get("reason")) if one.phase == "over" else "",
+        "people": len(data.get("people", [])),
+        "zones": list(data.get("zones", [])),
+        "because": [because(condition) for condition in (data.get("evidence") or {}).get("conditions", [])],
+        "snapshot": _file(record, "snapshot", f"{url}/snapshot.jpg"),
+        "clip": _file(record, "clip", f"{url}/clip.mp4"),
+        "crops": [f"{url}/crops/{quote(name)}" for name in crops],
+        "keep": record.keep,
+        "labels": labels.of(record.incident),
+    }
+
+
+def _file(record: IncidentRecord, kind: Kind, url: str) -> dict[str, Any]:
+    """A clip that grows can be seen as far as it is."""
+    plain = record.files[kind].plain()
+    known: dict[str, Any] = {
+        key: plain[key] for key in ("state", "why", "width", "height", "seconds", "bytes") if key in plain
+    }
+    return {**known, "url": url if record.file(kind).exists() else None}

@@ -1,0 +1,97 @@
+"""What people say of incidents: a line of JSON each, in `labels.jsonl` beside the incidents.
+
+    {"incident": "52ab...", "label": "false_alarm", "note": "a coat", "by": "night", "time": "2026-11-22T21:14:05Z"}
+
+Lines are only ever added: the last one of a kind says what holds. The file outlives the incidents, so that models and
+rules can be judged by it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, get_args
+
+NAME = "labels.jsonl"
+Label = Literal["acknowledged", "true_alarm", "false_alarm"]
+LABELS: tuple[Label, ...] = get_args(Label)
+MOST_NOTE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentLabel:
+    """One label. `by`: the name of who gave it, "" without tokens."""
+
+    incident: str
+    label: Label
+    note: str
+    by: str
+    time: str
+
+
+class Labels:
+    """Those of one folder. May be used from several threads."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / NAME
+        self._lock = threading.Lock()
+        self._known: dict[str, list[IncidentLabel]] = defaultdict(list)
+        self._read_bytes, self._inode = 0, 0
+
+    def of(self, incident: str) -> list[Mapping[str, str]]:
+        """All labels of an incident, the oldest first, without its name. Raises OSError."""
+        with self._lock:
+            self._read()
+            found = [asdict(one) for one in self._known.get(incident, ())]
+        return [{key: value for key, value in one.items() if key != "incident"} for one in found]
+
+    def add(self, incident: str, label: Label, note: str, by: str) -> None:
+        """It is on the disk when this returns. Raises OSError."""
+        one = IncidentLabel(incident, label, note, by, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
+        line = json.dumps(asdict(one), ensure_ascii=False, separators=(",", ":")).encode()
+        with self._lock:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+            try:
+                end = os.fstat(descriptor).st_size
+                # A full disk may have left a part of a line.
+                is_torn = end > 0 and os.pread(descriptor, 1, end - 1) != b"\n"
+                whole = b"\n" * is_torn + line + b"\n"
+                if os.write(descriptor, whole) != len(whole):
+                    os.ftruncate(descriptor, end)
+                    raise OSError(28, "No space left on device")
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def _read(self) -> None:
+        """What was added since, by anybody."""
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            self._known.clear()
+            self._read_bytes = 0
+            return
+        if found.st_ino != self._inode or found.st_size < self._read_bytes:
+            self._known.clear()
+            self._read_bytes, self._inode = 0, found.st_ino
+        if found.st_size > self._read_bytes:
+            with self._path.open("rb") as file:
+                file.seek(self._read_bytes)
+                whole, newline, _ = file.read().rpartition(b"\n")
+            self._read_bytes += len(whole) + len(newline)
+            for line in whole.splitlines():
+                self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        """A line that is none of ours is passed over."""
+        with suppress(ValueError, TypeError, RecursionError):
+            one = IncidentLabel(**json.loads(line))
+            if one.label in LABELS and all(isinstance(value, str) for value in asdict(one).values()):
+                self._known[one.incident].append(one)
