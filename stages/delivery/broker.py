@@ -59,7 +59,7 @@ from pipeline.errors import EnvironmentProblem, Unavailable
 from pipeline.stage import Context, SettingProblems
 from stages.delivery.bounded_socket import AnswerTooLong
 from stages.delivery.event_sink import DeliverySettings, EventSink
-from stages.delivery.tls import TlsSettings, client_tls, tls_failure, tls_problems
+from stages.delivery.tls import TlsSettings, can_be_host, client_tls, tls_failure, tls_problems
 
 WAIT_S = 4.0
 """How long a call may wait for the broker: the process has to answer within 10 s."""
@@ -90,6 +90,8 @@ def broker_address(text: str, ports: Mapping[str, int]) -> BrokerAddress:
         raise ValueError(f"{expected}: write name and password as `username` and `password`")
     if parts.scheme not in ports or not host or port == 0 or parts.query or parts.fragment:
         raise ValueError(expected)
+    if not can_be_host(host):
+        raise ValueError(f"{expected}: HOST can be no name of a host")
     return BrokerAddress(parts.scheme, host, port or ports[parts.scheme], parts.path.strip("/"))
 
 

@@ -14,11 +14,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from pipeline.errors import Unavailable, UserError
 from pipeline.stage import SettingProblems, Settings
 from pipeline.system.paths import instead_of_file, resolve
+
+
+def can_be_host(name: str) -> bool:
+    """Whether this can be the name or the number of a host: others make Python's lookup and TLS fail like a bug."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        return False
+    return not name.startswith(".") and "\0" not in name
 
 
 class TlsSettings(Settings):
@@ -36,6 +45,13 @@ class TlsSettings(Settings):
     server_name: str | None = Field(
         None, min_length=1, max_length=253, description="The name in the other side's certificate, if not its address"
     )
+
+    @field_validator("server_name")
+    @classmethod
+    def _can_be_a_name(cls, name: str | None) -> str | None:
+        if name is not None and not can_be_host(name):
+            raise ValueError("expected the name of a host, such as broker.local")
+        return name
 
     @model_validator(mode="after")
     def _key_has_a_certificate(self) -> Self:

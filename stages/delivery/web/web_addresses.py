@@ -6,6 +6,8 @@ import ipaddress
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from stages.delivery.tls import can_be_host
+
 _EXPECTED = "expected https://HOST[:PORT]/PATH"
 _PORTS = {"https": 443, "http": 80}
 _EMBEDS_IPV4 = ipaddress.ip_network("64:ff9b::/96")
@@ -47,6 +49,8 @@ def web_address(url: str) -> WebAddress:
     scheme = parts.scheme
     if scheme not in ("https", "http") or not host or port == 0:
         raise ValueError(f"{_EXPECTED}, got {scheme or 'no protocol'}" + ("" if host else " and no host"))
+    if not can_be_host(host):
+        raise ValueError(f"{_EXPECTED}: HOST can be no name of a host")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return WebAddress("https" if scheme == "https" else "http", host, port or _PORTS[scheme], target)
 

@@ -38,6 +38,12 @@ def test_addresses(text: str, wanted: str) -> None:
     assert str(broker_address(text, PORTS)) == wanted
 
 
+@pytest.mark.parametrize("host", ["a..b", ".b", f"{'a' * 64}.b"])
+def test_a_host_that_nobody_can_have_is_a_mistake(host: str) -> None:
+    with pytest.raises(ValueError, match="HOST can be no name of a host"):
+        broker_address(f"mqtt://{host}", PORTS)
+
+
 @given(st.text(max_size=30) | st.text(max_size=30).map("mqtt://me:plum@".__add__))
 def test_a_wrong_address_is_a_mistake_that_shows_no_password(text: str) -> None:
     said = ""

@@ -148,3 +148,9 @@ def test_a_server_needs_a_certificate(pems) -> None:
 def test_a_key_alone_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="name that too, as `certificate`"):
         TlsSettings(key="a.key")
+
+
+@pytest.mark.parametrize("name", [".broker.local", "a..b", "a" * 64, "broker\0local"])
+def test_a_name_that_no_host_can_have_is_a_mistake(name: str) -> None:
+    with pytest.raises(ValueError, match="expected the name of a host"):
+        TlsSettings(server_name=name)

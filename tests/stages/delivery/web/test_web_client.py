@@ -6,7 +6,8 @@ import ssl
 import pytest
 from camgraph_test_stages.waiting import until
 
-from stages.delivery.web.web_addresses import web_address
+from pipeline.errors import Unavailable
+from stages.delivery.web.web_addresses import WebAddress, web_address
 from stages.delivery.web.web_client import WebClient
 
 
@@ -27,3 +28,10 @@ def test_a_request_that_is_given_up_connects_to_no_further_address(monkeypatch: 
             with pytest.raises(BlockingIOError):
                 other.accept()
             taken.close()
+
+
+def test_what_fails_before_a_request_is_no_bug_that_an_event_brings_to_light() -> None:
+    nowhere = WebAddress("http", f"{'a' * 70}.example", 80, "/")
+    exchange = WebClient(nowhere, tls=ssl.create_default_context, allow_private=True).post({}, b"", 30)
+    with pytest.raises(Unavailable, match="no valid HTTP: UnicodeError"):
+        exchange.answer(30)
