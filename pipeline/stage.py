@@ -412,6 +412,14 @@ class Stage(Generic[S]):
         return ()
 
     @classmethod
+    def written_folders(cls, settings: Any, base_folder: Path) -> Iterable[Path]:
+        """Return the folders in which it writes files, whether they exist or not; its state folder is not among them.
+
+        `camgraph service install` lets the service write these, and nothing else.
+        """
+        return ()
+
+    @classmethod
     def large_messages(cls, settings: Any) -> int:
         """Return how many messages with arrays over 16 kB it makes of one item at most; shared memory is set aside."""
         return 1

@@ -14,14 +14,14 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from pipeline.errors import EnvironmentProblem, Unavailable, UserError
 from pipeline.stage import Context, SettingProblems
 from pipeline.system.disk import write_whole
-from pipeline.system.paths import resolve_output, why_no_output
+from pipeline.system.paths import resolve_output, resolve_output_path, why_no_output
 from stages.delivery.event_sink import DeliverySettings, EventSink
 from stages.delivery.event_view import EventView
 from stages.delivery.incident_rows import COLUMNS, as_line, row_of
@@ -57,6 +57,10 @@ class SinkCsv(EventSink[SinkCsvSettings]):
         why = why_no_output(settings.path, base_folder)
         if why:
             yield ("path",), why
+
+    @classmethod
+    def written_folders(cls, settings: Any, base_folder: Path) -> Iterable[Path]:
+        yield resolve_output_path(settings.path, base_folder).parent
 
     def open(self) -> None:
         super().open()

@@ -171,6 +171,10 @@ class SinkFootage(Stage[SinkFootageSettings]):
             yield ("path",), why
 
     @classmethod
+    def written_folders(cls, settings: Any, base_folder: Path) -> Iterable[Path]:
+        yield resolve_output_path(settings.path, base_folder)
+
+    @classmethod
     def remarks(
         cls, settings: SinkFootageSettings, base_folder: Path, cameras: Mapping[str, FrameSize | None]
     ) -> Iterable[str]:

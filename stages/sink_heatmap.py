@@ -161,6 +161,11 @@ class SinkHeatmap(Stage[SinkHeatmapSettings]):
                 text = f"{template}: without {{camera}} all {len(cameras)} cameras would write one file: {example}"
                 yield (name,), text
 
+    @classmethod
+    def written_folders(cls, settings: Any, base_folder: Path) -> Iterable[Path]:
+        templates = filter(None, (settings.numbers, settings.picture))
+        return {OutputNames(template, "", base_folder).place() for template in templates}
+
     def open(self) -> None:
         self._names(self.settings.numbers).folder()
         if self.settings.who:

@@ -27,7 +27,7 @@ from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.messages import MOST_REPEATED, Event, Message
 from pipeline.stage import Context, FrameSize, SettingProblems, Stage, Upstream
 from pipeline.system.disk import write_whole
-from pipeline.system.paths import resolve_output, why_no_output
+from pipeline.system.paths import resolve_output, resolve_output_path, why_no_output
 from stages.delivery.event_view import view_of
 from stages.delivery.selection import Selection, SelectionSettings, filter_problems, following
 from stages.writing.line_file import LineFile, LineStream, is_device, link_of
@@ -96,6 +96,11 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
     @classmethod
     def follow(cls, settings: Any, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
         return following(settings, upstream)
+
+    @classmethod
+    def written_folders(cls, settings: Any, base_folder: Path) -> Iterable[Path]:
+        if settings.path != STANDARD_OUTPUT:
+            yield resolve_output_path(settings.path, base_folder).parent
 
     @classmethod
     def ordered_by_time(cls, settings: SinkJsonlSettings) -> bool:

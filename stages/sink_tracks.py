@@ -134,6 +134,10 @@ class SinkTracks(Stage[SinkTracksSettings]):
             example = f"{path.removesuffix(end)}.{{camera}}{end}"
             yield ("path",), f"{path}: without {{camera}} all {len(cameras)} cameras would write one file: {example}"
 
+    @classmethod
+    def written_folders(cls, settings: Any, base_folder: Path) -> Iterable[Path]:
+        yield OutputNames(settings.template, "", base_folder).place()
+
     def open(self) -> None:
         if self.settings.form == "parquet" and not is_installed():
             raise EnvironmentProblem(MISSING)

@@ -146,6 +146,10 @@ class SinkVideo(Stage[SinkVideoSettings]):
         if settings.rules is not None:
             read_rules(resolve(settings.rules, base_folder))
 
+    @classmethod
+    def written_folders(cls, settings: Any, base_folder: Path) -> Iterable[Path]:
+        yield OutputNames(settings.path, "", base_folder).place()
+
     def open(self) -> None:
         if self.settings.rules_text:
             watch_calls(self.context.state_folder, self.context.worker)

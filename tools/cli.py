@@ -68,6 +68,9 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "outbox": LazyCommand(
         ".commands.outbox_command", "outbox_command", "Show events that wait or were given up; requeue or drop them."
     ),
+    "service": LazyCommand(
+        ".commands.service_command", "service", "Make a graph a service of systemd, or remove that."
+    ),
     "model": LazyCommand(".models.command", "model", "Inspect, measure, compare and convert models."),
     "farm": LazyCommand(".simulator.command", "simulator", "Simulate RTSP cameras from clips, with faults at will."),
     "doctor": LazyCommand(".commands.doctor.command", "doctor", "Check this machine, and name remedies."),

@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path, PurePath
 
 from pipeline.system.names import ascii_form
-from pipeline.system.paths import resolve_output, why_no_output
+from pipeline.system.paths import resolve_output, resolve_output_path, why_no_output
 from pipeline.system.spelling import did_you_mean
 
 PART = ".part"
@@ -61,6 +61,10 @@ class OutputNames:
     def folder(self) -> Path:
         """The folder in front of the first placeholder, made if `resolve_output` makes one. Raises as that does."""
         return self._resolved(self._fixed(), "file")
+
+    def place(self) -> Path:
+        """That folder; looks only."""
+        return resolve_output_path(str(PurePath(*self._fixed(), "file")), self.base_folder).parent
 
     @property
     def suffix(self) -> str:

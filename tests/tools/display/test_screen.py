@@ -162,6 +162,13 @@ ARGUMENTS = {
         ["compare", NAME, NAME],
         ["prepare", NAME],
     ],
+    "service": [
+        [NAME],
+        ["install", NAME, "--dry-run"],
+        ["install", "g.yaml", "--dry-run", "--name", NAME],
+        ["install", "g.yaml", "--dry-run", "--secret", NAME],
+        ["uninstall", NAME],
+    ],
     "farm": [[NAME], ["--" + NAME]],
     "doctor": [[NAME]],
     "help": [[NAME], ["run", NAME]],
