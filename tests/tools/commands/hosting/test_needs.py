@@ -19,8 +19,8 @@ stages:
   src: {{use: count_source}}
   stands: {{use: stands, from: src}}
   emit: {{use: emit, from: src}}
-  none: {{use: sink_jsonl, from: emit, with: {{path: "-"}}}}
-  null: {{use: sink_jsonl, from: emit, with: {{path: /dev/null}}}}
+  stdout: {{use: sink_jsonl, from: emit, with: {{path: "-"}}}}
+  nothing: {{use: sink_jsonl, from: emit, with: {{path: /dev/null}}}}
   log: {{use: sink_jsonl, from: emit, with: {{path: {folder}/log/events.jsonl}}}}
   table: {{use: sink_csv, from: emit, with: {{path: tables/events.csv}}}}
   clips: {{use: sink_footage, from: emit, with: {{path: kept}}}}
