@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tools.service.calls import Role, failure
@@ -121,6 +122,10 @@ class Access:
         same = [one for one in self._tokens if hmac.compare_digest(hashlib.sha256(one.value.encode()).digest(), digest)]
         return Identity(same[0].name, same[0].role) if same else None
 
+    def note_wrong(self, request: Request) -> None:
+        """This client has tried a wrong token."""
+        self.wrong.take(_client(request.scope))
+
     def session_of(self, value: str) -> str:
         """The value of the cookie for a token."""
         found = self.of_token(value)
@@ -135,6 +140,10 @@ class Access:
 
 def _proof(token: str, name: str) -> str:
     return hmac.new(token.encode(), f"camgraph session {name}".encode(), hashlib.sha256).hexdigest()
+
+
+def _client(scope: Scope) -> str:
+    return str(scope["client"][0]) if scope.get("client") else ""
 
 
 def _cookie(header: str) -> str:
@@ -155,7 +164,7 @@ class AccessLayer:
         if scope["type"] != "http":
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        client = scope["client"][0] if scope.get("client") else ""
+        client = _client(scope)
         refused = self._refusal(scope, headers, client)
         who = None if refused else self._access.identity(headers)
         if who is None and refused is None:

@@ -172,13 +172,15 @@ class Serve(Stage[ServeSettings]):
         from tools.service.camera_calls import camera_calls  # noqa: PLC0415
         from tools.service.health_calls import health_calls  # noqa: PLC0415
         from tools.service.incident_calls import incident_calls  # noqa: PLC0415
+        from tools.service.page_calls import page_calls  # noqa: PLC0415
         from tools.service.run_link import RunLink  # noqa: PLC0415
 
         run = RunLink(self.context.graph)
         tokens = [Token(one.name, one.token, one.role) for one in self.settings.tokens]
         folders = [resolve(folder, self.context.base_folder) for folder in self.settings.footage_folders or ()]
-        calls = [*health_calls(run), *camera_calls(run), *incident_calls(folders)]
-        return build_app(calls, Access(tokens, self.settings.hosts), self.context.log)
+        access = Access(tokens, self.settings.hosts)
+        calls = [*health_calls(run), *camera_calls(run), *incident_calls(folders), *page_calls(access)]
+        return build_app(calls, access, self.context.log)
 
     def _end_process(self) -> None:
         """Events that were not finished come again to the next one."""

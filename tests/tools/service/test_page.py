@@ -1,0 +1,162 @@
+"""The page in headless Chromium, over real runs: what a guard sees, and what strangers' texts do not do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from camgraph_test_stages import browser
+from camgraph_test_stages.browser import Browser, browsing
+from camgraph_test_stages.services import TOKENS, Served, serving_run, with_tokens
+
+from tools.measuring.blinking import write_clip
+from tools.measuring.light_model import SIDE, write_model
+
+MARKUP = "<img src=x onerror=alert(1)>"
+WITH_PICTURES = """
+version: 1
+name: shown
+camera_defaults: {{loop: true, realtime: true, url: cam.mp4}}
+cameras:
+  hall: {{}}
+  yard: {{}}
+stages:
+  capture: {{use: capture}}
+  prepare: {{use: preprocess, from: capture, with: {{size: [SIDE, SIDE]}}}}
+  infer: {{use: infer, from: prepare, with: {{model: light.onnx}}}}
+  people: {{use: decode_yolo_pose, from: infer}}
+  tracks: {{use: track, from: people, with: {{confirm_s: 0}}}}
+  actions:
+    use: rules
+    from: tracks
+    with: {{rules: [{{id: somebody_there, when: score > 0.3, hold: 0.2s, about: "MARKUP"}}]}}
+  footage: {{use: sink_footage, from: actions, with: {{path: footage, before_s: 1, after_s: 1}}}}
+  page: {{use: serve, from: events, with: {{address: "127.0.0.1:{port}"{more}}}}}
+""".replace("SIDE", str(SIDE)).replace("MARKUP", MARKUP)
+LIVE = """
+version: 1
+name: live
+cameras:
+  door: {{frames: 1000000, pace_ms: 20, live: true, state_from: door.state}}
+  gate: {{frames: 1000000, pace_ms: 20, live: true}}
+stages:
+  src: {{use: count_source}}
+  emit: {{use: emit, from: src, with: {{every: 20}}}}
+  page: {{use: serve, from: events, with: {{address: "127.0.0.1:{port}"{more}}}}}
+"""
+
+pytestmark = pytest.mark.skipif(browser.program() is None, reason="Chromium is not installed")
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Browser]:
+    with browsing() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("p")
+    write_clip(folder / "cam.mp4")
+    write_model(folder / "light.onnx", bright=110.0)
+    with serving_run(folder, WITH_PICTURES, more=with_tokens()) as run:
+        yield run
+
+
+def logged_in(page: Browser, served: Served, role: str) -> None:
+    """Open the page, and log in as somebody with that role."""
+    page.errors.clear()
+    page.open(f"http://127.0.0.1:{served.port}/")
+    page.until("!!document.getElementById('token') || !!document.querySelector('.tile')")
+    page.run("fetch('/logout', {method: 'POST'}).then(() => true)")
+    page.open(f"http://127.0.0.1:{served.port}/?{role}")
+    page.until("!!document.getElementById('token')")
+    page.run(f"document.getElementById('token').value = {TOKENS[role]!r}")
+    page.run("document.querySelector('.login button').click()")
+    page.until("document.querySelectorAll('.tile').length === 2")
+
+
+def test_who_has_no_token_sees_nothing(page: Browser, served: Served) -> None:
+    page.open(f"http://127.0.0.1:{served.port}/#/incidents")
+    page.until("document.body.innerText.includes('Who is looking?')")
+    page.run("document.getElementById('token').value = 'a-wrong-token-of-nobody'")
+    page.run("document.querySelector('.login button').click()")
+    page.until("document.body.innerText.includes('This token is not known.')")
+    assert "hall" not in page.text()
+
+
+def test_pictures_move_and_an_incident_comes_by_itself(page: Browser, served: Served) -> None:
+    logged_in(page, served, "viewer")
+    page.until("document.querySelectorAll('.tile img').length === 2")
+    first = page.run("document.querySelector('.tile img').src")
+    page.until(f"document.querySelector('.tile img').src !== {first!r}")
+    page.until("!!document.querySelector('.tile.alarm')")
+    assert "Somebody there: still going on" in page.text()
+    page.until("document.getElementById('verdict').textContent === 'All is well: 2 cameras'")
+
+
+def test_a_clip_plays_and_tells_why(page: Browser, served: Served) -> None:
+    logged_in(page, served, "viewer")
+    page.run("location.hash = '#/incidents'")
+    over = "[...document.querySelectorAll('.row')].find((row) => row.innerText.includes('lasted'))"
+    page.until(f"!!{over}")
+    page.run(f"{over}.click()")
+    page.until("!!document.querySelector('video')")
+    page.run("document.querySelector('video').play().then(() => true)")
+    page.until("document.querySelector('video').currentTime > 0.2")
+    text = page.text()
+    assert "score > 0.3: 0.9 against 0.3" in text
+    assert MARKUP in text, "the words of a rule are words"
+    assert "False alarm" not in text, "a viewer does not judge"
+    assert page.errors == []
+
+
+def test_an_operator_says_what_it_was(page: Browser, served: Served) -> None:
+    logged_in(page, served, "operator")
+    page.run("location.hash = '#/incidents'")
+    page.until("!!document.querySelector('.row')")
+    page.run("document.querySelector('.row').click()")
+    button = "[...document.querySelectorAll('button')].find((one) => one.textContent === 'False alarm')"
+    page.until(f"!!{button}")
+    page.run(f"{button}.click()")
+    page.until(f"{button}.getAttribute('aria-pressed') === 'true'")
+    assert "False alarm, operator, today" in page.text()
+
+
+def test_the_keyboard_suffices(page: Browser, served: Served) -> None:
+    logged_in(page, served, "viewer")
+    page.run("document.getElementById('main').focus()")
+    page.press("ArrowDown")
+    page.until("document.activeElement.classList.contains('tile')")
+    page.run("document.activeElement.click()")
+    page.until("location.hash.startsWith('#/camera/') && document.body.innerText.includes('What happened here')")
+    page.press("Escape")
+    page.until("!location.hash.startsWith('#/camera/')")
+
+
+def test_nothing_is_asked_of_any_other_host(page: Browser, served: Served) -> None:
+    logged_in(page, served, "viewer")
+    page.run("location.hash = '#/health'")
+    page.until("!!document.querySelector('.plot')")
+    own = (f"http://127.0.0.1:{served.port}/", f"blob:http://127.0.0.1:{served.port}/", "data:", "about:")
+    assert len(page.asked) > 20
+    assert [url for url in page.asked if not url.startswith(own)] == []
+    assert page.errors == []
+
+
+def test_a_lost_camera_is_told_in_words(page: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder: Path = tmp_path_factory.mktemp("l")
+    (folder / "door.state").write_text(f"lost {MARKUP}")
+    with serving_run(folder, LIVE) as served:
+        page.errors.clear()
+        page.open(f"http://127.0.0.1:{served.port}/")
+        page.until("document.body.innerText.includes('not reachable')")
+        page.until("document.getElementById('verdict').textContent === '1 of 2 cameras without a picture'")
+        page.run("location.hash = '#/camera/door'")
+        page.until(f"document.body.innerText.includes({MARKUP!r})")
+        (folder / "door.state").write_text("live")
+        page.until("document.getElementById('verdict').textContent.startsWith('All is well')")
+        # There are no pictures without `sink_footage`; the browser notes that as errors of the network.
+        assert [error for error in page.errors if "picture.jpg" not in error] == []
+    page.until("document.body.innerText.includes('camgraph does not answer')")

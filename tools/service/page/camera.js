@@ -1,0 +1,68 @@
+// One camera: a large still, how it is, and what happened there.
+
+import { get, post } from "./api.js";
+import { fill, make } from "./dom.js";
+import { rowOf } from "./incidents.js";
+import { Still } from "./stills.js";
+import { cameraState, counted } from "./words.js";
+
+export function cameraView(state, name) {
+  const still = new Still(name);
+  const how = make("p", { class: "state" });
+  const why = make("p", { class: "quiet" });
+  const facts = make("p", { class: "quiet" });
+  const message = make("p", { class: "error", role: "alert" });
+  const button = make("button", { hidden: true, onclick: change });
+  const rows = make("div", { class: "rows" });
+  const element = make("section", {},
+    make("p", {}, make("a", { href: "#/", text: "All cameras" })),
+    make("h1", { text: name }),
+    make("div", { class: "split" },
+      make("div", {}, still.element),
+      make("div", { class: "facts" }, how, why, facts, make("div", { class: "bar" }, button), message)),
+    make("h2", { text: "What happened here" }), rows);
+  let newest = "";
+
+  async function change() {
+    const rests = state.status.cameras[name]?.state === "paused";
+    if (!rests && !confirm(`Let ${name} rest? Nothing that happens there is noticed until it goes on.`)) return;
+    try {
+      await post(`/api/cameras/${encodeURIComponent(name)}/${rests ? "resume" : "pause"}`);
+      message.textContent = "";
+    } catch (problem) {
+      message.textContent = problem.message;
+    }
+  }
+
+  async function list() {
+    try {
+      const found = await get(`/api/incidents?limit=20&camera=${encodeURIComponent(name)}`);
+      const none = make("p", { class: "empty", text: found.why || "Nothing that a rule looks for." });
+      fill(rows, ...(found.incidents.length ? found.incidents.map(rowOf) : [none]));
+    } catch (problem) {
+      message.textContent = problem.message;
+    }
+  }
+
+  function update() {
+    const camera = state.status.cameras[name];
+    if (!camera) {
+      fill(element, make("p", { class: "empty", text: `There is no camera ${name} any more.` }));
+      return;
+    }
+    const { text, kind, why: reason } = cameraState(camera);
+    how.textContent = text;
+    how.className = `state ${kind}`;
+    why.textContent = reason;
+    const parts = [`${camera.fps.toFixed(1)} pictures a second`, `${counted(camera.drops, "picture")} not looked at`,
+      camera.losses ? `away ${counted(camera.losses, "time")}` : "never away"];
+    facts.textContent = `${parts.join(", ")}.`;
+    button.hidden = !["operator", "admin"].includes(state.me.role);
+    button.textContent = camera.state === "paused" ? "Let it go on" : "Let it rest";
+    const now = state.incidents.filter((one) => one.camera === name).map((one) => one.incident + one.phase + one.clip.state).join();
+    if (now !== newest || !rows.children.length) list();
+    newest = now;
+  }
+
+  return { element, update, close: () => still.close() };
+}

@@ -1,0 +1,144 @@
+// The list of incidents, and one of them with its picture, its clip and its reasons.
+
+import { get, post } from "./api.js";
+import { fill, make } from "./dom.js";
+import { counted, LABELS, lasted, span, title, when } from "./words.js";
+
+const PAGE = 30;
+
+function holding(incident) {
+  return incident.labels.length ? incident.labels[incident.labels.length - 1] : null;
+}
+
+export function rowOf(incident) {
+  const label = holding(incident);
+  const picture = incident.snapshot.url
+    ? make("img", { class: "still", src: incident.snapshot.url, loading: "lazy", alt: "" })
+    : make("span", { class: "still none", text: incident.snapshot.state === "pending" ? "picture to come" : "no picture" });
+  return make("a", { class: `row ${label ? "seen" : ""}`, href: `#/incidents/${encodeURIComponent(incident.incident)}` },
+    picture,
+    make("div", {},
+      make("p", {}, make("strong", { text: `${title(incident.action)}: ${incident.camera}` })),
+      make("p", { text: when(incident.start_time) }),
+      make("p", { class: incident.phase === "running" ? "running" : "quiet", text: lasted(incident) }),
+      label ? make("p", { class: "quiet", text: LABELS[label.label] }) : null));
+}
+
+export function incidentsView(state) {
+  const camera = make("select", { id: "of", onchange: () => load() });
+  const rows = make("div", { class: "rows" });
+  const more = make("button", { text: "Show earlier ones", hidden: true, onclick: () => load(true) });
+  const element = make("section", {}, make("h1", { text: "Incidents" }),
+    make("div", { class: "bar" }, make("label", { for: "of", text: "Camera" }), camera), rows, make("div", { class: "bar" }, more));
+  let listed = [];
+  let newest = "";
+  let hasMore = false;
+
+  function options() {
+    const names = ["", ...Object.keys(state.status.cameras).sort()];
+    if (camera.options.length === names.length) return;
+    const chosen = camera.value;
+    fill(camera, ...names.map((name) => make("option", { value: name, text: name || "all" })));
+    camera.value = names.includes(chosen) ? chosen : "";
+  }
+
+  async function load(earlier = false) {
+    const of = camera.value ? `&camera=${encodeURIComponent(camera.value)}` : "";
+    const before = earlier && listed.length ? `&before=${encodeURIComponent(listed[listed.length - 1].incident)}` : "";
+    const limit = earlier ? PAGE : Math.min(200, Math.max(PAGE, listed.length));
+    try {
+      const found = await get(`/api/incidents?limit=${limit}${of}${before}`);
+      listed = earlier ? [...listed, ...found.incidents] : found.incidents;
+      hasMore = found.more;
+      const none = make("p", { class: "empty", text: found.why || "Nothing that a rule looks for has happened yet." });
+      const focused = document.activeElement?.getAttribute("href");
+      fill(rows, ...(listed.length ? listed.map(rowOf) : [none]));
+      if (focused) [...rows.children].find((row) => row.getAttribute("href") === focused)?.focus();
+      more.hidden = !hasMore;
+    } catch (problem) {
+      fill(rows, make("p", { class: "error", text: problem.message }));
+    }
+  }
+
+  function update() {
+    options();
+    const now = state.incidents.map((one) => one.incident + one.phase + one.snapshot.state + one.labels.length).join();
+    if (now !== newest || !rows.children.length) load();
+    newest = now;
+  }
+
+  return { element, update };
+}
+
+export function incidentView(state, name) {
+  const element = make("section");
+  let drawn = "";
+
+  async function act(path, body, message) {
+    try {
+      draw(await post(`/api/incidents/${encodeURIComponent(name)}/${path}`, body));
+    } catch (problem) {
+      message.textContent = problem.message;
+    }
+  }
+
+  function buttons(incident, message) {
+    if (!["operator", "admin"].includes(state.me.role)) return null;
+    const label = holding(incident)?.label;
+    const one = (key) => make("button", { text: LABELS[key], "aria-pressed": String(label === key),
+      onclick: () => act("labels", { label: key, note: "" }, message) });
+    return make("div", { class: "bar" }, ...Object.keys(LABELS).map(one),
+      make("button", { text: "Keep for ever", "aria-pressed": String(incident.keep),
+        onclick: () => act("keep", { keep: !incident.keep }, message) }));
+  }
+
+  function film(incident) {
+    if (incident.clip.url) {
+      const poster = incident.snapshot.url;
+      return make("video", { src: incident.clip.url, controls: true, playsinline: true, muted: true, preload: "metadata", poster });
+    }
+    if (incident.snapshot.url) {
+      return make("img", { class: "still", src: incident.snapshot.url, alt: `${title(incident.action)} on ${incident.camera}` });
+    }
+    return make("p", { class: "empty", text: incident.snapshot.why ? `No picture: ${incident.snapshot.why}` : "The picture is to come." });
+  }
+
+  function draw(incident) {
+    const now = JSON.stringify(incident);
+    if (now === drawn) return;
+    // A clip that plays goes on although a label comes.
+    const playing = element.querySelector("video");
+    const keeps = playing && incident.clip.url && playing.getAttribute("src") === incident.clip.url;
+    drawn = now;
+    const message = make("p", { class: "error", role: "alert" });
+    const why = incident.because.length ? make("ul", {}, ...incident.because.map((text) => make("li", { text }))) : null;
+    const picture = incident.snapshot.url && incident.clip.url
+      ? make("p", {}, make("a", { href: incident.snapshot.url, text: "The picture alone" })) : null;
+    fill(element,
+      make("p", {}, make("a", { href: "#/incidents", text: "All incidents" })),
+      make("h1", { text: `${title(incident.action)}: ${incident.camera}` }),
+      make("div", { class: "split" },
+        make("div", {}, keeps ? playing : film(incident), picture,
+          make("div", { class: "crops" }, ...incident.crops.map((src) => make("img", { src, alt: "One of the people" })))),
+        make("div", { class: "facts" },
+          make("p", {}, make("strong", { text: when(incident.start_time) })),
+          make("p", { class: incident.phase === "running" ? "running" : "", text: lasted(incident) + (incident.reason ? `: ${incident.reason}` : "") }),
+          make("p", { text: counted(incident.people, "person").replace("persons", "people") + (incident.zones.length ? ` in ${incident.zones.join(", ")}` : "") }),
+          buttons(incident, message), message,
+          make("h2", { text: "Why it was reported" }),
+          make("p", { text: incident.about || `The rule ${incident.rule}.` }), why,
+          incident.labels.length ? make("h2", { text: "What people said" }) : null,
+          ...incident.labels.map((one) => make("p", { text: `${LABELS[one.label]}, ${one.by || "somebody"}, ${when(one.time)}${one.note ? `: ${one.note}` : ""}` })))));
+    if (keeps && !playing.ended && playing.currentTime > 0) playing.play().catch(() => {});
+  }
+
+  async function update() {
+    try {
+      draw(await get(`/api/incidents/${encodeURIComponent(name)}`));
+    } catch (problem) {
+      if (!drawn) fill(element, make("p", { class: "empty", text: problem.message }));
+    }
+  }
+
+  return { element, update };
+}

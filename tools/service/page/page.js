@@ -1,0 +1,142 @@
+// The page: which view is shown, what is asked again, and what is said when the service does not answer.
+
+import { get, post, Refused, Unreachable } from "./api.js";
+import { fill, make } from "./dom.js";
+import { cameraView } from "./camera.js";
+import { healthView } from "./health.js";
+import { incidentView, incidentsView } from "./incidents.js";
+import { wallView } from "./wall.js";
+import { title, verdict } from "./words.js";
+
+const EVERY_MS = 2000;
+const NEWS = 20;
+
+const main = document.getElementById("main");
+const banner = document.getElementById("banner");
+const state = { status: null, incidents: [], why: "", me: { role: "anyone", name: "" }, history: [] };
+let view = null;
+let shown = "";
+let known = null;
+
+function viewOf(hash) {
+  const [, kind = "", name = ""] = hash.replace(/^#/, "").split("/");
+  const given = decodeURIComponent(name);
+  if (kind === "incidents" && given) return ["incidents", () => incidentView(state, given)];
+  if (kind === "incidents") return ["incidents", () => incidentsView(state)];
+  if (kind === "camera") return ["wall", () => cameraView(state, given)];
+  if (kind === "health") return ["health", () => healthView(state)];
+  return ["wall", () => wallView(state)];
+}
+
+function open() {
+  const hash = location.hash || "#/";
+  if (hash === shown && view) return;
+  view?.close?.();
+  const [name, begin] = viewOf(hash);
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.dataset.view === name) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  view = begin();
+  fill(main, view.element);
+  if (shown) main.focus({ preventScroll: true });
+  shown = hash;
+  window.scrollTo(0, 0);
+  view.update();
+}
+
+function login(message = "") {
+  view?.close?.();
+  view = null;
+  shown = "";
+  const token = make("input", { type: "password", id: "token", autocomplete: "current-password", required: true });
+  const error = make("p", { class: "error", role: "alert", text: message });
+  const send = async (event) => {
+    event.preventDefault();
+    try {
+      await post("/login", { token: token.value });
+      location.reload();
+    } catch (problem) {
+      error.textContent = problem.status === 429 ? "Too many tries: wait a minute." : "This token is not known.";
+      token.select();
+    }
+  };
+  fill(main, make("form", { class: "login", onsubmit: send },
+    make("h1", { text: "Who is looking?" }),
+    make("label", { for: "token", text: "Your token, from whoever set camgraph up" }), token,
+    make("button", { text: "Log in" }), error));
+  token.focus();
+}
+
+function note() {
+  const ids = new Set(state.incidents.map((one) => one.incident));
+  if (known) {
+    const fresh = state.incidents.filter((one) => !known.has(one.incident));
+    if (fresh.length) {
+      document.getElementById("news").textContent = fresh.map((one) => `${title(one.action)}, ${one.camera}`).join("; ");
+    }
+  }
+  known = ids;
+  const running = state.incidents.filter((one) => one.phase === "running").length;
+  document.title = running ? `(${running}) camgraph` : "camgraph";
+}
+
+function remember(status) {
+  const cameras = Object.values(status.cameras);
+  const ages = cameras.map((camera) => camera.age_ms).filter((age) => age !== null);
+  state.history.push({ fps: cameras.reduce((sum, camera) => sum + camera.fps, 0), age: ages.length ? Math.max(...ages) : null });
+  if (state.history.length > 300) state.history.shift();
+}
+
+async function look() {
+  try {
+    const [status, list] = await Promise.all([get("/api/status"), get(`/api/incidents?limit=${NEWS}`)]);
+    state.status = status;
+    state.incidents = list.incidents;
+    state.why = list.why || "";
+    remember(status);
+    note();
+    banner.hidden = true;
+    document.getElementById("verdict").textContent = verdict(status);
+    if (view) view.update();
+    else open();
+  } catch (problem) {
+    if (problem instanceof Refused && problem.status === 401) return login();
+    const isAway = problem instanceof Unreachable;
+    banner.textContent = isAway ? "camgraph does not answer. This page tries again by itself." : problem.message;
+    banner.hidden = false;
+    document.getElementById("verdict").textContent = "";
+  }
+  setTimeout(look, document.hidden ? 5 * EVERY_MS : EVERY_MS);
+}
+
+function keys(event) {
+  if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape" && location.hash.split("/").length > 2) history.back();
+  const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+  const items = [...main.querySelectorAll(".tile, .row")];
+  if (!step || !items.length || !(document.activeElement === main || items.includes(document.activeElement))) return;
+  const at = items.indexOf(document.activeElement);
+  items[Math.min(items.length - 1, Math.max(0, at + step))].focus();
+  event.preventDefault();
+}
+
+async function begin() {
+  window.addEventListener("hashchange", () => state.status && open());
+  document.addEventListener("keydown", keys);
+  const leave = document.getElementById("logout");
+  leave.addEventListener("click", async () => {
+    await post("/logout");
+    location.reload();
+  });
+  try {
+    state.me = await get("/api/me");
+    leave.hidden = !state.me.name;
+  } catch (problem) {
+    if (problem instanceof Refused && problem.status === 401) return login();
+  }
+  if (state.me.role === "anyone") return login();
+  await look();
+}
+
+begin();

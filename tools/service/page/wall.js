@@ -1,0 +1,57 @@
+// All cameras: a still of each, those where something happens first.
+
+import { fill, make } from "./dom.js";
+import { Still } from "./stills.js";
+import { cameraState, lasted, title } from "./words.js";
+
+export function wallView(state) {
+  const tiles = new Map();
+  const element = make("section", { class: "wall", "aria-label": "Cameras" });
+  const empty = make("p", { class: "empty", text: "There are no cameras in this run." });
+
+  function update() {
+    const cameras = Object.entries(state.status.cameras);
+    const busy = new Map(state.incidents.filter((one) => one.phase === "running").map((one) => [one.camera, one]));
+    for (const [name, tile] of tiles) {
+      if (!(name in state.status.cameras)) {
+        tile.still.close();
+        tiles.delete(name);
+      }
+    }
+    cameras.sort(([one], [other]) => busy.has(other) - busy.has(one) || one.localeCompare(other));
+    for (const [name, camera] of cameras) {
+      if (!tiles.has(name)) tiles.set(name, new Tile(name));
+      tiles.get(name).update(camera, busy.get(name));
+    }
+    const wanted = cameras.map(([name]) => tiles.get(name).element);
+    // Moving an element takes the focus from it: only if the order has changed.
+    if (!wanted.length) fill(element, empty);
+    else if (wanted.length !== element.children.length || wanted.some((one, n) => element.children[n] !== one)) {
+      const focused = document.activeElement;
+      fill(element, ...wanted);
+      if (wanted.includes(focused)) focused.focus();
+    }
+  }
+
+  const close = () => tiles.forEach((tile) => tile.still.close());
+  return { element, update, close };
+}
+
+class Tile {
+  constructor(name) {
+    this.still = new Still(name);
+    this.state = make("span", { class: "state" });
+    this.happens = make("span", { class: "running" });
+    this.element = make("a", { class: "tile", href: `#/camera/${encodeURIComponent(name)}` },
+      this.still.element, make("div", { class: "caption" }, make("strong", { text: name }), this.happens, this.state));
+  }
+
+  update(camera, incident) {
+    const { text, kind, why } = cameraState(camera);
+    this.state.textContent = text;
+    this.state.className = `state ${kind}`;
+    this.state.title = why;
+    this.happens.textContent = incident ? `${title(incident.action)}: ${lasted(incident)}` : "";
+    this.element.classList.toggle("alarm", Boolean(incident));
+  }
+}

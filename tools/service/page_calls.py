@@ -1,0 +1,77 @@
+"""The page, and logging in to it. Anybody may have its files: what they show comes from the API."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from pipeline.errors import UserError
+from tools.service.access import COOKIE, Access
+from tools.service.calls import Call, failure, json_body
+
+_FOLDER = Path(__file__).parent / "page"
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_YEAR_S = 365 * 86_400
+
+
+def page_calls(access: Access) -> list[Call]:
+    """See the module."""
+    # Read once: who installs another version starts the run anew.
+    files = {path.name: _PageFile(path) for path in sorted(_FOLDER.iterdir()) if path.suffix in _TYPES}
+
+    def file(request: Request, name: str) -> Response:
+        found = files.get(name)
+        return found.answer(request) if found else failure(404, "the page has no such file")
+
+    async def index(request: Request) -> Response:
+        return file(request, "index.html")
+
+    async def part(request: Request) -> Response:
+        return file(request, request.path_params["file"])
+
+    async def login(request: Request) -> Response:
+        token = (await json_body(request)).get("token")
+        if not isinstance(token, str):
+            raise UserError('expected {"token": TOKEN}')
+        who = None if access.is_open else access.of_token(token.strip())
+        if who is None:
+            access.note_wrong(request)
+            return failure(401, "this token is not known")
+        answer = JSONResponse({"name": who.name, "role": who.role})
+        is_tls = request.url.scheme == "https"
+        answer.set_cookie(
+            COOKIE, access.session_of(token.strip()), _YEAR_S, httponly=True, samesite="strict", secure=is_tls
+        )
+        return answer
+
+    async def logout(request: Request) -> Response:
+        answer = JSONResponse({})
+        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return answer
+
+    async def me(request: Request) -> Response:
+        return JSONResponse({"name": request.scope["camgraph.name"], "role": request.scope["camgraph.role"]})
+
+    return [
+        Call("GET", "/", "anyone", index, "The page."),
+        Call("GET", "/page/{file}", "anyone", part, "A part of the page."),
+        Call("POST", "/login", "anyone", login, "Get a cookie for a token.", body='{"token": TOKEN}'),
+        Call("POST", "/logout", "anyone", logout, "Give the cookie back."),
+        Call("GET", "/api/me", "anyone", me, "Whose token this is, and the role it has."),
+    ]
+
+
+class _PageFile:
+    def __init__(self, path: Path) -> None:
+        self._bytes = path.read_bytes()
+        self._type = _TYPES[path.suffix]
+        self._tag = f'"{hashlib.sha256(self._bytes).hexdigest()[:16]}"'
+
+    def answer(self, request: Request) -> Response:
+        headers = {"ETag": self._tag, "Cache-Control": "no-cache"}
+        if request.headers.get("if-none-match") == self._tag:
+            return Response(status_code=304, headers=headers)
+        return Response(self._bytes, media_type=self._type, headers=headers)
