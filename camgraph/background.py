@@ -6,7 +6,10 @@
                           |  abandon: nobody reads any more; unread events stay in the outbox
 
 The thread refers to the run, and the program's `Run` refers to the thread, but not the other way round. So a `Run` that
-the program has dropped is garbage-collected, and its finalizer stops the run.
+the program has dropped is garbage-collected. The thread looks whether that has happened, and then abandons the run. A
+finalizer would not do: if Ctrl-C comes while one runs, Python drops the KeyboardInterrupt and the rest of it.
+
+Other threads only set flags, which the thread of the run obeys: they may be interrupted at any moment.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from typing import Any
 
 from camgraph.inbox import Board, Inbox
 from camgraph.readers import addressed
+from camgraph.threads import Latch, start_thread
 from pipeline.errors import CamgraphError, EnvironmentProblem, UserError
 from pipeline.local import LocalRun
 from pipeline.monitoring.outcome import Outcome
@@ -45,7 +49,7 @@ class _Asked:
 
     def __init__(self, act: Callable[[Supervisor | LocalRun], None]) -> None:
         self._act = act
-        self.done = threading.Event()
+        self.done = Latch()
         self.error: CamgraphError | None = None
 
     def do(self, run: Supervisor | LocalRun) -> None:
@@ -59,12 +63,21 @@ class _Asked:
 class Background:
     """One run. `inboxes`: one for each kind that the program reads. `loader`: see `supervision.supervisor.Supervisor`.
 
-    `anew`: the run gets no events that an earlier run of its name left, and leaves none for a later one.
+    `owner`: returns None when the program has dropped the run. `anew`: the run gets no events that an earlier run of
+    its name left, and leaves none for a later one.
     """
 
     def __init__(
-        self, plan: RunPlan, loader: Loader, board: Board, inboxes: Sequence[Inbox[Any]], *, anew: bool = False
+        self,
+        plan: RunPlan,
+        loader: Loader,
+        board: Board,
+        inboxes: Sequence[Inbox[Any]],
+        *,
+        owner: Callable[[], object],
+        anew: bool = False,
     ) -> None:
+        self._owner = owner
         self._anew = anew
         self.plan = plan
         self.board = board
@@ -72,28 +85,35 @@ class Background:
         self.error: BaseException | None = None
         self.outcome: Outcome | None = None
         self._loader = loader
-        self._ready = threading.Event()
-        self._over = threading.Event()
+        self._begun = threading.Lock()  # taken once: by the thread, or by an interrupted `start` if that was sooner
+        self._ready = Latch()
+        self._over = Latch()
         self._run: Supervisor | LocalRun | None = None
-        self._asked: list[threading.Event] = []
+        self._asked: list[Latch] = []
         self._waiting: list[_Asked] = []
         cameras = {camera: dict[str, Any]() for camera in plan.camera_settings}
         self._status: dict[str, Any] = {"graph": plan.graph, "phase": "starting", "cameras": cameras}
         self._stopped = self._hurried = False
+        self._passed_on = self._let_go_of = False
         self._abandoned_at = 0.0
         self.addresses: Mapping[str, Path] = {}
 
     def start(self) -> None:
-        """Start the run; raises the error if it cannot start. Waits for a run of the same name that is ending."""
+        """Start the run; raises the error if it cannot start. Waits for a run of the same name that is ending.
+
+        If a signal handler raises meanwhile, the run never begins, or is abandoned.
+        """
         for other in list(_running):
             if other.plan.graph == self.plan.graph and other.is_ending:
                 other.wait(_EXIT_S)
-        threading.Thread(target=self._main, name=f"camgraph-{self.plan.graph}", daemon=True).start()
-        _running.add(self)
         try:
+            _running.add(self)
+            start_thread(self._main, f"camgraph-{self.plan.graph}")
             self._ready.wait()
-        except BaseException:  # Ctrl-C: the caller never gets the run, so nobody could stop it
+        except BaseException:  # Ctrl-C, or the system allows no more threads
             self.abandon()
+            if self._begun.acquire(blocking=False):
+                self._over.set()
             raise
         if self.error is not None and self._run is None:
             raise self.error
@@ -101,6 +121,8 @@ class Background:
     # ---- the thread
 
     def _main(self) -> None:
+        if not self._begun.acquire(blocking=False):
+            return
         try:
             with errors_for_people(), only_run(self.plan) as folder:
                 if self._anew:
@@ -114,7 +136,7 @@ class Background:
             self.error = error
         finally:
             # Close the inboxes first: a caller that waits for `_over` may start the next run at once.
-            with self.board.changed:
+            with self.board.lock:
                 for inbox in self.inboxes:
                     inbox.close()
             self._over.set()
@@ -152,14 +174,24 @@ class Background:
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             one.do(run)
-        if self._abandoned_at and not self._stopped:
+        if self._owner() is None:
+            self.abandon()
+        if self._abandoned_at and not self._let_go_of:
+            self._let_go_of = True
             self._let_go()
-            self.stop()
         if self._abandoned_at and time.monotonic() - self._abandoned_at > _ABANDONED_S:
-            self.hurry()
+            self._hurried = True
+        self._obey(run)
+
+    def _obey(self, run: Supervisor | LocalRun) -> None:
+        if self.is_ending and not self._passed_on:
+            self._passed_on = True
+            run.stop()
+        if self._hurried:
+            run.hurry()
 
     def _let_go(self) -> None:
-        with self.board.changed:
+        with self.board.lock:
             for inbox in self.inboxes:
                 if self._anew:  # no later run would read the events that it left
                     inbox.discard()
@@ -176,7 +208,7 @@ class Background:
     def status(self) -> dict[str, Any]:
         """Return the run's status (`pipeline.monitoring.status`); the last known one if the run does not answer."""
         if not self._over.is_set():
-            answered = threading.Event()
+            answered = Latch()
             self._asked.append(answered)
             if not self._over.is_set():
                 answered.wait(_STATUS_S)
@@ -200,29 +232,22 @@ class Background:
 
     def stop(self) -> None:
         """End the cameras; frames on their way still arrive."""
-        if self._run is not None and not self._stopped:
-            self._stopped = True
-            self._run.stop()
+        self._stopped = True
 
     def hurry(self) -> None:
         """End the cameras, and give up the frames on their way."""
-        self.stop()
-        if self._run is None or self._hurried:
-            return
-        self._hurried = True
-        if isinstance(self._run, LocalRun):
-            self._run.hurry()
-        else:
-            self._run.stop()
+        self._stopped = self._hurried = True
+        if self._run is not None:
+            self._run.hurry()  # at once: a run that ends its processes does not look any more
 
     def abandon(self) -> None:
-        """Stop the run because nobody reads any more. Returns at once and takes no lock: a finalizer calls it."""
+        """Stop the run because nobody reads any more. Returns at once."""
         self._abandoned_at = self._abandoned_at or time.monotonic()
 
     @property
     def is_ending(self) -> bool:
-        """Whether the run was stopped or abandoned."""
-        return self._stopped or self._abandoned_at > 0
+        """Whether the run was stopped or abandoned, or the program has dropped it."""
+        return self._stopped or self._abandoned_at > 0 or self._owner() is None
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for the end of the run; False if it goes on after `timeout_s`."""

@@ -34,23 +34,22 @@ _log = logging.getLogger("camgraph")
 
 
 class Board:
-    """State that all inboxes of a run share: the lock on which their readers wait, and whether the run is over."""
+    """State that all inboxes of a run share: their lock, who waits for a change, and whether the run is over."""
 
     def __init__(self) -> None:
-        self.changed = threading.Condition()
+        self.lock = threading.RLock()  # no Condition: see `camgraph.threads`
         self.over = False
         self.arrivals = itertools.count()
         self._callbacks: list[Callable[[], None]] = []
 
     def end(self) -> None:
         """Record that no more items will arrive."""
-        with self.changed:
+        with self.lock:
             self.over = True
             self.wake()
 
     def wake(self) -> None:
         """Wake all waiting readers. The caller holds the lock."""
-        self.changed.notify_all()
         waiting, self._callbacks = self._callbacks, []
         for callback in waiting:
             callback()
@@ -131,7 +130,7 @@ class Inbox(Generic[T]):
 
     def _meet(self, sink: socket.socket) -> None:
         sink.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
-        with self.board.changed:
+        with self.board.lock:
             self._sink = sink
             self._connection += 1
             self._taken = self._done = 0
@@ -145,7 +144,7 @@ class Inbox(Generic[T]):
         header_size, body_size = SIZES.unpack(_exactly(sink, SIZES.size))
         header = bytes(_exactly(sink, header_size))
         value = self._read(Parcel.read(header, _exactly(sink, body_size)))
-        with self.board.changed:
+        with self.board.lock:
             if sink is not self._sink:
                 return
             self._taken += 1

@@ -21,6 +21,7 @@ from camgraph.inbox import Board, Inbox, Selection
 from camgraph.logs import log_lines
 from camgraph.pictures import Picture, TrackedFrame, frame_of
 from camgraph.readers import EVENTS_KIND, FRAMES_KIND, KINDS, TRACKS_KIND, Wishes, addressed
+from camgraph.threads import Latch, start_thread
 from pipeline.errors import (
     EXIT_ENVIRONMENT,
     EXIT_USER,
@@ -94,6 +95,7 @@ class Run:
         self._inboxes: dict[str, Inbox[Any]] = {}
         self._background: Background | None = None
         self._caller: threading.Thread | None = None
+        self._all_called = Latch()
         self._failure: BaseException | None = None
         self._lock = threading.RLock()  # a signal handler may call a method while the same thread starts the run
         self._closed = self._stop_wanted = False
@@ -195,14 +197,24 @@ class Run:
             inboxes = {kind: self._inbox(kind) for kind in self._wishes}
             background: Background
             loader = self.graph.loader(wishes, lambda plan: addressed(plan, background.addresses))
-            background = Background(plan, loader, self._board, list(inboxes.values()), anew=self.graph.passing)
-            background.start()
-        self._inboxes, self._background = inboxes, background
-        weakref.finalize(self, background.abandon).atexit = False
-        self._obey(background)
-        if self._callbacks:
-            self._caller = threading.Thread(target=self._call_back, name=f"camgraph-{self.name}-calls", daemon=True)
-            self._caller.start()
+            background = Background(
+                plan,
+                loader,
+                self._board,
+                list(inboxes.values()),
+                owner=weakref.ref(self),
+                anew=self.graph.passing,
+            )
+            try:
+                background.start()
+                self._inboxes, self._background = inboxes, background
+                self._obey(background)
+                if self._callbacks:
+                    start_thread(self._call_back, f"camgraph-{self.name}-calls")
+            except BaseException:  # Ctrl-C: the program may keep this `Run`, but the run has started in part
+                background.abandon()
+                self._all_called.set()
+                raise
 
     def _obey(self, background: Background) -> None:
         """Do as was said while the run was starting."""
@@ -222,6 +234,7 @@ class Run:
 
     def _call_back(self) -> None:
         """Call the callbacks with each item, in a thread of the run."""
+        self._caller = threading.current_thread()
         kinds = tuple(self._callbacks)
         try:
             items: Items[Item] = Items(self, kinds)
@@ -232,6 +245,8 @@ class Run:
             self._failure = error
             assert self._background
             self._background.abandon()
+        finally:
+            self._all_called.set()
 
     @staticmethod
     def _kind_of(item: object) -> str:
@@ -297,10 +312,8 @@ class Run:
         self.start()
         assert self._background
         until = None if timeout_s is None else time.monotonic() + timeout_s
-        if self._caller and self._caller is not threading.current_thread():
-            self._caller.join(timeout_s)
-            if self._caller.is_alive():
-                return None
+        if self._callbacks and self._caller is not threading.current_thread() and not self._all_called.wait(timeout_s):
+            return None
         if not self._background.wait(until if until is None else max(0.0, until - time.monotonic())):
             return None
         self._raise_problems()
@@ -321,7 +334,7 @@ class Run:
         self._end(within_s)
 
     def _drop_unread(self) -> None:
-        with self._board.changed:
+        with self._board.lock:
             for inbox in self._inboxes.values():
                 inbox.discard()
 
@@ -394,17 +407,24 @@ class Items(Generic[T], Iterator[T], AsyncIterator[T]):
 
     def __next__(self) -> T:
         selection = self._selected()
-        with selection.board.changed:
+        with selection.board.lock:
             selection.confirm()
-            while True:
+        changed: Latch | None = None
+        while True:
+            with selection.board.lock:
                 selection.ask()
                 inbox = selection.ready()
                 if inbox is not None:
                     return cast(T, inbox.take())
                 if selection.board.over:
                     break
-                if not selection.board.changed.wait(_LOOK_S):
+                if changed is None:
+                    changed = Latch()
+                    selection.board.call_once(changed.set)
+                else:
                     selection.warn_of_unread()
+            if changed.wait(_LOOK_S):
+                changed = None
         self._run._raise_problems()
         raise StopIteration
 
@@ -412,11 +432,11 @@ class Items(Generic[T], Iterator[T], AsyncIterator[T]):
         if self._selection is None:
             self._selection = await asyncio.to_thread(self._selected)
         selection, loop = self._selection, asyncio.get_running_loop()
-        with selection.board.changed:
+        with selection.board.lock:
             selection.confirm()
         while True:
             changed = asyncio.Event()
-            with selection.board.changed:
+            with selection.board.lock:
                 selection.ask()
                 inbox = selection.ready()
                 if inbox is not None:

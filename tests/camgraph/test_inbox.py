@@ -67,11 +67,11 @@ class Program:
         until(lambda: self.locked(lambda: len(self.inbox._waiting)) == count)
 
     def locked(self, call: Callable[[], object]) -> object:
-        with self.board.changed:
+        with self.board.lock:
             return call()
 
     def take(self) -> str:
-        with self.board.changed:
+        with self.board.lock:
             return self.inbox.take()
 
     def confirm(self) -> None:
@@ -79,7 +79,7 @@ class Program:
 
     @property
     def arrival(self) -> int | None:
-        with self.board.changed:
+        with self.board.lock:
             return self.inbox.arrival
 
 
@@ -227,7 +227,7 @@ def test_items_of_several_kinds_come_in_the_order_of_their_arrival(tmp_path: Pat
     inboxes = [program.inbox for program in programs.values()]
     selection = Selection(inboxes, inboxes)  # type: ignore[arg-type]
     taken = []
-    with board.changed:
+    with board.lock:
         while (ready := selection.ready()) is not None:
             taken.append(ready.take())
     assert taken == ["tracks 0", "events 1", "tracks 2"]

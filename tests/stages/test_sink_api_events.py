@@ -29,7 +29,7 @@ def test_an_event_is_handed_in_until_the_program_is_done_with_it(tmp_path: Path)
             with pytest.raises(Unavailable, match="has not acknowledged") as busy:
                 stage.process([event(0)])
             assert busy.value.patient
-        with board.changed:
+        with board.lock:
             assert reader.ready() is inbox
             got = inbox.take()
             assert (got.id, got.camera, got.earlier_run) == ("e0", "cam", False)
@@ -37,10 +37,10 @@ def test_an_event_is_handed_in_until_the_program_is_done_with_it(tmp_path: Path)
             reader.confirm()
         assert list(stage.process([event(0)])) == []
         assert stage.context.counts == {("written", "cam"): 1}
-        with board.changed:
+        with board.lock:
             inbox.discard()
         stage.process([event(1)])
-        with board.changed:
+        with board.lock:
             inbox.close()
         with pytest.raises(Unavailable):
             stage.process([event(2)])

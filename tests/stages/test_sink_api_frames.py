@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from camgraph_test_stages.waiting import until
 
 from camgraph.inbox import Board, Inbox
 from camgraph.pictures import Picture, frame_of
 from pipeline.testing import opened, stamp
 from stages.messages import Frame, Tracks
 from stages.sink_api_frames import SinkApiFrames
-
-BOUND_S = 30.0
 
 
 def tracks(seq: int, camera: str = "cam") -> Tracks:
@@ -28,11 +28,17 @@ def listening(folder: Path, mode: str) -> Inbox[Picture]:
 
 
 def taken(inbox: Inbox[Picture]) -> Picture:
-    with inbox.board.changed:
+    with inbox.board.lock:
         inbox.confirm()
         inbox.ask()
-        assert inbox.board.changed.wait_for(lambda: inbox.arrival is not None, BOUND_S)
+    until(lambda: has_item(inbox))
+    with inbox.board.lock:
         return inbox.take()
+
+
+def has_item(inbox: Inbox[Any]) -> bool:
+    with inbox.board.lock:
+        return inbox.arrival is not None
 
 
 def joined(seq: int) -> dict[str, Frame | Tracks]:

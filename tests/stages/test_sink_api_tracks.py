@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from camgraph_test_stages.waiting import until
 
 from camgraph.inbox import Board, Inbox
 from camgraph.pictures import TrackedFrame, frame_of
@@ -13,8 +15,6 @@ from pipeline.errors import Unavailable
 from pipeline.testing import opened, stamp
 from stages.messages import Tracks
 from stages.sink_api_tracks import SinkApiTracks
-
-BOUND_S = 30.0
 
 
 def tracks(seq: int, camera: str = "cam") -> Tracks:
@@ -32,11 +32,17 @@ def listening(folder: Path, mode: str) -> Inbox[TrackedFrame]:
 
 
 def taken(inbox: Inbox[TrackedFrame]) -> TrackedFrame:
-    with inbox.board.changed:
+    with inbox.board.lock:
         inbox.confirm()
         inbox.ask()
-        assert inbox.board.changed.wait_for(lambda: inbox.arrival is not None, BOUND_S)
+    until(lambda: has_item(inbox))
+    with inbox.board.lock:
         return inbox.take()
+
+
+def has_item(inbox: Inbox[Any]) -> bool:
+    with inbox.board.lock:
+        return inbox.arrival is not None
 
 
 def test_every_frame_of_files_comes_and_waits_for_room(tmp_path: Path) -> None:
