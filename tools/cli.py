@@ -36,6 +36,9 @@ class LazyCommand:
 
 COMMANDS: Mapping[str, LazyCommand] = {
     "demo": LazyCommand(".commands.demo", "demo", "Watch four recorded cameras for 20 s each: a first look.", True),
+    "init": LazyCommand(
+        ".commands.init.command", "init", "Make a graph for your cameras, by questions in plain words."
+    ),
     "run": LazyCommand(".commands.run_command", "run", "Run a graph until its cameras end or you stop it.", True),
     "serve": LazyCommand(
         ".commands.serve_command", "serve", "Run a graph with a page to look at, an API and metrics.", True

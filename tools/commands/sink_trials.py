@@ -16,6 +16,7 @@ import numpy as np
 from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable, UserError
 from pipeline.foreign_text import shown
 from pipeline.graph import load_plan
+from pipeline.graph.env_file import Variables
 from pipeline.messages import Event
 from pipeline.plan import RunPlan, StagePlan
 from pipeline.registry import find_stage
@@ -27,7 +28,10 @@ from stages.delivery.event_sink import EventSink
 from stages.delivery.event_view import view_of
 from stages.delivery.trial_event import trial_event
 from stages.rulebook.rule_set import examined_rules
+from tools.commands.env_file_option import env_file_option, say_remarks
 
+WITHIN_S = 20.0
+"""How long to try each sink."""
 _PAUSE_S = 2.0
 _TRIES = 3
 """So often at most: a server may lock out who fails more often."""
@@ -48,36 +52,47 @@ def sinks() -> None:
     "--within",
     metavar="SECONDS",
     type=click.FloatRange(1, 300),
-    default=20.0,
+    default=WITHIN_S,
     show_default=True,
     help="How long to try each of them.",
 )
+@env_file_option("NAME=VALUE lines for `${NAME}` in GRAPH.")
 @click.pass_context
-def test_sinks(ctx: click.Context, graph: Path, names: Sequence[str], within: float) -> None:
+def test_sinks(
+    ctx: click.Context, graph: Path, names: Sequence[str], within: float, env_files: tuple[Path, ...]
+) -> None:
     """Send a test event through each sink of GRAPH that tells others, or only through those named.
 
     No camera is opened, and filters are passed over: a line below says what they leave out now. The event says that it
     is a test: its action is `test`, and `data.test` is true. If GRAPH keeps pictures, it has a drawing as its picture.
     Exit status: 0 if it arrived everywhere, 1 if not.
     """
-    plan = load_plan(graph)
+    environ, remarks = Variables(env_files).anew()
+    say_remarks(remarks)
+    plan = load_plan(graph, environ=environ)
     found = _event_sinks(plan)
     unknown = [name for name in names if name not in found]
     if unknown:
         raise UserError(f"{graph}: there is no sink of events {shown(unknown[0])}{did_you_mean(unknown[0], found)}")
-    wanted = {name: stage for name, stage in found.items() if not names or name in names}
-    if not wanted:
+    if not found:
         raise UserError(f"{graph}: no sink of it takes events")
+    ctx.exit(not try_sinks(plan, names, within))
+
+
+def try_sinks(plan: RunPlan, names: Sequence[str] = (), within_s: float = WITHIN_S) -> bool:
+    """Send a test event through each sink, or those named, and print how it went; whether it arrived everywhere."""
+    found = _event_sinks(plan)
+    wanted = {name: stage for name, stage in found.items() if not names or name in names}
     width = max(len(shown(name)) for name in wanted)
     failed = False
     with _sample_picture(plan) as picture:
         for name, stage in wanted.items():
-            told, good = _tried(plan, stage, within, picture)
+            told, good = _tried(plan, stage, within_s, picture)
             click.echo(f"{shown(name):<{width}}  {stage.use}  {told[0]}")
             for line in told[1:]:
                 click.echo(f"{'':<{width}}  {line}")
             failed |= not good
-    ctx.exit(failed)
+    return not failed
 
 
 @contextmanager

@@ -128,6 +128,15 @@ def test_a_graph_file_in_the_old_way_of_bytes(command: Command, tmp_path: Path) 
 
 ARGUMENTS = {
     "demo": [["--frobs" + NAME], [NAME]],
+    "init": [
+        [NAME],
+        [".", "--camera", NAME, "--tell", "fall", "--yes"],
+        [".", "--camera", NAME + "=" + NAME, "--tell", NAME],
+        [".", "--camera", "rtsp://" + NAME, "--tell", "fall", "--no-try"],
+        [".", "--camera", "rtsp://127.0.0.1:9/" + NAME, "--tell", "fall", "--yes"],
+        [".", "--camera", "a=g.yaml", "--tell", "fall", "--between", NAME, "--in", NAME],
+        [NAME, "--camera", "rtsp://h/a", "--tell", "fall", "--no-try", "--mail-to", NAME, "--mail-server", NAME],
+    ],
     "run": [[NAME], ["--name", NAME, "g.yaml"], ["--" + NAME]],
     "serve": [[NAME], ["--name", NAME, "g.yaml"], ["g.yaml", "--address", NAME]],
     "watch": [[NAME], ["rtsp://" + NAME], ["x.mp4", "--name", NAME], ["x.mp4", "--rules", NAME], [NAME, NAME]],

@@ -1,0 +1,367 @@
+"""From an empty folder to a graph that runs, with real cameras that are simulated."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from camgraph_test_stages.brokers import free_port
+from camgraph_test_stages.waiting import until
+from click.testing import CliRunner, Result
+
+from pipeline.graph import load_graph
+from pipeline.graph.env_file import read_env_file
+from tools.cli import main
+from tools.commands.init import cameras as camera_questions
+from tools.commands.init import trial
+from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
+
+PASSWORD = """ it's "quiet"/#@58 """
+LIMIT_S = 120.0
+ON_ITS_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
+@pytest.fixture(scope="module")
+def simulated() -> Iterator[Mapping[str, CameraHandle]]:
+    clip = ClipSettings(width=160, height=96, fps=10, seconds=2)
+    cameras = [
+        CameraSettings(name="main", clip=clip, auth="digest", user="viewer", password=PASSWORD),
+        CameraSettings(name="stream1", clip=clip, clock_offset_s=-600),
+    ]
+    with RtspSimulator(cameras) as simulator:
+        yield {camera.name: camera for camera in simulator.cameras}
+
+
+def place_of(camera: CameraHandle) -> str:
+    """Its address without user and password."""
+    return f"rtsp://127.0.0.1:{camera.port}/{camera.name}"
+
+
+def connections(camera: CameraHandle) -> int:
+    return camera.counts().connections
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(trial, "LOOK_S", 0.3)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+def init(*words: str, **environ: str) -> Result:
+    return CliRunner().invoke(main, ["init", *words], env=environ)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# ---- by options
+
+
+def test_a_script_needs_no_terminal(empty: Path, simulated: Mapping[str, CameraHandle]) -> None:
+    camera = simulated["main"]
+    address = f"rtsp://viewer:${{DOOR}}@127.0.0.1:{camera.port}/main"
+    words = [
+        "--camera",
+        f"door={address}",
+        "--tell",
+        "fall",
+        "--between",
+        "21:00-06:00",
+        "--time-zone",
+        "Europe/Berlin",
+    ]
+    result = init("night", *words, "--yes", DOOR=PASSWORD)
+    assert result.exit_code == 0, result.output
+    assert "It works: H.264, 160 x 96, 10 frames a second." in result.output
+    assert "camgraph serve graph.yaml --env-file secrets.env" in result.output
+    made = contents(empty / "night")
+    assert set(made) == {"graph.yaml", "rules.yaml", "secrets.env", ".gitignore", "door.jpg"}
+    assert cv2.imread(str(empty / "night" / "door.jpg")).shape == (96, 160, 3)
+    assert stat.S_IMODE((empty / "night" / "secrets.env").stat().st_mode) == 0o600
+    assert read_env_file(empty / "night" / "secrets.env") == {"DOOR_PASSWORD": PASSWORD}
+    assert b"secrets.env" in made[".gitignore"].split(b"\n")
+    assert [name for name in made if b"quiet" in made[name]] == ["secrets.env"]
+    assert "quiet" not in result.output
+    assert b"""schedules: {night: {from: "21:00", to: "06:00"}}""" in made["rules.yaml"]
+    assert b"{use: fall, during: night, severity: alarm}" in made["rules.yaml"]
+
+
+def test_who_cannot_be_asked_is_told_what_is_missing(empty: Path) -> None:
+    result = init("night", "--camera", "door=rtsp://127.0.0.1:9/a", "--mail-to", "a@example.org")
+    assert result.exit_code == 2
+    assert "--tell" in result.output
+    assert "--mail-server" in result.output
+    assert "--camera" not in result.output
+    assert set(contents(empty)) == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--camera", "door=rtsp://127.0.0.1:9/a", "--tell", "fal"], "did you mean `fall`"),
+        (["--camera", "door=rtsp://127.0.0.1:9/a", "--tell", "queue"], "needs a zone or a line"),
+        (["--camera", "door=nowhere.mp4", "--tell", "fall"], "no such file"),
+        (["--camera", "door=rtsp://u:${NOBODY}@127.0.0.1/a", "--tell", "fall"], "NOBODY"),
+        (["--camera", "d=rtsp://127.0.0.1:9/a", "--camera", "d=rtsp://127.0.0.1:9/b", "--tell", "fall"], "same name"),
+        (["--camera", "d=rtsp://127.0.0.1:9/a", "--tell", "fall", "--in", "e"], "--in e"),
+        (["--camera", "d=rtsp://127.0.0.1:9/a", "--tell", "fall", "--between", "late"], "late is no time"),
+        (["--camera", "d=rtsp://127.0.0.1:9/a", "--tell", "fall", "--time-zone", "Mars"], "Mars"),
+        (["--camera", "d=rtsp://127.0.0.1:9/a", "--tell", "fall", "--webhook", "example.org"], "https://"),
+    ],
+)
+def test_a_mistake_leaves_nothing_behind(empty: Path, words: list[str], why: str) -> None:
+    result = init("a/b", *words, "--no-try")
+    assert result.exit_code == 2, result.output
+    assert why in result.output
+    assert {path.name for path in empty.iterdir()} == set()
+
+
+def test_cameras_that_fail_say_why(empty: Path, simulated: Mapping[str, CameraHandle]) -> None:
+    """A wrong password once, a wrong path, nobody there: each in words, and the files are written all the same."""
+    main, other = simulated["main"], simulated["stream1"]
+    words = [
+        f"locked=rtsp://viewer:wrong@127.0.0.1:{main.port}/main",
+        f"lost=rtsp://127.0.0.1:{other.port}/elsewhere",
+        f"absent=rtsp://127.0.0.1:{free_port()}/a",
+    ]
+    before = connections(main)
+    result = init("night", *(word for one in words for word in ("--camera", one)), "--tell", "fall", "--yes")
+    assert result.exit_code == 1, result.output
+    text = " ".join(result.output.split())
+    assert "refuses this user or this password" in text
+    assert "has no stream at this path" in text
+    assert "Connection refused" in text
+    assert connections(main) == before + 1, "one wrong password is tried once"
+    assert (empty / "night" / "graph.yaml").is_file()
+
+
+def test_a_camera_by_its_host_alone_is_found_at_a_usual_path(
+    empty: Path, simulated: Mapping[str, CameraHandle]
+) -> None:
+    camera = simulated["stream1"]
+    result = init("night", "--camera", f"127.0.0.1:{camera.port}", "--tell", "somebody", "--yes")
+    assert result.exit_code == 0, result.output
+    assert f"rtsp://127.0.0.1:{camera.port}/stream1" in (empty / "night" / "graph.yaml").read_text()
+    assert "10 minutes behind" in result.output
+    assert not (empty / "night" / "secrets.env").exists()
+
+
+def test_what_is_there_already_stays_without_force(empty: Path) -> None:
+    words = ["--camera", "door=rtsp://127.0.0.1:9/a", "--tell", "fall", "--yes", "--no-try"]
+    (empty / "night").mkdir()
+    (empty / "night" / "rules.yaml").write_text("mine")
+    (empty / "night" / ".gitignore").write_text("mine")
+    result = init("night", *words)
+    assert result.exit_code == 2
+    assert "--force" in result.output
+    assert contents(empty / "night") == {"rules.yaml": b"mine", ".gitignore": b"mine"}
+    assert init("night", *words, "--force").exit_code == 0
+    assert b"use: fall" in (empty / "night" / "rules.yaml").read_bytes()
+    assert (empty / "night" / ".gitignore").read_text().startswith("mine\nsecrets.env\n")
+
+
+def test_all_ways_pass_the_check(empty: Path) -> None:
+    words = ["--camera", "süd=rtsp://127.0.0.1:9/a?token=quiet-token", "--camera", "on=http://127.0.0.1:9/video.mjpg"]
+    words += [
+        "--tell",
+        "pointing",
+        "--tell",
+        "somebody",
+        "--in",
+        "süd",
+        "--between",
+        "08:00-18:00",
+        "--no-try",
+        "--yes",
+    ]
+    words += ["--mail-to", "night@example.org", "--mail-server", "mail.example.org:465", "--mail-user", "ward"]
+    words += ["--webhook", "https://10.0.0.5/quiet-token", "--mqtt", "10.0.0.6", "--mqtt-user", "ward"]
+    (empty / "given.env").write_text("MAIL_PASSWORD=quiet-mail\nMQTT_PASSWORD=quiet-broker\n")
+    result = init("night", *words, "--env-file", "given.env")
+    assert result.exit_code == 0, result.output
+    folder = empty / "night"
+    secrets = read_env_file(folder / "secrets.env")
+    assert set(secrets) == {"SUD_URL", "MAIL_PASSWORD", "WEBHOOK_URL", "MQTT_PASSWORD"}
+    assert [name for name, data in contents(folder).items() if b"quiet" in data] == ["secrets.env"]
+    graph = load_graph(folder / "graph.yaml", environ={**os.environ, **secrets}, strict=True)
+    assert {"mail", "web", "house", "page", "footage", "log"} <= set(graph.file.stages)
+    assert list(graph.cameras) == ["süd", "on"]
+
+
+# ---- on a terminal
+
+
+class Terminal:
+    """`camgraph init` on a terminal, with somebody who reads before they type."""
+
+    def __init__(self, folder: Path, *words: str) -> None:
+        self.shown = ""
+        self._read = 0
+        self._terminal, theirs = pty.openpty()
+        command = [sys.executable, "-c", ON_ITS_TERMINAL, "-m", "tools.cli", "init", *words]
+        environ = {**os.environ, "TERM": "vt100"}
+        self.process = subprocess.Popen(
+            command, cwd=folder, env=environ, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        )
+        os.close(theirs)
+
+    def answer(self, question: str, text: str) -> None:
+        """Wait for the question, and type."""
+        self.wait_for(question)
+        os.write(self._terminal, f"{text}\n".encode())
+
+    def wait_for(self, text: str) -> None:
+        def has_come() -> bool:
+            self._take(0.05)
+            return text in self.shown[self._read :]
+
+        until(has_come, LIMIT_S, lambda: self.shown)
+        self._read = self.shown.index(text, self._read) + len(text)
+
+    def press(self, key: bytes) -> None:
+        os.write(self._terminal, key)
+
+    def end(self) -> int:
+        """All that is still shown, and the exit status."""
+        while self._take(LIMIT_S):
+            pass
+        os.close(self._terminal)
+        return self.process.wait(LIMIT_S)
+
+    def _take(self, within_s: float) -> bool:
+        if not select.select([self._terminal], [], [], within_s)[0]:
+            return False
+        try:
+            piece = os.read(self._terminal, 1 << 16)
+        except OSError:  # its other end is closed
+            return False
+        self.shown += piece.decode()
+        return bool(piece)
+
+
+@contextmanager
+def terminal(folder: Path, *words: str) -> Iterator[Terminal]:
+    one = Terminal(folder, *words)
+    try:
+        yield one
+    except BaseException:
+        one.process.kill()
+        one.process.wait()
+        raise
+
+
+def test_a_whole_talk_and_the_graph_runs(empty: Path, simulated: Mapping[str, CameraHandle], two_people: Path) -> None:
+    locked, guessed = simulated["main"], simulated["stream1"]
+    with terminal(empty, "night") as somebody:
+        somebody.answer("Address", "10.0.0.")
+        somebody.answer("Address", place_of(locked))
+        somebody.answer("call it", "Room 3")
+        somebody.answer("User", "viewer")
+        somebody.answer("Password", "wrong-one")
+        somebody.answer("User [viewer]", "")
+        somebody.answer("Password", PASSWORD)
+        somebody.answer("right camera?", "")
+        somebody.answer("next camera", f"127.0.0.1:{guessed.port}")
+        somebody.answer("call it", "hall")
+        somebody.answer("right camera?", "y")
+        somebody.answer("next camera", "")
+        somebody.answer("Numbers", "1,3")
+        somebody.answer("In which cameras", "")
+        somebody.answer("When?", "at night")
+        somebody.answer("elsewhere", "")
+        assert somebody.end() == 0, somebody.shown
+    assert "wrong-one" not in somebody.shown
+    assert "quiet" not in somebody.shown
+    folder = empty / "night"
+    assert {"graph.yaml", "rules.yaml", "secrets.env", "Room-3.jpg", "hall.jpg"} <= set(contents(folder))
+    graph, rules = (folder / "graph.yaml").read_text(), (folder / "rules.yaml").read_text()
+    assert "viewer:${ROOM_3_PASSWORD}@" in graph
+    assert re.findall(r"(?:use|id): (\w+).*during: night", rules) == ["fall", "somebody"]
+    (folder / "graph.yaml").write_text(
+        graph.replace("asset:movenet-multipose.onnx", str(two_people))
+        .replace("  page:    {use: serve, from: events}\n", "")
+        .replace("version: 1", "version: 1\nprocesses: one")
+    )
+    (folder / "rules.yaml").write_text(rules.replace(", during: night", ""))
+    assert run_until_event(folder)["data"]["action"] == "somebody"
+
+
+def run_until_event(folder: Path) -> dict[str, dict[str, str]]:
+    """The first incident of a run of the graph, as somebody would start it."""
+    words = ["run", "graph.yaml", "--env-file", "secrets.env", "--quiet"]
+    log = folder / "log"
+    with log.open("wb") as out:
+        run = subprocess.Popen([sys.executable, "-m", "tools.cli", *words], cwd=folder, stdout=out, stderr=out)
+    try:
+        incident = until(lambda: _first_incident(folder / "events.jsonl"), LIMIT_S, log.read_text, every_s=0.1)
+    finally:
+        run.send_signal(signal.SIGINT)
+        run.wait(LIMIT_S)
+    assert PASSWORD.strip() not in log.read_text()
+    return incident
+
+
+def _first_incident(file: Path) -> dict[str, dict[str, str]] | None:
+    lines = file.read_text().splitlines() if file.is_file() else []
+    events = (json.loads(line) for line in lines)
+    return next((event for event in events if event["type"] == "camgraph.incident.start"), None)
+
+
+def test_ctrl_c_leaves_nothing(empty: Path) -> None:
+    picture = empty / "ward.png"
+    cv2.imwrite(str(picture), np.full((96, 160, 3), 120, np.uint8))
+    with terminal(empty, "a/night") as somebody:
+        somebody.answer("Address", "ward.png")
+        somebody.answer("call it", "hall")
+        somebody.wait_for("right camera?")
+        assert (empty / "a" / "night" / "hall.jpg").is_file()
+        somebody.press(b"\x03")
+        assert somebody.end() == 130, somebody.shown
+    assert "nothing was written" in somebody.shown
+    assert list(empty.iterdir()) == [picture]
+
+
+def test_no_third_password_is_tried(empty: Path, simulated: Mapping[str, CameraHandle]) -> None:
+    camera = simulated["main"]
+    before = connections(camera)
+    with terminal(empty, "night") as somebody:
+        somebody.answer("Address", place_of(camera))
+        somebody.answer("call it", "door")
+        for wrong in ("one", "two"):
+            somebody.answer("User", "viewer")
+            somebody.answer("Password", wrong)
+        somebody.wait_for("lock the account")
+        somebody.answer("what now", "-")
+        somebody.wait_for("Address")
+        somebody.press(b"\x03")
+        assert somebody.end() == 130
+    assert connections(camera) == before + 3, "without a password, and twice with one"
+
+
+def test_hostile_names_of_cameras_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = camera_questions.Seen("lost", "\x1b[31mred")
+    questions: Callable[..., str] = camera_questions.CameraQuestions._why_not
+    shown = questions(camera_questions.CameraQuestions.__new__(camera_questions.CameraQuestions), None, seen)
+    assert "\x1b" not in shown
+    assert "\\x1b[31mred" in shown

