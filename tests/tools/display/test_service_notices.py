@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,7 +50,7 @@ class Served:
         environ = {
             **os.environ,
             "PYTHONPATH": str(ROOT),
-            "RUNTIME_DIRECTORY": str(self.folder),
+            "CAMGRAPH_RUN_DIR": str(self.folder / "runs"),
             "CAMGRAPH_STATE_DIR": str(self.folder / "state"),
             "NOTIFY_SOCKET": str(self.folder / "notify"),
             "WATCHDOG_USEC": "1000000",
@@ -84,8 +85,10 @@ class Served:
 
 
 @pytest.fixture
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("s")
+def folder() -> Iterator[Path]:
+    """With a short path, because sockets are in it."""
+    with tempfile.TemporaryDirectory(prefix="cgn", dir="/tmp") as folder:
+        yield Path(folder)
 
 
 def test_a_run_says_when_it_is_ready_alive_reloading_and_stopping(folder: Path) -> None:

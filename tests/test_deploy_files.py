@@ -1,0 +1,107 @@
+"""configs/deploy: what can be known of the files for containers without building an image."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipeline.graph import load_graph, plan_of
+from tools.commands.hosting.needs import assets, written_folders
+
+ROOT = Path(__file__).parents[1]
+DEPLOY = ROOT / "configs" / "deploy"
+CONTAINERFILE = (DEPLOY / "Containerfile").read_text("utf-8")
+USER = 10001
+
+
+def documents(name: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((DEPLOY / name).read_text("utf-8")))
+
+
+def manifest(kind: str) -> dict[str, Any]:
+    (found,) = [one for one in documents("kubernetes.yaml") if one["kind"] == kind]
+    return found
+
+
+COMPOSE = documents("compose.yaml")[0]["services"]["camgraph"]
+POD = manifest("Deployment")["spec"]["template"]["spec"]
+CONTAINER = POD["containers"][0]
+
+
+def test_the_graph_is_right_and_writes_the_volume_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("camera", "secret-of-nobody")
+    monkeypatch.setenv("CAMGRAPH_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "data" / "footage").mkdir(parents=True)
+    text = (DEPLOY / "graph.yaml").read_text("utf-8")
+    (model,) = re.findall(r"asset:([\w.-]+)", text)
+    assert f'ARG ASSETS="{model}"' in CONTAINERFILE
+    outputs = re.findall(r"path: (/[\w/.]+)", text)
+    assert outputs
+    assert all(output.startswith("/data/") for output in outputs)
+    (tmp_path / "rules.yaml").write_text((DEPLOY / "rules.yaml").read_text("utf-8"))
+    light = re.sub(r"\n  (capture|prepare|infer|people|tracks): .*", "", text.replace("/data/", f"{tmp_path}/data/"))
+    light = re.sub(r"front: \{.*\}", "front: {frames: 3, live: true}", light)
+    light = light.replace("stages:", "stages:\n  src: {use: count_source}\n  tracks: {use: stands, from: src}")
+    (tmp_path / "graph.yaml").write_text(light)
+    graph = load_graph(tmp_path / "graph.yaml", strict=True)
+    assert written_folders(graph) == [tmp_path / "data", tmp_path / "data" / "footage"]
+    assert assets(graph) == set()
+    assert plan_of(graph).live_cameras == ("front",)
+
+
+def test_kubernetes_runs_the_same_graph() -> None:
+    data = manifest("ConfigMap")["data"]
+    for name in ("graph.yaml", "rules.yaml"):
+        assert yaml.safe_load(data[name]) == yaml.safe_load((DEPLOY / name).read_text("utf-8"))
+
+
+def test_all_run_as_the_same_user_without_rights() -> None:
+    assert f"USER {USER}:{USER}" in CONTAINERFILE
+    assert (COMPOSE["user"], COMPOSE["read_only"], COMPOSE["cap_drop"]) == (f"{USER}:{USER}", True, ["ALL"])
+    context = POD["securityContext"]
+    assert (context["runAsUser"], context["fsGroup"], context["runAsNonRoot"]) == (USER, USER, True)
+    for container in (CONTAINER, *POD["initContainers"]):
+        own = container["securityContext"]
+        assert (own["readOnlyRootFilesystem"], own["allowPrivilegeEscalation"]) == (True, False)
+        assert own["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_each_mount_has_its_volume_and_each_file_is_there() -> None:
+    volumes = {volume["name"]: volume for volume in POD["volumes"]}
+    for container in (CONTAINER, *POD["initContainers"]):
+        assert {mount["name"] for mount in container["volumeMounts"]} <= volumes.keys()
+    assert volumes["graph"]["configMap"]["name"] == manifest("ConfigMap")["metadata"]["name"]
+    assert (
+        volumes["data"]["persistentVolumeClaim"]["claimName"] == manifest("PersistentVolumeClaim")["metadata"]["name"]
+    )
+    assert volumes["shm"]["emptyDir"]["medium"] == "Memory"
+    for volume in COMPOSE["volumes"]:
+        source = volume.partition(":")[0]
+        assert not source.startswith(".") or (DEPLOY / source).is_file()
+    build = COMPOSE["build"]
+    context = (DEPLOY / build["context"]).resolve()
+    assert (context, (context / build["dockerfile"]).is_file()) == (ROOT, True)
+
+
+def test_the_image_takes_what_the_package_needs() -> None:
+    """The context is closed but for these; the version of the package is built from them alone."""
+    lines = (DEPLOY / "Containerfile.dockerignore").read_text("utf-8").splitlines()
+    taken = {line[1:] for line in lines if line.startswith("!")}
+    assert "*" in lines
+    assert all((ROOT / name).exists() for name in taken)
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    packages = re.findall(r'"(\w+)\*?"', re.findall(r"^include = \[(.*)\]", project, re.MULTILINE)[0])
+    files = re.findall(r'"([A-Z]+)"', re.findall(r"^license-files = \[(.*)\]", project, re.MULTILINE)[0])
+    assert {*packages, *files, "docs", "README.md", "pyproject.toml"} <= taken
+
+
+@pytest.mark.parametrize("name", ["Containerfile", "compose.yaml", "compose.cuda.yaml", "kubernetes.yaml"])
+def test_images_are_named_without_a_registry(name: str) -> None:
+    text = (DEPLOY / name).read_text("utf-8")
+    images = re.findall(r"^\s*(?:FROM|image:) (\S+)", text, re.MULTILINE)
+    assert images
+    assert not [image for image in images if "." in image.partition("/")[0].partition(":")[0] or "/" in image]
