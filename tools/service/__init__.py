@@ -6,7 +6,9 @@
     calls           what a call is: a method, a path, who may make it, and the function that answers
     access          tokens, roles, sessions, rates, and which names of hosts are believed
     run_link        asks the run over its control socket, at most once a second for its state
+    event_history   past events, in SQLite
     *_calls         the calls, by subject
+    page            the page: HTML, CSS and modules of JavaScript
 
 A stage may not know how the run works, and this one asks the run about itself: so it lives here, and not in `stages/`.
 """

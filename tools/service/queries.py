@@ -30,7 +30,8 @@ def number(query: Mapping[str, str], name: str, *, usual: int, most: int) -> int
     text = query.get(name)
     if text is None:
         return usual
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:9]) <= most or len(text) > len(str(most)):
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
+    if not is_number or not 1 <= int(text) <= most:
         raise UserError(f"{name}: expected a number from 1 to {most}")
     return int(text)
 

@@ -22,15 +22,17 @@ from pydantic import AfterValidator, Field, model_validator
 from pipeline.errors import EnvironmentProblem
 from pipeline.messages import Message
 from pipeline.stage import Context, FrameSize, SettingProblems, Settings, Stage, Upstream
-from pipeline.system.paths import resolve
+from pipeline.system.paths import resolve, resolve_output, why_no_output
 from pipeline.system.redaction import hide
 from stages.delivery.footage_files import FootageSettings, footage_beside
 from stages.messages import Event
+from tools.service.event_history import EventHistory
 
 if TYPE_CHECKING:
     from tools.service.http_server import HttpServer
 
 PORT = 8350
+_DAY_S = 86_400.0
 _NEEDED = ("starlette", "uvicorn", "prometheus_client")
 _EXPECTED = "expected HOST:PORT, such as 127.0.0.1:8350, or 0.0.0.0:8350 for all networks of this machine"
 
@@ -101,6 +103,12 @@ class ServeSettings(FootageSettings):
         [], description="Names under which browsers reach it, beside localhost; needed without `tokens` only"
     )
 
+    history: str = Field(
+        "history.sqlite", min_length=1, description="The file of past events, relative to the graph file"
+    )
+    keep_days: float = Field(30, gt=0, le=3650, description="How long past events are kept")
+    keep_mb: float = Field(500, ge=1, description="How much of them is kept at most")
+
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
         if (self.certificate is None) != (self.key is None):
@@ -125,6 +133,7 @@ class Serve(Stage[ServeSettings]):
     def __init__(self, settings: ServeSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._server: HttpServer | None = None
+        self._history: EventHistory | None = None
 
     @classmethod
     def check(cls, settings: ServeSettings, base_folder: Path) -> SettingProblems:
@@ -135,6 +144,9 @@ class Serve(Stage[ServeSettings]):
                 ("address",),
                 "beyond this machine, everybody could look through the cameras: set `tokens`, or choose 127.0.0.1",
             )
+        why = why_no_output(settings.history, base_folder)
+        if why:
+            yield ("history",), why
         for key in ("certificate", "key"):
             name = getattr(settings, key)
             if name is not None and not resolve(name, base_folder).is_file():
@@ -159,6 +171,10 @@ class Serve(Stage[ServeSettings]):
         from tools.service.http_server import HttpServer, bound  # noqa: PLC0415 - an extra
 
         settings = self.settings
+        path = resolve_output(settings.history, self.context.base_folder)
+        keep_s, keep_bytes = settings.keep_days * _DAY_S, settings.keep_mb * 1e6
+        self._history = EventHistory(path, self.context.log, keep_s=keep_s, keep_bytes=keep_bytes)
+        self.context.wrote(path)
         hide(token.token for token in settings.tokens)
         listener = bound(*settings.place)
         certificate, key = self._file(settings.certificate), self._file(settings.key)
@@ -170,6 +186,7 @@ class Serve(Stage[ServeSettings]):
         from tools.service.access import Access, Token  # noqa: PLC0415 - an extra
         from tools.service.app import build_app  # noqa: PLC0415
         from tools.service.camera_calls import camera_calls  # noqa: PLC0415
+        from tools.service.event_calls import event_calls  # noqa: PLC0415
         from tools.service.health_calls import health_calls  # noqa: PLC0415
         from tools.service.incident_calls import incident_calls  # noqa: PLC0415
         from tools.service.page_calls import page_calls  # noqa: PLC0415
@@ -178,8 +195,10 @@ class Serve(Stage[ServeSettings]):
         run = RunLink(self.context.graph)
         tokens = [Token(one.name, one.token, one.role) for one in self.settings.tokens]
         folders = [resolve(folder, self.context.base_folder) for folder in self.settings.footage_folders or ()]
+        assert self._history is not None
         access = Access(tokens, self.settings.hosts)
-        calls = [*health_calls(run), *camera_calls(run), *incident_calls(folders), *page_calls(access)]
+        calls = [*health_calls(run), *camera_calls(run), *incident_calls(folders), *event_calls(self._history)]
+        calls += page_calls(access)
         return build_app(calls, access, self.context.log)
 
     def _end_process(self) -> None:
@@ -191,11 +210,17 @@ class Serve(Stage[ServeSettings]):
         return None if name is None else resolve(name, self.context.base_folder)
 
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
-        """Raises EnvironmentProblem if its server has died: the process is started again."""
+        """Raises Unavailable on a full disk, and EnvironmentProblem if its server has died: it is restarted then."""
         if self._server is not None and not self._server.is_alive:
             raise EnvironmentProblem("the HTTP server has ended")
+        assert self._history is not None
+        self._history.add(items)
+        for event in items:
+            self.context.count("written", event.stamp.camera)
         return ()
 
     def close(self) -> None:
         if self._server is not None:
             self._server.stop()
+        if self._history is not None:
+            self._history.close()

@@ -9,12 +9,15 @@ import { wallView } from "./wall.js";
 import { title, verdict } from "./words.js";
 
 const EVERY_MS = 2000;
+const SOON_MS = 250;
 const NEWS = 20;
 
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
 const state = { status: null, incidents: [], why: "", me: { role: "anyone", name: "" }, history: [] };
 let view = null;
+let timer = 0;
+let isLooking = false;
 let shown = "";
 let known = null;
 
@@ -89,6 +92,9 @@ function remember(status) {
 }
 
 async function look() {
+  if (isLooking) return;
+  clearTimeout(timer);
+  isLooking = true;
   try {
     const [status, list] = await Promise.all([get("/api/status"), get(`/api/incidents?limit=${NEWS}`)]);
     state.status = status;
@@ -106,8 +112,19 @@ async function look() {
     banner.textContent = isAway ? "camgraph does not answer. This page tries again by itself." : problem.message;
     banner.hidden = false;
     document.getElementById("verdict").textContent = "";
+  } finally {
+    isLooking = false;
   }
-  setTimeout(look, document.hidden ? 5 * EVERY_MS : EVERY_MS);
+  timer = setTimeout(look, document.hidden ? 5 * EVERY_MS : EVERY_MS);
+}
+
+// New events are looked at once, and not only with the next turn. The browser connects again by itself.
+function listen() {
+  const stream = new EventSource("/api/events/stream");
+  stream.onmessage = () => {
+    clearTimeout(timer);
+    timer = setTimeout(look, SOON_MS);
+  };
 }
 
 function keys(event) {
@@ -137,6 +154,7 @@ async function begin() {
   }
   if (state.me.role === "anyone") return login();
   await look();
+  listen();
 }
 
 begin();
