@@ -82,6 +82,7 @@ def install(  # noqa: PLR0917 - one for each option of the command
         video_devices=needs.uses_video_devices(graph),
         jit=needs.makes_machine_code(),
         live=needs.is_live(graph),
+        can_reload=not graph.in_process,
         systemd=systemd_version(),
         sees_home=needs.in_home(graph_file.absolute(), *needs.interpreter(), *needs.written_folders(graph)),
     )

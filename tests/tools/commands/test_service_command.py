@@ -67,6 +67,12 @@ def test_a_service_is_installed_once_and_removed(here: Path) -> None:
     assert (gone.exit_code, "services that are there: lobby-2" in gone.output) == (2, True)
 
 
+def test_a_graph_in_one_process_cannot_be_reloaded(here: Path) -> None:
+    assert "ExecReload=" in install("--dry-run").output
+    (here / "g.yaml").write_text(GRAPH.replace("version: 1", "version: 1\nprocesses: one"))
+    assert "ExecReload=" not in install("--dry-run").output
+
+
 def test_a_dry_run_writes_nothing(here: Path) -> None:
     result = install("--dry-run", "--root", "image")
     assert result.exit_code == 0

@@ -38,6 +38,7 @@ class UnitSettings:
     jit: bool = False
     sees_home: bool = False
     live: bool = True
+    can_reload: bool = True
     systemd: int = 0
 
 
@@ -66,7 +67,6 @@ def _lines(settings: UnitSettings) -> Iterator[str]:
     yield from (
         "[Unit]",
         f"Description=camgraph: {settings.name}",
-        "Documentation=man:systemd.exec(5)",
         "Wants=network-online.target",
         "# Cameras that are not there yet are retried for ever; the order only saves the first failures.",
         "After=network-online.target time-sync.target",
@@ -75,7 +75,8 @@ def _lines(settings: UnitSettings) -> Iterator[str]:
         yield f"RequiresMountsFor={' '.join(map(_path, settings.writes))}"
     yield from ("StartLimitIntervalSec=0", "", "[Service]", "Type=notify")
     yield f"ExecStart={' '.join(_words(settings))}"
-    yield "ExecReload=kill -HUP $MAINPID"
+    if settings.can_reload:  # to another run, SIGHUP means to stop
+        yield "ExecReload=kill -HUP $MAINPID"
     yield from _restart(settings)
     yield from (
         "# Only the run itself is told to stop: it ends its processes in order, and asks for more time if need be.",

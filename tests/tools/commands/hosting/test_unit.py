@@ -54,6 +54,8 @@ def test_the_graph_runs_with_its_secrets_and_may_write_its_own_folders_only() ->
         ({"sees_home": True}, "ProtectHome", ["read-only"]),
         ({}, "Restart", ["on-failure"]),
         ({"live": False}, "Restart", ["no"]),
+        ({}, "ExecReload", ["kill -HUP $MAINPID"]),
+        ({"can_reload": False}, "ExecReload", []),
         ({"systemd": 253}, "RestartSteps", []),
         ({"systemd": 254}, "RestartSteps", ["6"]),
     ],
