@@ -11,7 +11,7 @@ from pathlib import Path
 from pipeline.errors import UserError
 from pipeline.foreign_text import shown
 from pipeline.system.names import A_CAMERA_NAME, is_camera_name, nearest_camera_name
-from tools.commands.init import onvif
+from tools.commands.init import discovery, onvif
 from tools.commands.init.address import Address, address_of
 from tools.commands.init.dialog import Dialog
 from tools.commands.init.discovery import GROUP, Device, discover
@@ -222,18 +222,20 @@ class CameraQuestions:
 
     def _what_now(self, name: str, address: Address) -> Address | None:
         """Another address, the same one to keep it as it is, None to leave it out."""
-        self._dialog.say("Enter keeps it as it is (it may come later), - leaves it out, an address tries another one.")
-        return self._address_or(f"{shown(name)}: what now", address)
+        self._dialog.say("Type another address, or its path; - leaves this camera out; Enter keeps it, for later.")
+        return self._address_or(f"{shown(name)}: what now", address, empty=address)
 
     def _another(self, name: str, address: Address) -> Address | None:
-        self._dialog.say("Then another address: Enter keeps this one, - leaves the camera out.")
-        other = self._address_or(f"{shown(name)}: address", address)
-        return other if other is None or other == address else self._tried(name, other)
+        question = f"The right address of {shown(name)} (Enter leaves it out)"
+        other = self._address_or(question, address, empty=None)
+        return None if other is None else self._tried(name, other)
 
-    def _address_or(self, question: str, address: Address) -> Address | None:
+    def _address_or(self, question: str, address: Address, *, empty: Address | None) -> Address | None:
+        """The address that is typed; `empty` for none, and None for `-`."""
+
         def read(text: str) -> Address | None:
             if not text or text == "-":
-                return address if not text else None
+                return None if text else empty
             typed = address.with_path(text) if text.startswith("/") and address.host else None
             other = typed or address_of(text, Path.cwd(), self._environ)
             same_place = other.host == address.host and not other.user
@@ -247,7 +249,7 @@ class CameraQuestions:
         """Look for cameras in the network, and take those that are chosen."""
         self._dialog.say("Looking for cameras in this network, for 3 s ...")
         try:
-            devices = discover(self._group)
+            devices = discover(self._group, discovery.LISTEN_S)
         except OSError as error:
             devices = []
             self._dialog.say(f"This machine cannot ask its network: {error.strerror or error}.", "  ")

@@ -179,22 +179,22 @@ def _wishes(
     if len(cameras) > 1 and not where and dialog.asks:
         dialog.say(f"In which cameras? {'  '.join(f'{n} {name}' for n, name in enumerate(cameras, 1))}")
         where = dialog.choose("Numbers, with commas between (Enter: in all)", cameras)
-    zone = _zone(given)
+    zone = wish.zone_of_machine() if given.time_zone is None else _zone(given.time_zone)
     if given.between is None:
         question = f"When? always, night, or times such as 21:00-06:00 ({zone})"
         times = dialog.ask_for(question, wish.between, "always")
+    if times and zone == "UTC" and given.time_zone is None:
+        zone = dialog.ask_for("This machine's clock shows UTC. Your time zone, such as Europe/Berlin", _zone, zone)
     return _told(given, dialog, variables, Wishes(tuple(actions), tuple(where), times, zone, given.page))
 
 
-def _zone(given: Given) -> str:
+def _zone(text: str) -> str:
     """Raises UserError if there is no such zone."""
-    if given.time_zone is None:
-        return wish.zone_of_machine()
     try:
-        zone_of(given.time_zone)
+        zone_of(text)
     except ValueError as error:
-        raise UserError(f"--time-zone: {error}") from None
-    return given.time_zone
+        raise UserError(f"time zone: {error}") from None
+    return text
 
 
 def _told(given: Given, dialog: Dialog, variables: Mapping[str, str], wanted: Wishes) -> Wishes:
@@ -222,7 +222,11 @@ def _told(given: Given, dialog: Dialog, variables: Mapping[str, str], wanted: Wi
 
 
 def _mail(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> Mail:
-    to = wish.mail_address(given.mail_to) if given.mail_to else dialog.ask_for("Mails to whom", wish.mail_address)
+    to = (
+        wish.mail_address(given.mail_to)
+        if given.mail_to
+        else dialog.ask_for("Mail address of who is to be told", wish.mail_address)
+    )
     if given.mail_from or not dialog.asks:
         sender = wish.mail_address(given.mail_from or to)
     else:
@@ -309,10 +313,10 @@ def _tell(dialog: Dialog, folder: Path, wanted: Wishes, *, has_secrets: bool) ->
     dialog.say(f"  {RULES:<12} what you want to be told, and when")
     if has_secrets:
         dialog.say(f"  {SECRETS:<12} the passwords; only you can read it")
+    env = f" --env-file {SECRETS}" if has_secrets else ""
     tells_others = wanted.mail or wanted.webhook or wanted.broker
     if tells_others and dialog.asks and dialog.confirm("\nSend a test through it now?", default=True):
-        try_sinks(plan_of(load_graph(folder / GRAPH, environ=_variables_of(folder))))
-    env = f" --env-file {SECRETS}" if has_secrets else ""
+        _try_ways(folder, wanted, env)
     dialog.say("\nNext, type:")
     if folder.resolve() != Path.cwd():
         dialog.say(f"  cd {shlex.quote(str(folder))}")
@@ -324,3 +328,11 @@ def _tell(dialog: Dialog, folder: Path, wanted: Wishes, *, has_secrets: bool) ->
     if wanted.page:
         dialog.say(f"Then open http://127.0.0.1:{PORT} in a browser of this machine. Ctrl-C stops it.")
     dialog.say("Try it out in front of the camera before you rely on it: camgraph help first_five_minutes")
+
+
+def _try_ways(folder: Path, wanted: Wishes, env: str) -> None:
+    """Send a test event to all who are told."""
+    ways = {"mail": wanted.mail, "web": wanted.webhook, "house": wanted.broker}
+    plan = plan_of(load_graph(folder / GRAPH, environ=_variables_of(folder)))
+    if not try_sinks(plan, [name for name, way in ways.items() if way]):
+        click.echo(f"Mend it in {folder / GRAPH}, and try again: camgraph sinks test {GRAPH}{env}")

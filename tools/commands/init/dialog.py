@@ -11,7 +11,7 @@ from typing import TypeVar
 import click
 
 from pipeline.errors import UserError
-from pipeline.foreign_text import shown
+from pipeline.foreign_text import printable, shown
 
 T = TypeVar("T")
 _LINE = 100
@@ -34,9 +34,12 @@ class Dialog:
         if not self.asks:
             return default
         behind = f" [{shown(default)}]" if default and not hidden else ""
-        click.echo(f"{question}{behind}: ", nl=False)
+        text = f"{question}{behind}: "
+        if hidden:  # it shows the question by itself, when the terminal shows nothing else any more
+            return getpass.getpass(printable(text)) or default
+        click.echo(text, nl=False)
         sys.stdout.flush()
-        return (getpass.getpass("") if hidden else _line().strip()) or default
+        return _line().strip() or default
 
     def ask_for(self, question: str, read: Callable[[str], T], default: str = "") -> T:
         """What `read` makes of the answer; asks again if that raises UserError, as often as it takes."""

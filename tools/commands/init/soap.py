@@ -8,6 +8,7 @@ import http.client
 import os
 import socket
 import threading
+import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -105,15 +106,20 @@ def call(address: str, body: str, login: Login | None = None, within_s: float = 
     Raises SoapProblem.
     """
     message = envelope(body, security(login) if login else "")
+    none = SoapProblem(f"it gave no answer to ONVIF within {within_s:g} s")
+    late = time.monotonic() + within_s
     try:
         with _connected(address, within_s) as (connection, path):
             head = {"Content-Type": "application/soap+xml; charset=utf-8", "Connection": "close"}
             connection.request("POST", path, message, head)
             answer = connection.getresponse()
-            return answer.status, parsed(answer.read(MOST_BYTES + 1))
+            content = answer.read(MOST_BYTES + 1)
     except (OSError, http.client.HTTPException, ValueError, AttributeError):
         # A socket that the clock has shut down ends in whichever of these the library was at.
-        raise SoapProblem(f"it gave no answer to ONVIF within {within_s:g} s") from None
+        raise none from None
+    if time.monotonic() >= late:  # the clock has cut it
+        raise none
+    return answer.status, parsed(content)
 
 
 @contextmanager

@@ -100,7 +100,7 @@ def ask_actions(dialog: Dialog) -> list[str]:
     _list(dialog, names, about)
     dialog.say(f"  a  {len(about) - len(names)} more")
     while True:
-        answer = dialog.ask("Numbers, with commas between", "1")
+        answer = dialog.ask("A number, or several such as 1,3", "1")
         if answer == "a":
             names = list(about)
             _list(dialog, names, about)

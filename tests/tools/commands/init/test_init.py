@@ -156,17 +156,6 @@ def test_cameras_that_fail_say_why(empty: Path, simulated: Mapping[str, CameraHa
     assert (empty / "night" / "graph.yaml").is_file()
 
 
-def test_a_camera_by_its_host_alone_is_found_at_a_usual_path(
-    empty: Path, simulated: Mapping[str, CameraHandle]
-) -> None:
-    camera = simulated["stream1"]
-    result = init("night", "--camera", f"127.0.0.1:{camera.port}", "--tell", "somebody", "--yes")
-    assert result.exit_code == 0, result.output
-    assert f"rtsp://127.0.0.1:{camera.port}/stream1" in (empty / "night" / "graph.yaml").read_text()
-    assert "10 minutes behind" in result.output
-    assert not (empty / "night" / "secrets.env").exists()
-
-
 def test_what_is_there_already_stays_without_force(empty: Path) -> None:
     words = ["--camera", "door=rtsp://127.0.0.1:9/a", "--tell", "fall", "--yes", "--no-try"]
     (empty / "night").mkdir()
@@ -178,6 +167,7 @@ def test_what_is_there_already_stays_without_force(empty: Path) -> None:
     assert contents(empty / "night") == {"rules.yaml": b"mine", ".gitignore": b"mine"}
     assert init("night", *words, "--force").exit_code == 0
     assert b"use: fall" in (empty / "night" / "rules.yaml").read_bytes()
+    assert not (empty / "night" / "secrets.env").exists(), "there are none"
     assert (empty / "night" / ".gitignore").read_text().startswith("mine\nsecrets.env\n")
 
 
@@ -220,7 +210,7 @@ class Terminal:
         self._read = 0
         self._terminal, theirs = pty.openpty()
         command = [sys.executable, "-c", ON_ITS_TERMINAL, "-m", "tools.cli", "init", *words]
-        environ = {**os.environ, "TERM": "vt100"}
+        environ = {**os.environ, "TERM": "vt100", "TZ": "UTC"}
         self.process = subprocess.Popen(
             command, cwd=folder, env=environ, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
         )
@@ -286,9 +276,10 @@ def test_a_whole_talk_and_the_graph_runs(empty: Path, simulated: Mapping[str, Ca
         somebody.answer("call it", "hall")
         somebody.answer("right camera?", "y")
         somebody.answer("next camera", "")
-        somebody.answer("Numbers", "1,3")
+        somebody.answer("A number", "1,3")
         somebody.answer("In which cameras", "")
         somebody.answer("When?", "at night")
+        somebody.answer("Your time zone", "Europe/Berlin")
         somebody.answer("elsewhere", "")
         assert somebody.end() == 0, somebody.shown
     assert "wrong-one" not in somebody.shown
@@ -297,6 +288,9 @@ def test_a_whole_talk_and_the_graph_runs(empty: Path, simulated: Mapping[str, Ca
     assert {"graph.yaml", "rules.yaml", "secrets.env", "Room-3.jpg", "hall.jpg"} <= set(contents(folder))
     graph, rules = (folder / "graph.yaml").read_text(), (folder / "rules.yaml").read_text()
     assert "viewer:${ROOM_3_PASSWORD}@" in graph
+    assert f"rtsp://127.0.0.1:{guessed.port}/stream1" in graph, "of a host alone, the usual paths are tried"
+    assert "10 minutes behind" in somebody.shown
+    assert 'time_zone: "Europe/Berlin"' in rules
     assert re.findall(r"(?:use|id): (\w+).*during: night", rules) == ["fall", "somebody"]
     (folder / "graph.yaml").write_text(
         graph.replace("asset:movenet-multipose.onnx", str(two_people))
