@@ -56,8 +56,18 @@ class Address:
         return "" if not self.live or is_device(self.place) else re.split(r"[/?#]", self.place.partition("://")[2])[0]
 
     @property
+    def hostname(self) -> str:
+        """Without the port: all services of one machine mostly have the same accounts."""
+        return re.sub(r":[0-9]*$", "", self.host)
+
+    @property
+    def path(self) -> str:
+        """Behind the host, with its `/`; "" if there is none."""
+        return self.place.partition("://")[2].removeprefix(self.host)
+
+    @property
     def has_path(self) -> bool:
-        return not is_rtsp(self.place) or bool(self.place.partition("://")[2].partition("/")[2])
+        return not is_rtsp(self.place) or bool(self.path.strip("/"))
 
     def with_login(self, user: str, password: str) -> Address:
         """The same place for somebody else; the password is hidden in all texts from then on."""

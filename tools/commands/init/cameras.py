@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,13 +33,14 @@ USUAL_PATHS = (
 """Where cameras of common makers have their stream. Only tried after a camera has said that it has none at its root."""
 MOST_WRONG = 2
 """Passwords that a camera refuses: after some more, many lock the account."""
-_PATIENCE_S = 5.0
+_PATIENCE_S = 2.0
+"""For letting go of the camera."""
 _LOOK_S = 0.1
 _SEARCH = "?"
 
 
 class CameraQuestions:
-    """`tries`: whether cameras are connected to at all. `wrong`: how many passwords each host has refused."""
+    """`tries`: whether cameras are connected to at all. `wrong`: how many passwords each host has refused in a row."""
 
     def __init__(
         self,
@@ -56,6 +57,7 @@ class CameraQuestions:
         self._tries = tries
         self._group = group
         self._login = ("", "")
+        self._refused: set[tuple[str, str, str]] = set()
         self.cameras: list[NewCamera] = []
         self.silent: list[str] = []
         """The cameras that were tried and brought no picture."""
@@ -141,7 +143,7 @@ class CameraQuestions:
             if not self._dialog.asks:
                 self.silent.append(name)
                 return address
-            if seen.state == "unauthorised" and self.wrong[address.host] < MOST_WRONG:
+            if seen.state == "unauthorised" and self.wrong[address.hostname] < MOST_WRONG:
                 address = self._ask_login(address)
                 continue
             next_one = self._what_now(name, address)
@@ -154,10 +156,13 @@ class CameraQuestions:
     def _looked(self, address: Address) -> tuple[Address, Seen]:
         """Look there; at the usual paths, if the camera says that it has nothing at its root."""
         seen = self._look(address)
-        if seen.state != "gone" or address.has_path:
+        guessed = address.path in USUAL_PATHS
+        if seen.state != "gone" or (address.has_path and not guessed):
             return address, seen
-        self._dialog.say("It answers, and has no stream at this address itself. Trying the usual ones ...", "  ")
-        for path in USUAL_PATHS:
+        if not guessed:
+            self._dialog.say("It answers, and has no stream at this address itself. Trying the usual ones ...", "  ")
+        # The camera may have asked for a password first, at a path that it does not have either.
+        for path in USUAL_PATHS[USUAL_PATHS.index(address.path) + 1 if guessed else 0 :]:
             there = address.with_path(path)
             found = self._look(there)
             if found.state != "gone":
@@ -165,10 +170,16 @@ class CameraQuestions:
         return address, seen
 
     def _look(self, address: Address) -> Seen:
+        """Connect; but with no password that was refused before, and with none after the last that may be wrong."""
+        login = (address.hostname, address.user, address.password)
+        if address.user and (login in self._refused or self.wrong[address.hostname] >= MOST_WRONG):
+            return Seen("unauthorised")
         seen = patiently_tried(address.url)
         if seen.state == "unauthorised" and address.user:
-            self.wrong[address.host] += 1
+            self.wrong[address.hostname] += 1
+            self._refused.add(login)
         elif seen.is_live and address.user:
+            self.wrong[address.hostname] = 0
             self._login = (address.user, address.password)
         return seen
 
@@ -176,7 +187,7 @@ class CameraQuestions:
         """What is wrong, and what to do, for somebody who is no engineer."""
         if seen.state == "unauthorised" and not address.user:
             return "It wants a user and a password: those that you set in the camera."
-        if seen.state == "unauthorised" and self.wrong[address.host] < MOST_WRONG:
+        if seen.state == "unauthorised" and self.wrong[address.hostname] < MOST_WRONG:
             return "It refuses this user or this password."
         if seen.state == "unauthorised":
             return (
@@ -274,13 +285,13 @@ class CameraQuestions:
     def _stream_of(self, device: Device) -> Address:
         """By what the camera says of itself; if it says nothing, its root, from where the usual paths are tried."""
         address = Address(f"rtsp://{device.host}")
-        while self.wrong[address.host] < MOST_WRONG:
+        while self.wrong[address.hostname] < MOST_WRONG:
             address = self._ask_login(address)
             try:
                 found = Address(onvif.stream_address(device.service, address.user, address.password))
                 return found.with_login(address.user, address.password)
             except onvif.WrongPassword:
-                self.wrong[address.host] += 1
+                self.wrong[address.hostname] += 1
                 self._dialog.say("It refuses this user or this password.", "  ")
             except SoapProblem as problem:
                 self._dialog.say(f"It does not say where its stream is: {problem}.", "  ")
@@ -291,13 +302,16 @@ class CameraQuestions:
 def patiently_tried(url: str) -> Seen:
     """`try_camera` in a thread of its own: Ctrl-C is heeded at once, and a device that hangs in the kernel is left."""
     found: list[Seen] = []
-    thread = threading.Thread(target=lambda: found.append(try_camera(url)), daemon=True)
+    stop = threading.Event()
+    thread = threading.Thread(target=lambda: found.append(try_camera(url, stop)), daemon=True)
     thread.start()
-    for _ in range(round((WITHIN_S + _PATIENCE_S) / _LOOK_S)):
-        thread.join(_LOOK_S)
-        if not thread.is_alive():
-            break
-    sys.stdout.flush()
+    try:
+        until_s = time.monotonic() + WITHIN_S + _PATIENCE_S
+        while thread.is_alive() and time.monotonic() < until_s:
+            thread.join(_LOOK_S)
+    finally:
+        stop.set()
+        thread.join(_PATIENCE_S)
     return found[0] if found else Seen("lost", "it does not answer")
 
 

@@ -61,7 +61,7 @@ class Given:
 
 
 @click.command("init")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("camgraph"), required=False)
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("cameras"), required=False)
 @click.option(
     "--camera",
     "cameras",
@@ -89,7 +89,7 @@ class Given:
 @click.option("--force", is_flag=True, help="Replace the files that are in FOLDER already.")
 @env_file_option("NAME=VALUE lines for ${VARIABLE} in these options.")
 def init(**options: object) -> None:
-    """Make a graph for your cameras in FOLDER, by questions in plain words.
+    """Make a graph for your cameras in FOLDER (by default `cameras`), by questions in plain words.
 
     Each camera is tried at once, and its picture saved. Nothing is written before the end, and nothing is replaced
     without your word. Passwords go to secrets.env, which only you can read. In a script, give --camera and --tell.
@@ -140,6 +140,8 @@ def _require_enough(given: Given, dialog: Dialog) -> None:
     missing += [] if given.tell else ["--tell ACTION (such as --tell fall)"]
     if given.mail_to and not given.mail_server:
         missing.append("--mail-server HOST")
+    if given.discover:
+        raise UserError("--discover asks which cameras are meant: it needs a terminal, and no --yes")
     if missing:
         why = "with --yes nothing is asked" if given.yes else "there is no terminal to ask on"
         raise UserError(f"{why}, so these options are needed: {', '.join(missing)}")
@@ -246,7 +248,9 @@ def _mail(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> Mail:
 
 def _webhook(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> str:
     if not given.webhook:
-        return dialog.ask_for("Address of the web server, which begins with https://", wish.web_url)
+        typed = dialog.ask_for("Address of the web server, which begins with https://", wish.web_url)
+        hide([typed])
+        return typed
     filled = substitute(given.webhook, variables)
     if filled.problems:
         raise UserError(f"--webhook: {'; '.join(filled.problems)}")

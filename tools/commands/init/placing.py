@@ -15,7 +15,7 @@ from pipeline.system.names import ascii_form
 from stages.vision.planes import U8
 from tools.commands.init.texts import IGNORED, SECRETS
 
-_KEPT_FROM_GIT = (SECRETS, "/footage/", "/events.jsonl", "/*.jpg")
+_KEPT_FROM_GIT = (SECRETS, "/footage/", "/events.jsonl")
 
 
 class Folder:
@@ -98,7 +98,8 @@ class Folder:
             before = (self.path / IGNORED).read_text("utf-8")
         except (OSError, UnicodeDecodeError):
             before = ""
-        new = [line for line in _KEPT_FROM_GIT if line not in before.split("\n")]
+        wanted = (*_KEPT_FROM_GIT, *(f"/{picture.name}" for picture in self._pictures if picture.exists()))
+        new = [line for line in wanted if line not in before.split("\n")]
         return before + ("\n" if before and not before.endswith("\n") else "") + "".join(f"{line}\n" for line in new)
 
     def _make(self) -> None:

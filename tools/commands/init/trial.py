@@ -84,13 +84,15 @@ class _Trial(HandContext):
             self.stop.set()
 
 
-def try_camera(url: str, within_s: float = WITHIN_S) -> Seen:
-    """Connect, look for a moment, and let go. Takes hardly longer than `within_s`; raises nothing for a bad camera."""
+def try_camera(url: str, stop: threading.Event, within_s: float = WITHIN_S) -> Seen:
+    """Connect, look for a moment, and let go. Takes hardly longer than `within_s`; raises nothing for a bad camera.
+
+    `stop` ends it before.
+    """
     try:
         camera = Camera.model_validate({"url": url, "duration_s": _MOST_S})
     except ValidationError as error:
         return Seen("lost", redact_urls("; ".join(one["msg"] for one in error.errors(include_input=False))))
-    stop = threading.Event()
     timer = threading.Timer(within_s, stop.set)
     timer.start()
     try:

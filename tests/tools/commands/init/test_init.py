@@ -100,7 +100,7 @@ def test_a_script_needs_no_terminal(empty: Path, simulated: Mapping[str, CameraH
     assert cv2.imread(str(empty / "night" / "door.jpg")).shape == (96, 160, 3)
     assert stat.S_IMODE((empty / "night" / "secrets.env").stat().st_mode) == 0o600
     assert read_env_file(empty / "night" / "secrets.env") == {"DOOR_PASSWORD": PASSWORD}
-    assert b"secrets.env" in made[".gitignore"].split(b"\n")
+    assert made[".gitignore"].split() == [b"secrets.env", b"/footage/", b"/events.jsonl", b"/door.jpg"]
     assert [name for name in made if b"quiet" in made[name]] == ["secrets.env"]
     assert "quiet" not in result.output
     assert b"""schedules: {night: {from: "21:00", to: "06:00"}}""" in made["rules.yaml"]
@@ -154,6 +154,17 @@ def test_cameras_that_fail_say_why(empty: Path, simulated: Mapping[str, CameraHa
     assert "Connection refused" in text
     assert connections(main) == before + 1, "one wrong password is tried once"
     assert (empty / "night" / "graph.yaml").is_file()
+
+
+def test_a_wrong_password_for_many_cameras_locks_no_account(empty: Path, simulated: Mapping[str, CameraHandle]) -> None:
+    """A recorder has one account for all of its cameras: the same password is tried once, and no third one."""
+    camera = simulated["main"]
+    before = connections(camera)
+    given = [f"c{number}={place_of(camera).replace('//', f'//viewer:{word}@')}" for number, word in enumerate("aabbcd")]
+    result = init("night", *(word for one in given for word in ("--camera", one)), "--tell", "fall", "--yes")
+    assert result.exit_code == 1, result.output
+    assert "lock the account" in result.output
+    assert connections(camera) == before + 2
 
 
 def test_what_is_there_already_stays_without_force(empty: Path) -> None:
