@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
+from pipeline.errors import EnvironmentProblem
 from tools.service.calls import Call, failure
 from tools.service.event_history import EventFilter, EventHistory, KeptEvent
 from tools.service.queries import moment, number, query_of
@@ -44,8 +45,7 @@ def event_calls(history: EventHistory) -> list[Call]:
         camera, rule, type_, phase = (query.get(name) for name in ("camera", "rule", "type", "phase"))
         wanted = EventFilter(camera, rule, type_, phase, since, until, before)
         found = await run_in_threadpool(history.page, wanted, limit + 1)
-        plain = [{"number": one.number, "event": one.event} for one in found[:limit]]
-        return JSONResponse({"events": plain, "more": len(found) > limit})
+        return Response(_page(found[:limit], more=len(found) > limit), media_type="application/json")
 
     return [
         Call("GET", "/api/events", "viewer", events, "The events of the last weeks, the newest first.", _LIST),
@@ -67,35 +67,55 @@ class _Streams:
         after = min(newest, number(asked, "after", usual=0 if text else newest, most=_MOST_NUMBER))
         if self._open >= _MOST_STREAMS:
             return failure(503, f"{_MOST_STREAMS} others read the stream already")
+        if self._history.is_over:
+            return failure(503, "the run is stopping")
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        if request.method == "HEAD":  # its answer would never end
+            return Response(media_type="text/event-stream", headers=headers)
         return StreamingResponse(self._pieces(after), media_type="text/event-stream", headers=headers)
 
-    async def _pieces(self, at: int) -> AsyncIterator[str]:
+    async def _pieces(self, at: int) -> AsyncIterator[bytes]:
         """Each piece waits until the reader has taken the one before: who reads nothing costs no memory."""
         loop, come = asyncio.get_running_loop(), asyncio.Event()
 
         def tell() -> None:
-            if not loop.is_closed():
+            with suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(come.set)
 
         self._open += 1
         try:
             with self._history.telling(tell):
-                yield "retry: 2000\n\n"
-                while True:
+                yield b"retry: 2000\n\n"
+                while not self._history.is_over:
                     come.clear()
-                    found = await run_in_threadpool(self._history.after, at, _AT_ONCE)
+                    found = await self._next_ones(at)
                     for one in found:
                         yield _piece(one)
                         at = one.number
                     if not found and not await _within(come, _HEARTBEAT_S):
-                        yield ": still here\n\n"
+                        yield b": still here\n\n"
         finally:
             self._open -= 1
 
+    async def _next_ones(self, at: int) -> list[KeptEvent]:
+        """From memory, if they are new; none while the disk fails: then the stream waits."""
+        known = self._history.recent(at, _AT_ONCE)
+        if known is not None:
+            return known
+        with suppress(EnvironmentProblem):
+            return await run_in_threadpool(self._history.after, at, _AT_ONCE)
+        return []
 
-def _piece(one: KeptEvent) -> str:
-    return f"id: {one.number}\ndata: {json.dumps(one.event, ensure_ascii=False)}\n\n"
+
+def _page(events: Sequence[KeptEvent], *, more: bool) -> bytes:
+    """With the bytes of each event: it may hold what Python reads and cannot write, as half a character."""
+    listed = b",".join(b'{"number":%d,"event":%b}' % one for one in events)
+    return b'{"events":[%b],"more":%b}' % (listed, b"true" if more else b"false")
+
+
+def _piece(one: KeptEvent) -> bytes:
+    """The outbox has made sure that an event is one line."""
+    return b"id: %d\ndata: %b\n\n" % one
 
 
 async def _within(come: asyncio.Event, seconds: float) -> bool:

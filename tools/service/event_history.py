@@ -1,37 +1,50 @@
-"""The events of the last weeks, in SQLite: what the service has been given, for those who ask later.
+"""The events of a run, in an SQLite file: pages of them for people, and the newest ones for those who listen.
 
-    events: one row an event, numbered upwards for ever; `number` is what pages and streams go on from
+    history.sqlite    events: number, id, kept_s, camera, rule, action, type, phase, time_ms
+                      bodies: number, body            apart, so that a search reads the narrow table alone
 
-The outbox keeps an event until it is committed here, and may give it again: an event that is there already, by its
-`id`, is left as it is. A damaged file, or one of another version, is set aside, and a new one is begun: the history
-is for looking back, and no event waits for it. On a full disk events wait, as they do for other sinks.
+One thread adds. A batch is one transaction, on the disk before the events count as delivered; an event that comes
+again is known by its id. Who reads has a connection of its own and sees the file as it was at one moment, so neither
+waits for the other (WAL). The newest events are also in memory, for all who listen.
+
+Numbers only grow. The oldest events go first, a hundred at a time. A file that is damaged, or of another version,
+is set aside, and a new one begins, with numbers beyond any that the old one can have had.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
+import os
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from pipeline.errors import Unavailable
+from pipeline.errors import EnvironmentProblem, Unavailable
 from pipeline.messages import Event
 from pipeline.stage import Logger
 from stages.delivery.event_view import view_of
 
 DAMAGED = ".damaged"
-_VERSION = 1
-_BUSY_S = 3.0
-_TEND_S = 60.0
-_PIECE = 2000
-"""Events that are removed in one transaction."""
+_VERSION = 2
+_BUSY_S = 5.0
+_PIECE = 100
+"""Events that are removed at once."""
+_MOST_PIECES = 50
+_TIDY_S = 60.0
+_RECENT, _RECENT_BYTES = 1000, 4 << 20
+"""Of the newest events that are kept in memory."""
+_WAL_BYTES = 16 << 20
+_LONGEST_FACT = 200
 _NOT_NOW = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -43,13 +56,29 @@ _NOT_NOW = (
     sqlite3.SQLITE_NOMEM,
 )
 _TABLES = (
-    "CREATE TABLE events (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE, type TEXT, camera TEXT, rule TEXT, "
-    "action TEXT, phase TEXT, time_s REAL, body BLOB)",
-    "CREATE INDEX by_camera ON events (camera, number)",
+    "CREATE TABLE events (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, kept_s REAL, camera TEXT, "
+    "rule TEXT, action TEXT, type TEXT, phase TEXT, time_ms INTEGER)",
+    "CREATE TABLE bodies (number INTEGER PRIMARY KEY, body BLOB)",
     f"PRAGMA user_version = {_VERSION}",
 )
-_PUT = "INSERT OR IGNORE INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
-_OLDEST = "DELETE FROM events WHERE number IN (SELECT number FROM events ORDER BY number LIMIT ?)"
+_PUT = (  # `INSERT OR IGNORE` would use up a number
+    "INSERT INTO events (id, kept_s, camera, rule, action, type, phase, time_ms) SELECT ?, ?, ?, ?, ?, ?, ?, ? "
+    "WHERE NOT EXISTS (SELECT 1 FROM events WHERE id = ?)"
+)
+_WITH_BODY = "SELECT number, body FROM bodies"
+
+
+class KeptEvent(NamedTuple):
+    """`body`: the CloudEvent, one line of JSON."""
+
+    number: int
+    body: bytes
+
+    @property
+    def event(self) -> dict[str, Any]:
+        """As a plain object."""
+        plain: dict[str, Any] = json.loads(self.body)
+        return plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,91 +95,104 @@ class EventFilter:
     """Those alone that have a lower number: the next page, from the newest on."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeptEvent:
-    """`event`: the CloudEvent, as a plain object."""
+class _Damaged(sqlite3.DatabaseError):
+    """It is no history, or one of another version."""
 
-    number: int
-    event: dict[str, Any]
+
+class _SetAside(Unavailable):
+    """It was damaged, and there is room for a new one."""
 
 
 class EventHistory:
-    """`add` is for one thread; all else may be called from any."""
+    """See the module. `add` belongs to one thread; all else may be called from any."""
 
     def __init__(self, path: Path, log: Logger, *, keep_s: float, keep_bytes: float) -> None:
-        self.path = path
-        self._log = log
+        self.path, self._log = Path(os.path.realpath(path)), log  # beside it, SQLite writes more files
         self._keep_s, self._keep_bytes = keep_s, keep_bytes
-        self._tend_at_s = 0.0
+        self._writing = threading.Lock()
         self._db: sqlite3.Connection | None = None
+        self._recent: deque[KeptEvent] = deque()
+        self._recent_bytes = 0
+        self._newest = 0
+        self._recent_after: int | None = None
+        """All events with higher numbers are in `_recent`; None before the file was opened."""
+        self._reading = threading.Lock()
+        """Over the three above."""
         self._told: set[Callable[[], object]] = set()
         self._telling = threading.Lock()
+        self.is_over = False
+        """Nobody needs to listen any more."""
+        self._over, self._wake = False, threading.Event()
+        self._is_suspect = False
+        """Somebody could not read it."""
+        self._why = ""
+        self._tidier = threading.Thread(target=self._tidy, name="history", daemon=True)
 
-    # ---- the stage's side
+    # ---- the thread that adds
+
+    def open(self) -> None:
+        """Raises Unavailable if the disk does not allow it now: `add` tries again."""
+        try:
+            self._look()
+        finally:
+            self._tidier.start()
+
+    def _look(self) -> None:
+        with suppress(_SetAside), self._changing():
+            return
+        with self._changing():
+            pass
 
     def add(self, events: Sequence[Event]) -> None:
-        """They are committed when this returns. Raises Unavailable while the disk does not take them."""
+        """They are on the disk when this returns. Raises Unavailable while the disk does not take them."""
         try:
             self._add(events)
-        except sqlite3.Error as error:
-            self.close()
-            if _is_damage(error) and self._set_aside(error):
-                return self.add(events)
-            raise Unavailable(f"{self.path}: {error}") from None
+        except _SetAside:
+            self._add(events)
+        self._tell()
+
+    def _add(self, events: Sequence[Event]) -> None:
+        with self._changing() as db:
+            for event in events:
+                if db.execute(_PUT, _row(event)).rowcount:
+                    db.execute("INSERT INTO bodies VALUES (last_insert_rowid(), ?)", (bytes(event.body),))
+        with self._changing() as db:
+            # By what the file has, for a commit that failed may have been made all the same.
+            self._learn(db.execute(f"{_WITH_BODY} WHERE number > ? ORDER BY number", (self._newest,)).fetchall())
+            for _ in range(_MOST_PIECES):
+                if not self._is_too_large(db) or not self._remove_piece(db, math.inf):
+                    break
+
+    def _tell(self) -> None:
         with self._telling:
             told = tuple(self._told)
         for tell in told:
             tell()
-        return None
+
+    def _learn(self, rows: Sequence[tuple[int, bytes]]) -> None:
+        with self._reading:
+            for row in rows:
+                self._recent.append(KeptEvent(*row))
+                self._recent_bytes += len(row[1])
+                self._newest = row[0]
+            while len(self._recent) > _RECENT or self._recent_bytes > _RECENT_BYTES:
+                gone = self._recent.popleft()
+                self._recent_bytes -= len(gone.body)
+                self._recent_after = gone.number
 
     def close(self) -> None:
-        if self._db is not None:
-            with suppress(sqlite3.Error):
-                self._db.close()
-            self._db = None
-
-    def _add(self, events: Sequence[Event]) -> None:
-        if self._db is None:
-            self._db = _opened(self.path)
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            self._db.executemany(
-                "INSERT OR IGNORE INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", map(_row, events)
-            )
-            if time.monotonic() >= self._tend_at_s:
-                self._tend_at_s = time.monotonic() + _TEND_S
-                self._remove_old(self._db)
-            self._db.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):
-                self._db.execute("ROLLBACK")
-            raise
-
-    def _remove_old(self, db: sqlite3.Connection) -> None:
-        """One piece: the rest comes with later events, which are fewer than the piece."""
-        db.execute(f"{_OLDEST} AND time_s < ?", (_PIECE, time.time() - self._keep_s))
-        names = ("page_count", "freelist_count", "page_size")
-        pages, free, size = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
-        if (pages - free) * size > self._keep_bytes:
-            db.execute(_OLDEST, (_PIECE,))
-
-    def _set_aside(self, why: sqlite3.Error) -> bool:
-        """Whether there is room for a new one."""
-        try:
-            for end in ("", "-wal", "-shm"):
-                part = self.path.with_name(self.path.name + end)
-                if part.exists() or part.is_symlink():
-                    part.replace(self.path.with_name(f"{self.path.name}{end}{DAMAGED}"))
-        except OSError:
-            return False
-        self._log.warning("history_begins_anew", path=str(self.path), why=str(why))
-        return True
+        self._over = True
+        self._wake.set()
+        if self._tidier.ident is not None:
+            self._tidier.join()
+        with self._writing:
+            self._disconnect()
 
     # ---- those who ask
 
     @contextmanager
     def telling(self, tell: Callable[[], object]) -> Iterator[None]:
-        """Call `tell`, in another thread, whenever there are new events."""
+        """Call `tell`, in another thread, whenever there are new events, and when it is over."""
         with self._telling:
             self._told.add(tell)
         try:
@@ -159,75 +201,204 @@ class EventHistory:
             with self._telling:
                 self._told.discard(tell)
 
+    def end(self) -> None:
+        """Tell all who listen that it is over."""
+        self.is_over = True
+        self._tell()
+
     def newest(self) -> int:
-        """The number of the newest event; 0 if there was none yet."""
+        """The number of the newest event; 0 if there was none yet. Raises EnvironmentProblem."""
+        with self._reading:
+            if self._recent_after is not None:
+                return self._newest
         rows = self._asked("SELECT seq FROM sqlite_sequence WHERE name = 'events'", ())
         return int(rows[0][0]) if rows else 0
 
+    def recent(self, number: int, most: int) -> list[KeptEvent] | None:
+        """As `after`, without the disk; None if memory does not reach back so far."""
+        with self._reading:
+            if self._recent_after is None or number < self._recent_after:
+                return None
+            found = (one for one in self._recent if one.number > number)
+            return list(itertools.islice(found, most))
+
     def after(self, number: int, most: int) -> list[KeptEvent]:
-        """Events with higher numbers, the oldest first."""
-        return self._kept("SELECT number, body FROM events WHERE number > ? ORDER BY number LIMIT ?", (number, most))
+        """Events with higher numbers, the oldest first. Raises EnvironmentProblem."""
+        return self._kept(f"{_WITH_BODY} WHERE number > ? ORDER BY number LIMIT ?", (number, most))
 
     def page(self, wanted: EventFilter, most: int) -> list[KeptEvent]:
-        """Those that fit, the newest first."""
-        since, until = (at.timestamp() if at else None for at in (wanted.since, wanted.until))
+        """Those that fit, the newest first. Raises EnvironmentProblem."""
+        since, until = (at.timestamp() * 1000 if at else None for at in (wanted.since, wanted.until))
         conditions = [
             ("camera = ?", wanted.camera),
             ("? IN (rule, action)", wanted.rule),
             ("type = ?", wanted.type),
             ("phase = ?", wanted.phase),
-            ("time_s >= ?", since),
-            ("time_s < ?", until),
+            ("time_ms >= ?", since),
+            ("time_ms < ?", until),
             ("number < ?", wanted.before),
         ]
         given = [(text, value) for text, value in conditions if value is not None]
         which = " AND ".join(text for text, _ in given) or "1"
-        query = f"SELECT number, body FROM events WHERE {which} ORDER BY number DESC LIMIT ?"  # noqa: S608 - constants
+        inner = f"SELECT number FROM events WHERE {which} ORDER BY number DESC LIMIT ?"  # noqa: S608 - constants
+        query = f"{_WITH_BODY} WHERE number IN ({inner}) ORDER BY number DESC"
         return self._kept(query, (*(value for _, value in given), most))
 
     def _kept(self, query: str, values: tuple[object, ...]) -> list[KeptEvent]:
-        return [KeptEvent(number, json.loads(body)) for number, body in self._asked(query, values)]
+        return [KeptEvent(*row) for row in self._asked(query, values)]
 
     def _asked(self, query: str, values: tuple[object, ...]) -> list[Any]:
-        """Nothing if there is no file yet. Raises Unavailable if it cannot be read now."""
+        """Nothing if there is no file yet. Raises EnvironmentProblem if it cannot be read now."""
         if not self.path.exists():
             return []
-        place = f"file:{quote(str(self.path.absolute()))}?mode=ro"
+        place = f"file:{quote(str(self.path))}?mode=ro"
         try:
             with closing(sqlite3.connect(place, uri=True, timeout=_BUSY_S)) as db:
                 return db.execute(query, values).fetchall()
         except sqlite3.Error as error:
-            raise Unavailable(f"the history of events cannot be read now: {error}") from None
+            # Perhaps the thread that adds events never comes to the damaged place.
+            self._is_suspect = True
+            self._wake.set()
+            raise EnvironmentProblem(f"the history of events cannot be read now: {error}") from None
 
+    # ---- the file
 
-def _opened(path: Path) -> sqlite3.Connection:
-    """Raises sqlite3.Error."""
-    db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-    try:
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction. Raises Unavailable; nothing is changed then, and a damaged file is set aside."""
+        with self._writing:
+            try:
+                db = self._connected()
+                db.execute("BEGIN IMMEDIATE")
+                yield db
+                db.execute("COMMIT")
+            except sqlite3.Error as error:
+                self._fail(error)
+            except BaseException:
+                self._disconnect()
+                raise
+
+    def _fail(self, error: sqlite3.Error) -> None:
+        """Raises Unavailable."""
+        self._disconnect()
+        code, text = getattr(error, "sqlite_errorcode", 0) & 0xFF, f"{self.path}: {error}"
+        if code not in _NOT_NOW and self._set_aside(error):
+            raise _SetAside(text) from None
+        raise Unavailable(text) from None
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._db is None:
+            db = sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+            try:
+                self._prepare(db)
+            except BaseException:
+                db.close()
+                raise
+            self._db = db
+        return self._db
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
         version = db.execute("PRAGMA user_version").fetchone()[0]
         tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if version not in (0, _VERSION) or (version == 0 and tables):
-            raise sqlite3.DatabaseError(f"it has the version {version}")
+            raise _Damaged(f"it has the version {version}")
+        db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         if not version:
-            db.execute("BEGIN IMMEDIATE")
-            for command in _TABLES:
-                db.execute(command)
-            db.execute("COMMIT")
-    except BaseException:
-        db.close()
-        raise
-    return db
+            self._make(db)
+        newest = db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'events'").fetchone()[0] or 0
+        with self._reading:
+            if self._recent_after is None or newest != self._newest:
+                self._recent.clear()
+                self._recent_bytes, self._recent_after, self._newest = 0, newest, newest
+
+    def _make(self, db: sqlite3.Connection) -> None:
+        db.execute("BEGIN IMMEDIATE")
+        for command in _TABLES:
+            db.execute(command)
+        if self._aside.exists():
+            first = max(self._newest, int(time.time() * 1000))
+            db.execute("INSERT INTO sqlite_sequence VALUES ('events', ?)", (first,))
+        db.execute("COMMIT")
+
+    @property
+    def _aside(self) -> Path:
+        return self.path.with_name(self.path.name + DAMAGED)
+
+    def _set_aside(self, why: sqlite3.Error) -> bool:
+        """Whether there is room for a new one. What was in the log alone goes with it, under the name that fits."""
+        try:
+            for end in ("-wal", "-shm", ""):
+                found, aside = (Path(f"{path}{end}") for path in (self.path, self._aside))
+                aside.unlink(missing_ok=True)
+                if found.exists():
+                    found.replace(aside)
+        except OSError:
+            return False
+        self._log.warning("history_begins_anew", path=str(self.path), why=str(why))
+        return True
+
+    def _disconnect(self) -> None:
+        if self._db is not None:
+            with suppress(sqlite3.Error):
+                self._db.close()
+            self._db = None
+
+    # ---- what is old
+
+    def _tidy(self) -> None:
+        while not self._over:
+            self._wake.clear()
+            try:
+                if self._is_suspect:
+                    self._check()
+                while self._removed_by_age() and not self._over:
+                    pass
+                self._why = ""
+            except Unavailable as error:
+                if str(error) != self._why:
+                    self._log.warning("history_not_tidied", why=str(error))
+                self._why = str(error)
+            self._wake.wait(_TIDY_S)
+
+    def _check(self) -> None:
+        """Raises Unavailable if it is damaged; then it was set aside."""
+        self._is_suspect = False
+        with self._changing() as db:
+            if (found := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+                raise _Damaged(f"it is damaged: {found}")
+
+    def _removed_by_age(self) -> int:
+        with self._changing() as db:
+            return self._remove_piece(db, time.time() - self._keep_s)
+
+    def _remove_piece(self, db: sqlite3.Connection, before_s: float) -> int:
+        """Of the oldest ones, those that were kept before this time. Returns how many."""
+        rows = db.execute("SELECT number, kept_s FROM events ORDER BY number LIMIT ?", (_PIECE,)).fetchall()
+        going = [(number,) for number, kept_s in rows if kept_s < before_s]
+        for table in ("bodies", "events"):
+            db.executemany(f"DELETE FROM {table} WHERE number = ?", going)  # noqa: S608 - constants
+        if going:
+            db.execute(f"PRAGMA incremental_vacuum({_PIECE})").fetchall()
+        return len(going)
+
+    def _is_too_large(self, db: sqlite3.Connection) -> bool:
+        pages, free, size = (
+            db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+        )
+        return bool((pages - free) * size > self._keep_bytes)
 
 
 def _row(event: Event) -> tuple[object, ...]:
+    """All facts are those of the body, whoever wrote it."""
     view = view_of(event)
-    type_ = str(view.body.get("type", ""))
-    time_s = view.wall_ns / 1e9 or time.time()
-    texts = (event.id, type_, view.camera, view.rule, view.action, view.phase)
-    return (*(text.encode(errors="replace").decode() for text in texts), time_s, bytes(event.body))
+    kind, facts = view.body.get("type", ""), (view.camera, view.rule, view.action)
+    texts = [_fact(text) for text in (*facts, kind, view.phase)]
+    return (event.own_id, time.time(), *texts, view.wall_ns // 1_000_000, event.own_id)
 
 
-def _is_damage(error: sqlite3.Error) -> bool:
-    return (getattr(error, "sqlite_errorcode", 0) & 0xFF) not in _NOT_NOW
+def _fact(value: object) -> str:
+    """A database does not take half a character."""
+    return str(value)[:_LONGEST_FACT].encode(errors="replace").decode()

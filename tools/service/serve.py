@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.errors import EnvironmentProblem
+from pipeline.errors import EnvironmentProblem, Unavailable
 from pipeline.messages import Message
 from pipeline.stage import Context, FrameSize, SettingProblems, Settings, Stage, Upstream
 from pipeline.system.paths import resolve, resolve_output, why_no_output
@@ -104,10 +104,12 @@ class ServeSettings(FootageSettings):
     )
 
     history: str = Field(
-        "history.sqlite", min_length=1, description="The file of past events, relative to the graph file"
+        "history.sqlite",
+        min_length=1,
+        description="The file of past events, relative to the graph file; two graphs need two files",
     )
-    keep_days: float = Field(30, gt=0, le=3650, description="How long past events are kept")
-    keep_mb: float = Field(500, ge=1, description="How much of them is kept at most")
+    keep_days: float = Field(30, gt=0, le=3650, description="Past events go so many days after they came")
+    keep_mb: float = Field(500, ge=1, description="If the file is larger than this many MB, the oldest events go")
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
@@ -129,6 +131,7 @@ class Serve(Stage[ServeSettings]):
     settings_type = ServeSettings
     inputs = Event
     outputs = ()
+    own_thread = True
 
     def __init__(self, settings: ServeSettings, context: Context) -> None:
         super().__init__(settings, context)
@@ -174,6 +177,10 @@ class Serve(Stage[ServeSettings]):
         path = resolve_output(settings.history, self.context.base_folder)
         keep_s, keep_bytes = settings.keep_days * _DAY_S, settings.keep_mb * 1e6
         self._history = EventHistory(path, self.context.log, keep_s=keep_s, keep_bytes=keep_bytes)
+        try:
+            self._history.open()
+        except Unavailable as error:  # the service tells how the run is all the same, and events wait
+            self.context.log.warning("history_not_opened", why=str(error))
         self.context.wrote(path)
         hide(token.token for token in settings.tokens)
         listener = bound(*settings.place)
@@ -220,6 +227,8 @@ class Serve(Stage[ServeSettings]):
         return ()
 
     def close(self) -> None:
+        if self._history is not None:
+            self._history.end()
         if self._server is not None:
             self._server.stop()
         if self._history is not None:

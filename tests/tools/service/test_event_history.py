@@ -10,8 +10,9 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +24,27 @@ from camgraph_test_stages.waiting import until
 from structlog import get_logger
 from structlog.testing import capture_logs
 
-from pipeline.errors import Unavailable
+from pipeline.errors import EnvironmentProblem, Unavailable
 from pipeline.messages import Event
+from tools.service import event_calls as event_calls_module
+from tools.service import event_history
 from tools.service.access import Access
 from tools.service.app import build_app
 from tools.service.event_calls import event_calls
 from tools.service.event_history import EventFilter, EventHistory
+from tools.service.http_server import HttpServer, bound
 
 WITHIN_S = 90.0
 DAY_S = 86_400.0
 ROOT = Path(__file__).parents[3]
 
 
+_BEGUN_S = round(time.time() - NOON.timestamp())
+
+
 def event(number: int, **data: Any) -> Event:
     """Each is a second younger than the one before, and the first is of today."""
-    return incident(f"{number:04x}", "single", at_s=time.time() - NOON.timestamp() + number, **data).event
+    return incident(f"{number:04x}", "single", at_s=_BEGUN_S + number, **data).event
 
 
 @pytest.fixture
@@ -73,17 +80,47 @@ def test_nothing_is_found_where_nothing_was_kept(history: EventHistory) -> None:
     assert (history.newest(), numbers(history), history.after(0, 10)) == (0, [], [])
 
 
-def test_old_ones_and_too_many_go(tmp_path: Path) -> None:
-    history = EventHistory(tmp_path / "h", get_logger(), keep_s=DAY_S, keep_bytes=1e8)
-    history.add([event(round(-2 * DAY_S)), event(1)])
-    assert [one.number for one in history.after(0, 10)] == [2]
+def test_an_event_is_the_same_when_a_later_run_or_a_person_hands_it_over_again(history: EventHistory) -> None:
+    one = event(1)
+    history.add([one])
+    history.add([replace(one, id=f"before 3 {one.id}"), replace(one, id=f"again 4 {one.id}")])
+    assert numbers(history) == [1]
     history.close()
-    small = EventHistory(tmp_path / "h", get_logger(), keep_s=DAY_S, keep_bytes=1.0)
-    small.add([event(n) for n in range(2, 9)])
-    assert small.after(0, 10) == []
-    small.add([event(10)])
-    assert [one.number for one in small.after(0, 10)] == [10], "numbers are never given again"
-    small.close()
+
+
+def test_old_ones_go_by_when_they_came_and_not_by_what_they_tell(tmp_path: Path) -> None:
+    """Events of files without a date are of 1970."""
+    path = tmp_path / "h"
+    history = EventHistory(path, get_logger(), keep_s=DAY_S, keep_bytes=1e8)
+    history.add([event(round(-2 * DAY_S)), event(round(-time.time())), event(1)])
+    history.close()
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE events SET kept_s = kept_s - 2 * 86400 WHERE number = 1")
+    history = EventHistory(path, get_logger(), keep_s=DAY_S, keep_bytes=1e8)
+    history.open()
+    until(lambda: numbers(history) == [3, 2])
+    history.close()
+
+
+def test_the_oldest_go_when_all_are_too_large(tmp_path: Path) -> None:
+    path = tmp_path / "h"
+    history = EventHistory(path, get_logger(), keep_s=DAY_S, keep_bytes=1e6)
+    for first in range(0, 2000, 50):
+        history.add([event(n, filling="x" * 5000) for n in range(first, first + 50)])
+    found = [one.number for one in history.after(0, 2000)]
+    assert found[-1] == 2000
+    assert found == list(range(found[0], 2001))
+    assert 20 < len(found) < 250
+    history.close()
+    assert path.stat().st_size < 3e6
+    history = EventHistory(path, get_logger(), keep_s=DAY_S, keep_bytes=1.0)
+    history.add([event(2000)])
+    assert history.after(0, 10) == []
+    history.close()
+    history = EventHistory(path, get_logger(), keep_s=DAY_S, keep_bytes=1e6)
+    history.add([event(2001)])
+    assert numbers(history) == [2002], "numbers are never given again"
+    history.close()
 
 
 def _random(path: Path) -> None:
@@ -102,8 +139,73 @@ def test_what_is_no_history_is_set_aside(history: EventHistory, spoil: Callable[
     with capture_logs() as lines:
         history.add([event(1)])
     assert [line["event"] for line in lines] == ["history_begins_anew"]
-    assert numbers(history) == [1]
+    [number] = numbers(history)
+    assert number > 1_000_000, "those who were at a number of the old one miss nothing of the new one"
     assert history.path.with_name("history.sqlite.damaged").read_bytes() == before
+    history.close()
+
+
+def test_damage_that_only_readers_meet_is_mended(history: EventHistory) -> None:
+    history.add([event(n, filling="x" * 500) for n in range(500)])
+    history.close()
+    with history.path.open("r+b") as file:
+        file.seek(4096 * 3)
+        file.write(bytes(range(256)) * 16 * 20)
+    again = EventHistory(history.path, get_logger(), keep_s=DAY_S, keep_bytes=1e8)
+    again.open()
+
+    def is_mended() -> bool:
+        with suppress(EnvironmentProblem):
+            return numbers(again) == []
+        return False
+
+    until(is_mended, every_s=0.02)
+    again.add([event(1)])
+    assert len(numbers(again)) == 1
+    again.close()
+
+
+def test_on_a_full_disk_events_wait_and_readers_do_not(small_disk: Path) -> None:
+    history = EventHistory(small_disk / "h", get_logger(), keep_s=DAY_S, keep_bytes=1e8)
+    history.add([event(1)])
+    ballast = small_disk / "ballast"
+    with pytest.raises(OSError, match="No space"):
+        ballast.write_bytes(bytes(1 << 20))
+    waiting = [event(n, filling="x" * 10_000) for n in range(2, 12)]
+    with pytest.raises(Unavailable, match="full"):
+        history.add(waiting)
+    assert numbers(history) == [1]
+    ballast.unlink()
+    history.add(waiting)
+    assert len(numbers(history)) == 11
+    history.close()
+
+
+def test_who_reads_keeps_nobody_waiting(history: EventHistory) -> None:
+    history.add([event(1)])
+    with closing(sqlite3.connect(history.path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        assert len(reader.execute("SELECT * FROM events").fetchall()) == 1
+        history.add([event(2)])
+        assert numbers(history) == [2, 1]
+        assert len(reader.execute("SELECT * FROM events").fetchall()) == 1
+    history.close()
+
+
+def test_memory_tells_the_same_as_the_disk(history: EventHistory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_history, "_RECENT", 10)
+    assert history.recent(0, 10) is None
+    for n in range(30):
+        history.add([event(n), event(n)])
+    whole = history.after(0, 100)
+    assert len(whole) == 30
+    assert history.recent(19, 100) is None
+    assert history.recent(20, 100) == whole[20:]
+    assert history.recent(25, 3) == history.after(25, 3) == whole[25:28]
+    assert history.recent(30, 100) == []
+    for n in range(30, 40):
+        history.add([event(n, filling="x" * (1 << 20))])
+    assert history.recent(30, 100) is None, "large ones do not fill the memory"
     history.close()
 
 
@@ -147,6 +249,74 @@ for n in range(100_000):
 
 # ---- over HTTP
 
+ODD = [
+    b'{"a": "\\ud800", "type": "x\\n\\nid: 7"}',
+    b'{"a": 1e999}',
+    b'{"<script>": "</script>"}',
+    b'{"data": {"camera": "\\u0000"}}',
+]
+
+
+@pytest.mark.parametrize("body", ODD)
+def test_odd_events_spoil_neither_pages_nor_streams(history: EventHistory, body: bytes) -> None:
+    history.add([replace(event(1), body=body)])
+    answer = asked(history, "/api/events")
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.content == b'{"events":[{"number":1,"event":%b}],"more":false}' % body
+    with listened(history) as place, httpx.stream("GET", f"{place}?after=0", timeout=WITHIN_S) as stream:
+        assert _next_line(stream.iter_bytes(), b"data: ") == body
+    history.close()
+
+
+def test_streams_end_when_the_service_does_and_are_limited(
+    history: EventHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_calls_module, "_MOST_STREAMS", 2)
+    history.add([event(1)])
+    with ExitStack() as stack:
+        place = stack.enter_context(listened(history))
+        assert httpx.head(place, timeout=WITHIN_S).status_code == 200, "that does not take a place"
+        streams = [stack.enter_context(httpx.stream("GET", place, timeout=WITHIN_S)) for _ in range(2)]
+        pieces = [stream.iter_bytes() for stream in streams]
+        assert [next(one) for one in pieces] == [b"retry: 2000\n\n"] * 2
+        answer = httpx.get(place, timeout=WITHIN_S)
+        assert (answer.status_code, answer.json()["error"]) == (503, "2 others read the stream already")
+        with monkeypatch.context() as patch:  # who follows needs no disk
+            patch.setattr(history, "_asked", None)
+            history.add([event(2)])
+            assert [json.loads(_next_line(one, b"data: "))["id"] for one in pieces] == [event(2).id] * 2
+        history.end()
+        # An end in order; a connection that breaks raises here.
+        assert [b"".join(one) for one in pieces] == [b""] * 2
+        assert httpx.get(place, timeout=WITHIN_S).status_code == 503
+    history.close()
+
+
+def test_a_history_that_cannot_be_read_is_not_there_now(history: EventHistory) -> None:
+    history.path.write_bytes(b"nonsense" * 1000)
+    answer = asked(history, "/api/events")
+    assert (answer.status_code, "cannot be read now" in answer.json()["error"]) == (503, True)
+
+
+@contextmanager
+def listened(history: EventHistory) -> Iterator[str]:
+    """The stream over a real server: its address."""
+    listener = bound("127.0.0.1", 0)
+    server = HttpServer(build_app(event_calls(history), Access(), get_logger()), listener)
+    server.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/api/events/stream"
+    finally:
+        server.stop()
+
+
+def _next_line(pieces: Iterator[bytes], start: bytes) -> bytes:
+    for piece in pieces:
+        for line in piece.split(b"\n"):
+            if line.startswith(start):
+                return line.removeprefix(start)
+    raise AssertionError("the stream has ended")
+
 
 def asked(history: EventHistory, path: str, **headers: str) -> httpx.Response:
     async def calling() -> httpx.Response:
@@ -170,7 +340,7 @@ def test_pages_follow_each_other(history: EventHistory) -> None:
     history.close()
 
 
-@pytest.mark.parametrize("query", ["before=0", "before=x", "since=soon", "kind=a", "limit=501"])
+@pytest.mark.parametrize("query", ["before=0", "before=x", f"before={1 << 63}", "since=soon", "kind=a", "limit=501"])
 def test_parameters_that_cannot_be_meant(history: EventHistory, query: str) -> None:
     assert asked(history, f"/api/events?{query}").status_code == 400
 
@@ -197,6 +367,7 @@ def test_a_stream_goes_on_after_the_death_of_the_service(tmp_path_factory: pytes
         assert listening.stdout is not None
         assert listening.stdout.readline() == b"retry: 2000\n"
     listening.communicate(timeout=WITHIN_S)
+    assert listening.returncode == 0, "its stream has ended in order"
 
 
 _LISTEN = """
