@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape
 
 from tools.commands.init.soap import Login, SoapProblem, call, first
 
@@ -30,15 +30,10 @@ def stream_address(service: str, user: str, password: str) -> str:
     profile = _token(_answer(media, f"<GetProfiles {_MEDIA}/>", login))
     setup = f"<StreamSetup><t:Stream {_SCHEMA}>RTP-Unicast</t:Stream>"
     setup += f"<t:Transport {_SCHEMA}><t:Protocol>RTSP</t:Protocol></t:Transport></StreamSetup>"
-    asked = f"<GetStreamUri {_MEDIA}>{setup}<ProfileToken>{quote_text(profile)}</ProfileToken></GetStreamUri>"
+    asked = f"<GetStreamUri {_MEDIA}>{setup}<ProfileToken>{escape(profile)}</ProfileToken></GetStreamUri>"
     address = first(_answer(media, asked, login), "Uri")
     _require_same_host(address, service, ("rtsp", "rtsps", "http", "https"))
     return address
-
-
-def quote_text(text: str) -> str:
-    """As the content of an element."""
-    return quoteattr(text)[1:-1]
 
 
 def _ahead(service: str) -> timedelta:

@@ -80,6 +80,8 @@ class Folder:
     def _one_placed(self, new: Path) -> _Undo:
         """Place it; the result takes that back."""
         place, kept = self.path / new.name, new.with_name(f"{new.name}.before")
+        if place.is_dir() and not place.is_symlink():
+            raise UserError(f"{place} is a folder: move it away, or name another folder")
         if os.path.lexists(place):
             os.replace(place, kept)  # noqa: PTH105 - also of a link
             undo = _Undo(kept, place)

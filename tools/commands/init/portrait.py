@@ -9,6 +9,7 @@ from rich.text import Text
 from stages.vision.planes import U8
 
 _WIDTH = 64
+_MOST_ROWS = 24
 _HALF = "\N{UPPER HALF BLOCK}"
 
 
@@ -25,8 +26,10 @@ def show(console: Console, picture: U8) -> bool:
 
 
 def drawn(picture: U8, width: int) -> Text:
-    """The (H, W, 3) BGR picture, `width` letters wide."""
-    rows = max(1, round(picture.shape[0] * width / picture.shape[1] / 2))
+    """The (H, W, 3) BGR picture, at most `width` letters wide and `_MOST_ROWS` high."""
+    height_of_one = picture.shape[0] / picture.shape[1]
+    width = max(1, min(width, round(2 * _MOST_ROWS / height_of_one)))
+    rows = min(_MOST_ROWS, max(1, round(width * height_of_one / 2)))
     small = cv2.resize(picture, (width, 2 * rows), interpolation=cv2.INTER_AREA)
     text = Text()
     for row in range(rows):

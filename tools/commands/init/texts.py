@@ -15,6 +15,8 @@ from tools.commands.watching.models import MULTIPOSE
 
 GRAPH, RULES, SECRETS, IGNORED = "graph.yaml", "rules.yaml", "secrets.env", ".gitignore"
 ALARMING = frozenset({"fall", "lost_while_low", "calling_for_help"})
+_SOMEBODY = f"id: {SOMEBODY}, scope: scene, when: people > 0, for: 1s, hold: 10s"
+"""One incident, however many they are, until nobody has been there for a while."""
 FPS = 8.0
 """With fewer frames a second, a fall that is seen in part is mostly missed."""
 _RESERVED = ("MAIL", "MQTT", "WEBHOOK")
@@ -156,7 +158,7 @@ def _rules(wishes: Wishes, cameras: Sequence[str]) -> Iterator[str]:
     for name in wishes.actions:
         about = ABOUT_SOMEBODY if name == SOMEBODY else library().templates[name].about or ""
         yield f"  # {about}"
-        what = f"id: {SOMEBODY}, when: age >= 1s, about: {quoted(about)}" if name == SOMEBODY else f"use: {name}"
+        what = f"{_SOMEBODY}, about: {quoted(about)}" if name == SOMEBODY else f"use: {name}"
         severity = ", severity: alarm" if name in ALARMING else ""
         yield f"  - {{{what}{where}{during}{severity}}}"
 

@@ -8,6 +8,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -182,6 +183,25 @@ def test_what_is_there_already_stays_without_force(empty: Path) -> None:
     assert (empty / "night" / ".gitignore").read_text().startswith("mine\nsecrets.env\n")
 
 
+def test_all_files_are_replaced_or_none(empty: Path) -> None:
+    words = ["--camera", "door=rtsp://u:quiet-door@127.0.0.1:9/a", "--tell", "fall", "--yes", "--no-try", "--force"]
+    folder = empty / "night"
+    (folder / "rules.yaml" / "kept").mkdir(parents=True)
+    (folder / "graph.yaml").write_text("mine")
+    result = init("night", *words)
+    assert result.exit_code == 2
+    assert "rules.yaml is a folder" in result.output
+    assert contents(folder) == {"graph.yaml": b"mine"}
+    assert (folder / "rules.yaml" / "kept").is_dir()
+
+
+def test_nothing_is_pulled_without_a_word(empty: Path, cache: Path) -> None:
+    result = init("night", "--camera", "door=rtsp://127.0.0.1:9/a", "--tell", "fall", "--yes", "--no-try")
+    assert result.exit_code == 0, result.output
+    assert "camgraph assets pull movenet-multipose.onnx" in result.output
+    assert not cache.exists()
+
+
 def test_all_ways_pass_the_check(empty: Path) -> None:
     words = ["--camera", "süd=rtsp://127.0.0.1:9/a?token=quiet-token", "--camera", "on=http://127.0.0.1:9/video.mjpg"]
     words += [
@@ -308,7 +328,7 @@ def test_a_whole_talk_and_the_graph_runs(empty: Path, simulated: Mapping[str, Ca
         .replace("  page:    {use: serve, from: events}\n", "")
         .replace("version: 1", "version: 1\nprocesses: one")
     )
-    (folder / "rules.yaml").write_text(rules.replace(", during: night", ""))
+    (folder / "rules.yaml").write_text(rules.replace(", during: night", "").replace("for: 1s, ", ""))
     assert run_until_event(folder)["data"]["action"] == "somebody"
 
 
@@ -345,6 +365,17 @@ def test_ctrl_c_leaves_nothing(empty: Path) -> None:
         assert somebody.end() == 130, somebody.shown
     assert "nothing was written" in somebody.shown
     assert list(empty.iterdir()) == [picture]
+
+
+def test_ctrl_c_ends_a_trial(empty: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, terminal(empty, "night") as somebody:
+        somebody.answer("Address", f"rtsp://127.0.0.1:{silent.getsockname()[1]}/main")
+        somebody.answer("call it", "hall")
+        somebody.wait_for("Trying hall")
+        somebody.press(b"\x03")
+        assert somebody.end() == 130, somebody.shown
+    assert "nothing was written" in somebody.shown
+    assert list(empty.iterdir()) == []
 
 
 def test_no_third_password_is_tried(empty: Path, simulated: Mapping[str, CameraHandle]) -> None:
