@@ -52,6 +52,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     ),
     "actions": LazyCommand(".commands.action_commands", "actions", "List the actions that rules may use, or show one."),
     "status": LazyCommand(".commands.run_command", "status", "Show how a running graph is doing."),
+    "top": LazyCommand(".commands.top_command", "top_command", "Watch a running graph live, sorted and filtered."),
     "stop": LazyCommand(".commands.run_command", "stop", "Stop a running graph in order."),
     "cameras": LazyCommand(
         ".commands.camera_commands", "cameras", "List, add, remove or pause cameras of a running graph."

@@ -29,7 +29,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import quote
 
 from pipeline.stage import Logger
-from pipeline.system.names import ascii_form
+from pipeline.system.names import ascii_form, is_camera_name
 from stages.footage.incident_record import IncidentRecord, State, read_record
 
 NAME = ".incidents.sqlite"
@@ -108,6 +108,8 @@ class IncidentFilter:
 
 def incidents_in(folder: Path, wanted: IncidentFilter) -> list[IncidentSummary]:
     """The incidents that are kept, the oldest first. Raises OSError if the folder cannot be read."""
+    if wanted.camera is not None and not is_camera_name(wanted.camera):
+        return []  # no camera is called so, and the name would be that of a folder
     for place in (_on_disk, _on_disk, _copied):
         try:
             with place(folder) as db:

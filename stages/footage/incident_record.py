@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from pipeline.system.disk import write_whole
-from pipeline.system.names import ascii_form
+from pipeline.system.names import ascii_form, is_camera_name
 from stages.footage.names import INCIDENT_DIGITS
 
 Kind = Literal["snapshot", "clip", "best"]
@@ -170,6 +170,8 @@ def records_in(
     """
     first_day = since.isoformat() if since else ""
     begin = incident[:INCIDENT_DIGITS] if re.fullmatch("[0-9a-f]*", incident) else "?"
+    if camera and not is_camera_name(camera):
+        return
     cameras = [folder / ascii_form(camera)] if camera else _inside(folder, "*")
     days = [day for one in cameras for day in _inside(one, "????-??-??") if day.name >= first_day]
     paths = (path for day in days for path in _inside(day, f"*_{begin}*.json"))

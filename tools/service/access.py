@@ -23,11 +23,10 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tools.service.calls import Role, failure
+from tools.service.calls import MOST_BODY, Role, failure
 
 COOKIE = "camgraph_session"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_MOST_BODY = 64 << 10
 _PER_S, _BURST = 100.0, 300.0
 """Requests of one client."""
 _WRONG_PER_S, _WRONG_BURST = 0.2, 10.0
@@ -70,13 +69,13 @@ class _Rates:
         self._left: dict[str, tuple[float, float]] = {}
         """Client -> how many it has left, and when that was so."""
 
-    def take(self, client: str, n: float = 1.0) -> bool:
-        """Whether it had so many left; they are taken. `n` 0: whether it has any."""
+    def take(self, client: str) -> bool:
+        """Whether it had one left; that is taken."""
         now = time.monotonic()
         left, at = self._left.pop(client, (self._burst, now))
         left = min(self._burst, left + (now - at) * self._per_s)
-        allowed = left >= max(n, 1.0)
-        self._left[client] = (left - n if allowed else left, now)
+        allowed = left >= 1.0
+        self._left[client] = (left - 1.0 if allowed else left, now)
         if len(self._left) > _MOST_CLIENTS:
             del self._left[next(iter(self._left))]
         return allowed
@@ -118,13 +117,13 @@ class Access:
 
     def of_token(self, value: str) -> Identity | None:
         """Whose token it is. All are compared, so that the time tells nothing."""
-        digest = hashlib.sha256(value.encode()).digest()
+        digest = hashlib.sha256(value.encode(errors="replace")).digest()
         same = [one for one in self._tokens if hmac.compare_digest(hashlib.sha256(one.value.encode()).digest(), digest)]
         return Identity(same[0].name, same[0].role) if same else None
 
-    def note_wrong(self, request: Request) -> None:
-        """This client has tried a wrong token."""
-        self.wrong.take(_client(request.scope))
+    def note_wrong(self, request: Request) -> bool:
+        """This client has tried a wrong token; whether it may try more."""
+        return self.wrong.take(_client(request.scope))
 
     def session_of(self, value: str) -> str:
         """The value of the cookie for a token."""
@@ -168,12 +167,13 @@ class AccessLayer:
         refused = self._refusal(scope, headers, client)
         who = None if refused else self._access.identity(headers)
         if who is None and refused is None:
-            self._access.wrong.take(client)
-            refused = 401, "this token is not known"
+            # Who has a right one is never kept waiting for a neighbour with wrong ones.
+            may_try = self._access.wrong.take(client)
+            refused = (401, "this token is not known") if may_try else (429, "too many wrong tokens: wait a minute")
         app: ASGIApp = failure(*refused) if refused else self._app
         if who is not None:
             scope["camgraph.role"], scope["camgraph.name"] = who.role, who.name
-        await app(scope, _bounded(receive), _with_headers(send))
+        await app(scope, receive, _with_headers(send))
 
     def _refusal(self, scope: Scope, headers: Mapping[str, str], client: str) -> tuple[int, str] | None:
         host = headers.get("host", "")
@@ -181,12 +181,10 @@ class AccessLayer:
             return 421, "the service is not known under this name: add it to `hosts`, or set `tokens`"
         if not self._access.rates.take(client):
             return 429, "too many requests"
-        if not self._access.wrong.take(client, 0):
-            return 429, "too many wrong tokens: wait a minute"
         if scope["method"] not in ("GET", "HEAD") and not _is_own_page(headers, host):
             return 403, "changes are accepted from pages of this service alone"
-        if not headers.get("content-length", "0").isdecimal() or int(headers.get("content-length", "0")) > _MOST_BODY:
-            return 413, f"expected a body of at most {_MOST_BODY} bytes"
+        if not headers.get("content-length", "0").isdecimal() or int(headers.get("content-length", "0")) > MOST_BODY:
+            return 413, f"expected a body of at most {MOST_BODY} bytes"
         return None
 
 
@@ -195,20 +193,10 @@ def _is_own_page(headers: Mapping[str, str], host: str) -> bool:
     origin = headers.get("origin")
     if origin is None:
         return headers.get("sec-fetch-site", "none") in ("none", "same-origin")
-    return urlsplit(origin).netloc.lower() == host.lower()
-
-
-def _bounded(receive: Receive) -> Receive:
-    """A body that is longer than it says, or says nothing, ends the connection."""
-    got = 0
-
-    async def bounded() -> Message:
-        nonlocal got
-        message = await receive()
-        got += len(message.get("body", b""))
-        return message if got <= _MOST_BODY else {"type": "http.disconnect"}
-
-    return bounded
+    try:
+        return urlsplit(origin).netloc.lower() == host.lower()
+    except ValueError:  # it is no address
+        return False
 
 
 def _with_headers(send: Send) -> Send:

@@ -5,22 +5,31 @@ The table of all calls makes the routes, the OpenAPI document, and the test of w
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from pipeline.errors import CamgraphError, EnvironmentProblem, UserError
+from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable, UserError
 from pipeline.system.redaction import redact_urls
 
 Role = Literal["anyone", "viewer", "operator", "admin"]
 """Each may do what those before it may. `anyone` needs no token: probes, and the page without its data."""
 ROLES: tuple[Role, ...] = get_args(Role)
 
+_BODY_S = 10.0
+MOST_BODY = 64 << 10
+"""Bytes of a body."""
 Answer = Callable[[Request], Awaitable[Response]]
+
+
+class TooLarge(UserError):
+    """More was sent than anybody needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +55,16 @@ class Call:
             return refused
         try:
             return await self.answer(request)
-        except EnvironmentProblem as problem:
-            return failure(503, str(problem))
-        except UserError as error:
-            return failure(400, str(error))
-        except CamgraphError as error:
-            return failure(500, str(error))
+        except (CamgraphError, ClientDisconnect) as error:
+            return failure(_status_of(error), str(error) or "the rest of the request did not come")
+
+
+def _status_of(error: Exception) -> int:
+    if isinstance(error, EnvironmentProblem | Unavailable):
+        return 503
+    if isinstance(error, TooLarge):
+        return 413
+    return 400 if isinstance(error, UserError | ClientDisconnect) else 500
 
 
 def _refusal(needed: Role, has: Role) -> Response | None:
@@ -71,9 +84,23 @@ def failure(status: int, why: str) -> JSONResponse:
 async def json_body(request: Request) -> dict[str, object]:
     """The object that was sent. Raises UserError if it is none."""
     try:
-        sent = await request.json()
-    except (ValueError, RecursionError, UnicodeDecodeError):
+        async with asyncio.timeout(_BODY_S):
+            text = await _body(request)
+    except TimeoutError:
+        raise UserError(f"expected the body of the request within {_BODY_S:g} s") from None
+    try:
+        sent = json.loads(text)
+    except (ValueError, RecursionError):
         sent = None
     if not isinstance(sent, dict):
         raise UserError("expected a JSON object as the body of the request")
     return sent
+
+
+async def _body(request: Request) -> bytes:
+    text = b""
+    async for piece in request.stream():
+        text += piece
+        if len(text) > MOST_BODY:
+            raise TooLarge(f"expected a body of at most {MOST_BODY} bytes")
+    return text

@@ -42,6 +42,9 @@ def camera_calls(run: RunLink) -> list[Call]:
         if "${" in json.dumps(settings):
             # Otherwise a camera at an address of theirs would be sent the secrets and files of the run.
             raise UserError("variables cannot be used here: write the values, or add the camera to the graph file")
+        if _is_file(settings.get("url")):
+            # It would tell which files there are on the machine, and show the films among them.
+            raise UserError("a file can only be added on the machine itself: `camgraph cameras add`")
         answer = await run_in_threadpool(run.ask, "add", camera=name, given=settings)
         return JSONResponse({"remarks": list(answer.get("remarks", ()))}, 202)
 
@@ -95,3 +98,8 @@ def camera_calls(run: RunLink) -> list[Call]:
         Call("POST", f"{one}/resume", "operator", resume, "Let a camera that rests go on."),
         Call("GET", f"{one}/picture.jpg", "viewer", picture, "The newest picture, without anything drawn on it."),
     ]
+
+
+def _is_file(url: object) -> bool:
+    """Whether an address is none of the network; settings without an address are those of other sources."""
+    return url is not None and ("://" not in str(url) or str(url).lower().startswith("file:"))

@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from pipeline.errors import EnvironmentProblem
 
 _MOST_CONNECTIONS = 256
-_FIRST_REQUEST_S = 10.0
-"""Within this time a connection has to have sent a request: otherwise it only takes another one's place."""
+_MOST_OF_ADDRESS = 64
+_HEAD_S = 10.0
+"""Within this time the head of a request has to be there: otherwise its connection only takes another one's place."""
 _STALLED_S = 30.0
 """Who takes none of an answer for so long is parted with."""
 _STOP_S = 2
@@ -29,12 +30,44 @@ _STUCK_S = 30.0
 
 
 class _Protocol(H11Protocol):
-    """As uvicorn's, but a connection on which nothing is asked, or nothing is read, is closed."""
+    """As uvicorn's, but who only takes a place is parted with.
+
+    A head must be there soon after the connection, or after its own first byte; an answer must be read; and one address
+    has so many connections at most, unless it is that of a proxy.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._waits = self.loop.call_later(_FIRST_REQUEST_S, self._part_if_silent)
         self._stalls: asyncio.TimerHandle | None = None
+        self._head: asyncio.TimerHandle | None = self.loop.call_later(_HEAD_S, self.transport.abort)
+        clients = [getattr(one, "client", None) for one in self.connections]
+        of_address = [one for one in clients if one and self.client and one[0] == self.client[0]]
+        if len(of_address) > _MOST_OF_ADDRESS and not self.config.forwarded_allow_ips:
+            self.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._is_asked:
+            self._end_head()
+        elif self._head is None and self.conn.trailing_data[0]:
+            self._head = self.loop.call_later(_HEAD_S, self.transport.abort)
+
+    @property
+    def _is_asked(self) -> bool:
+        """Whether a request is being answered."""
+        cycle = getattr(self, "cycle", None)
+        return cycle is not None and not cycle.response_complete
+
+    def on_response_complete(self) -> None:
+        self._end_head()
+        super().on_response_complete()
+        if not self._is_asked and self.conn.trailing_data[0]:
+            self._head = self.loop.call_later(_HEAD_S, self.transport.abort)
+
+    def _end_head(self) -> None:
+        if self._head is not None:
+            self._head.cancel()
+        self._head = None
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -54,7 +87,7 @@ class _Protocol(H11Protocol):
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._waits.cancel()
+        self._end_head()
         self._end_stall()
         super().connection_lost(exc)
 
@@ -89,6 +122,8 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """Serves `app` from `start` to `stop`. `certificate` and `key`: paths, for TLS.
 
+    `proxies`: addresses that are believed if they name another client (`X-Forwarded-For`).
+
     `stuck` is called, in a thread, if some request keeps the loop from turning: nobody is answered any more then.
     """
 
@@ -99,6 +134,7 @@ class HttpServer:
         *,
         certificate: Path | None = None,
         key: Path | None = None,
+        proxies: Sequence[str] = (),
         stuck: Callable[[], object] = lambda: None,
     ) -> None:
         tls: dict[str, Any] = {"ssl_certfile": certificate, "ssl_keyfile": key} if certificate else {}
@@ -114,6 +150,8 @@ class HttpServer:
             timeout_keep_alive=15,
             timeout_graceful_shutdown=_STOP_S,
             h11_max_incomplete_event_size=16 << 10,
+            proxy_headers=bool(proxies),
+            forwarded_allow_ips=list(proxies),
             **tls,
         )
         # Strangers could fill the log with warnings about requests that are none.

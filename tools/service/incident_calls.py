@@ -12,6 +12,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.foreign_text import shown
+from pipeline.system.names import A_CAMERA_NAME, is_camera_name
 from stages.footage.incident_index import IncidentFilter
 from stages.footage.incident_record import IncidentRecord
 from tools.service.calls import Call, failure, json_body
@@ -54,6 +55,8 @@ class _Incidents:
     async def list(self, request: Request) -> Response:
         query = query_of(request, _QUERY)
         limit = number(query, "limit", usual=_USUAL, most=_MOST)
+        if not is_camera_name(query.get("camera", "a")):
+            raise UserError(f"camera: expected {A_CAMERA_NAME}")
         wanted = IncidentFilter(query.get("camera"), moment(query, "since"), query.get("rule"), newest=limit + 1)
 
         def listed() -> dict[str, Any]:

@@ -38,8 +38,8 @@ def page_calls(access: Access) -> list[Call]:
             raise UserError('expected {"token": TOKEN}')
         who = None if access.is_open else access.of_token(token.strip())
         if who is None:
-            access.note_wrong(request)
-            return failure(401, "this token is not known")
+            may_try = access.note_wrong(request)
+            return failure(401, "this token is not known") if may_try else failure(429, "too many wrong tokens")
         answer = JSONResponse({"name": who.name, "role": who.role})
         is_tls = request.url.scheme == "https"
         answer.set_cookie(

@@ -72,6 +72,11 @@ def _is_address(text: str) -> str:
     return text
 
 
+def _is_network(text: str) -> str:
+    ipaddress.ip_network(text, strict=False)
+    return text
+
+
 class TokenSettings(Settings):
     """Somebody who may ask."""
 
@@ -103,6 +108,9 @@ class ServeSettings(FootageSettings):
         [], description="Names under which browsers reach it, beside localhost; needed without `tokens` only"
     )
 
+    proxies: list[Annotated[str, AfterValidator(_is_network)]] = Field(
+        [], description="Addresses or networks of proxies in front, which are believed who it is that asks"
+    )
     history: str = Field(
         "history.sqlite",
         min_length=1,
@@ -185,7 +193,9 @@ class Serve(Stage[ServeSettings]):
         hide(token.token for token in settings.tokens)
         listener = bound(*settings.place)
         certificate, key = self._file(settings.certificate), self._file(settings.key)
-        self._server = HttpServer(self._app(), listener, certificate=certificate, key=key, stuck=self._end_process)
+        self._server = HttpServer(
+            self._app(), listener, certificate=certificate, key=key, proxies=settings.proxies, stuck=self._end_process
+        )
         self._server.start()
         self.context.log.info("serving", address=f"{'https' if settings.certificate else 'http'}://{settings.place}")
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -77,8 +79,8 @@ def serving_run(folder: Path, graph: str = GRAPH, *, more: str = "") -> Iterator
     """Run `camgraph serve` on this graph, until the block ends; it must end in order then."""
     port = free_port()
     (folder / "graph.yaml").write_text(graph.format(port=port, more=more))
-    (folder / "run").mkdir(mode=0o700)
-    environ = {**os.environ, "CAMGRAPH_RUN_DIR": str(folder / "run"), "XDG_STATE_HOME": str(folder / "state")}
+    runs = tempfile.mkdtemp(prefix="cg")  # a short path, for the addresses of sockets
+    environ = {**os.environ, "CAMGRAPH_RUN_DIR": runs, "XDG_STATE_HOME": str(folder / "state")}
     environ["PYTHONPATH"] = str(Path(__file__).parents[3])
     command = [sys.executable, "-m", "tools.cli", "serve", "graph.yaml", "--json-logs"]
     with (folder / "run.log").open("w") as log:
@@ -93,3 +95,4 @@ def serving_run(folder: Path, graph: str = GRAPH, *, more: str = "") -> Iterator
     finally:
         run.kill()
         run.wait()
+        shutil.rmtree(runs, ignore_errors=True)

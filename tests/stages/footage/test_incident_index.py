@@ -129,6 +129,20 @@ def test_filters(footage: Path, wanted: IncidentFilter, numbers: list[int]) -> N
     assert [int(one.incident, 16) for one in incidents_in(footage, wanted)] == numbers
 
 
+@pytest.mark.parametrize(
+    "name", ["../elsewhere", "front/../../elsewhere", "{elsewhere}", ".", "..", "a\0b", "a" * 5000]
+)
+def test_a_name_of_a_camera_leads_nowhere_else(footage: Path, name: str) -> None:
+    elsewhere = footage.parent / "elsewhere"
+    keep(footage.parent, 9, camera="elsewhere")
+    camera = name.format(elsewhere=elsewhere)
+    before = truth(footage)
+    assert incidents_in(footage, IncidentFilter(camera)) == []
+    assert list(records_in(footage, camera=camera)) == []
+    assert incidents_in(footage, EVERY) == before
+    assert not (footage / DAMAGED).exists()
+
+
 def mark(record: IncidentRecord) -> None:
     record.keep = True
     record.write()

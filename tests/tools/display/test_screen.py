@@ -146,6 +146,7 @@ ARGUMENTS = {
     "actions": [[NAME]],
     "stages": [[NAME]],
     "status": [["--name", NAME]],
+    "top": [["--name", NAME]],
     "stop": [["--name", NAME]],
     "cameras": [[NAME], ["add", NAME, NAME], ["list", "--name", NAME], ["remove", NAME]],
     "reload": [[NAME], ["--name", NAME]],

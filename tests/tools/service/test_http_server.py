@@ -13,11 +13,11 @@ import pytest
 from camgraph_test_stages.waiting import until
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from pipeline.errors import EnvironmentProblem
-from tools.service import http_server
+from tools.service import calls, http_server
 from tools.service.http_server import HttpServer, bound
 
 WITHIN_S = 60.0
@@ -63,10 +63,54 @@ def is_closed(client: socket.socket) -> bool:
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost:", b"\x16\x03\x01\x02\x00\x01"])
 def test_a_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
-    monkeypatch.setattr(http_server, "_FIRST_REQUEST_S", 0.2)
+    monkeypatch.setattr(http_server, "_HEAD_S", 0.2)
     with served() as place, socket.create_connection(place) as client:
         client.sendall(sent)
         assert is_closed(client)
+
+
+def test_a_second_request_has_its_bound_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "_HEAD_S", 0.5)
+    with served() as place, socket.create_connection(place) as client:
+        client.sendall(GET % b"" + b"G")
+        assert client.recv(1000).startswith(b"HTTP/1.1 200")
+        assert is_closed(client)
+    with served() as place, socket.create_connection(place) as client:
+        client.sendall(GET % b"")
+        assert client.recv(1000).startswith(b"HTTP/1.1 200")
+        client.sendall(b"G")
+        assert is_closed(client)
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "_BODY_S", 0.3)
+
+    async def answer(request: Request) -> Response:
+        return JSONResponse(await calls.json_body(request))
+
+    app = Starlette(routes=[calls.Call("POST", "/", "anyone", answer, "").route()])
+    listener = bound("127.0.0.1", 0)
+    server = HttpServer(app, listener)
+    server.start()
+    try:
+        with socket.create_connection(listener.getsockname()) as client:
+            client.settimeout(WITHIN_S)
+            client.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{")
+            assert client.recv(1000).startswith(b"HTTP/1.1 400")
+    finally:
+        server.stop()
+
+
+def test_one_address_has_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "_MOST_OF_ADDRESS", 4)
+    with served() as place, ExitStack() as stack:
+        first = [stack.enter_context(socket.create_connection(place)) for _ in range(4)]
+        for client in first:
+            client.sendall(GET % b"")
+            assert client.recv(1000).startswith(b"HTTP/1.1 200")
+        assert is_closed(stack.enter_context(socket.create_connection(place)))
+        first[0].sendall(GET % b"")
+        assert first[0].recv(1000).startswith(b"HTTP/1.1 200")
 
 
 def test_an_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +137,7 @@ def test_an_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch
 
 
 def test_places_that_were_only_taken_are_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "_FIRST_REQUEST_S", 0.5)
+    monkeypatch.setattr(http_server, "_HEAD_S", 0.5)
     monkeypatch.setattr(http_server, "_MOST_CONNECTIONS", 8)
     with served() as place, ExitStack() as stack:
         idle = [stack.enter_context(socket.create_connection(place)) for _ in range(20)]

@@ -164,6 +164,8 @@ def test_without_pictures_it_is_said_how_to_get_them() -> None:
     ("query", "why"),
     [
         ("camra=a", "unknown parameter camra; did you mean `camera`"),
+        ("camera=%00", "camera: expected a name of letters"),
+        ("camera=" + "a" * 5000, "camera: expected a name of letters"),
         ("limit=0", "limit: expected a number from 1 to 200"),
         ("limit=201", "expected a number"),
         ("limit=%D9%A3", "expected a number"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ ANSWERED_S = 60.0
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    # Its path is short, for the addresses of sockets.
     with serving_run(tmp_path_factory.mktemp("s"), more=with_tokens()) as run:
         yield run
 
@@ -95,6 +95,8 @@ def test_a_camera_comes_and_goes(served: Served) -> None:
         (b"[1]", "expected a JSON object"),
         (b'{"name": 3}', "expected {"),
         (b'{"name": "d", "settings": {"url": "rtsp://evil/${secret:db}"}}', "variables cannot be used here"),
+        (b'{"name": "d", "settings": {"url": "/etc/passwd"}}', "a file can only be added on the machine itself"),
+        (b'{"name": "d", "settings": {"url": "FILE:///etc/passwd"}}', "a file can only be added"),
         (b'{"name": "d", "settings": {"nope": 1}}', "unknown key `nope`"),
         (b"[" * 60_000, "expected a JSON object"),
     ],
@@ -107,6 +109,22 @@ def test_nonsense_is_refused_in_words(served: Served, body: bytes, why: str) -> 
 
 def test_a_large_body_is_refused(served: Served) -> None:
     assert served.call("POST", "/api/cameras", "admin", content=bytes(100_000)).status_code == 413
+
+
+def test_a_body_without_a_length_is_bounded_as_well(served: Served) -> None:
+    answer = served.call("POST", "/login", content=iter([bytes(1000)] * 200))
+    assert answer.status_code == 413
+
+
+def test_who_leaves_in_the_middle_of_a_request_is_no_bug(served: Served) -> None:
+    with socket.create_connection(("127.0.0.1", served.port)) as client:
+        client.sendall(b"POST /login HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{")
+    for token in ("\\ud800aaaaaaaaaaaaaaaaaaa", "wrong"):
+        body = f'{{"token": "{token}"}}'.encode()
+        assert served.call("POST", "/login", content=body).status_code == 401
+    assert served.call("POST", "/logout", headers={"Origin": "http://["}).status_code == 403
+    assert "request_failed" not in served.log
+    assert "Traceback" not in served.log
 
 
 def test_its_death_harms_nobody_and_it_comes_back(served: Served) -> None:
