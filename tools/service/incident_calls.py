@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.foreign_text import shown
@@ -16,6 +16,7 @@ from pipeline.system.names import A_CAMERA_NAME, is_camera_name
 from stages.footage.incident_index import IncidentFilter
 from stages.footage.incident_record import IncidentRecord
 from tools.service.calls import Call, failure, json_body
+from tools.service.file_answer import FileAnswer
 from tools.service.kept_incidents import KeptIncidents, NotFound, in_plain, read_each
 from tools.service.labels import LABELS, MOST_NOTE, Label
 from tools.service.queries import moment, number, query_of
@@ -29,7 +30,6 @@ _QUERY = {
     "limit": f"So many at most; {_USUAL} if left out, {_MOST} at most.",
 }
 _NONE_KEPT = "the run keeps no incidents: give its graph a stage `footage: {use: sink_footage, from: actions}`"
-_FILE_HEADERS = {"Cache-Control": "no-cache, private", "Content-Disposition": "inline"}
 
 
 def incident_calls(folders: Sequence[Path]) -> list[Call]:
@@ -110,15 +110,17 @@ class _Incidents:
         return await _as_json(change)
 
     async def _file(self, request: Request, name: str, media_type: str) -> Response:
-        def path() -> Path:
+        def opened() -> int:
             place, record = self._found(request)
-            return place.file(record, name)
+            return place.open_file(record, name)
 
         try:
-            found = await run_in_threadpool(path)
+            descriptor = await run_in_threadpool(opened)
         except NotFound as error:
             return failure(404, str(error))
-        return FileResponse(found, media_type=media_type, headers=_FILE_HEADERS)
+        except OSError as error:
+            raise EnvironmentProblem(f"the file cannot be read now: {error.strerror}") from None
+        return FileAnswer(request, descriptor, media_type)
 
     def _found(self, request: Request) -> tuple[KeptIncidents, IncidentRecord]:
         incident = request.path_params["incident"]

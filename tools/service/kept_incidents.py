@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from pipeline.errors import UserError
+from pipeline.system.disk import open_regular
 from stages.delivery.event_view import because
 from stages.delivery.event_words import reason
+from stages.footage.clip import PART
 from stages.footage.incident_index import IncidentFilter, IncidentSummary, incidents_in, summary_of
 from stages.footage.incident_record import IncidentRecord, Kind, read_record
 from tools.service.labels import Labels
 
+_NO_FILE = "the incident has no such file"
 _OF_FILE = ("state", "why", "width", "height", "seconds", "bytes")
 
 
@@ -49,22 +53,44 @@ class KeptIncidents:
         one = self._summary(incident)
         return read_record(one.path(self._folder)) if one else None
 
-    def file(self, record: IncidentRecord, name: str) -> Path:
-        """The path of `snapshot`, `clip` or a crop. Raises NotFound if it is not there, or leads elsewhere."""
-        if name in ("snapshot", "clip"):
-            kind: Kind = name  # type: ignore[assignment]  # it is one of them
-            path = record.file(kind)
-        elif any(name in state.crops for state in record.files.values()):
-            path = record.path.with_name(name)
-        else:
-            raise NotFound("the incident has no such file")
-        try:
-            place = Path(os.path.realpath(path, strict=True))
-        except OSError:
-            raise NotFound(f"there is no {name}: it is not finished, or was never made, or was removed") from None
-        if not place.is_relative_to(os.path.realpath(self._folder)) or not stat.S_ISREG(place.stat().st_mode):
-            raise NotFound("the incident has no such file")
-        return place
+    def open_file(self, record: IncidentRecord, name: str) -> int:
+        """A descriptor of `snapshot`, `clip` or a crop. Raises NotFound if it is not there, or leads elsewhere."""
+        for path in self._places(record, name):
+            try:
+                place = Path(os.path.realpath(path, strict=True))
+            except OSError:
+                continue
+            if not place.is_relative_to(os.path.realpath(self._folder)):
+                raise NotFound(_NO_FILE)
+            try:
+                return open_regular(place, os.O_RDONLY)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                if error.errno in (errno.EINVAL, errno.EACCES):
+                    raise NotFound(_NO_FILE) from None
+                raise
+        raise NotFound(f"there is no {name}: it is not finished, or was never made, or was removed")
+
+    def _places(self, record: IncidentRecord, name: str) -> list[Path]:
+        """Where it may be. A clip that grows gets its name between two looks."""
+        if name == "snapshot":
+            return [record.file("snapshot")]
+        if name == "clip":
+            return [record.file("clip"), *growing_clip(record), record.file("clip")]
+        if any(name in state.crops for state in record.files.values()):
+            return [record.path.with_name(name)]
+        raise NotFound(_NO_FILE)
+
+
+def growing_clip(record: IncidentRecord) -> list[Path]:
+    """The file that it grows in, as far as it is; none if it does not grow."""
+    with suppress(ValueError):
+        clip = record.shared_clip()
+        part = clip.with_name(clip.name + PART)
+        if record.files["clip"].state == "pending" and part.exists():
+            return [part]
+    return []
 
 
 class Row(NamedTuple):
@@ -119,4 +145,5 @@ def _file(record: IncidentRecord, kind: Kind, url: str) -> dict[str, Any]:
     known: dict[str, Any] = {
         key: plain[key] for key in ("state", "why", "width", "height", "seconds", "bytes") if key in plain
     }
-    return {**known, "url": url if record.file(kind).exists() else None}
+    is_there = record.file(kind).exists() or (kind == "clip" and growing_clip(record))
+    return {**known, "url": url if is_there else None}

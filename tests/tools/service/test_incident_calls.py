@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,14 +14,16 @@ import httpx
 import pytest
 from camgraph_test_stages.services import Served, serving_run, with_tokens
 from camgraph_test_stages.waiting import until
+from starlette.requests import Request
 from structlog import get_logger
 
-from stages.footage.incident_record import IncidentRecord
+from stages.footage.incident_record import FileState, IncidentRecord
 from tools.benchmarks.incident_lists import record as record_of
 from tools.measuring.blinking import write_clip
 from tools.measuring.light_model import SIDE, write_model
 from tools.service.access import Access, Token
 from tools.service.app import build_app
+from tools.service.file_answer import FileAnswer
 from tools.service.incident_calls import incident_calls
 from tools.service.labels import NAME
 
@@ -194,6 +197,72 @@ def test_no_file_outside_of_the_folder_is_given(tmp_path: Path) -> None:
         assert "secret" not in answer.text.replace("secret.txt", "")
     for incident in ("..", "%2e%2e", "*", "", "a" * 4000, one.incident[:8], "%00", "%ff"):
         assert service.get(f"/api/incidents/{incident}/snapshot.jpg").status_code == 404
+
+
+def test_a_clip_is_given_while_it_grows(tmp_path: Path) -> None:
+    one = kept(tmp_path, 1)
+    one.files["clip"] = FileState("pending")
+    one.write()
+    service, url = Service(tmp_path), f"/api/incidents/{one.incident}"
+    assert service.get(url).json()["clip"]["url"] is None
+    part = one.file("clip").with_name(f"{one.file('clip').name}.part")
+    part.write_bytes(b"begun")
+    assert service.get(url).json()["clip"] == {"state": "pending", "url": f"{url}/clip.mp4"}
+    assert service.get(f"{url}/clip.mp4").content == b"begun"
+    part.rename(one.file("clip"))
+    assert service.get(f"{url}/clip.mp4").content == b"begun"
+
+
+def test_no_clip_of_another_camera_is_given(tmp_path: Path) -> None:
+    one = kept(tmp_path, 1)
+    (tmp_path / "secret.mp4.part").write_bytes(b"secret")
+    one.files["clip"] = FileState("pending", grows_in="../secret.mp4")
+    one.write()
+    assert Service(tmp_path).get(f"/api/incidents/{one.incident}/clip.mp4").status_code == 404
+
+
+RANGES = [
+    ("bytes=2-4", 206, b"234", "bytes 2-4/10"),
+    ("bytes=7-", 206, b"789", "bytes 7-9/10"),
+    ("bytes=-3", 206, b"789", "bytes 7-9/10"),
+    ("bytes=-99", 206, b"0123456789", "bytes 0-9/10"),
+    ("bytes=8-999999999999", 206, b"89", "bytes 8-9/10"),
+    ("bytes=10-", 416, b"", "bytes */10"),
+    ("bytes=-0", 416, b"", "bytes */10"),
+    *((odd, 200, b"0123456789", None) for odd in ("bytes=", "bytes=-", "bytes=4-2", "bytes=a-b", "pages=1-2")),
+    *((odd, 200, b"0123456789", None) for odd in ("bytes=0-1,3-4", "bytes=" + "9" * 5000 + "-", "bytes=--1")),
+]
+
+
+@pytest.mark.parametrize(("asked", "status", "content", "told"), RANGES)
+def test_ranges(tmp_path: Path, asked: str, status: int, content: bytes, told: str | None) -> None:
+    one = kept(tmp_path, 1)
+    one.file("clip").write_bytes(b"0123456789")
+    service, url = Service(tmp_path), f"/api/incidents/{one.incident}/clip.mp4"
+    answer = service.call("GET", url, headers={"Range": asked})
+    assert (answer.status_code, answer.content, answer.headers.get("content-range")) == (status, content, told)
+    assert answer.headers["content-length"] == str(len(content))
+    tag = service.get(url).headers["etag"]
+    assert service.call("GET", url, headers={"Range": asked, "If-Range": tag}).status_code == status
+    assert service.call("GET", url, headers={"Range": asked, "If-Range": '"old"'}).content == b"0123456789"
+    assert service.call("GET", url, headers={"Range": asked, "If-None-Match": tag}).status_code == 304
+    assert service.call("HEAD", url, headers={"Range": asked}).headers["content-length"] == str(len(content))
+
+
+def test_a_file_that_grows_meanwhile_is_sent_as_it_was_announced(tmp_path: Path) -> None:
+    path = tmp_path / "clip"
+    path.write_bytes(b"begun")
+    request = Request({"type": "http", "method": "GET", "headers": []})
+    answer = FileAnswer(request, os.open(path, os.O_RDONLY), "video/mp4")
+    with path.open("ab") as file:
+        file.write(bytes(1000))
+
+    async def whole() -> bytes:
+        return b"".join([bytes(piece) async for piece in answer.body_iterator])  # type: ignore[arg-type]
+
+    assert asyncio.run(whole()) == b"begun"
+    assert answer.headers["content-length"] == "5"
+    os.close(answer._descriptor)
 
 
 def test_labels_of_others_and_torn_lines_are_passed_over(tmp_path: Path) -> None:
