@@ -11,6 +11,7 @@ from pathlib import Path
 from pipeline.errors import UserError
 from pipeline.foreign_text import shown
 from pipeline.system.names import A_CAMERA_NAME, is_camera_name, nearest_camera_name
+from stages.reading.addresses import is_device, is_rtsp
 from tools.commands.init import discovery, onvif
 from tools.commands.init.address import Address, address_of
 from tools.commands.init.dialog import Dialog
@@ -195,14 +196,10 @@ class CameraQuestions:
                 "Look the password up, wait some minutes, and begin anew; or write it into secrets.env later."
             )
         if seen.state == "gone":
-            return (
-                "The camera answers, and has no stream at this path. Its manual, or its web page under RTSP, has the "
-                "right one, often like /stream1 or /Streaming/Channels/101."
-            )
-        return (
-            f"No picture: {shown(seen.why)}. Is it switched on, is its network cable in, is the address right, and is "
-            "RTSP turned on in its settings?"
-        )
+            where = ", often like /stream1 or /Streaming/Channels/101" if is_rtsp(address.place) else ""
+            return f"It answers, and has no stream at this path. Its manual or its web page has the right one{where}."
+        why = shown(seen.why.removeprefix(f"{address.shown}: ").replace(" (connect_s)", ""))
+        return f"No picture: {why}. {_advice(address, why)}"
 
     def _is_right(self, name: str, seen: Seen) -> bool:
         """Show what was seen, and ask whether it is the right camera."""
@@ -297,6 +294,19 @@ class CameraQuestions:
                 self._dialog.say(f"It does not say where its stream is: {problem}.", "  ")
                 break
         return address
+
+
+def _advice(address: Address, why: str) -> str:
+    """What to look at first."""
+    if is_device(address.place):
+        return "Is the camera plugged in? 0 is the first one of this machine, 1 the next."
+    if not address.live:
+        return "Does a player show this file?"
+    if "refused" in why:
+        return "There is a machine, and it takes no call: is RTSP turned on in the camera, and is the port right?"
+    if "name" in why:
+        return "Is the name right? The number, such as 10.0.0.11, does as well."
+    return "Is it switched on, is its network cable in, and is the address right?"
 
 
 def patiently_tried(url: str) -> Seen:

@@ -129,6 +129,8 @@ def _made(given: Given, environ: Mapping[str, str]) -> int:
             _require_correct(staged)
             folder.place(staged)
     _tell(dialog, folder.path, wanted, has_secrets=SECRETS in files)
+    if questions.silent:
+        dialog.say(f"No picture has come from {', '.join(questions.silent)} yet: a run tries on for ever.")
     return EXIT_GAVE_UP if questions.silent else EXIT_DONE
 
 
@@ -175,7 +177,8 @@ def _wishes(
     unknown = [name for name in given.tell_in if name not in cameras]
     if unknown:
         raise UserError(f"--in {unknown[0]}: no camera has this name; there are {', '.join(cameras)}")
-    dialog.say()
+    if dialog.asks:
+        dialog.say()
     actions = list(dict.fromkeys(given.tell)) or wish.ask_actions(dialog)
     where = list(given.tell_in)
     if len(cameras) > 1 and not where and dialog.asks:
@@ -323,15 +326,15 @@ def _tell(dialog: Dialog, folder: Path, wanted: Wishes, *, has_secrets: bool) ->
         _try_ways(folder, wanted, env)
     dialog.say("\nNext, type:")
     if folder.resolve() != Path.cwd():
-        dialog.say(f"  cd {shlex.quote(str(folder))}")
+        click.echo(f"  cd {shlex.quote(str(folder))}")
     if not asset_path(MULTIPOSE).is_file():
-        dialog.say(f"  camgraph assets pull {MULTIPOSE}")
+        click.echo(f"  camgraph assets pull {MULTIPOSE}")
     if tells_others and not dialog.asks:
-        dialog.say(f"  camgraph sinks test {GRAPH}{env}")
-    dialog.say(f"  camgraph {'serve' if wanted.page else 'run'} {GRAPH}{env}")
+        click.echo(f"  camgraph sinks test {GRAPH}{env}")
+    click.echo(f"  camgraph {'serve' if wanted.page else 'run'} {GRAPH}{env}")
     if wanted.page:
         dialog.say(f"Then open http://127.0.0.1:{PORT} in a browser of this machine. Ctrl-C stops it.")
-    dialog.say("Try it out in front of the camera before you rely on it: camgraph help first_five_minutes")
+    click.echo("Try it out in front of the camera before you rely on it: camgraph help first_five_minutes")
 
 
 def _try_ways(folder: Path, wanted: Wishes, env: str) -> None:

@@ -12,8 +12,9 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import cv2
@@ -26,7 +27,6 @@ from click.testing import CliRunner, Result
 from pipeline.graph import load_graph
 from pipeline.graph.env_file import read_env_file
 from tools.cli import main
-from tools.commands.init import cameras as camera_questions
 from tools.commands.init import trial
 from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
@@ -152,7 +152,8 @@ def test_cameras_that_fail_say_why(empty: Path, simulated: Mapping[str, CameraHa
     text = " ".join(result.output.split())
     assert "refuses this user or this password" in text
     assert "has no stream at this path" in text
-    assert "Connection refused" in text
+    assert "No picture: Connection refused. There is a machine, and it takes no call" in text
+    assert "has come from locked, lost, absent yet" in text
     assert connections(main) == before + 1, "one wrong password is tried once"
     assert (empty / "night" / "graph.yaml").is_file()
 
@@ -395,9 +396,27 @@ def test_no_third_password_is_tried(empty: Path, simulated: Mapping[str, CameraH
     assert connections(camera) == before + 3, "without a password, and twice with one"
 
 
-def test_hostile_names_of_cameras_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = camera_questions.Seen("lost", "\x1b[31mred")
-    questions: Callable[..., str] = camera_questions.CameraQuestions._why_not
-    shown = questions(camera_questions.CameraQuestions.__new__(camera_questions.CameraQuestions), None, seen)
-    assert "\x1b" not in shown
-    assert "\\x1b[31mred" in shown
+def test_a_hostile_camera_moves_no_cursor(empty: Path) -> None:
+    """It answers everything with sequences for terminals."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.1)
+
+        def answer() -> None:
+            while not over.is_set():
+                with suppress(OSError), server.accept()[0] as client:
+                    client.settimeout(5)
+                    client.recv(1000)
+                    client.sendall(b"RTSP/1.0 599 \x1b[31mred\x07\r\nServer: \x1b[2J\r\nCSeq: 1\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        try:
+            address = f"rtsp://127.0.0.1:{server.getsockname()[1]}/a"
+            result = init("night", "--camera", f"door={address}", "--tell", "fall", "--yes")
+        finally:
+            over.set()
+            thread.join()
+    assert result.exit_code == 1
+    assert "No picture" in result.output
+    assert all(letter.isprintable() or letter == "\n" for letter in result.output), ascii(result.output)
