@@ -132,7 +132,8 @@ def _is_host(typed: str, folder: Path) -> bool:
     """Whether it is an address to which only the protocol is missing."""
     if typed.startswith((ASSET_PREFIX, "/", ".", "~")) or resolve(typed, folder).exists():
         return False
-    return _HOST.fullmatch(typed) is not None and not _FILE_ENDING.fullmatch(Path(typed).suffix)
+    place = re.sub(r"^[^/?#@]*@", "", typed)  # with a user before it
+    return _HOST.fullmatch(place) is not None and not _FILE_ENDING.fullmatch(Path(typed).suffix)
 
 
 def _network(typed: str, environ: Mapping[str, str]) -> Address:

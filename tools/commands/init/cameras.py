@@ -173,10 +173,10 @@ class CameraQuestions:
     def _look(self, address: Address) -> Seen:
         """Connect; but with no password that was refused before, and with none after the last that may be wrong."""
         login = (address.hostname, address.user, address.password)
-        if address.user and (login in self._refused or self.wrong[address.hostname] >= MOST_WRONG):
+        if address.password and (login in self._refused or self.wrong[address.hostname] >= MOST_WRONG):
             return Seen("unauthorised")
         seen = patiently_tried(address.url)
-        if seen.state == "unauthorised" and address.user:
+        if seen.state == "unauthorised" and address.password:
             self.wrong[address.hostname] += 1
             self._refused.add(login)
         elif seen.is_live and address.user:
@@ -186,7 +186,7 @@ class CameraQuestions:
 
     def _why_not(self, address: Address, seen: Seen) -> str:
         """What is wrong, and what to do, for somebody who is no engineer."""
-        if seen.state == "unauthorised" and not address.user:
+        if seen.state == "unauthorised" and not address.password:
             return "It wants a user and a password: those that you set in the camera."
         if seen.state == "unauthorised" and self.wrong[address.hostname] < MOST_WRONG:
             return "It refuses this user or this password."

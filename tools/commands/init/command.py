@@ -342,4 +342,4 @@ def _try_ways(folder: Path, wanted: Wishes, env: str) -> None:
     ways = {"mail": wanted.mail, "web": wanted.webhook, "house": wanted.broker}
     plan = plan_of(load_graph(folder / GRAPH, environ=_variables_of(folder)))
     if not try_sinks(plan, [name for name, way in ways.items() if way]):
-        click.echo(f"Mend it in {folder / GRAPH}, and try again: camgraph sinks test {GRAPH}{env}")
+        click.echo(f"Mend it in {GRAPH} or {SECRETS}, and try again: camgraph sinks test {GRAPH}{env}")

@@ -383,10 +383,11 @@ def test_no_third_password_is_tried(empty: Path, simulated: Mapping[str, CameraH
     camera = simulated["main"]
     before = connections(camera)
     with terminal(empty, "night") as somebody:
-        somebody.answer("Address", place_of(camera))
+        somebody.answer("Address", place_of(camera).replace("//", "//viewer@"))
         somebody.answer("call it", "door")
+        somebody.wait_for("It wants a user and a password")
         for wrong in ("one", "two"):
-            somebody.answer("User", "viewer")
+            somebody.answer("User", "")
             somebody.answer("Password", wrong)
         somebody.wait_for("lock the account")
         somebody.answer("what now", "-")
