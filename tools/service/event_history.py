@@ -1,6 +1,6 @@
 """The events of a run, in an SQLite file: pages of them for people, and the newest ones for those who listen.
 
-    history.sqlite    events: number, id, kept_s, camera, rule, action, type, phase, time_ms
+    history.sqlite    events: number, id, kept_s, camera, rule, action, type, phase, incident, time_ms
                       bodies: number, body            apart, so that a search reads the narrow table alone
 
 One thread adds. A batch is one transaction, on the disk before the events count as delivered; an event that comes
@@ -35,7 +35,7 @@ from pipeline.stage import Logger
 from stages.delivery.event_view import view_of
 
 DAMAGED = ".damaged"
-_VERSION = 2
+_VERSION = 3
 _BUSY_S = 5.0
 _PIECE = 100
 """Events that are removed at once."""
@@ -57,14 +57,17 @@ _NOT_NOW = (
 )
 _TABLES = (
     "CREATE TABLE events (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, kept_s REAL, camera TEXT, "
-    "rule TEXT, action TEXT, type TEXT, phase TEXT, time_ms INTEGER)",
+    "rule TEXT, action TEXT, type TEXT, phase TEXT, incident TEXT, time_ms INTEGER)",
+    "CREATE INDEX by_incident ON events (incident)",
     "CREATE TABLE bodies (number INTEGER PRIMARY KEY, body BLOB)",
     f"PRAGMA user_version = {_VERSION}",
 )
 _PUT = (  # `INSERT OR IGNORE` would use up a number
-    "INSERT INTO events (id, kept_s, camera, rule, action, type, phase, time_ms) SELECT ?, ?, ?, ?, ?, ?, ?, ? "
-    "WHERE NOT EXISTS (SELECT 1 FROM events WHERE id = ?)"
+    "INSERT INTO events (id, kept_s, camera, rule, action, type, phase, incident, time_ms) "
+    "SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM events WHERE id = ?)"
 )
+_FIRST_TYPES = "('camgraph.incident.start', 'camgraph.incident.single')"
+_END_TYPE = "camgraph.incident.end"
 _WITH_BODY = "SELECT number, body FROM bodies"
 
 
@@ -93,6 +96,13 @@ class EventFilter:
     until: datetime | None = None
     before: int | None = None
     """Those alone that have a lower number: the next page, from the newest on."""
+
+
+class KeptIncident(NamedTuple):
+    """Its first event, and its end or only event; None while it goes on."""
+
+    first: KeptEvent
+    last: KeptEvent | None
 
 
 class _Damaged(sqlite3.DatabaseError):
@@ -228,21 +238,30 @@ class EventHistory:
 
     def page(self, wanted: EventFilter, most: int) -> list[KeptEvent]:
         """Those that fit, the newest first. Raises EnvironmentProblem."""
-        since, until = (at.timestamp() * 1000 if at else None for at in (wanted.since, wanted.until))
-        conditions = [
-            ("camera = ?", wanted.camera),
-            ("? IN (rule, action)", wanted.rule),
-            ("type = ?", wanted.type),
-            ("phase = ?", wanted.phase),
-            ("time_ms >= ?", since),
-            ("time_ms < ?", until),
-            ("number < ?", wanted.before),
-        ]
-        given = [(text, value) for text, value in conditions if value is not None]
-        which = " AND ".join(text for text, _ in given) or "1"
+        return self._fitting(_conditions(wanted), most)
+
+    def incidents(
+        self, wanted: EventFilter, most: int, *, incident: str | None = None, before: str | None = None
+    ) -> list[KeptIncident]:
+        """Those whose first events fit, the newest first; or this one alone. Raises EnvironmentProblem."""
+        conditions: list[tuple[str, object]] = [*_conditions(wanted), (f"type IN {_FIRST_TYPES} AND incident != ?", "")]
+        if incident is not None:
+            conditions.append(("incident = ?", _fact(incident)))
+        if before is not None:
+            conditions.append(("number < (SELECT min(number) FROM events WHERE incident = ?)", _fact(before)))
+        first = self._fitting(conditions, most)
+        return [KeptIncident(one, self._end_of(one)) for one in first]
+
+    def _end_of(self, first: KeptEvent) -> KeptEvent | None:
+        inner = "SELECT number FROM events WHERE type = ? AND incident = (SELECT incident FROM events WHERE number = ?)"
+        ends = self._kept(f"{_WITH_BODY} WHERE number IN ({inner}) LIMIT 1", (_END_TYPE, first.number))
+        return ends[0] if ends else None
+
+    def _fitting(self, conditions: Sequence[tuple[str, object]], most: int) -> list[KeptEvent]:
+        which = " AND ".join(text for text, _ in conditions) or "1"
         inner = f"SELECT number FROM events WHERE {which} ORDER BY number DESC LIMIT ?"  # noqa: S608 - constants
         query = f"{_WITH_BODY} WHERE number IN ({inner}) ORDER BY number DESC"
-        return self._kept(query, (*(value for _, value in given), most))
+        return self._kept(query, (*(value for _, value in conditions), most))
 
     def _kept(self, query: str, values: tuple[object, ...]) -> list[KeptEvent]:
         return [KeptEvent(*row) for row in self._asked(query, values)]
@@ -395,10 +414,24 @@ def _row(event: Event) -> tuple[object, ...]:
     """All facts are those of the body, whoever wrote it."""
     view = view_of(event)
     kind, facts = view.body.get("type", ""), (view.camera, view.rule, view.action)
-    texts = [_fact(text) for text in (*facts, kind, view.phase)]
+    texts = [_fact(text) for text in (*facts, kind, view.phase, view.incident)]
     return (event.own_id, time.time(), *texts, view.wall_ns // 1_000_000, event.own_id)
 
 
 def _fact(value: object) -> str:
     """A database does not take half a character."""
     return str(value)[:_LONGEST_FACT].encode(errors="replace").decode()
+
+
+def _conditions(wanted: EventFilter) -> list[tuple[str, object]]:
+    since, until = (at.timestamp() * 1000 if at else None for at in (wanted.since, wanted.until))
+    conditions = [
+        ("camera = ?", wanted.camera),
+        ("? IN (rule, action)", wanted.rule),
+        ("type = ?", wanted.type),
+        ("phase = ?", wanted.phase),
+        ("time_ms >= ?", since),
+        ("time_ms < ?", until),
+        ("number < ?", wanted.before),
+    ]
+    return [(text, value) for text, value in conditions if value is not None]

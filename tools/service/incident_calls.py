@@ -1,14 +1,15 @@
-"""The calls about incidents that `sink_footage` keeps: lists, one with its reasons, its files, and labels."""
+"""The calls about incidents: lists, one with its reasons, its files, and labels."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.foreign_text import shown
@@ -16,10 +17,12 @@ from pipeline.system.names import A_CAMERA_NAME, is_camera_name
 from stages.footage.incident_index import IncidentFilter
 from stages.footage.incident_record import IncidentRecord
 from tools.service.calls import Call, failure, json_body
+from tools.service.event_history import EventFilter, EventHistory
 from tools.service.file_answer import FileAnswer
-from tools.service.kept_incidents import KeptIncidents, NotFound, in_plain, read_each
+from tools.service.kept_incidents import KeptIncidents, NotFound, read_each
 from tools.service.labels import LABELS, MOST_NOTE, Label
 from tools.service.queries import moment, number, query_of
+from tools.service.remembered_incidents import NO_PICTURES, RememberedIncidents
 
 _USUAL, _MOST = 50, 200
 _QUERY = {
@@ -29,12 +32,11 @@ _QUERY = {
     "before": "The incident behind which the page begins: the last one of the page before.",
     "limit": f"So many at most; {_USUAL} if left out, {_MOST} at most.",
 }
-_NONE_KEPT = "the run keeps no incidents: give its graph a stage `footage: {use: sink_footage, from: actions}`"
 
 
-def incident_calls(folders: Sequence[Path]) -> list[Call]:
-    """`folders`: of footage; without any, no incidents are kept."""
-    calls, one = _Incidents(folders), "/api/incidents/{incident}"
+def incident_calls(folders: Sequence[Path], history: EventHistory) -> list[Call]:
+    """`folders`: of footage; without any, the history tells of incidents, without pictures and clips."""
+    calls, one = _Incidents(folders, history), "/api/incidents/{incident}"
     label = f'{{"label": {" | ".join(LABELS)}, "note": TEXT}}'
     keep = '{"keep": BOOLEAN}'
     return [
@@ -49,28 +51,38 @@ def incident_calls(folders: Sequence[Path]) -> list[Call]:
 
 
 class _Incidents:
-    def __init__(self, folders: Sequence[Path]) -> None:
+    def __init__(self, folders: Sequence[Path], history: EventHistory) -> None:
         self._kept = [KeptIncidents(folder) for folder in folders]
+        self._remembered = RememberedIncidents(history)
 
     async def list(self, request: Request) -> Response:
         query = query_of(request, _QUERY)
         limit = number(query, "limit", usual=_USUAL, most=_MOST)
         if not is_camera_name(query.get("camera", "a")):
             raise UserError(f"camera: expected {A_CAMERA_NAME}")
-        wanted = IncidentFilter(query.get("camera"), moment(query, "since"), query.get("rule"), newest=limit + 1)
+        camera, rule, since = query.get("camera"), query.get("rule"), moment(query, "since")
+        before = query.get("before")
 
-        def listed() -> dict[str, Any]:
-            rows = [row for one in self._kept for row in one.page(wanted, query.get("before"))]
+        def kept() -> dict[str, Any]:
+            wanted = IncidentFilter(camera, since, rule, newest=limit + 1)
+            rows = [row for one in self._kept for row in one.page(wanted, before)]
             rows.sort(key=lambda row: row.summary.start_s, reverse=True)
-            plain = [in_plain(record, row.place.labels) for row, record in read_each(rows[:limit])]
-            return {"incidents": plain, "more": len(rows) > limit, **({} if self._kept else {"why": _NONE_KEPT})}
+            return {
+                "incidents": [row.place.plain(record) for row, record in read_each(rows[:limit])],
+                "more": len(rows) > limit,
+            }
 
-        return await _as_json(listed)
+        def remembered() -> dict[str, Any]:
+            wanted = EventFilter(camera=camera, rule=rule, since=since)
+            listed, more = self._remembered.page(wanted, before, limit)
+            return {"incidents": listed, "more": more, **({} if listed else {"why": NO_PICTURES})}
+
+        return await _as_json(kept if self._kept else remembered)
 
     async def one(self, request: Request) -> Response:
         def plain() -> dict[str, Any]:
             place, record = self._found(request)
-            return in_plain(record, place.labels)
+            return place.plain(record)
 
         return await _as_json(plain)
 
@@ -86,13 +98,13 @@ class _Incidents:
     async def label(self, request: Request) -> Response:
         body = await json_body(request)
         label, note = _label(body.get("label")), body.get("note", "")
-        if not isinstance(note, str) or len(note) > MOST_NOTE:
+        if not isinstance(note, str) or len(note) > MOST_NOTE or not _is_text(note):
             raise UserError(f"expected a `note` of at most {MOST_NOTE} letters")
 
         def add() -> dict[str, Any]:
             place, record = self._found(request)
             place.labels.add(record.incident, label, note, request.scope["camgraph.name"])
-            return in_plain(record, place.labels)
+            return place.plain(record)
 
         return await _as_json(add)
 
@@ -103,9 +115,8 @@ class _Incidents:
 
         def change() -> dict[str, Any]:
             place, record = self._found(request)
-            record.keep = wanted
-            record.write()
-            return in_plain(record, place.labels)
+            place.keep(record, wanted=wanted)
+            return place.plain(record)
 
         return await _as_json(change)
 
@@ -122,18 +133,21 @@ class _Incidents:
             raise EnvironmentProblem(f"the file cannot be read now: {error.strerror}") from None
         return FileAnswer(request, descriptor, media_type)
 
-    def _found(self, request: Request) -> tuple[KeptIncidents, IncidentRecord]:
+    def _found(self, request: Request) -> tuple[KeptIncidents | RememberedIncidents, IncidentRecord]:
         incident = request.path_params["incident"]
-        for one in self._kept:
+        places: Sequence[KeptIncidents | RememberedIncidents] = self._kept or [self._remembered]
+        for one in places:
             record = one.record(incident)
             if record is not None:
                 return one, record
-        raise NotFound(f"no incident that is kept is called {shown(incident)[:60]}" if self._kept else _NONE_KEPT)
+        raise NotFound(f"no incident that is kept is called {shown(incident)[:60]}")
 
 
 async def _as_json(work: Callable[[], dict[str, Any]]) -> Response:
     try:
-        return JSONResponse(await run_in_threadpool(work))
+        # In ASCII, and for records may hold half a character, at which JSONResponse fails.
+        text = json.dumps(await run_in_threadpool(work), separators=(",", ":"), allow_nan=False)
+        return Response(text, media_type="application/json")
     except NotFound as error:
         return failure(404, str(error))
     except OSError as error:
@@ -145,3 +159,12 @@ def _label(given: object) -> Label:
         if given == label:
             return label
     raise UserError(f"expected a `label`, one of {', '.join(LABELS)}")
+
+
+def _is_text(given: str) -> bool:
+    """Half a character is none."""
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

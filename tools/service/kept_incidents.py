@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,6 +52,15 @@ class KeptIncidents:
         """That of this whole name."""
         one = self._summary(incident)
         return read_record(one.path(self._folder)) if one else None
+
+    def keep(self, record: IncidentRecord, *, wanted: bool) -> None:
+        """For ever, or no longer."""
+        record.keep = wanted
+        record.write()
+
+    def plain(self, record: IncidentRecord) -> dict[str, Any]:
+        """See `in_plain`."""
+        return in_plain(record, self.labels)
 
     def open_file(self, record: IncidentRecord, name: str) -> int:
         """A descriptor of `snapshot`, `clip` or a crop. Raises NotFound if it is not there, or leads elsewhere."""
@@ -110,40 +119,55 @@ def read_each(rows: Iterable[Row]) -> Iterator[tuple[Row, IncidentRecord]]:
 
 
 def in_plain(record: IncidentRecord, labels: Labels) -> dict[str, Any]:
-    """An incident, as the API gives it (docs/service.md)."""
-    one, data = summary_of(record), record.data
-    assert one is not None, "it was found by its summary"
-    end = record.last.get("data", {}) if record.last else {}
+    """An incident with its files, as the API gives it (docs/service.md)."""
     url = f"/api/incidents/{quote(record.incident, safe='')}"
     crops = sorted({name for state in record.files.values() for name in state.crops})
+    return {
+        **told(record, labels),
+        "snapshot": _file(record, "snapshot", f"{url}/snapshot.jpg"),
+        "clip": _file(record, "clip", f"{url}/clip.mp4"),
+        "crops": [f"{url}/crops/{quote(name)}" for name in crops],
+    }
+
+
+def told(record: IncidentRecord, labels: Labels) -> dict[str, Any]:
+    """What its events tell. Those of stages of others may have anything in the places of lists and objects."""
+    one, data, last = summary_of(record), record.data, _object(record.last)
+    assert one is not None, "it was found by its summary"
+    end = _object(last.get("data"))
+    over = str(end.get("end_time") or last.get("time") or "") or None
+    conditions = filter(_object, _list(_object(data.get("evidence")).get("conditions")))
     return {
         "incident": record.incident,
         "camera": record.camera,
         "rule": one.rule,
         "action": one.action,
         "severity": one.severity,
-        "about": str(data["rule"].get("about") or ""),
+        "about": str(_object(data["rule"]).get("about") or ""),
         "start_time": one.start_time,
-        "end_time": end.get("end_time") or (one.start_time if one.phase == "single" else None),
+        "end_time": {"over": over, "single": one.start_time, "running": None}[one.phase],
         "duration_s": one.duration_s if one.phase != "running" else None,
         "phase": one.phase,
         "reason": reason(end.get("reason")) if one.phase == "over" else "",
-        "people": len(data.get("people", [])),
-        "zones": list(data.get("zones", [])),
-        "because": [because(condition) for condition in (data.get("evidence") or {}).get("conditions", [])],
-        "snapshot": _file(record, "snapshot", f"{url}/snapshot.jpg"),
-        "clip": _file(record, "clip", f"{url}/clip.mp4"),
-        "crops": [f"{url}/crops/{quote(name)}" for name in crops],
+        "people": len(_list(data.get("people"))),
+        "zones": list(map(str, _list(data.get("zones")))),
+        "because": [because(condition) for condition in conditions],
         "keep": record.keep,
         "labels": labels.of(record.incident),
     }
 
 
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _file(record: IncidentRecord, kind: Kind, url: str) -> dict[str, Any]:
     """A clip that grows can be seen as far as it is."""
     plain = record.files[kind].plain()
-    known: dict[str, Any] = {
-        key: plain[key] for key in ("state", "why", "width", "height", "seconds", "bytes") if key in plain
-    }
+    known: dict[str, Any] = {key: plain[key] for key in _OF_FILE if key in plain}
     is_there = record.file(kind).exists() or (kind == "clip" and growing_clip(record))
     return {**known, "url": url if is_there else None}

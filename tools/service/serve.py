@@ -214,7 +214,12 @@ class Serve(Stage[ServeSettings]):
         folders = [resolve(folder, self.context.base_folder) for folder in self.settings.footage_folders or ()]
         assert self._history is not None
         access = Access(tokens, self.settings.hosts)
-        calls = [*health_calls(run), *camera_calls(run), *incident_calls(folders), *event_calls(self._history)]
+        calls = [
+            *health_calls(run),
+            *camera_calls(run),
+            *incident_calls(folders, self._history),
+            *event_calls(self._history),
+        ]
         calls += page_calls(access)
         return build_app(calls, access, self.context.log)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from camgraph_test_stages.incident_views import incident
 from camgraph_test_stages.services import Served, serving_run, with_tokens
 from camgraph_test_stages.waiting import until
 from starlette.requests import Request
@@ -23,6 +24,7 @@ from tools.measuring.blinking import write_clip
 from tools.measuring.light_model import SIDE, write_model
 from tools.service.access import Access, Token
 from tools.service.app import build_app
+from tools.service.event_history import EventHistory
 from tools.service.file_answer import FileAnswer
 from tools.service.incident_calls import incident_calls
 from tools.service.labels import NAME
@@ -115,9 +117,10 @@ def test_who_may_label_does_and_others_see_it(served: Served) -> None:
 class Service:
     """The calls over a folder of footage."""
 
-    def __init__(self, *folders: Path) -> None:
+    def __init__(self, *folders: Path, history: EventHistory | None = None) -> None:
+        history = history or EventHistory(Path("/none/history"), get_logger(), keep_s=1e6, keep_bytes=1e8)
         access = Access([Token("boss", "b" * 20, "admin")])
-        self._transport = httpx.ASGITransport(build_app(incident_calls(folders), access, get_logger()))
+        self._transport = httpx.ASGITransport(build_app(incident_calls(folders, history), access, get_logger()))
 
     def call(self, method: str, path: str, **more: Any) -> httpx.Response:
         async def calling() -> httpx.Response:
@@ -163,6 +166,69 @@ def test_without_pictures_it_is_said_how_to_get_them() -> None:
     assert Service().get("/api/incidents/1").status_code == 404
 
 
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[EventHistory]:
+    one = EventHistory(tmp_path / "history.sqlite", get_logger(), keep_s=1e6, keep_bytes=1e8)
+    yield one
+    one.close()
+
+
+def test_without_pictures_the_history_tells_of_incidents(tmp_path: Path, history: EventHistory) -> None:
+    for n in range(5):
+        history.add([incident(f"{n:04x}", "start", at_s=n, camera=f"cam{n % 2}").event])
+    end = incident("0003", "end", at_s=9, start_time="2026-11-23T12:00:03.000Z", duration_s=6.0, reason="condition")
+    history.add(
+        [incident("0003", "update", at_s=5).event, end.event, incident("00aa", "single", at_s=99, people=5).event]
+    )
+    service = Service(history=history)
+    assert service.ids() == ["00aa", "0004", "0003", "0002", "0001", "0000"]
+    assert service.ids("?limit=2&before=0004") == ["0003", "0002"]
+    assert service.get("/api/incidents?limit=2").json()["more"] is True
+    assert service.ids("?camera=cam1") == ["0003", "0001"]
+    assert service.ids("?rule=fall&since=2026-11-23T12:00:04Z") == ["00aa", "0004"]
+    assert service.ids("?before=nobody") == []
+    one = service.get("/api/incidents/0003").json()
+    assert (one["phase"], one["duration_s"], one["end_time"]) == ("over", 6.0, "2026-11-23T12:00:09.000Z")
+    assert one["snapshot"] == one["clip"]
+    assert (one["clip"]["state"], one["clip"]["url"]) == ("none", None)
+    assert service.get("/api/incidents/0004").json()["phase"] == "running"
+    assert service.get("/api/incidents/00aa").json()["phase"] == "single"
+    assert service.get("/api/incidents/0003/clip.mp4").status_code == 404
+    assert service.get("/api/incidents/000").status_code == 404
+    assert service.call("POST", "/api/incidents/0003/keep", json={"keep": True}).status_code == 400
+    answer = service.call("POST", "/api/incidents/0003/labels", json={"label": "true_alarm"})
+    assert [label["label"] for label in answer.json()["labels"]] == ["true_alarm"]
+    assert (tmp_path / NAME).exists()
+
+
+ODD = [
+    {"people": 5, "zones": 5, "evidence": [1]},
+    {"evidence": {"conditions": [1, {"left": "<b>"}]}},
+    {"zones": [{"a": 1}, "<script>alert(1)</script>"]},
+    {"rule": {"id": "r", "about": "half \ud800"}},
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
+def test_an_odd_record_does_not_hide_the_others(tmp_path: Path, history: EventHistory, odd: dict[str, Any]) -> None:
+    kept(tmp_path / "footage", 1)
+    other = kept(tmp_path / "footage", 2)
+    text = other.path.read_text()
+    other.path.write_text(json.dumps({**json.loads(text), "first": {**other.first, "data": {**other.data, **odd}}}))
+    answer = Service(tmp_path / "footage").get("/api/incidents")
+    assert len(answer.json()["incidents"]) == 2
+    assert answer.headers["content-type"] == "application/json"
+    one = incident("0001", "start", **{key: value for key, value in odd.items() if key != "rule"}).event
+    history.add([one, incident("0002", "start").event])
+    assert Service(history=history).ids() == ["0002", "0001"]
+
+
+def test_half_a_character_is_no_note(tmp_path: Path) -> None:
+    url = f"/api/incidents/{kept(tmp_path, 1).incident}/labels"
+    answer = Service(tmp_path).call("POST", url, content=b'{"label": "true_alarm", "note": "\\ud800"}')
+    assert (answer.status_code, "a `note` of at most" in answer.json()["error"]) == (400, True)
+
+
 @pytest.mark.parametrize(
     ("query", "why"),
     [
@@ -195,8 +261,8 @@ def test_no_file_outside_of_the_folder_is_given(tmp_path: Path) -> None:
         answer = service.get(f"{url}/{name}")
         assert answer.status_code == 404, name
         assert "secret" not in answer.text.replace("secret.txt", "")
-    for incident in ("..", "%2e%2e", "*", "", "a" * 4000, one.incident[:8], "%00", "%ff"):
-        assert service.get(f"/api/incidents/{incident}/snapshot.jpg").status_code == 404
+    for name in ("..", "%2e%2e", "*", "", "a" * 4000, one.incident[:8], "%00", "%ff"):
+        assert service.get(f"/api/incidents/{name}/snapshot.jpg").status_code == 404
 
 
 def test_a_clip_is_given_while_it_grows(tmp_path: Path) -> None:

@@ -1,0 +1,55 @@
+"""The incidents of a run without `sink_footage`, as the history of events tells of them: no pictures, no clips."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Never
+
+from pipeline.errors import UserError
+from stages.footage.incident_index import summary_of
+from stages.footage.incident_record import IncidentRecord
+from tools.service.event_history import EventFilter, EventHistory, KeptIncident
+from tools.service.kept_incidents import NotFound, told
+from tools.service.labels import Labels
+
+NO_PICTURES = (
+    "the run keeps no pictures and clips of incidents: give its graph a stage "
+    "`footage: {use: sink_footage, from: actions}`"
+)
+_NO_FILE = {"state": "none", "url": None, "why": "the graph has no stage `sink_footage`"}
+
+
+class RememberedIncidents:
+    """As `KeptIncidents`. Labels lie beside the history. All methods raise EnvironmentProblem if it cannot be read."""
+
+    def __init__(self, history: EventHistory) -> None:
+        self._history = history
+        self.labels = Labels(history.path.parent)
+
+    def page(self, wanted: EventFilter, before: str | None, most: int) -> tuple[list[dict[str, Any]], bool]:
+        """Those that fit, the newest first, and whether there are more."""
+        rows = self._history.incidents(wanted, most + 1, before=before)
+        records = filter(summary_of, map(_record, rows[:most]))
+        return [self.plain(record) for record in records], len(rows) > most
+
+    def record(self, incident: str) -> IncidentRecord | None:
+        """That of this whole name."""
+        found = [_record(row) for row in self._history.incidents(EventFilter(), 1, incident=incident)]
+        return next(filter(summary_of, found), None)
+
+    def open_file(self, record: IncidentRecord, name: str) -> Never:
+        """Raises NotFound."""
+        raise NotFound(NO_PICTURES)
+
+    def keep(self, record: IncidentRecord, *, wanted: bool) -> Never:
+        """Raises UserError: all events of the history go in their turn."""
+        raise UserError(NO_PICTURES)
+
+    def plain(self, record: IncidentRecord) -> dict[str, Any]:
+        """As the API gives it (docs/service.md)."""
+        return {**told(record, self.labels), "snapshot": _NO_FILE, "clip": _NO_FILE, "crops": []}
+
+
+def _record(row: KeptIncident) -> IncidentRecord:
+    """It has no file, and is never written."""
+    return IncidentRecord(Path(), row.first.event, row.last.event if row.last else {})
