@@ -22,7 +22,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pipeline.errors import EnvironmentProblem, Unavailable
 from pipeline.messages import Message
 from pipeline.stage import Context, FrameSize, SettingProblems, Settings, Stage, Upstream
-from pipeline.system.paths import resolve, resolve_output, why_no_output
+from pipeline.system.paths import resolve, resolve_output, resolve_output_path, why_no_output
 from pipeline.system.redaction import hide
 from stages.delivery.footage_files import FootageSettings, footage_beside
 from stages.messages import Event
@@ -176,6 +176,11 @@ class Serve(Stage[ServeSettings]):
     @classmethod
     def follow(cls, settings: ServeSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
         return footage_beside(settings, upstream)
+
+    @classmethod
+    def written_folders(cls, settings: ServeSettings, base_folder: Path) -> Iterable[Path]:
+        """That of the history: SQLite writes more files beside it."""
+        yield resolve_output_path(settings.history, base_folder).parent
 
     def open(self) -> None:
         """Raises EnvironmentProblem if the address cannot be had."""

@@ -23,6 +23,7 @@ stages:
   nothing: {{use: sink_jsonl, from: emit, with: {{path: /dev/null}}}}
   log: {{use: sink_jsonl, from: emit, with: {{path: {folder}/log/events.jsonl}}}}
   table: {{use: sink_csv, from: emit, with: {{path: tables/events.csv}}}}
+  page: {{use: serve, from: emit, with: {{history: past/events.sqlite}}}}
   clips: {{use: sink_footage, from: emit, with: {{path: kept}}}}
   tracks: {{use: sink_tracks, from: stands, with: {{path: "{folder}/tracks/{{camera}}/x.txt"}}}}
   heat: {{use: sink_heatmap, from: stands, with: {{path: "{folder}/heat/x.json", picture: "pictures/{{camera}}.png"}}}}
@@ -38,6 +39,7 @@ def test_the_folders_that_stages_write(tmp_path: Path) -> None:
         "heat",
         "kept",
         "log",
+        "past",
         "pictures",
         "tables",
         "tracks",
