@@ -21,6 +21,7 @@ from pipeline.system.found_runs import found_runs
 from pipeline.system.names import is_name, nfc
 from pipeline.system.paths import state_folder
 from tools.commands.moments import moment, seconds_of
+from tools.display.questions import ask_yes
 
 _SHORT = 12
 _LISTED = 20
@@ -150,14 +151,21 @@ def drop(
     chosen = _named(view, sink, event_ids, dead=dead) if event_ids else None
     if not yes:
         what = "dead letters" if dead else "events that wait"
-        click.confirm(
-            f"Give up {_how_many(view, sink, chosen, older, dead=dead)} {what} for {shown(sink)}?", abort=True
-        )
+        number = _how_many(view, sink, chosen, older, dead=dead)
+        if not _is_meant(f"Give up {number} {what} for {shown(sink)}?"):
+            raise click.Abort
     if dead:
         count = view.drop_letters(sink, lambda one: (chosen is None or one.id in chosen) and one.at_ns < before_ns)
     else:
         count = view.drop(sink, lambda one: (chosen is None or one.id in chosen) and one.committed_ns < before_ns)
     click.echo(f"{_events(count)} given up")
+
+
+def _is_meant(question: str) -> bool:
+    try:
+        return ask_yes(question, default=False)
+    except EOFError:
+        return False
 
 
 # ---- which outbox

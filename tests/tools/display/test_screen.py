@@ -477,6 +477,8 @@ TERMINALS = ("/dev/tty", "/dev/stderr", "/dev/stdout", "/dev/fd/", "/proc/self/f
 WRITERS = {"write", "open", "fdopen", "FileIO", "LineStream", "EscapedStream", "dup", "dup2"}
 FORBIDDEN = {"print", "pprint", "print_exc", "print_exception", "Console", "PrintLogger", "PrintLoggerFactory"}
 """`print` alone: a method of that name belongs to a console."""
+FORBIDDEN |= {"input", "click.confirm", "click.prompt"}
+"""Their question would be seen after the answer: `tools.display.questions` asks."""
 
 
 def ways_round(code: str) -> set[str]:
@@ -522,6 +524,7 @@ def test_nothing_in_the_program_leads_round_it() -> None:
         "import sys; sys.__stderr__.write('x')",
         "from rich.console import Console; Console().print('x')",
         "open('/dev/tty', 'w')",
+        "import click; click.confirm('Sure?')",
         "import traceback; traceback.print_exc()",
     ],
 )

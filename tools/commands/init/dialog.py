@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import getpass
 import shutil
-import sys
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import click
 
 from pipeline.errors import UserError
-from pipeline.foreign_text import printable, shown
+from pipeline.foreign_text import shown
+from tools.display.questions import ask_hidden, ask_line, ask_yes
 
 T = TypeVar("T")
 _LINE = 100
@@ -35,11 +34,7 @@ class Dialog:
             return default
         behind = f" [{shown(default)}]" if default and not hidden else ""
         text = f"{question}{behind}: "
-        if hidden:  # it shows the question by itself, when the terminal shows nothing else any more
-            return getpass.getpass(printable(text)) or default
-        click.echo(text, nl=False)
-        sys.stdout.flush()
-        return _line().strip() or default
+        return (ask_hidden(text) if hidden else ask_line(text)) or default
 
     def ask_for(self, question: str, read: Callable[[str], T], default: str = "") -> T:
         """What `read` makes of the answer; asks again if that raises UserError, as often as it takes."""
@@ -53,25 +48,11 @@ class Dialog:
 
     def confirm(self, question: str, *, default: bool) -> bool:
         """Yes or no."""
-        answers = {"y": True, "yes": True, "n": False, "no": False, "": default}
-        while (answer := self.ask(f"{question} [{'Y/n' if default else 'y/N'}]").lower()) not in answers:
-            self.say("Type y or n.", "  ")
-        return answers[answer]
+        return ask_yes(question, default=default) if self.asks else default
 
     def choose(self, question: str, names: Sequence[str], default: str = "") -> list[str]:
         """Some of the names, which a list before has numbered: by number or name, with commas or blanks between."""
         return self.ask_for(question, lambda text: chosen(text, names), default)
-
-
-def _line() -> str:
-    """What was typed. `input` would show its question on descriptor 2, which has a reader of whole lines here.
-
-    Raises EOFError at the end of the input.
-    """
-    line = sys.stdin.readline()
-    if not line:
-        raise EOFError
-    return line
 
 
 def chosen(text: str, names: Sequence[str]) -> list[str]:

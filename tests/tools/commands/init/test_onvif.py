@@ -261,6 +261,9 @@ class Typist(Dialog):
         self.seen.append(question)
         return self._answers.pop(0) or default
 
+    def confirm(self, question: str, *, default: bool) -> bool:
+        return self.ask(question, "y" if default else "n") == "y"
+
 
 def test_a_camera_that_was_found_is_tried_at_its_own_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "LOOK_S", 0.3)
