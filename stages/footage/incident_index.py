@@ -30,7 +30,7 @@ from urllib.parse import quote
 
 from pipeline.stage import Logger
 from pipeline.system.names import ascii_form, is_camera_name
-from stages.footage.incident_record import IncidentRecord, State, read_record
+from stages.footage.incident_record import KEEP, IncidentRecord, State, read_record
 
 NAME = ".incidents.sqlite"
 DAMAGED = f"{NAME}.damaged"
@@ -100,6 +100,7 @@ class IncidentFilter:
     """The rule, or its action."""
     incident: str = ""
     """The first letters."""
+    phase: Phase | None = None
     newest: int | None = None
     """So many at most."""
     before: IncidentSummary | None = None
@@ -293,6 +294,8 @@ def _found(db: sqlite3.Connection, wanted: IncidentFilter) -> list[IncidentSumma
         conditions += [("day >= ?", wanted.since.date().isoformat()), ("start_s >= ?", wanted.since.timestamp())]
     if wanted.rule is not None:
         conditions.append(("? IN (rule, action)", wanted.rule))
+    if wanted.phase is not None:
+        conditions.append(("phase = ?", wanted.phase))
     if wanted.incident:
         conditions += [("incident >= ?", wanted.incident), ("incident < ?", wanted.incident + chr(0x10FFFF))]
     values = [value for _, value in conditions]
@@ -396,11 +399,13 @@ def _scan(db: sqlite3.Connection, folder: Path, day: _Day, stamp: str) -> _Scan:
 
 def _record_files(day: Path) -> Iterator[tuple[str, str]]:
     """Names and stamps; "" for a file that may be replaced yet without another stamp."""
-    for entry in _entries(day):
+    entries = _entries(day)
+    kept = {entry.name.removesuffix(KEEP) for entry in entries if entry.name.endswith(KEEP)}
+    for entry in entries:
         if fnmatchcase(entry.name, "[!.]*_*.json"):
             with suppress(FileNotFoundError):
-                found = entry.stat()
-                yield entry.name, "" if _is_recent(found) else _stamp(found)
+                found, mark = entry.stat(), KEEP if entry.name.removesuffix(".json") in kept else ""
+                yield entry.name, "" if _is_recent(found) else _stamp(found) + mark
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

@@ -29,6 +29,8 @@ KINDS: tuple[Kind, ...] = ("snapshot", "clip")
 """Those that have a file of their own; the best picture takes the place of the first."""
 STATES: tuple[Kind, ...] = (*KINDS, "best")
 State = Literal["pending", "ready", "missing"]
+KEEP = ".keep"
+"""The end of the name of an empty file beside a record that is to be kept."""
 _BLOCK = 1 << 20
 _LONGEST_NAME = 255
 _NO_BEST = {"state": "missing"}
@@ -67,8 +69,6 @@ class IncidentRecord:
     last: dict[str, Any] = field(default_factory=dict)
     """Its end, or its only event."""
     files: dict[Kind, FileState] = field(default_factory=lambda: {kind: FileState() for kind in STATES})
-    keep: bool = False
-    """Somebody has asked that it is never removed by itself."""
 
     @property
     def data(self) -> Mapping[str, Any]:
@@ -93,6 +93,25 @@ class IncidentRecord:
         """The path of its picture or clip."""
         return self.path.with_suffix(".mp4" if kind == "clip" else ".jpg")
 
+    @property
+    def keep(self) -> bool:
+        """Whether somebody has asked that it is never removed by itself.
+
+        A file of its own says so, for the record is written anew by the process that makes the pictures.
+        """
+        return self._mark.exists()
+
+    def mark_keep(self, keep: bool) -> None:
+        """Let it never be removed by itself, or no longer. Raises OSError."""
+        if keep:
+            self._mark.touch()
+        else:
+            self._mark.unlink(missing_ok=True)
+
+    @property
+    def _mark(self) -> Path:
+        return self.path.with_suffix(KEEP)
+
     def shared_clip(self) -> Path:
         """The path of the clip that its own is a part of. Raises ValueError if that is no clip of its camera."""
         camera = self.path.parent.parent
@@ -111,6 +130,7 @@ class IncidentRecord:
         yield from (self.file(kind) for kind in KINDS)
         names = {name for file in self.files.values() for name in file.crops}
         yield from (self.path.with_name(name) for name in sorted(names))
+        yield self._mark
         yield self.path
 
     def write(self) -> None:
@@ -119,7 +139,6 @@ class IncidentRecord:
         plain: dict[str, Any] = {
             "incident": self.incident,
             "camera": self.camera,
-            "keep": self.keep,
             "first": self.first,
             "last": self.last,
         }
@@ -132,7 +151,7 @@ def read_record(path: Path) -> IncidentRecord | None:
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         plain = json.loads(path.read_bytes())
         files = {kind: FileState(**plain.get(kind, _NO_BEST)) for kind in STATES}
-        record = IncidentRecord(path, plain["first"], plain["last"], files, bool(plain.get("keep")))
+        record = IncidentRecord(path, plain["first"], plain["last"], files)
         if _is_name(record.incident) and record.camera and all(_is_sound(record, file) for file in files.values()):
             return record
     return None

@@ -62,8 +62,7 @@ def incidents_command(
         return
     record = _found(folder, incident)
     if action != "show":
-        record.keep = action == "keep"
-        record.write()
+        record.mark_keep(action == "keep")
     click.echo(_as_json(_plain(record)) if as_json else "\n".join(_whole(record)))
 
 

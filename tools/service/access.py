@@ -86,7 +86,8 @@ class Access:
 
     def __init__(self, tokens: Sequence[Token] = (), hosts: Iterable[str] = ()) -> None:
         self._tokens = tuple(tokens)
-        self._hosts = {*LOOPBACK, *(host.lower() for host in hosts)}
+        self._named = {host.lower() for host in hosts}
+        self._hosts = {*LOOPBACK, *self._named}
         self.rates = _Rates(_PER_S, _BURST)
         self.wrong = _Rates(_WRONG_PER_S, _WRONG_BURST)
 
@@ -102,6 +103,20 @@ class Access:
         try:
             return (urlsplit(f"//{host}").hostname or "") in self._hosts
         except ValueError:
+            return False
+
+    def is_own_page(self, headers: Mapping[str, str], host: str) -> bool:
+        """Whether a change comes from a page of the service, or a program. Browsers send `Origin` with each change.
+
+        A proxy with another name in front may have changed `Host`: names of `hosts` are believed as well.
+        """
+        origin = headers.get("origin")
+        if origin is None:
+            return headers.get("sec-fetch-site", "none") in ("none", "same-origin")
+        try:
+            place = urlsplit(origin)
+            return place.netloc.lower() == host.lower() or (place.hostname or "") in self._named
+        except ValueError:  # it is no address
             return False
 
     def identity(self, headers: Mapping[str, str]) -> Identity | None:
@@ -181,22 +196,11 @@ class AccessLayer:
             return 421, "the service is not known under this name: add it to `hosts`, or set `tokens`"
         if not self._access.rates.take(client):
             return 429, "too many requests"
-        if scope["method"] not in ("GET", "HEAD") and not _is_own_page(headers, host):
+        if scope["method"] not in ("GET", "HEAD") and not self._access.is_own_page(headers, host):
             return 403, "changes are accepted from pages of this service alone"
         if not headers.get("content-length", "0").isdecimal() or int(headers.get("content-length", "0")) > MOST_BODY:
             return 413, f"expected a body of at most {MOST_BODY} bytes"
         return None
-
-
-def _is_own_page(headers: Mapping[str, str], host: str) -> bool:
-    """Programs send no `Origin`; browsers send it with each change."""
-    origin = headers.get("origin")
-    if origin is None:
-        return headers.get("sec-fetch-site", "none") in ("none", "same-origin")
-    try:
-        return urlsplit(origin).netloc.lower() == host.lower()
-    except ValueError:  # it is no address
-        return False
 
 
 def _with_headers(send: Send) -> Send:

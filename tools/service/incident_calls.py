@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from starlette.responses import Response
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.foreign_text import shown
 from pipeline.system.names import A_CAMERA_NAME, is_camera_name
-from stages.footage.incident_index import IncidentFilter
+from stages.footage.incident_index import IncidentFilter, Phase
 from stages.footage.incident_record import IncidentRecord
 from tools.service.calls import Call, failure, json_body
 from tools.service.event_history import EventFilter, EventHistory
@@ -29,14 +31,18 @@ _QUERY = {
     "camera": "Of this camera alone.",
     "rule": "Of this rule, or of this action, alone.",
     "since": "Not older than this time.",
+    "phase": "running: those alone that go on.",
     "before": "The incident behind which the page begins: the last one of the page before.",
     "limit": f"So many at most; {_USUAL} if left out, {_MOST} at most.",
 }
 
 
-def incident_calls(folders: Sequence[Path], history: EventHistory) -> list[Call]:
-    """`folders`: of footage; without any, the history tells of incidents, without pictures and clips."""
-    calls, one = _Incidents(folders, history), "/api/incidents/{incident}"
+def incident_calls(folders: Sequence[Path], history: EventHistory, begun_s: Callable[[], float]) -> list[Call]:
+    """`folders`: of footage; without any, the history tells of incidents, without pictures and clips.
+
+    `begun_s`: when the run began, in seconds since 1970.
+    """
+    calls, one = _Incidents(folders, history, begun_s), "/api/incidents/{incident}"
     label = f'{{"label": {" | ".join(LABELS)}, "note": TEXT}}'
     keep = '{"keep": BOOLEAN}'
     return [
@@ -51,8 +57,8 @@ def incident_calls(folders: Sequence[Path], history: EventHistory) -> list[Call]
 
 
 class _Incidents:
-    def __init__(self, folders: Sequence[Path], history: EventHistory) -> None:
-        self._kept = [KeptIncidents(folder) for folder in folders]
+    def __init__(self, folders: Sequence[Path], history: EventHistory, begun_s: Callable[[], float]) -> None:
+        self._kept = [KeptIncidents(folder, begun_s) for folder in folders]
         self._remembered = RememberedIncidents(history)
 
     async def list(self, request: Request) -> Response:
@@ -60,22 +66,24 @@ class _Incidents:
         limit = number(query, "limit", usual=_USUAL, most=_MOST)
         if not is_camera_name(query.get("camera", "a")):
             raise UserError(f"camera: expected {A_CAMERA_NAME}")
+        if query.get("phase", "running") != "running":
+            raise UserError("phase: expected running")
+        phase: Phase | None = "running" if "phase" in query else None
         camera, rule, since = query.get("camera"), query.get("rule"), moment(query, "since")
         before = query.get("before")
 
         def kept() -> dict[str, Any]:
-            wanted = IncidentFilter(camera, since, rule, newest=limit + 1)
-            rows = [row for one in self._kept for row in one.page(wanted, before)]
-            rows.sort(key=lambda row: row.summary.start_s, reverse=True)
-            return {
-                "incidents": [row.place.plain(record) for row, record in read_each(rows[:limit])],
-                "more": len(rows) > limit,
-            }
+            wanted = IncidentFilter(camera, since, rule, "", phase, limit + 1)
+            last = next(filter(None, (one.summary(before) for one in self._kept)), None) if before else None
+            pages = [one.page(replace(wanted, before=last)) for one in self._kept] if last or not before else []
+            rows = sorted(chain.from_iterable(pages), key=lambda row: row.summary.start_s, reverse=True)
+            listed = [row.place.plain(record) for row, record in read_each(rows[:limit])]
+            return {"incidents": _fitting(listed, phase), "more": len(rows) > limit}
 
         def remembered() -> dict[str, Any]:
             wanted = EventFilter(camera=camera, rule=rule, since=since)
             listed, more = self._remembered.page(wanted, before, limit)
-            return {"incidents": listed, "more": more, **({} if listed else {"why": NO_PICTURES})}
+            return {"incidents": _fitting(listed, phase), "more": more, **({} if listed else {"why": NO_PICTURES})}
 
         return await _as_json(kept if self._kept else remembered)
 
@@ -152,6 +160,10 @@ async def _as_json(work: Callable[[], dict[str, Any]]) -> Response:
         return failure(404, str(error))
     except OSError as error:
         raise EnvironmentProblem(f"the incidents cannot be read or changed now: {error.strerror}") from None
+
+
+def _fitting(listed: Sequence[dict[str, Any]], phase: Phase | None) -> Sequence[dict[str, Any]]:
+    return [one for one in listed if phase in (None, one["phase"])]
 
 
 def _label(given: object) -> Label:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,39 +28,34 @@ class NotFound(UserError):
 
 
 class KeptIncidents:
-    """The incidents of one folder of footage. All methods raise OSError if the disk does."""
+    """The incidents of one folder of footage. All methods raise OSError if the disk does. `begun_s`: see `in_plain`."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, begun_s: Callable[[], float]) -> None:
+        self._folder, self._begun_s = folder, begun_s
         self.labels = Labels(folder)
 
-    def page(self, wanted: IncidentFilter, before: str | None) -> list[Row]:
+    def page(self, wanted: IncidentFilter) -> list[Row]:
         """Those that fit, the newest first."""
-        if not self._folder.is_dir():
-            return []
-        last = self._summary(before) if before else None
-        if before and last is None:
-            return []
-        filtered = IncidentFilter(wanted.camera, wanted.since, wanted.rule, newest=wanted.newest, before=last)
-        return [Row(one, self, one.path(self._folder)) for one in reversed(incidents_in(self._folder, filtered))]
+        listed = incidents_in(self._folder, wanted) if self._folder.is_dir() else []
+        return [Row(one, self, one.path(self._folder)) for one in reversed(listed)]
 
-    def _summary(self, incident: str) -> IncidentSummary | None:
+    def summary(self, incident: str) -> IncidentSummary | None:
+        """Of the incident of this whole name."""
         listed = incidents_in(self._folder, IncidentFilter(incident=incident)) if self._folder.is_dir() else []
         return next((one for one in listed if one.incident == incident), None)
 
     def record(self, incident: str) -> IncidentRecord | None:
         """That of this whole name."""
-        one = self._summary(incident)
+        one = self.summary(incident)
         return read_record(one.path(self._folder)) if one else None
 
     def keep(self, record: IncidentRecord, *, wanted: bool) -> None:
         """For ever, or no longer."""
-        record.keep = wanted
-        record.write()
+        record.mark_keep(wanted)
 
     def plain(self, record: IncidentRecord) -> dict[str, Any]:
         """See `in_plain`."""
-        return in_plain(record, self.labels)
+        return in_plain(record, self.labels, self._begun_s())
 
     def open_file(self, record: IncidentRecord, name: str) -> int:
         """A descriptor of `snapshot`, `clip` or a crop. Raises NotFound if it is not there, or leads elsewhere."""
@@ -118,12 +113,20 @@ def read_each(rows: Iterable[Row]) -> Iterator[tuple[Row, IncidentRecord]]:
             yield row, record
 
 
-def in_plain(record: IncidentRecord, labels: Labels) -> dict[str, Any]:
-    """An incident with its files, as the API gives it (docs/service.md)."""
+def in_plain(record: IncidentRecord, labels: Labels, begun_s: float) -> dict[str, Any]:
+    """An incident with its files, as the API gives it (docs/service.md).
+
+    `begun_s`: when the run began, in seconds since 1970. One without an end that is older does not go on: the end of an
+    earlier run was not told.
+    """
     url = f"/api/incidents/{quote(record.incident, safe='')}"
     crops = sorted({name for state in record.files.values() for name in state.crops})
+    facts = told(record, labels)
+    if facts["phase"] == "running" and _written_s(record) < begun_s:
+        facts["phase"] = "lost"
     return {
-        **told(record, labels),
+        **facts,
+        "keep": record.keep,
         "snapshot": _file(record, "snapshot", f"{url}/snapshot.jpg"),
         "clip": _file(record, "clip", f"{url}/clip.mp4"),
         "crops": [f"{url}/crops/{quote(name)}" for name in crops],
@@ -152,7 +155,6 @@ def told(record: IncidentRecord, labels: Labels) -> dict[str, Any]:
         "people": len(_list(data.get("people"))),
         "zones": list(map(str, _list(data.get("zones")))),
         "because": [because(condition) for condition in conditions],
-        "keep": record.keep,
         "labels": labels.of(record.incident),
     }
 
@@ -163,6 +165,13 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 def _list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list) else []
+
+
+def _written_s(record: IncidentRecord) -> float:
+    try:
+        return record.path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _file(record: IncidentRecord, kind: Kind, url: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ NO_PICTURES = (
     "the run keeps no pictures and clips of incidents: give its graph a stage "
     "`footage: {use: sink_footage, from: actions}`"
 )
+_NO_PATH = Path("none/none/none.json")
 _NO_FILE = {"state": "none", "url": None, "why": "the graph has no stage `sink_footage`"}
 
 
@@ -47,9 +48,9 @@ class RememberedIncidents:
 
     def plain(self, record: IncidentRecord) -> dict[str, Any]:
         """As the API gives it (docs/service.md)."""
-        return {**told(record, self.labels), "snapshot": _NO_FILE, "clip": _NO_FILE, "crops": []}
+        return {**told(record, self.labels), "keep": False, "snapshot": _NO_FILE, "clip": _NO_FILE, "crops": []}
 
 
 def _record(row: KeptIncident) -> IncidentRecord:
     """It has no file, and is never written."""
-    return IncidentRecord(Path(), row.first.event, row.last.event if row.last else {})
+    return IncidentRecord(_NO_PATH, row.first.event, row.last.event if row.last else {})

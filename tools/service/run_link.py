@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.errors import EnvironmentProblem
+from pipeline.errors import CamgraphError, EnvironmentProblem
 from pipeline.supervision.control import ask
 from pipeline.system.names import nfc
 from pipeline.system.paths import runs_folder
@@ -46,6 +46,13 @@ class RunLink:
             # All who wait get this answer: otherwise each of them would wait anew, one after another.
             self._failed = problem
         self._until_s = time.monotonic() + FRESH_S
+
+    def begun_s(self) -> float:
+        """When the run began, in seconds since 1970; 0 if it does not say."""
+        try:
+            return time.time() - float(self.status()["uptime_s"]) - FRESH_S
+        except CamgraphError:
+            return 0.0
 
     def ask(self, op: str, **values: Any) -> Mapping[str, Any]:
         """Change something. Raises as `status`, and UserError if the run refuses it."""

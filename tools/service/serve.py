@@ -105,7 +105,7 @@ class ServeSettings(FootageSettings):
     certificate: str | None = Field(None, description="PEM file with the chain of certificates, for https; with `key`")
     key: str | None = Field(None, description="PEM file with its private key")
     hosts: list[str] = Field(
-        [], description="Names under which browsers reach it, beside localhost; needed without `tokens` only"
+        [], description="Names under which browsers reach it, beside localhost: without `tokens`, or through a proxy"
     )
 
     proxies: list[Annotated[str, AfterValidator(_is_network)]] = Field(
@@ -222,7 +222,7 @@ class Serve(Stage[ServeSettings]):
         calls = [
             *health_calls(run),
             *camera_calls(run),
-            *incident_calls(folders, self._history),
+            *incident_calls(folders, self._history, run.begun_s),
             *event_calls(self._history),
         ]
         calls += page_calls(access)

@@ -144,7 +144,11 @@ def test_a_name_of_a_camera_leads_nowhere_else(footage: Path, name: str) -> None
 
 
 def mark(record: IncidentRecord) -> None:
-    record.keep = True
+    record.mark_keep(True)
+
+
+def rewrite(record: IncidentRecord) -> None:
+    record.last = {"data": {"duration_s": 3.5}}
     record.write()
 
 
@@ -152,7 +156,7 @@ def in_the_way(record: IncidentRecord) -> None:
     record.path.write_text("somebody has written over it")
 
 
-CHANGES: list[Callable[[IncidentRecord], object]] = [mark, remove, lambda record: record.path.unlink()]
+CHANGES: list[Callable[[IncidentRecord], object]] = [mark, rewrite, remove, lambda record: record.path.unlink()]
 
 
 @pytest.mark.parametrize("is_settled", [False, True])
@@ -400,5 +404,6 @@ def test_a_summary_says_how_it_is(tmp_path: Path) -> None:
     record = keep(tmp_path, 3)
     running = summary_of(record)
     assert running is not None
-    record.last, record.keep = {"data": {"duration_s": 8.5}}, True
+    record.last = {"data": {"duration_s": 8.5}}
+    record.mark_keep(True)
     assert summary_of(record) == replace(running, phase="over", duration_s=8.5, keep=1)

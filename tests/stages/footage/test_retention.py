@@ -33,8 +33,9 @@ def incident(
     """One of the day `number`, that many days before `NOW_S` less thirty."""
     path = folder / camera / f"2026-11-{number:02d}" / f"10-00-00_fall_{number:08x}.json"
     data: dict[str, Any] = {"incident": f"{number:032x}", "camera": camera, "severity": severity}
-    record = IncidentRecord(path, {"data": data}, {}, {"snapshot": FileState(state), "clip": FileState(state)}, keep)
+    record = IncidentRecord(path, {"data": data}, {}, {"snapshot": FileState(state), "clip": FileState(state)})
     record.write()
+    record.mark_keep(keep)
     record.file("snapshot").write_bytes(bytes(size))
     record.file("clip").write_bytes(bytes(size))
     os.utime(path, (NOW_S - (30 - number) * DAY_S,) * 2)
@@ -78,6 +79,22 @@ def test_what_is_kept_or_written_stays(tmp_path: Path) -> None:
     incident(tmp_path, 4, state="pending")  # which nobody writes any more
     Retention(tmp_path, LOG, keep_s=1.0, keep_bytes=1.0).sweep(NOW_S)
     assert left(tmp_path) == [1, 2]
+
+
+def test_who_writes_the_record_does_not_take_the_mark_away(tmp_path: Path) -> None:
+    path = incident(tmp_path, 1)
+    of_recorder, of_somebody = read_record(path), read_record(path)
+    assert of_recorder is not None
+    assert of_somebody is not None
+    of_somebody.mark_keep(True)
+    of_recorder.write()
+    assert of_recorder.keep
+    of_somebody.mark_keep(False)
+    of_recorder.write()
+    assert not of_recorder.keep
+    of_somebody.mark_keep(True)
+    remove(of_recorder)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_files_of_others_are_left_alone(tmp_path: Path) -> None:

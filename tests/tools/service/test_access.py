@@ -98,6 +98,9 @@ def test_pages_of_others_change_nothing(headers: dict[str, str]) -> None:
 
 
 def test_own_pages_and_programs_may() -> None:
+    behind_proxy = {"Origin": "https://Cams.lan", "Host": "localhost:8350"}
+    assert Caller(Access(hosts=["cams.lan"])).post(behind_proxy).status_code == 200
+    assert Caller(Access(TOKENS)).post(behind_proxy).status_code == 403
     assert Caller(Access()).post({"Origin": "http://localhost"}).status_code == 200
     assert Caller(Access()).post().status_code == 200
 

@@ -30,6 +30,7 @@ from tools.service.incident_calls import incident_calls
 from tools.service.labels import NAME
 
 WITHIN_S = 90.0
+BEGUN_S = 1_700_000_000.0
 NEWEST = datetime(2026, 11, 22, 21, 0, tzinfo=UTC)
 GRAPH = """
 version: 1
@@ -120,7 +121,8 @@ class Service:
     def __init__(self, *folders: Path, history: EventHistory | None = None) -> None:
         history = history or EventHistory(Path("/none/history"), get_logger(), keep_s=1e6, keep_bytes=1e8)
         access = Access([Token("boss", "b" * 20, "admin")])
-        self._transport = httpx.ASGITransport(build_app(incident_calls(folders, history), access, get_logger()))
+        calls = incident_calls(folders, history, lambda: BEGUN_S)
+        self._transport = httpx.ASGITransport(build_app(calls, access, get_logger()))
 
     def call(self, method: str, path: str, **more: Any) -> httpx.Response:
         async def calling() -> httpx.Response:
@@ -157,6 +159,27 @@ def test_pages_follow_each_other(tmp_path: Path) -> None:
     assert service.ids("?camera=room-3") == [expected[3]]
     assert service.ids("?rule=fall") == expected
     assert service.ids("?before=nobody") == []
+
+
+def test_pages_of_two_folders_are_one_list(tmp_path: Path) -> None:
+    expected = [kept(tmp_path / ("a" if number % 3 else "b"), number).incident for number in range(9)]
+    service, found, query = Service(tmp_path / "a", tmp_path / "b"), [], "?limit=2"
+    for _ in range(5):
+        found += service.ids(query)
+        query = f"?limit=2&before={found[-1]}"
+    assert found == expected
+
+
+def test_those_that_go_on_are_found_among_many(tmp_path: Path) -> None:
+    """One without an end from before this run does not go on."""
+    every = [kept(tmp_path, number) for number in range(60)]
+    for one in (every[50], every[55]):
+        one.last = {}
+        one.write()
+    os.utime(every[55].path, (BEGUN_S - 100,) * 2)
+    service = Service(tmp_path)
+    assert service.ids("?phase=running") == [every[50].incident]
+    assert service.get(f"/api/incidents/{every[55].incident}").json()["phase"] == "lost"
 
 
 def test_without_pictures_it_is_said_how_to_get_them() -> None:
@@ -235,6 +258,7 @@ def test_half_a_character_is_no_note(tmp_path: Path) -> None:
         ("camra=a", "unknown parameter camra; did you mean `camera`"),
         ("camera=%00", "camera: expected a name of letters"),
         ("camera=" + "a" * 5000, "camera: expected a name of letters"),
+        ("phase=over", "phase: expected running"),
         ("limit=0", "limit: expected a number from 1 to 200"),
         ("limit=201", "expected a number"),
         ("limit=%D9%A3", "expected a number"),

@@ -93,6 +93,7 @@ def test_pictures_move_and_an_incident_comes_by_itself(page: Browser, served: Se
     page.until(f"document.querySelector('.tile img').src !== {first!r}")
     page.until("!!document.querySelector('.tile.alarm')")
     assert "Somebody there: still going on" in page.text()
+    page.until("/^[12] incidents? going on: /.test(document.getElementById('verdict').textContent)")
     page.until("document.getElementById('verdict').textContent === 'All is well: 2 cameras'")
 
 

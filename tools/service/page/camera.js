@@ -47,7 +47,8 @@ export function cameraView(state, name) {
   function update() {
     const camera = state.status.cameras[name];
     if (!camera) {
-      fill(element, make("p", { class: "empty", text: `There is no camera ${name} any more.` }));
+      fill(element, make("p", {}, make("a", { href: "#/", text: "All cameras" })),
+        make("p", { class: "empty", text: `There is no camera ${name} any more.` }));
       return;
     }
     const { text, kind, why: reason } = cameraState(camera);

@@ -24,49 +24,105 @@ export function rowOf(incident) {
       label ? make("p", { class: "quiet", text: LABELS[label.label] }) : null));
 }
 
+// What was chosen and read is remembered in `state.list`: who comes back from an incident goes on where they were.
 export function incidentsView(state) {
-  const camera = make("select", { id: "of", onchange: () => load() });
+  const memory = state.list;
+  const camera = make("select", { id: "of", onchange: choose });
   const rows = make("div", { class: "rows" });
-  const more = make("button", { text: "Show earlier ones", hidden: true, onclick: () => load(true) });
+  const more = make("button", { text: "Show earlier ones", hidden: true, onclick: earlier });
+  const error = make("p", { class: "error", role: "alert" });
   const element = make("section", {}, make("h1", { text: "Incidents" }),
-    make("div", { class: "bar" }, make("label", { for: "of", text: "Camera" }), camera), rows, make("div", { class: "bar" }, more));
-  let listed = [];
-  let newest = "";
-  let hasMore = false;
+    make("div", { class: "bar" }, make("label", { for: "of", text: "Camera" }), camera), rows, error, make("div", { class: "bar" }, more));
+  const drawn = new Map();
+  let newest = null;
+  let why = "";
 
   function options() {
-    const names = ["", ...Object.keys(state.status.cameras).sort()];
-    if (camera.options.length === names.length) return;
-    const chosen = camera.value;
-    fill(camera, ...names.map((name) => make("option", { value: name, text: name || "all" })));
-    camera.value = names.includes(chosen) ? chosen : "";
+    // Also those that were removed or renamed, as far as they are known.
+    const found = new Set([...Object.keys(state.status.cameras), ...memory.incidents.map((one) => one.camera)]);
+    if (memory.camera) found.add(memory.camera);
+    const names = ["", ...[...found].sort()];
+    if (camera.options.length !== names.length) {
+      fill(camera, ...names.map((name) => make("option", { value: name, text: name || "all" })));
+    }
+    camera.value = memory.camera;
   }
 
-  async function load(earlier = false) {
-    const of = camera.value ? `&camera=${encodeURIComponent(camera.value)}` : "";
-    const before = earlier && listed.length ? `&before=${encodeURIComponent(listed[listed.length - 1].incident)}` : "";
-    const limit = earlier ? PAGE : Math.min(200, Math.max(PAGE, listed.length));
+  function choose() {
+    memory.camera = camera.value;
+    memory.incidents = [];
+    load();
+  }
+
+  // A row that is as it was stays the same element, so that nothing moves under the eyes or loses the focus.
+  function rowFor(incident) {
+    const text = JSON.stringify(incident);
+    const known = drawn.get(incident.incident);
+    if (known && known.text === text) return known.row;
+    const row = rowOf(incident);
+    drawn.set(incident.incident, { text, row });
+    return row;
+  }
+
+  function draw() {
+    const focused = document.activeElement?.getAttribute("href");
+    const none = make("p", { class: "empty", text: why || "Nothing that a rule looks for has happened yet." });
+    fill(rows, ...(memory.incidents.length ? memory.incidents.map(rowFor) : [none]));
+    if (focused) [...rows.children].find((row) => row.getAttribute("href") === focused)?.focus({ preventScroll: true });
+    more.hidden = !memory.hasMore;
+    options();
+  }
+
+  async function ask(before) {
+    const of = memory.camera ? `&camera=${encodeURIComponent(memory.camera)}` : "";
+    const behind = before ? `&before=${encodeURIComponent(before.incident)}` : "";
+    const found = await get(`/api/incidents?limit=${PAGE}${of}${behind}`);
+    why = found.why || "";
+    return found;
+  }
+
+  async function tried(work) {
+    const wanted = memory.camera;
     try {
-      const found = await get(`/api/incidents?limit=${limit}${of}${before}`);
-      listed = earlier ? [...listed, ...found.incidents] : found.incidents;
-      hasMore = found.more;
-      const none = make("p", { class: "empty", text: found.why || "Nothing that a rule looks for has happened yet." });
-      const focused = document.activeElement?.getAttribute("href");
-      fill(rows, ...(listed.length ? listed.map(rowOf) : [none]));
-      if (focused) [...rows.children].find((row) => row.getAttribute("href") === focused)?.focus();
-      more.hidden = !hasMore;
+      const found = await work();
+      if (wanted !== memory.camera) return;
+      error.textContent = "";
+      found();
+      draw();
     } catch (problem) {
-      fill(rows, make("p", { class: "error", text: problem.message }));
+      error.textContent = problem.message;
     }
   }
 
+  // The newest ones take the place of those that they are; earlier pages stay.
+  const load = () => tried(async () => {
+    const found = await ask(null);
+    return () => {
+      const fresh = new Set(found.incidents.map((one) => one.incident));
+      const last = memory.incidents.findLastIndex((one) => fresh.has(one.incident));
+      const kept = last >= 0 ? memory.incidents.slice(last + 1) : [];
+      if (!kept.length) memory.hasMore = found.more;
+      memory.incidents = [...found.incidents, ...kept];
+    };
+  });
+
+  function earlier() {
+    return tried(async () => {
+      const found = await ask(memory.incidents[memory.incidents.length - 1]);
+      return () => {
+        memory.incidents = [...memory.incidents, ...found.incidents];
+        memory.hasMore = found.more;
+      };
+    });
+  }
+
   function update() {
-    options();
     const now = state.incidents.map((one) => one.incident + one.phase + one.snapshot.state + one.labels.length).join();
-    if (now !== newest || !rows.children.length) load();
+    if (now !== newest) load();
     newest = now;
   }
 
+  if (memory.incidents.length) draw();
   return { element, update };
 }
 

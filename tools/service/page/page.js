@@ -14,7 +14,7 @@ const NEWS = 20;
 
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
-const state = { status: null, incidents: [], why: "", me: { role: "anyone", name: "" }, history: [] };
+const state = { status: null, incidents: [], running: [], why: "", me: { role: "anyone", name: "" }, history: [], list: { camera: "", incidents: [] } };
 let view = null;
 let timer = 0;
 let isLooking = false;
@@ -23,12 +23,20 @@ let known = null;
 
 function viewOf(hash) {
   const [, kind = "", name = ""] = hash.replace(/^#/, "").split("/");
-  const given = decodeURIComponent(name);
+  const given = decoded(name);
   if (kind === "incidents" && given) return ["incidents", () => incidentView(state, given)];
   if (kind === "incidents") return ["incidents", () => incidentsView(state)];
   if (kind === "camera") return ["wall", () => cameraView(state, given)];
   if (kind === "health") return ["health", () => healthView(state)];
   return ["wall", () => wallView(state)];
+}
+
+function decoded(name) {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
 }
 
 function open() {
@@ -60,7 +68,7 @@ function login(message = "") {
       await post("/login", { token: token.value });
       location.reload();
     } catch (problem) {
-      error.textContent = problem.status === 429 ? "Too many tries: wait a minute." : "This token is not known.";
+      error.textContent = problem.status === 401 ? "This token is not known." : `${problem.message}.`;
       token.select();
     }
   };
@@ -80,7 +88,7 @@ function note() {
     }
   }
   known = ids;
-  const running = state.incidents.filter((one) => one.phase === "running").length;
+  const running = state.running.length;
   document.title = running ? `(${running}) camgraph` : "camgraph";
 }
 
@@ -96,22 +104,26 @@ async function look() {
   clearTimeout(timer);
   isLooking = true;
   try {
-    const [status, list] = await Promise.all([get("/api/status"), get(`/api/incidents?limit=${NEWS}`)]);
-    state.status = status;
-    state.incidents = list.incidents;
-    state.why = list.why || "";
-    remember(status);
+    const [status, list, running] = await Promise.allSettled([
+      get("/api/status"), get(`/api/incidents?limit=${NEWS}`), get("/api/incidents?phase=running&limit=200")]);
+    if (status.status === "rejected") throw status.reason;
+    state.status = status.value;
+    const failed = [list, running].find((one) => one.status === "rejected");
+    if (!failed) {
+      state.running = running.value.incidents;
+      state.incidents = list.value.incidents;
+      state.why = list.value.why || "";
+    }
+    remember(state.status);
     note();
-    banner.hidden = true;
-    document.getElementById("verdict").textContent = verdict(status);
+    banner.textContent = failed ? `The incidents cannot be read now: ${failed.reason.message}` : "";
+    banner.hidden = !failed;
+    document.getElementById("verdict").textContent = verdict(state.status, state.running);
     if (view) view.update();
     else open();
   } catch (problem) {
     if (problem instanceof Refused && problem.status === 401) return login();
-    const isAway = problem instanceof Unreachable;
-    banner.textContent = isAway ? "camgraph does not answer. This page tries again by itself." : problem.message;
-    banner.hidden = false;
-    document.getElementById("verdict").textContent = "";
+    complain(problem);
   } finally {
     isLooking = false;
   }
@@ -138,6 +150,27 @@ function keys(event) {
   event.preventDefault();
 }
 
+function complain(problem) {
+  const isAway = problem instanceof Unreachable;
+  banner.textContent = isAway ? "camgraph does not answer. This page tries again by itself." : problem.message;
+  banner.hidden = false;
+  document.getElementById("verdict").textContent = "";
+}
+
+// Who looks. A screen on a wall is alone for months: it goes on trying.
+async function identify() {
+  for (;;) {
+    try {
+      state.me = await get("/api/me");
+      return true;
+    } catch (problem) {
+      if (problem instanceof Refused && problem.status === 401) return false;
+      complain(problem);
+      await new Promise((done) => setTimeout(done, EVERY_MS));
+    }
+  }
+}
+
 async function begin() {
   window.addEventListener("hashchange", () => state.status && open());
   document.addEventListener("keydown", keys);
@@ -146,13 +179,10 @@ async function begin() {
     await post("/logout");
     location.reload();
   });
-  try {
-    state.me = await get("/api/me");
-    leave.hidden = !state.me.name;
-  } catch (problem) {
-    if (problem instanceof Refused && problem.status === 401) return login();
-  }
-  if (state.me.role === "anyone") return login();
+  const isKnown = await identify();
+  banner.hidden = true;
+  leave.hidden = !state.me.name;
+  if (!isKnown || state.me.role === "anyone") return login();
   await look();
   listen();
 }

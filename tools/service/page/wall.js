@@ -11,7 +11,7 @@ export function wallView(state) {
 
   function update() {
     const cameras = Object.entries(state.status.cameras);
-    const busy = new Map(state.incidents.filter((one) => one.phase === "running").map((one) => [one.camera, one]));
+    const busy = new Map(state.running.map((one) => [one.camera, one]));
     for (const [name, tile] of tiles) {
       if (!(name in state.status.cameras)) {
         tile.still.close();

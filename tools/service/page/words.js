@@ -24,7 +24,15 @@ export function cameraState(camera) {
   return { text: words + since, kind, why: kind === "bad" ? camera.why || camera.error || "" : "" };
 }
 
-export function verdict(status) {
+export function verdict(status, running) {
+  if (running.length) {
+    const where = [...new Set(running.map((one) => one.camera))].join(", ");
+    return `${counted(running.length, "incident")} going on: ${where}`;
+  }
+  return state(status);
+}
+
+function state(status) {
   const cameras = Object.values(status.cameras);
   const bad = cameras.filter((camera) => cameraState(camera).kind === "bad").length;
   if (status.phase === "starting") return "Starting…";
@@ -55,13 +63,14 @@ export function when(iso) {
   const at = new Date(iso);
   if (Number.isNaN(at.getTime())) return String(iso);
   const today = new Date();
-  const time = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const time = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
   if (at.toDateString() === today.toDateString()) return `today, ${time}`;
   return `${at.toLocaleDateString([], { weekday: "short", day: "numeric", month: "short", year: "numeric" })}, ${time}`;
 }
 
 export function lasted(incident) {
   if (incident.phase === "running") return "still going on";
+  if (incident.phase === "lost") return "its end was not seen";
   if (incident.phase === "single") return "one moment";
   return `lasted ${span(incident.duration_s)}`;
 }
