@@ -8,6 +8,7 @@ import os
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,18 +33,13 @@ _STUCK_S = 30.0
 class _Protocol(H11Protocol):
     """As uvicorn's, but who only takes a place is parted with.
 
-    A head must be there soon after the connection, or after its own first byte; an answer must be read; and one address
-    has so many connections at most, unless it is that of a proxy.
+    A head must be there soon after the connection, or after its own first byte, and an answer must be read.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._stalls: asyncio.TimerHandle | None = None
         self._head: asyncio.TimerHandle | None = self.loop.call_later(_HEAD_S, self.transport.abort)
-        clients = [getattr(one, "client", None) for one in self.connections]
-        of_address = [one for one in clients if one and self.client and one[0] == self.client[0]]
-        if len(of_address) > _MOST_OF_ADDRESS and not self.config.forwarded_allow_ips:
-            self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -92,21 +88,74 @@ class _Protocol(H11Protocol):
         super().connection_lost(exc)
 
 
-def bound(host: str, port: int) -> socket.socket:
+class Listener(socket.socket):
+    """A listening socket that accepts so many connections at once, in all and of one address; the rest it closes.
+
+    It counts before any handshake: also a client that never begins with TLS takes a place.
+    """
+
+    def __init__(self, family: int, address: Any) -> None:
+        super().__init__(family, socket.SOCK_STREAM)
+        self.of_address: Counter[str] = Counter()
+        self.is_bounded_by_address = True
+        self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Also where the rest of an answer is too small for the loop to notice; connections inherit it.
+        self.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_STALLED_S * 1000))
+        try:
+            self.bind(address)
+            self.listen(_MOST_CONNECTIONS)
+        except BaseException:
+            self.close()
+            raise
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Raises ConnectionAbortedError for one that is too many: asyncio goes on with the next."""
+        accepted, address = super().accept()
+        connection = _Connection(accepted, address[0], self.of_address)
+        too_many = self.is_bounded_by_address and self.of_address[address[0]] > _MOST_OF_ADDRESS
+        if too_many or self.of_address.total() > _MOST_CONNECTIONS:
+            connection.close()
+            raise ConnectionAbortedError
+        return connection, address
+
+
+class _Connection(socket.socket):
+    """It is counted until it is closed."""
+
+    def __init__(self, accepted: socket.socket, address: str, of_address: Counter[str]) -> None:
+        super().__init__(accepted.family, accepted.type, accepted.proto, accepted.detach())
+        self._address, self._of_address = address, of_address
+        of_address[address] += 1
+
+    def close(self) -> None:
+        if self.fileno() >= 0:
+            self._of_address[self._address] -= 1
+            if not self._of_address[self._address]:
+                del self._of_address[self._address]
+        super().close()
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """A client has as long for the handshake of TLS as for the head of a request."""
+
+    async def create_server(self, *values: Any, **more: Any) -> Any:
+        if more.get("ssl") is not None:
+            more["ssl_handshake_timeout"] = _HEAD_S
+        return await super().create_server(*values, **more)
+
+
+def bound(host: str, port: int) -> Listener:
     """A listening socket. Raises EnvironmentProblem if the address cannot be had."""
     try:
-        [family, *_], *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        listener = socket.create_server((host, port), family=family, backlog=_MOST_CONNECTIONS)
-        # Also where the rest of an answer is too small for the loop to notice; connections inherit it.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_STALLED_S * 1000))
+        [family, _, _, _, address], *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return Listener(family, address)
     except OSError as error:
         # Python puts the address behind the system's words.
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise EnvironmentProblem(
-            f"the service cannot listen at {host}:{port}: {why}: choose another `address`, or stop "
-            "the program that has this one"
+            f"the service cannot listen at {host}:{port}: {why}: choose another `address`, or stop the program that "
+            "has this one"
         ) from None
-    return listener
 
 
 class _Server(uvicorn.Server):
@@ -130,7 +179,7 @@ class HttpServer:
     def __init__(
         self,
         app: ASGIApp,
-        listener: socket.socket,
+        listener: Listener,
         *,
         certificate: Path | None = None,
         key: Path | None = None,
@@ -158,6 +207,7 @@ class HttpServer:
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._server = _Server(config)
         self._listener = listener
+        listener.is_bounded_by_address = not proxies
         self._stuck = stuck
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
@@ -188,4 +238,9 @@ class HttpServer:
                 return
 
     def _run(self) -> None:
-        self._server.run(sockets=[self._listener])
+        loop = _Loop()
+        try:
+            loop.run_until_complete(self._server.serve(sockets=[self._listener]))
+        finally:
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
+import trustme
 from camgraph_test_stages.waiting import until
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -79,6 +82,32 @@ def test_a_second_request_has_its_bound_as_well(monkeypatch: pytest.MonkeyPatch)
         ask(client)
         client.sendall(b"G")
         assert is_closed(client)
+
+
+def test_who_never_begins_with_tls_only_takes_a_place_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(http_server, "_HEAD_S", 0.5)
+    authority = trustme.CA()
+    made = authority.issue_cert("127.0.0.1")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made.cert_chain_pems[0].write_to_path(certificate)
+    made.private_key_pem.write_to_path(key)
+    listener = bound("127.0.0.1", 0)
+    server = HttpServer(Starlette(routes=[Route("/", small)]), listener, certificate=certificate, key=key)
+    server.start()
+    try:
+        monkeypatch.setattr(http_server, "_MOST_OF_ADDRESS", 8)
+        with ExitStack() as stack:
+            idle = [stack.enter_context(socket.create_connection(listener.getsockname())) for _ in range(30)]
+            assert all(map(is_closed, idle))
+        context = ssl.create_default_context()
+        authority.configure_trust(context)
+        until(lambda: not listener.of_address, WITHIN_S, every_s=0.05)
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}/"
+        assert httpx.get(url, verify=context, timeout=WITHIN_S).text == "here"
+    finally:
+        server.stop()
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
