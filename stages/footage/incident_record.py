@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -20,7 +22,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pipeline.system.disk import write_whole
+from pipeline.system.disk import open_regular, write_whole
 from pipeline.system.names import ascii_form, is_camera_name
 from stages.footage.names import INCIDENT_DIGITS
 
@@ -33,6 +35,8 @@ KEEP = ".keep"
 """The end of the name of an empty file beside a record that is to be kept."""
 _BLOCK = 1 << 20
 _LONGEST_NAME = 255
+_MOST_BYTES = 16 << 20
+"""Of a record: events may be of a megabyte."""
 _NO_BEST = {"state": "missing"}
 """Of records that were written before there were best pictures."""
 
@@ -149,12 +153,21 @@ class IncidentRecord:
 def read_record(path: Path) -> IncidentRecord | None:
     """The record in a file; None if it is none, whoever wrote it: no name in it leads out of its folder."""
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        plain = json.loads(path.read_bytes())
+        plain = json.loads(_bytes_of(path))
         files = {kind: FileState(**plain.get(kind, _NO_BEST)) for kind in STATES}
         record = IncidentRecord(path, plain["first"], plain["last"], files)
         if _is_name(record.incident) and record.camera and all(_is_sound(record, file) for file in files.values()):
             return record
     return None
+
+
+def _bytes_of(path: Path) -> bytes:
+    """Of a file of a sensible size. A pipe in its place would be waited for without end. Raises OSError, ValueError."""
+    with open(open_regular(path, os.O_RDONLY), "rb") as file:  # noqa: PTH123 - it is open already
+        found = file.read(_MOST_BYTES + 1)
+    if len(found) > _MOST_BYTES:
+        raise ValueError("no record is so large")
+    return found
 
 
 def _is_name(text: str) -> bool:
@@ -169,7 +182,7 @@ def _is_sound(record: IncidentRecord, file: FileState) -> bool:
     return (
         file.state in get_args(State)
         and all(isinstance(text, str) for text in texts)
-        and all(isinstance(number, int | float) for number in numbers)
+        and all(math.isfinite(number) for number in numbers)
         and all(of_people.fullmatch(name) for name in file.crops)
     )
 

@@ -35,6 +35,7 @@ _MOST_CLIENTS = 10_000
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
+    (b"cross-origin-resource-policy", b"same-origin"),
     (b"referrer-policy", b"no-referrer"),
     (
         b"content-security-policy",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from starlette.types import ASGIApp
 from pipeline.stage import Logger
 from tools.service.access import Access, AccessLayer
 from tools.service.calls import Call, failure
+
+_TOLD_S = 60.0
 
 
 def build_app(calls: Sequence[Call], access: Access, log: Logger) -> ASGIApp:
@@ -29,12 +32,30 @@ def build_app(calls: Sequence[Call], access: Access, log: Logger) -> ASGIApp:
         assert isinstance(error, HTTPException)
         return failure(error.status_code, error.detail)
 
+    told = _Told()
+
     async def bug(request: Request, error: Exception) -> Response:
-        log.error("request_failed", path=request.url.path[:200], exc_info=error)
+        if told.is_due():
+            log.error("request_failed", path=request.url.path[:200], failed=told.count, exc_info=error)
         return failure(500, "a bug of camgraph: the log of the run has the details")
 
     handlers: Any = {HTTPException: not_found, Exception: bug}
     return AccessLayer(Starlette(routes=[call.route() for call in every], exception_handlers=handlers), access)
+
+
+class _Told:
+    """One failure a minute is logged: who finds a bug must not be able to fill the disk by it."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._next_s = 0.0
+
+    def is_due(self) -> bool:
+        self.count += 1
+        if time.monotonic() < self._next_s:
+            return False
+        self._next_s = time.monotonic() + _TOLD_S
+        return True
 
 
 def openapi_of(calls: Sequence[Call]) -> dict[str, Any]:

@@ -90,6 +90,7 @@ async def json_body(request: Request) -> dict[str, object]:
         raise UserError(f"expected the body of the request within {_BODY_S:g} s") from None
     try:
         sent = json.loads(text)
+        json.dumps(sent, ensure_ascii=False).encode()  # half a character is none
     except (ValueError, RecursionError):
         sent = None
     if not isinstance(sent, dict):

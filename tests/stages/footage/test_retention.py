@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import structlog
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
+from stages.footage.incident_index import IncidentFilter, incidents_in
 from stages.footage.incident_record import FileState, IncidentRecord, State, read_record, records_in
 from stages.footage.retention import KeepRule, Retention, remove
 
@@ -150,6 +152,7 @@ def test_a_folder_that_cannot_be_read_costs_no_other(tmp_path: Path) -> None:
         {"clip": {"crops": ["../../other/file.jpg"]}},
         {"clip": {"state": "ready", "bytes": "many"}},
         {"clip": {"state": ["ready"]}},
+        {"clip": {"state": "ready", "seconds": float("inf")}},
         {"first": {"data": {"incident": "../../x", "camera": "front"}}},
         {"first": {"data": {"incident": "", "camera": "front"}}},
         {"first": "event"},
@@ -163,6 +166,30 @@ def test_a_record_that_others_have_changed_is_none(tmp_path: Path, change: dict[
     assert left(tmp_path) == [6]
     assert Retention(tmp_path, LOG, keep_s=10 * DAY_S, keep_bytes=1e9).sweep(NOW_S) == 1
     assert damaged.exists()
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def _huge(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 34)
+
+
+@pytest.mark.parametrize("plant", [_pipe, _endless, _huge])
+def test_what_is_no_record_keeps_nobody_waiting(tmp_path: Path, plant: Callable[[Path], None]) -> None:
+    real = incident(tmp_path, 5)
+    plant(real.with_name("10-00-00_fall_00000006.json"))
+    assert left(tmp_path) == [5]
+    assert [
+        one.incident for one in incidents_in(tmp_path, IncidentFilter())
+    ] == []  # its event lacks the facts of a list
+    assert Retention(tmp_path, LOG, keep_s=10 * DAY_S, keep_bytes=1e9).sweep(NOW_S) == 1
 
 
 def test_a_bug_in_a_sweep_is_logged(tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ def test_a_camera_comes_and_goes(served: Served) -> None:
         (b'{"name": "d", "settings": {"url": "FILE:///etc/passwd"}}', "a file can only be added"),
         (b'{"name": "d", "settings": {"nope": 1}}', "unknown key `nope`"),
         (b"[" * 60_000, "expected a JSON object"),
+        (b'{"name": "\\ud800", "settings": {}}', "expected a JSON object"),
     ],
 )
 def test_nonsense_is_refused_in_words(served: Served, body: bytes, why: str) -> None:
