@@ -19,6 +19,8 @@ import structlog
 from camgraph_test_stages import strangers
 from hypothesis import settings
 
+from pipeline.system import redaction
+
 # How long an example takes says nothing on a loaded machine.
 settings.register_profile("camgraph", deadline=None)
 settings.load_profile("camgraph")
@@ -63,10 +65,14 @@ def own_runs() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def usual_logs() -> Iterator[None]:
-    """Commands that run in the tests' own process set up logs, of which tests that come later would see a part only."""
+def usual_texts() -> Iterator[None]:
+    """Commands that run in the tests' own process set up logs and hide secrets: tests that come later would see a part
+    of the logs, and messages without words that were somebody's secret before.
+    """
+    known, any_known = set(redaction._known), redaction._any_known
     yield
     structlog.reset_defaults()
+    redaction._known, redaction._any_known = known, any_known
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from tools.proofs.live_faults.proof import prove
 from tools.simulator.gstreamer import missing_packages
 
 
+@pytest.mark.benchmark
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_faults_are_reported_bounded_and_contained() -> None:

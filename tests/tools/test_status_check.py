@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -150,31 +151,36 @@ name: watched
 cameras: {a: {frames: 1000000, pace_ms: 20, live: true}, b: {frames: 1000000, pace_ms: 20, live: true}}
 stages:
   src: {use: count_source}
-  slow: {use: crash, from: src, with: {at_seq: 1000000, open_s: OPEN_S, shut: shut}}
+  slow: {use: crash, from: src, with: {at_seq: 1000000, OPENING, shut: shut}}
   out: {use: collect, from: slow, with: {path: out}}
 """
 
 
 def test_slow_opening_is_reported_as_starting(watched: Watched) -> None:
-    with watched.running(OPENING.replace("OPEN_S", "20")):
+    with watched.running(OPENING.replace("OPENING", "opens_with: go")):
         reported = watched.until(1, "slow.0: is being opened")
         assert reported.startswith("degraded: watched: starting for ")
         shown = watched.call("status").stdout.splitlines()
         assert "  starting  " in shown[0]
         assert any(line.startswith("slow") and " starting " in line for line in shown)
+        (watched.folder / "go").touch()
         watched.until(0, "healthy")
 
 
 def test_announced_slow_opening_is_not_a_hang(watched: Watched) -> None:
-    text = OPENING.replace("open_s: OPEN_S", "open_s: 30, opens_within_s: 200")
-    with watched.running(f"{text}open_s: 20\n"):
+    text = OPENING.replace("OPENING", "opens_with: go, opens_within_s: 200")
+    with watched.running(f"{text}open_s: 10\n"):
         watched.until(1, "slow.0: is being opened: building it, 1 of 2")
+        begun_s = time.monotonic()
+        while time.monotonic() < begun_s + 12:
+            assert watched.checked()[0] == 1, "killed after `open_s`"
+        (watched.folder / "go").touch()
         watched.until(0, "healthy")
         assert watched.status()["processes"]["slow.0"]["restarts"] == 0
 
 
 def test_failed_reopening_gives_reason_and_next_try(watched: Watched) -> None:
-    with watched.running(OPENING.replace("OPEN_S", "0")):
+    with watched.running(OPENING.replace("OPENING", "open_s: 0")):
         watched.until(0, "healthy")
         (watched.folder / "shut").touch()
         os.kill(watched.status()["processes"]["slow.0"]["pid"], signal.SIGKILL)

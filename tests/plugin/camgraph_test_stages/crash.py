@@ -47,6 +47,7 @@ class CrashSettings(Settings):
     how: How = Field("raise", description="What happens.")
     close_s: float = Field(6.0, ge=0, description="How long it takes to close slowly.")
     open_s: float = Field(0.0, ge=0, description="How long it takes to open.")
+    opens_with: str = Field("", description="It opens only when there is a file of this name.")
     opens_within_s: float = Field(0.0, ge=0, description="How long it says that opening may take; 0: it says nothing.")
     shut: str = Field("", description="While there is a file of this name, it does not open: the user's mistake.")
     note: str = Field("", description="Said in all ways, where it speaks.")
@@ -86,6 +87,8 @@ class Crash(Stage[CrashSettings]):
         if self.settings.opens_within_s:
             self.context.opening("building it, 1 of 2", self.settings.opens_within_s)
         time.sleep(self.settings.open_s)
+        while self.settings.opens_with and not resolve(self.settings.opens_with, self.context.base_folder).exists():
+            time.sleep(0.02)
         if self.settings.shut and resolve(self.settings.shut, self.context.base_folder).exists():
             raise UserError(f"the file {self.settings.shut} is there")
         if self.settings.how == "open":

@@ -136,6 +136,29 @@ def test_the_keyboard_suffices(page: Browser, served: Served) -> None:
     page.until("!location.hash.startsWith('#/camera/')")
 
 
+COUNTED = """
+const count = (step) => sessionStorage.setItem("open", Number(sessionStorage.getItem("open")) + step);
+window.EventSource = class extends EventSource {
+  constructor(url) { super(url); count(1); }
+  close() { super.close(); count(-1); }
+};
+"""
+
+
+def test_a_page_that_was_left_keeps_no_connection(page: Browser, served: Served) -> None:
+    """A browser has six to a host, and keeps pages that were left."""
+    logged_in(page, served, "viewer")
+    counting = page.send("Page.addScriptToEvaluateOnNewDocument", source=COUNTED)
+    for turn in range(8):
+        page.open(f"http://127.0.0.1:{served.port}/?turn={turn}")
+        page.until("document.querySelectorAll('.tile img').length === 2")
+        page.until("sessionStorage.getItem('open') === '1'")
+    page.run("history.back()")
+    page.until("location.search === '?turn=6' && document.querySelectorAll('.tile img').length === 2")
+    page.until("sessionStorage.getItem('open') === '1'")
+    page.send("Page.removeScriptToEvaluateOnNewDocument", identifier=counting["identifier"])
+
+
 def test_nothing_is_asked_of_any_other_host(page: Browser, served: Served) -> None:
     logged_in(page, served, "viewer")
     page.run("location.hash = '#/health'")

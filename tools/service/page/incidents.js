@@ -196,5 +196,12 @@ export function incidentView(state, name) {
     }
   }
 
-  return { element, update };
+  // A video that is only taken out of the page keeps its connection.
+  function close() {
+    const video = element.querySelector("video");
+    video?.removeAttribute("src");
+    video?.load();
+  }
+
+  return { element, update, close };
 }

@@ -20,6 +20,7 @@ let timer = 0;
 let isLooking = false;
 let shown = "";
 let known = null;
+let stream = null;
 
 function viewOf(hash) {
   const [, kind = "", name = ""] = hash.replace(/^#/, "").split("/");
@@ -132,11 +133,26 @@ async function look() {
 
 // New events are looked at once, and not only with the next turn. The browser connects again by itself.
 function listen() {
-  const stream = new EventSource("/api/events/stream");
-  stream.onmessage = () => {
-    clearTimeout(timer);
-    timer = setTimeout(look, SOON_MS);
-  };
+  if (stream || document.hidden) return;
+  stream = new EventSource("/api/events/stream");
+  stream.onmessage = soon;
+}
+
+function soon() {
+  clearTimeout(timer);
+  timer = setTimeout(look, SOON_MS);
+}
+
+// A browser has six connections to a host for all its tabs: one that nobody sees keeps none of them.
+function release() {
+  stream?.close();
+  stream = null;
+}
+
+function onVisibility() {
+  if (document.hidden) return release();
+  listen();
+  soon();
 }
 
 function keys(event) {
@@ -185,6 +201,13 @@ async function begin() {
   if (!isKnown || state.me.role === "anyone") return login();
   await look();
   listen();
+  document.addEventListener("visibilitychange", onVisibility);
+  window.addEventListener("pagehide", () => {
+    release();
+    view?.close?.();
+  });
+  // Kept by the browser when the user left, and shown again: its view is closed.
+  window.addEventListener("pageshow", (event) => event.persisted && location.reload());
 }
 
 begin();
