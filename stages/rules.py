@@ -30,9 +30,11 @@ from stages.messages import Tracks
 from stages.rulebook.camera_check import impossible_alone, outside_frames, too_few_frames, unwatched
 from stages.rulebook.counting import Counting, Report
 from stages.rulebook.evidence import UNITS
+from stages.rulebook.firing import FiringRules
 from stages.rulebook.library import hiding
 from stages.rulebook.merging import Merger
 from stages.rulebook.onlooker import picture_of
+from stages.rulebook.people_tap import PeopleTap, socket_path
 from stages.rulebook.python_functions import taken_failures, watch_calls
 from stages.rulebook.rule_file import (
     RULE_STAND_INS,
@@ -156,6 +158,7 @@ class _Camera:
     first_ns: int
     frames: int = 0
     heads: Heads = field(default_factory=Heads)
+    firing: FiringRules = field(default_factory=FiringRules)
 
 
 class Rules(Stage[RulesSettings]):
@@ -178,6 +181,7 @@ class Rules(Stage[RulesSettings]):
         self._cameras: dict[str, _Camera] = {}
         self._rules: RuleSet | None = None
         self._counting = Counting(context.state_folder / f"counters.{context.worker}.json")
+        self._tap = PeopleTap(socket_path(context.state_folder, context.worker))
         self._logged: set[tuple[str, str]] = set()
         """(camera or condition, problem) of the warnings that have been given."""
 
@@ -278,6 +282,7 @@ class Rules(Stage[RulesSettings]):
     def open(self) -> None:
         self._rules = self._read()
         self._counting.open()
+        self._tap.open()
         for name in watch_calls(self.context.state_folder, self.context.worker):
             self.context.trouble(f"the condition {name} ended this process again and again: it is unknown from now on")
             self.context.log.error("condition_given_up", condition=name, then="it is unknown until the run ends")
@@ -306,6 +311,9 @@ class Rules(Stage[RulesSettings]):
         if known.rules.file.counters:
             self.context.counters_are(camera, {})
         return [*self._ended(known, known.last, end.reason), *self._reports(reports, known.last)]
+
+    def close(self) -> None:
+        self._tap.close()
 
     def _read(self) -> RuleSet:
         if self.settings.file is not None:
@@ -337,6 +345,8 @@ class Rules(Stage[RulesSettings]):
         asleep = camera.rules.asleep(camera.ready, wall_ns, self.context.switches)
         for verdict in camera.merger.merged(camera.judge.judge(picture, asleep), at.time_ns, asleep):
             found += self._events(camera, verdict, at, verdict.why)
+        if self._tap.wants(name):
+            self._tap.offer(picture, camera.rules, camera.firing.now(at.time_ns))
         self._report_failures(name)
         if self._counting.keep(at, emitted=bool(found)):
             self.context.counters_are(name, self._counting.numbers(name))
@@ -427,6 +437,7 @@ class Rules(Stage[RulesSettings]):
 
     def _events(self, camera: _Camera, verdict: Verdict, at: Stamp, reason: str) -> Iterator[Event]:
         ready = next(one for one in camera.ready if one.definition.id == verdict.rule.id)
+        camera.firing.note(ready, verdict, at.time_ns)
         once = ready.definition.once or at.alone
         if once and verdict.phase != "start":
             return

@@ -24,7 +24,7 @@ from stages.writing.recording import Encoding, choose_encoder
 
 PART = ".part"
 MOVFLAGS = {"movflags": "+hybrid_fragmented+frag_keyframe", "flush_packets": "1"}
-_HELD = frozenset({"h264", "hevc", "av1", "mpeg4", "mjpeg", "vp9"})
+HELD = frozenset({"h264", "hevc", "av1", "mpeg4", "mjpeg", "vp9"})
 """Codecs that an MP4 may hold."""
 _TAGS = {"hevc": "hvc1"}
 """Some players take H.265 under this tag alone."""
@@ -38,7 +38,7 @@ class Clip:
         self.stream = stream
         self.part = target.with_name(target.name + PART)
         self._container = av.open(str(self.part), "w", format="mp4", options=MOVFLAGS)
-        self._writer: _Writer = (_Copied if stream.codec in _HELD else _Encoded)(self._container, stream)
+        self._writer: _Writer = (Copied if stream.codec in HELD else _Encoded)(self._container, stream)
         self.first_pts = self.last_pts = 0
         self.packets = 0
 
@@ -83,8 +83,8 @@ class _Writer(Protocol):
     def close(self) -> None: ...
 
 
-class _Copied:
-    """Packets as they are."""
+class Copied:
+    """Packets as they are, in a stream of `container`. `first_dts`: of the first one, which is at 0 there."""
 
     def __init__(self, container: OutputContainer, stream: VideoStreamInfo) -> None:
         self._container = container
@@ -94,17 +94,17 @@ class _Copied:
             self._video.set_display_rotation(90 * stream.turns)
         if stream.codec in _TAGS:
             self._video.codec_context.codec_tag = _TAGS[stream.codec]
-        self._first_dts: int | None = None
+        self.first_dts: int | None = None
         self._last_dts = -1
 
     def add(self, packet: Packet) -> None:
-        if self._first_dts is None:
-            self._first_dts = packet.dts
+        if self.first_dts is None:
+            self.first_dts = packet.dts
         made: Any = av_packet(packet)
         made.stream = self._video
         # A stream may repeat a dts, which an MP4 does not take.
-        made.dts = max(packet.dts - self._first_dts, self._last_dts + 1)
-        made.pts = max(packet.pts - self._first_dts, made.dts)
+        made.dts = max(packet.dts - self.first_dts, self._last_dts + 1)
+        made.pts = max(packet.pts - self.first_dts, made.dts)
         self._last_dts = made.dts
         self._container.mux_one(made)
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.errors import WireError
+from pipeline.system.local_socket import short_address
 from stages.footage.packets import SUFFIX, Packet, PacketReader
-from stages.footage.tap import short_address
 
 _AGAIN_S = 0.2
 _READ_BYTES = 1 << 20

@@ -1,8 +1,10 @@
 """The compressed packets of a camera, as they travel from `capture` to those who keep them.
 
-    length (4 bytes), then msgpack:  ["s", codec, sample, width, height, [num, den], epoch, live, turns]    a stream
-                                     ["p", pts, dts, duration, key, data]                                   a packet
-                                     ["e"]                                                                  the end
+    length (4 bytes), then msgpack:
+
+    ["s", codec, sample, width, height, [num, den], epoch, live, turns, paced]    a stream
+    ["p", pts, dts, duration, key, data]                                          a packet
+    ["e"]                                                                         the end
 
 Both sides run the same version as the same user; the socket lies in the run's folder, which other users cannot enter.
 """
@@ -46,6 +48,8 @@ class VideoStreamInfo:
     """Its packets come as they are filmed; those of a file come long before the events about them."""
     turns: int = 0
     """Quarter turns counter-clockwise that set its pictures upright. `sample` does not know of them."""
+    is_paced: bool = True
+    """Its packets come as fast as they were filmed; those of a file may come as fast as they can be read."""
 
     @property
     def upright_size(self) -> tuple[int, int]:
@@ -101,7 +105,8 @@ def stream_message(stream: VideoStreamInfo) -> bytes:
     """The beginning of a stream, in bytes."""
     base = [stream.time_base.numerator, stream.time_base.denominator]
     size = stream.width, stream.height
-    return _framed(["s", stream.codec, stream.sample, *size, base, stream.epoch, stream.is_live, stream.turns])
+    facts = stream.epoch, stream.is_live, stream.turns, stream.is_paced
+    return _framed(["s", stream.codec, stream.sample, *size, base, *facts])
 
 
 def packet_message(packet: Packet) -> bytes:
@@ -133,9 +138,9 @@ class PacketReader:
         self._in += data
         while (message := self._next()) is not None:
             match message:
-                case ["s", codec, sample, width, height, [num, den], epoch, live, turns]:
+                case ["s", codec, sample, width, height, [num, den], epoch, live, turns, paced]:
                     base = Fraction(num, den)
-                    self._stream = VideoStreamInfo(codec, sample, width, height, base, epoch, live, turns)
+                    self._stream = VideoStreamInfo(codec, sample, width, height, base, epoch, live, turns, paced)
                 case ["p", pts, dts, duration, is_key, packet] if self._stream is not None:
                     yield Packet(self._stream, pts, dts, duration, is_key, packet)
                 case ["e"]:

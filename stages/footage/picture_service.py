@@ -32,10 +32,10 @@ from typing import Any
 from pipeline.errors import EnvironmentProblem, UserError, WireError
 from pipeline.foreign_text import shown
 from pipeline.stage import Logger
+from pipeline.system.local_socket import listening, short_address
 from pipeline.system.names import ascii_form, nfc
 from stages.footage.packets import Moment, Packet
 from stages.footage.still import decode_last, jpeg
-from stages.footage.tap import listening, short_address
 
 NAME = "pictures"
 """Of the socket, in the state folder of its stage."""

@@ -7,7 +7,6 @@ packets are left out until the next keyframe, so that reading never waits; a fil
 from __future__ import annotations
 
 import io
-import os
 import select
 import socket
 import time
@@ -19,6 +18,7 @@ import av
 from av.packet import Packet as AvPacket
 from av.video.stream import VideoStream
 
+from pipeline.system.local_socket import listening
 from stages.footage.packets import Packet, VideoStreamInfo, end_message, packet_message, stream_message, wanted_mark
 from stages.reading.pixels import quarter_turns
 
@@ -43,12 +43,14 @@ class _Listener:
 class PacketTap:
     """The packets of one camera, on a socket in a folder that other users cannot enter. For one thread.
 
-    `patient`: it waits for listeners, because a file can wait and must be complete.
+    `patient`: it waits for listeners, because a file can wait and must be complete. `paced`: packets come as fast as
+    they were filmed.
     """
 
-    def __init__(self, path: Path, *, patient: bool) -> None:
+    def __init__(self, path: Path, *, patient: bool, paced: bool = True) -> None:
         self._path = path
         self._patient = patient
+        self._paced = paced
         self._listeners: list[_Listener] = []
         self._info: VideoStreamInfo | None = None
         self._source: tuple[VideoStream, int] | None = None
@@ -114,11 +116,20 @@ class PacketTap:
     def _packet(self, packet: AvPacket[VideoStream]) -> Packet | None:
         """Of a packet with times, a copy."""
         if self._info is None and self._source is not None and packet.is_keyframe:
-            self._info = _info(*self._source, packet, is_live=not self._patient)
+            self._info = self._info_of(*self._source, packet)
         if self._info is None or packet.pts is None:
             return None
         dts = packet.pts if packet.dts is None else packet.dts
         return Packet(self._info, packet.pts, dts, packet.duration or 0, packet.is_keyframe, bytes(packet))
+
+    def _info_of(self, stream: VideoStream, epoch: int, keyframe: AvPacket[VideoStream]) -> VideoStreamInfo | None:
+        context = stream.codec_context
+        if stream.time_base is None or context.width == 0:
+            return None
+        sample = _sample(stream, keyframe, "nut")
+        size, turns = (context.width, context.height), _turns(stream, keyframe)
+        name, is_live = context.codec.name, not self._patient
+        return VideoStreamInfo(name, sample, *size, stream.time_base, epoch, is_live, turns, self._paced)
 
     def _hand(self, listener: _Listener, packet: Packet, message: bytes) -> None:
         if listener.behind and not (packet.is_key and not listener.waiting):
@@ -153,43 +164,6 @@ class PacketTap:
         listener.connection.close()
         if listener in self._listeners:
             self._listeners.remove(listener)
-
-
-def listening(path: Path, backlog: int) -> socket.socket:
-    """A socket at this path that does not block. Raises OSError."""
-    path.unlink(missing_ok=True)  # of a process that was killed
-    server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-    try:
-        with short_address(path) as address:
-            server.bind(address)
-        server.listen(backlog)
-    except OSError:
-        server.close()
-        raise
-    return server
-
-
-class short_address:  # noqa: N801 - a context manager, as in contextlib
-    """An address for a socket at `path`, however long that is: 107 characters are all that a socket's may have."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> str:
-        self._folder = os.open(self._path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        return f"/proc/self/fd/{self._folder}/{self._path.name}"
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._folder)
-
-
-def _info(stream: VideoStream, epoch: int, keyframe: AvPacket[VideoStream], *, is_live: bool) -> VideoStreamInfo | None:
-    context = stream.codec_context
-    if stream.time_base is None or context.width == 0:
-        return None
-    sample = _sample(stream, keyframe, "nut")
-    size, turns = (context.width, context.height), _turns(stream, keyframe)
-    return VideoStreamInfo(context.codec.name, sample, *size, stream.time_base, epoch, is_live, turns)
 
 
 def _turns(stream: VideoStream, keyframe: AvPacket[VideoStream]) -> int:

@@ -13,18 +13,14 @@ import numpy as np
 
 from stages.messages import Tracks
 from stages.rulebook.counting import Counting, Resets
-from stages.rulebook.evidence import in_words
+from stages.rulebook.firing import Firing, FiringRules, shapes_of
 from stages.rulebook.python_functions import taken_failures
-from stages.rulebook.rule_file import for_camera
 from stages.rulebook.rule_set import ReadyRule, RuleSet
 from stages.vision.rules.crowd import Picture
-from stages.vision.rules.geometry import Surroundings, in_pixels
+from stages.vision.rules.geometry import Surroundings
 from stages.vision.rules.judge import Judge, Verdict
 from stages.vision.rules.people import COCO_17, Point
 from stages.vision.rules.vocabulary import label_word
-
-ONCE_NS = 2_000_000_000
-"""How long, in stream time, an incident is shown that is reported once."""
 
 
 def picture_of(item: Tracks) -> Picture:
@@ -59,18 +55,6 @@ def _words(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Firing:
-    """A rule that fires now: its name in events, its person (nobody for a scene), and the reason, in a few words."""
-
-    action: str
-    ids: tuple[int, ...]
-    why: str
-    shapes: tuple[str, ...] = ()
-    """The zones and lines that the rule asks about."""
-    until_ns: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Seen:
     """The things to show of one frame, in its pixels. `lines`: from and to, `rightward` goes to their right."""
 
@@ -85,7 +69,7 @@ class _Camera:
     rules: RuleSet
     judge: Judge
     ready: Sequence[ReadyRule]
-    firing: dict[tuple[str, tuple[int, ...]], Firing] = field(default_factory=dict)
+    firing: FiringRules = field(default_factory=FiringRules)
 
 
 class Onlooker:
@@ -121,11 +105,8 @@ class Onlooker:
         for verdict in camera.judge.judge(picture_of(item), asleep) if sound else ():
             self._note(camera, verdict, now_ns)
         taken_failures()  # the stage `rules` has the same ones, and reports them
-        over = [key for key, one in camera.firing.items() if one.until_ns is not None and one.until_ns <= now_ns]
-        for key in over:
-            del camera.firing[key]
-        zones, lines = self._shapes(item.stamp.camera, item.frame_size)
-        return Seen(zones, lines, tuple(camera.firing.values()))
+        shapes = shapes_of(self._rules, item.stamp.camera, item.frame_size)
+        return Seen(shapes.zones, shapes.lines, camera.firing.now(now_ns))
 
     def forget(self, camera: str) -> None:
         """The camera has ended."""
@@ -159,28 +140,4 @@ class Onlooker:
 
     def _note(self, camera: _Camera, verdict: Verdict, now_ns: int) -> None:
         ready = next(one for one in camera.ready if one.definition.id == verdict.rule.id)
-        key = (verdict.rule.id, verdict.ids)
-        if verdict.phase == "end":
-            if not ready.definition.once:
-                camera.firing.pop(key, None)
-            return
-        until_ns = now_ns + ONCE_NS if ready.definition.once else None
-        if verdict.phase == "start" or not ready.definition.once:
-            why = in_words(verdict.evidence)
-            ids = verdict.everyone if verdict.rule.scope == "group" else verdict.ids
-            camera.firing[key] = Firing(ready.action, ids, why, (*ready.zones, *ready.lines), until_ns)
-
-    def _shapes(
-        self, camera: str, size: tuple[int, int]
-    ) -> tuple[dict[str, Sequence[Point]], dict[str, tuple[Point, Point]]]:
-        """All zones and lines that are drawn for the camera, also those that no rule uses."""
-        zones: dict[str, Sequence[Point]] = {}
-        lines: dict[str, tuple[Point, Point]] = {}
-        for name, shapes in self._rules.file.zones.items():
-            if corners := for_camera(shapes, camera):
-                zones[name] = in_pixels(corners, size)
-        for name, definitions in self._rules.file.lines.items():
-            if definition := for_camera(definitions, camera):
-                start, end = in_pixels([definition.from_, definition.to], size)
-                lines[name] = (start, end)
-        return zones, lines
+        camera.firing.note(ready, verdict, now_ns)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from pipeline.messages import Stamp
 from pipeline.system.names import ascii_form
 from stages.messages import Frame, Tracks
-from stages.rulebook.onlooker import Firing, Seen
+from stages.rulebook.firing import Firing
+from stages.rulebook.onlooker import Seen
 from stages.vision.drawing import (
     Point,
     Trail,

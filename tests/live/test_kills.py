@@ -7,6 +7,8 @@ frames for long, something left over, and a lost event.
 
 from __future__ import annotations
 
+import pytest
+
 from tools.proofs.live_kills import Limits, faults_of, prove, report
 from tools.proofs.trials.harm import LIMIT_S, harmed_run
 
@@ -21,6 +23,7 @@ def test_any_process_may_die_under_live_cameras() -> None:
     assert "| capture | 1 |" in report(proof, GENEROUS)
 
 
+@pytest.mark.benchmark
 def test_frozen_process_and_frozen_supervisor() -> None:
     with harmed_run(2, hang_s=4.0) as run:
         rounds = [run.freeze("capture.c1"), run.freeze("infer.0"), run.freeze_supervisor()]

@@ -124,6 +124,7 @@ def camera_line(camera: Pictures) -> str:
     return f'guest: {{url: "{camera.url}", memory_mb: {MAY_MB}}}'
 
 
+@pytest.mark.benchmark
 @pytest.mark.parametrize("then", [SMALL, None], ids=["small", "away"])
 def test_memory_of_large_pictures_is_returned(
     tmp_path: Path, pictures: Callable[[Sizes], Pictures], then: tuple[int, int] | None

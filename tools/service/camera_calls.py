@@ -19,17 +19,18 @@ _SHOWN = ("state", "why", "since_s", "losses", "fps", "frames", "drops", "drops_
           "facts")  # fmt: skip
 
 
+def checked_camera(run: RunLink, name: str) -> str:
+    """Its name in normal form. Raises LookupError if the run has no such camera."""
+    if nfc(name) not in run.status()["cameras"]:
+        raise LookupError(f"the run has no camera {shown(name)[:60]}")
+    return nfc(name)
+
+
 def camera_calls(run: RunLink) -> list[Call]:
     """See the module."""
 
     def listed() -> list[dict[str, Any]]:
         return [{"name": name, **{key: one[key] for key in _SHOWN}} for name, one in run.status()["cameras"].items()]
-
-    def checked(name: str) -> str:
-        """Raises LookupError if there is no such camera."""
-        if nfc(name) not in run.status()["cameras"]:
-            raise LookupError(f"the run has no camera {shown(name)[:60]}")
-        return nfc(name)
 
     async def cameras(request: Request) -> Response:
         return JSONResponse({"cameras": await run_in_threadpool(listed)})
@@ -50,7 +51,7 @@ def camera_calls(run: RunLink) -> list[Call]:
 
     async def change(request: Request, op: str) -> Response:
         try:
-            name = await run_in_threadpool(checked, request.path_params["name"])
+            name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
         except LookupError as error:
             return failure(404, str(error))
         await run_in_threadpool(run.ask, op, camera=name)
@@ -67,7 +68,7 @@ def camera_calls(run: RunLink) -> list[Call]:
 
     async def picture(request: Request) -> Response:
         try:
-            name = await run_in_threadpool(checked, request.path_params["name"])
+            name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
         except LookupError as error:
             return failure(404, str(error))
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pipeline.errors import CamgraphError, EnvironmentProblem
@@ -60,7 +61,11 @@ class RunLink:
             self._until_s = 0.0
         return ask(self.name, op, within_s=10 * _WITHIN_S, **values)
 
+    def sockets(self, pattern: str) -> list[Path]:
+        """The sockets of such names in the state folders of the run's stages."""
+        return sorted((runs_folder() / self.name).glob(f"*/state/*/{pattern}"))
+
     def picture(self, camera: str) -> ServedPicture | None:
         """The newest picture of a camera; None if the run keeps none. Raises as `ask_picture`."""
-        services = sorted((runs_folder() / self.name).glob(f"*/state/*/{NAME}"))
+        services = self.sockets(NAME)
         return ask_picture(services[0], nfc(camera)) if services else None

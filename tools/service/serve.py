@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
@@ -25,7 +25,7 @@ from pipeline.stage import Context, FrameSize, SettingProblems, Settings, Stage,
 from pipeline.system.paths import resolve, resolve_output, resolve_output_path, why_no_output
 from pipeline.system.redaction import hide
 from stages.delivery.footage_files import FootageSettings, footage_beside
-from stages.messages import Event
+from stages.messages import Event, Frame
 from tools.service.event_history import EventHistory
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 PORT = 8350
 _DAY_S = 86_400.0
+_HIDING = ("skeleton_only", "blurred_faces")
 _NEEDED = ("starlette", "uvicorn", "prometheus_client")
 _EXPECTED = "expected HOST:PORT, such as 127.0.0.1:8350, or 0.0.0.0:8350 for all networks of this machine"
 
@@ -111,6 +112,9 @@ class ServeSettings(FootageSettings):
     proxies: list[Annotated[str, AfterValidator(_is_network)]] = Field(
         [], description="Addresses or networks of proxies in front, which are believed who it is that asks"
     )
+    video: bool | None = Field(
+        None, description="Live video can be watched; by default unless a stage `sink_footage` hides faces or people"
+    )
     history: str = Field(
         "history.sqlite",
         min_length=1,
@@ -175,7 +179,14 @@ class Serve(Stage[ServeSettings]):
 
     @classmethod
     def follow(cls, settings: ServeSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        return footage_beside(settings, upstream)
+        hides = any(facts["footage"]["look"] in _HIDING for facts in upstream.beside.values() if "footage" in facts)
+        video = {"video": not hides} if settings.video is None else {}
+        return {**footage_beside(settings, upstream), **video}
+
+    @classmethod
+    def gives_away(cls, settings: ServeSettings) -> Collection[type[Message]]:
+        """Live video is made of packets."""
+        return (Frame,) if settings.video else ()
 
     @classmethod
     def written_folders(cls, settings: ServeSettings, base_folder: Path) -> Iterable[Path]:
@@ -211,6 +222,7 @@ class Serve(Stage[ServeSettings]):
         from tools.service.event_calls import event_calls  # noqa: PLC0415
         from tools.service.health_calls import health_calls  # noqa: PLC0415
         from tools.service.incident_calls import incident_calls  # noqa: PLC0415
+        from tools.service.live_calls import live_calls  # noqa: PLC0415
         from tools.service.page_calls import page_calls  # noqa: PLC0415
         from tools.service.run_link import RunLink  # noqa: PLC0415
 
@@ -222,6 +234,7 @@ class Serve(Stage[ServeSettings]):
         calls = [
             *health_calls(run),
             *camera_calls(run),
+            *live_calls(run, video=bool(self.settings.video)),
             *incident_calls(folders, self._history, run.begun_s),
             *event_calls(self._history),
         ]

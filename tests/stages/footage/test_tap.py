@@ -9,7 +9,8 @@ from pathlib import Path
 
 import av
 
-from stages.footage.tap import MOST_WAITING, PacketTap, short_address
+from pipeline.system.local_socket import short_address
+from stages.footage.tap import MOST_WAITING, PacketTap
 
 
 def test_a_listener_that_never_reads_is_left_behind(make_clip: Callable[..., Path], tmp_path: Path) -> None:

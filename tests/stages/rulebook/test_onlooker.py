@@ -13,7 +13,8 @@ import pytest
 from pipeline.testing import opened, stamp
 from stages.messages import Tracks
 from stages.rulebook.evidence import in_words
-from stages.rulebook.onlooker import ONCE_NS, Onlooker, Seen
+from stages.rulebook.firing import ONCE_NS
+from stages.rulebook.onlooker import Onlooker, Seen
 from stages.rulebook.rule_set import parse_rules
 from stages.rules import Rules
 from stages.vision.rules.judge import Evidence

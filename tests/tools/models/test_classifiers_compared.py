@@ -61,6 +61,7 @@ def compared(folder: Path, first: Path, other: Path, *options: str) -> Result:
     return CliRunner().invoke(main, list(map(str, command)))
 
 
+@pytest.mark.benchmark
 def test_who_calls_all_the_same_and_is_as_sure_is_good(folder: Path) -> None:
     first, other = classifier(folder / "a.onnx"), classifier(folder / "b.onnx", favours=0.01)
     saved = folder / "saved.json"
@@ -93,6 +94,7 @@ def test_who_knows_only_what_most_frames_show_is_not(folder: Path) -> None:
         assert " | 0.976 | " in result.output, name
 
 
+@pytest.mark.benchmark
 def test_frames_that_are_all_called_the_same_prove_nothing(folder: Path) -> None:
     for number in range(18, 24):
         (folder / f"{number}.png").unlink()

@@ -125,6 +125,27 @@ def test_an_operator_says_what_it_was(page: Browser, served: Served) -> None:
     assert "False alarm, operator, today" in page.text()
 
 
+def test_a_camera_is_watched_live_with_the_people_drawn_where_they_are(
+    page: Browser, served: Served, tmp_path: Path
+) -> None:
+    logged_in(page, served, "viewer")
+    page.run("location.hash = '#/camera/hall'")
+    page.until("!!document.querySelector('video') && document.querySelector('video').currentTime > 0.3")
+    drawn = """(() => {
+        const canvas = document.querySelector('canvas.over');
+        const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+        return pixels.some((value, n) => n % 4 === 3 && value > 0);
+    })()"""
+    page.until(drawn)
+    page.run("document.getElementById('draw').click()")
+    page.until(f"!({drawn})")
+    page.run("document.getElementById('draw').click()")
+    page.until(drawn)
+    page.run("location.hash = '#/'")
+    page.until("!document.querySelector('video')")
+    assert [error for error in page.errors if "live.mp4" not in error] == []
+
+
 def test_the_keyboard_suffices(page: Browser, served: Served) -> None:
     logged_in(page, served, "viewer")
     page.run("document.getElementById('main').focus()")
@@ -181,6 +202,7 @@ def test_a_lost_camera_is_told_in_words(page: Browser, tmp_path_factory: pytest.
         page.until(f"document.body.innerText.includes({MARKUP!r})")
         (folder / "door.state").write_text("live")
         page.until("document.getElementById('verdict').textContent.startsWith('All is well')")
-        # There are no pictures without `sink_footage`; the browser notes that as errors of the network.
-        assert [error for error in page.errors if "picture.jpg" not in error] == []
+        # There are no pictures without `sink_footage`, video or people; the browser notes that as errors of the network.
+        absent = ("picture.jpg", "live.mp4", "/people")
+        assert [error for error in page.errors if not any(path in error for path in absent)] == []
     page.until("document.body.innerText.includes('camgraph does not answer')")

@@ -120,9 +120,9 @@ def test_a_body_without_a_length_is_bounded_as_well(served: Served) -> None:
 def test_who_leaves_in_the_middle_of_a_request_is_no_bug(served: Served) -> None:
     with socket.create_connection(("127.0.0.1", served.port)) as client:
         client.sendall(b"POST /login HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{")
-    for token in ("\\ud800aaaaaaaaaaaaaaaaaaa", "wrong"):
+    for token, status in (("\\ud800aaaaaaaaaaaaaaaaaaa", 400), ("wrong", 401)):
         body = f'{{"token": "{token}"}}'.encode()
-        assert served.call("POST", "/login", content=body).status_code == 401
+        assert served.call("POST", "/login", content=body).status_code == status
     assert served.call("POST", "/logout", headers={"Origin": "http://["}).status_code == 403
     assert "request_failed" not in served.log
     assert "Traceback" not in served.log

@@ -1,13 +1,13 @@
-// One camera: a large still, how it is, and what happened there.
+// One camera: its video, how it is, and what happened there.
 
 import { get, post } from "./api.js";
 import { fill, make } from "./dom.js";
 import { rowOf } from "./incidents.js";
-import { Still } from "./stills.js";
+import { Live } from "./live.js";
 import { cameraState, counted } from "./words.js";
 
 export function cameraView(state, name) {
-  const still = new Still(name);
+  const live = new Live(name);
   const how = make("p", { class: "state" });
   const why = make("p", { class: "quiet" });
   const facts = make("p", { class: "quiet" });
@@ -18,7 +18,7 @@ export function cameraView(state, name) {
     make("p", {}, make("a", { href: "#/", text: "All cameras" })),
     make("h1", { text: name }),
     make("div", { class: "split" },
-      make("div", {}, still.element),
+      make("div", {}, live.element),
       make("div", { class: "facts" }, how, why, facts, make("div", { class: "bar" }, button), message)),
     make("h2", { text: "What happened here" }), rows);
   let newest = "";
@@ -65,5 +65,5 @@ export function cameraView(state, name) {
     newest = now;
   }
 
-  return { element, update, close: () => still.close() };
+  return { element, update, close: () => live.close(), hasStreams: true };
 }

@@ -21,6 +21,7 @@ let isLooking = false;
 let shown = "";
 let known = null;
 let stream = null;
+let isListening = false;
 
 function viewOf(hash) {
   const [, kind = "", name = ""] = hash.replace(/^#/, "").split("/");
@@ -50,6 +51,8 @@ function open() {
     else link.removeAttribute("aria-current");
   }
   view = begin();
+  if (view.hasStreams) release();
+  else if (isListening) listen();
   fill(main, view.element);
   if (shown) main.focus({ preventScroll: true });
   shown = hash;
@@ -133,7 +136,7 @@ async function look() {
 
 // New events are looked at once, and not only with the next turn. The browser connects again by itself.
 function listen() {
-  if (stream || document.hidden) return;
+  if (stream || document.hidden || view?.hasStreams) return;
   stream = new EventSource("/api/events/stream");
   stream.onmessage = soon;
 }
@@ -143,7 +146,8 @@ function soon() {
   timer = setTimeout(look, SOON_MS);
 }
 
-// A browser has six connections to a host for all its tabs: one that nobody sees keeps none of them.
+// A browser has six connections to a host for all its tabs: one that nobody sees keeps none of them, and a view that has
+// streams of its own does without this one.
 function release() {
   stream?.close();
   stream = null;
@@ -200,6 +204,7 @@ async function begin() {
   leave.hidden = !state.me.name;
   if (!isKnown || state.me.role === "anyone") return login();
   await look();
+  isListening = true;
   listen();
   document.addEventListener("visibilitychange", onVisibility);
   window.addEventListener("pagehide", () => {

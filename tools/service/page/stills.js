@@ -59,6 +59,10 @@ export class Still {
     this.next(pause);
   }
 
+  get hasPicture() {
+    return this.image.isConnected;
+  }
+
   show(blob) {
     const before = this.image.src;
     this.image.src = URL.createObjectURL(blob);

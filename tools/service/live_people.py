@@ -1,0 +1,58 @@
+"""The people of a camera as they are seen, for those who look: lines from all stages `rules` of the run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pipeline.system.local_socket import short_address
+
+MOST_VIEWERS = 64
+_MOST_LINE = 4 << 20
+_MOST_WAITING = 16
+"""Lines of one who looks; the stage parts with those who are far behind."""
+_HEARTBEAT_S = 15.0
+
+
+class LivePeople:
+    """For one loop."""
+
+    def __init__(self) -> None:
+        self.viewers = 0
+
+    async def lines(self, paths: Sequence[Path], camera: str) -> AsyncIterator[bytes]:
+        """Lines of JSON without their ends, until all stages have ended; empty ones while nothing comes."""
+        lines: asyncio.Queue[bytes | None] = asyncio.Queue(_MOST_WAITING)
+        tasks = [asyncio.ensure_future(_read(path, camera, lines)) for path in paths]
+        self.viewers += 1
+        try:
+            left = len(tasks)
+            while left:
+                try:
+                    line = await asyncio.wait_for(lines.get(), _HEARTBEAT_S)
+                except TimeoutError:
+                    line = b""
+                if line is None:
+                    left -= 1
+                else:
+                    yield line
+        finally:
+            self.viewers -= 1
+            for task in tasks:
+                task.cancel()
+
+
+async def _read(path: Path, camera: str, lines: asyncio.Queue[bytes | None]) -> None:
+    """All lines of one stage, then None."""
+    with suppress(OSError, ValueError):  # ValueError: a line that is too long
+        with short_address(path) as address:
+            reader, writer = await asyncio.open_unix_connection(address, limit=_MOST_LINE)
+        try:
+            writer.write(camera.encode() + b"\n")
+            while line := await reader.readline():
+                await lines.put(line.rstrip(b"\n"))
+        finally:
+            writer.close()
+    await lines.put(None)
