@@ -202,7 +202,7 @@ def test_a_lost_camera_is_told_in_words(page: Browser, tmp_path_factory: pytest.
         page.until(f"document.body.innerText.includes({MARKUP!r})")
         (folder / "door.state").write_text("live")
         page.until("document.getElementById('verdict').textContent.startsWith('All is well')")
-        # There are no pictures without `sink_footage`, video or people; the browser notes that as errors of the network.
+        # There are no pictures, no video and no people in this graph; the browser notes that as errors of the network.
         absent = ("picture.jpg", "live.mp4", "/people")
         assert [error for error in page.errors if not any(path in error for path in absent)] == []
     page.until("document.body.innerText.includes('camgraph does not answer')")
