@@ -333,6 +333,7 @@ class LocalRun:
             outbox.committed.clear()
         self._note_cameras()
         self.meter.note_ages(self._process.plan.name, chain.ages_ms())
+        self.meter.note_durations(chain.take_calls(), chain.take_ages())
         stages = {name: StageStats(**runner.times.snapshot()) for name, runner in chain.runners.items()}
         files = self._process.counters.files
         troubles = [*self._retry.troubles, *self._process.counters.troubles]

@@ -18,6 +18,7 @@ from pipeline.execution.join import Join, merged_key
 from pipeline.execution.runner import BUGS, Runner, ends_the_run
 from pipeline.items import END_SEQ, MOST_PARTS, Item, Key
 from pipeline.messages import End, Message, Stamp, Tombstone
+from pipeline.monitoring.histogram import Histogram
 from pipeline.plan import EdgePlan, ProcessPlan
 from pipeline.stage import Logger
 
@@ -90,6 +91,7 @@ class StageChain:
         self._opened: list[str] = []
         self._ends_frames = plan.ends_frames
         self._ages_ms: dict[str, float] = {}
+        self._ages: defaultdict[str, Histogram] = defaultdict(Histogram)
 
     @property
     def head(self) -> Runner:
@@ -255,12 +257,23 @@ class StageChain:
     def frame_done(self, stamp: Stamp) -> None:
         """All that was made of this frame in here is done."""
         if self._ends_frames and stamp.captured_ns:
-            self._ages_ms[stamp.camera] = (time.monotonic_ns() - stamp.captured_ns) / 1e6
+            age_ns = max(0, time.monotonic_ns() - stamp.captured_ns)
+            self._ages_ms[stamp.camera] = age_ns / 1e6
+            self._ages[stamp.camera].add(age_ns)
 
     def ages_ms(self) -> dict[str, float]:
         """Camera -> how old the newest frame was when it was done, of those that ended here since the last call."""
         ages_ms, self._ages_ms = self._ages_ms, {}
         return ages_ms
+
+    def take_ages(self) -> Mapping[str, Histogram]:
+        """Camera -> how old its frames were when they were done, of all that ended here since the last call."""
+        ages, self._ages = self._ages, defaultdict(Histogram)
+        return ages
+
+    def take_calls(self) -> Mapping[str, Histogram]:
+        """Stage -> the durations of its calls since the last time."""
+        return {name: runner.times.take_durations() for name, runner in self.runners.items()}
 
     # ---- ends
 

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, get_args
 
 from pipeline.monitoring.camera_states import StateChange
+from pipeline.monitoring.histogram import Histogram
 from pipeline.stage import CameraState
 from pipeline.system.redaction import redacted_beginning
 
@@ -162,6 +163,7 @@ class StageTimes:
 
     def __init__(self) -> None:
         self._calls: deque[tuple[int, int]] = deque(maxlen=_KEPT)
+        self._durations = Histogram()
         self._lock = threading.Lock()
         self.items = 0
         self.busy_ns = 0
@@ -170,8 +172,15 @@ class StageTimes:
         """One call of `process` with `items` items took `duration_ns`."""
         with self._lock:
             self._calls.append((duration_ns, items))
+            self._durations.add(duration_ns)
             self.items += items
             self.busy_ns += duration_ns
+
+    def take_durations(self) -> Histogram:
+        """The calls since the last time that somebody took them."""
+        with self._lock:
+            taken, self._durations = self._durations, Histogram()
+        return taken
 
     def snapshot(self) -> dict[str, Any]:
         """Items and busy time so far; median, 99th percentile (ms) and mean batch of the last calls."""

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, NonNegativeInt, TypeAdapter, ValidationError
 
 from pipeline.errors import EXIT_DONE, WireError
 from pipeline.messages import EndReason, Stamp
 from pipeline.monitoring.camera_states import StateChange
+from pipeline.monitoring.histogram import BUCKETS, Histogram
 
 
 class _Report(BaseModel):
@@ -48,6 +49,18 @@ class StageStats(_Report):
     latency_ms_p99: float | None = None
 
 
+class Durations(_Report):
+    """A `Histogram` of the time since the last heartbeat."""
+
+    counts: list[NonNegativeInt] = Field(min_length=BUCKETS, max_length=BUCKETS)
+    sum_ns: NonNegativeInt
+
+
+def durations_of(histograms: Mapping[str, Histogram]) -> dict[str, dict[str, Any]]:
+    """Those that have counted something, as a heartbeat carries them."""
+    return {name: {"counts": one.counts, "sum_ns": one.sum_ns} for name, one in histograms.items() if any(one.counts)}
+
+
 class SinkBacklog(_Report):
     """What waits in the outbox for a sink, and for how long the oldest of it; None: not known.
 
@@ -63,8 +76,9 @@ class SinkBacklog(_Report):
 class Heartbeat(_Report):
     """A heartbeat. Times in ns are CLOCK_MONOTONIC, 0 for none; ages are ms.
 
-    `source_silent_since_ns`: since when a source that should make a frame has been silent;
-    `source_opening`: that source has not made one since its start. `camera_changes`: each change since the last
+    `stage_calls`: stage -> its calls, `frame_ages`: camera -> the ages of its frames at the end of their processing,
+    both since the last heartbeat. `source_silent_since_ns`: since when a source that should make a frame has been
+    silent; `source_opening`: that source has not made one since its start. `camera_changes`: each change since the last
     heartbeat, those of a camera in order; `camera_facts`: the present facts about a camera. `counters`: camera ->
     counter -> name -> number. `outbox`: sink -> what waits for it. `troubles`: (stage, camera, why) of all present
     troubles, "" for no single camera. `blocked_on`: the stage that waits for something outside, and why; `patient`:
@@ -78,6 +92,8 @@ class Heartbeat(_Report):
     stages: dict[str, StageStats] = {}
     counts: list[tuple[str, str, int]] = []
     ages: dict[str, float] = {}
+    stage_calls: dict[str, Durations] = {}
+    frame_ages: dict[str, Durations] = {}
     files: list[str] = []
     frames_done: dict[str, Stamp] = {}
     cpu_s: float = 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from mmap import PAGESIZE
 from pathlib import Path
@@ -15,6 +15,7 @@ from pipeline.monitoring.bottleneck import Limit, limit_of
 from pipeline.monitoring.camera_states import CameraNow
 from pipeline.monitoring.event_format import EventSummary
 from pipeline.monitoring.health import CameraSight, Flow, Health, Phase, Plight, Trouble, health_of
+from pipeline.monitoring.histogram import BOUNDS_S, Histogram
 from pipeline.monitoring.incidents import Incidents, totals
 from pipeline.monitoring.load_meter import KEPT_S, LoadMeter, Recent, sums_of
 from pipeline.monitoring.metrics import reason_line
@@ -22,6 +23,16 @@ from pipeline.monitoring.reports import Heartbeat, StageStats
 from pipeline.plan import ProcessPlan, RunPlan
 from pipeline.registry import find_stage
 from pipeline.stage import AWAY, DROPPED, SKIPPED, Source
+
+
+class Counted(Protocol):
+    """A histogram, as a process reports it."""
+
+    @property
+    def counts(self) -> Sequence[int]: ...
+
+    @property
+    def sum_ns(self) -> int: ...
 
 
 class Reporting(Protocol):
@@ -116,6 +127,8 @@ class Meter:
         self._waiting: Collection[str] = ()
         self._incidents = Incidents()
         self._recent = Recent()
+        self._calls: dict[str, Histogram] = {}
+        self._frame_ages: dict[str, Histogram] = {}
         self._rates: dict[str, float] = {}
         self.follow(plan)
 
@@ -126,6 +139,8 @@ class Meter:
         self._here_since = {camera: self._here_since.get(camera, now) for camera in here}
         self._still_limit_s = {camera: self._still_limit_of(values) for camera, values in here.items()}
         self._ages.keep(here)
+        self._calls = _kept(self._calls, (stage.name for process in plan.processes for stage in process.stages))
+        self._frame_ages = _kept(self._frame_ages, here)
         self._last_frame = {camera: last for camera, last in self._last_frame.items() if camera in here}
         self._through = {camera: last for camera, last in self._through.items() if camera in here}
         self._incidents.forget_all_but(here)
@@ -144,6 +159,13 @@ class Meter:
         now = time.monotonic()
         self._ages.note(process, ages_ms, now)
         self._through.update({camera: (now, age_ms / 1000) for camera, age_ms in ages_ms.items()})
+
+    def note_durations(self, calls: Mapping[str, Counted], frame_ages: Mapping[str, Counted]) -> None:
+        """What a process has counted since its last report: calls of its stages, and ages of frames by camera."""
+        for known, more in ((self._calls, calls), (self._frame_ages, frame_ages)):
+            for name, counted in more.items():
+                if name in known:
+                    known[name].merge(counted.counts, counted.sum_ns)
 
     @property
     def phase(self) -> Phase:
@@ -199,6 +221,7 @@ class Meter:
         }
         troubles = self._troubles_of(processes, plights)
         limit = self._limit(cameras, troubles)
+        stages = self._stages(processes, plights)
         return {
             "graph": self.plan.graph,
             "uptime_s": round(time.monotonic() - self._started, 3),
@@ -207,10 +230,15 @@ class Meter:
             "troubles": [{**asdict(trouble), "since_s": round(trouble.since_s, 1)} for trouble in troubles],
             "limit": asdict(limit) if limit else None,
             "cameras": cameras,
-            "stages": self._stages(processes, plights),
+            "stages": stages,
             "events": [dict(event.shown) for event in events[-10:]],
             "actions": self._incidents.actions,
             "totals": totals(counts, self._incidents),
+            "durations": {
+                "bounds_s": list(BOUNDS_S),
+                "stages": _durations(self._calls, stages),
+                "cameras": _durations(self._frame_ages, cameras),
+            },
             "counts": sorted([name, camera, n] for (name, camera), n in counts.items()),
             "files": list(dict.fromkeys(file for p in processes for file in p.heartbeat.files)),
             "memory_mb": round(sum(_memory(p.pid) + p.shared_bytes for p in processes if p.pid) / 1e6, 1),
@@ -467,6 +495,16 @@ def _together(plights: Mapping[str, Plight]) -> Iterator[Trouble]:
 
 def _counts(processes: Sequence[Reporting]) -> Counter[tuple[str, str]]:
     return sum((process.counts() for process in processes), Counter())
+
+
+def _kept(known: Mapping[str, Histogram], names: Iterable[str]) -> dict[str, Histogram]:
+    """Those of these names, and new ones."""
+    return {name: known.get(name) or Histogram() for name in names}
+
+
+def _durations(histograms: Mapping[str, Histogram], names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    found = ((name, histograms[name]) for name in names if name in histograms)
+    return {name: {"counts": one.counts, "sum_s": one.sum_ns / 1e9} for name, one in found}
 
 
 def _as(state: str, why: str = "", since_s: float | None = None) -> dict[str, Any]:

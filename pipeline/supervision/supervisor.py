@@ -285,6 +285,7 @@ class Supervisor:
             case Heartbeat():
                 process.note_heartbeat(report)
                 self.meter.note_ages(process.plan.name, report.ages)
+                self.meter.note_durations(report.stage_calls, report.frame_ages)
                 self.meter.note_frames(process)
                 self._cameras.note_heartbeat(process.plan, report)
             case Ended():

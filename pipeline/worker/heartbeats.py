@@ -7,6 +7,7 @@ import time
 from pipeline.execution.retry import Retry
 from pipeline.execution.stage_chain import StageChain
 from pipeline.monitoring.metrics import Counters
+from pipeline.monitoring.reports import durations_of
 from pipeline.shm.slots import SlotRing
 from pipeline.transport.channel import Channel
 from pipeline.transport.receiver import Receiver
@@ -69,6 +70,8 @@ class Heartbeats:
             stages={name: runner.times.snapshot() for name, runner in self._chain.runners.items()},
             counts=self._counters.snapshot(),
             ages=self._chain.ages_ms(),
+            stage_calls=durations_of(self._chain.take_calls()),
+            frame_ages=durations_of(self._chain.take_ages()),
             files=self._counters.files,
             frames_done=self._sources.frames_done,
             cpu_s=time.process_time() - self._cpu_before,

@@ -6,10 +6,11 @@ Counters end in `_total`, times are seconds, shares are 0 to 1, memory is bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from pipeline.foreign_text import shown
@@ -41,6 +42,7 @@ class _Status(Collector):
             yield from _of_run(self._status)
             yield from _of_cameras(self._status["cameras"], self._status.get("actions", {}))
             yield from _of_stages(self._status["stages"])
+            yield from _of_durations(self._status.get("durations", {}))
             yield from _of_processes(self._status["processes"])
             yield from _of_sinks(self._status.get("outbox", {}))
 
@@ -104,6 +106,25 @@ def _of_stages(stages: Mapping[str, Any]) -> Iterator[Metric]:
     yield _gauge("camgraph_stage_latency_seconds", "Of the last calls", ("stage", "quantile"), latencies)
     yield _gauge("camgraph_stage_busy", "Seconds of work in each second, over the last ten", stage, each("busy"))
     yield _counter("camgraph_stage_restarts", "Of its processes", stage, each("restarts"))
+
+
+def _of_durations(durations: Mapping[str, Any]) -> Iterator[Metric]:
+    bounds = [*map(str, durations.get("bounds_s", ())), "+Inf"]
+
+    def family(name: str, about: str, label: str, key: str) -> Metric:
+        made = HistogramMetricFamily(name, about, labels=(label,))
+        for of, one in durations.get(key, {}).items():
+            buckets = list(zip(bounds, map(float, accumulate(one["counts"])), strict=True))
+            made.add_metric([shown(of)], buckets, sum_value=one["sum_s"])
+        return made
+
+    yield family("camgraph_stage_call_seconds", "The calls of a stage, each with a batch", "stage", "stages")
+    yield family(
+        "camgraph_camera_frame_latency_seconds",
+        "From the arrival of a frame to the end of its way",
+        "camera",
+        "cameras",
+    )
 
 
 def _of_processes(processes: Mapping[str, Any]) -> Iterator[Metric]:

@@ -16,6 +16,7 @@ from pipeline.graph import load_plan
 from pipeline.monitoring.camera_states import MOST_DEPARTED, CameraNow
 from pipeline.monitoring.event_format import EventSummary, event_format
 from pipeline.monitoring.health import Plight
+from pipeline.monitoring.histogram import Histogram
 from pipeline.monitoring.reports import Heartbeat, StageStats
 from pipeline.monitoring.status import FrameAges, Meter
 from pipeline.plan import ProcessPlan
@@ -470,3 +471,19 @@ def test_cameras_that_are_gone_are_forgotten() -> None:
     ages.note("rules", {"a": 40.0, "b": 50.0}, 10.0)
     ages.keep(["b"])
     assert (ages.of("a", 10.0, 5.0), ages.of("b", 10.0, 5.0)) == (None, 50.0)
+
+
+def test_durations_are_summed_of_what_the_run_has_and_forgotten_with_a_camera(scene: Scene) -> None:
+    def counted(kind: str) -> dict[str, int]:
+        durations = scene.meter.status([scene.capture], [])["durations"]
+        return {name: sum(one["counts"]) for name, one in durations[kind].items()}
+
+    scene.capture.heartbeat = Heartbeat(stages={"out": StageStats()})
+    assert (counted("stages"), counted("cameras")) == ({"out": 0}, {"a": 0})
+    one = Histogram()
+    one.add(1_000_000)
+    for _ in range(2):
+        scene.meter.note_durations({"out": one, "nobody": one}, {"a": one, "nobody": one})
+    assert (counted("stages"), counted("cameras")) == ({"out": 2}, {"a": 2})
+    scene.meter.follow(replace(scene.meter.plan, camera_settings={"b": {"frames": 1}}))
+    assert (counted("stages"), counted("cameras")) == ({"out": 2}, {"b": 0})

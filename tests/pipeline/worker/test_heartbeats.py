@@ -39,7 +39,7 @@ class Process:
         self.relay = SimpleNamespace(waits_for="", troubles=[], backlog={})
         self.sources = SimpleNamespace(silence=Silence(), frames_done={})
         parts: Any = {
-            "chain": SimpleNamespace(runners={}, ages_ms=dict),
+            "chain": SimpleNamespace(runners={}, ages_ms=dict, take_calls=dict, take_ages=dict),
             "counters": self.counters,
             "ring": SimpleNamespace(in_use=3),
             "retry": self.retry,

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from camgraph_test_stages.services import TOKENS, Served, serving_run, with_tokens
 from camgraph_test_stages.waiting import until
+from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from tools.service.calls import ROLES
 
@@ -52,6 +54,14 @@ def test_a_wrong_token_is_refused_even_where_none_is_needed(served: Served) -> N
     assert (answer.status_code, answer.json()) == (401, {"error": "this token is not known"})
 
 
+def _counted(histogram: Metric) -> list[Sample]:
+    """The `_count` of each histogram that has counted something, which its last bucket has, too."""
+    counts = [one for one in histogram.samples if one.name.endswith("_count") and one.value > 0]
+    last = [one for one in histogram.samples if one.labels.get("le") == "+Inf"]
+    assert {one.value for one in counts} <= {one.value for one in last}
+    return counts
+
+
 def test_prometheus_reads_the_metrics(served: Served) -> None:
     text = served.get("/metrics", "viewer").text
     families = {family.name: family for family in text_string_to_metric_families(text)}
@@ -59,6 +69,9 @@ def test_prometheus_reads_the_metrics(served: Served) -> None:
     assert frames.keys() == {"a", "b"}
     assert min(frames.values()) > 0
     assert families["camgraph_sink_waiting_events"].samples
+    counts = {sample.labels["camera"] for sample in _counted(families["camgraph_camera_frame_latency_seconds"])}
+    assert counts == {"a", "b"}
+    assert {"emit", "log"} <= {sample.labels["stage"] for sample in _counted(families["camgraph_stage_call_seconds"])}
     assert all(family.documentation for family in families.values())
 
 
