@@ -5,15 +5,18 @@ nvidia-smi                    its head says which CUDA the driver runs at most, 
                               `... KMD Version: 610.43.02   CUDA UMD Version: 13.3 |`
 nvidia-smi GPUS               a line for each GPU: `NVIDIA L4, 550.54.15, 22491 MiB, 23034 MiB`
 nvidia-smi BUSY               a line for each GPU: `0, 87`; `0, [N/A]` where it does not tell
+nvidia-smi LOADS              a line for each GPU: `0, 430, 12282, 1, NVIDIA GeForce RTX 4070`
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 GPUS = ("--query-gpu=name,driver_version,memory.free,memory.total", "--format=csv,noheader")
 BUSY = ("--query-gpu=index,utilization.gpu", "--format=csv,noheader,nounits")
+LOADS = ("--query-gpu=index,memory.used,memory.total,utilization.gpu,name", "--format=csv,noheader,nounits")
 _CUDA = re.compile(r"CUDA(?: UMD)? Version\s*:\s*(\d+)\.(\d+)")
 _BUSY = re.compile(r"\s*(\d+)\s*,\s*(\d+)(?:\s*%)?\s*")
 _VERSION = re.compile(r"(\d+)\.(\d+)")
@@ -28,6 +31,16 @@ class Gpu(NamedTuple):
     driver: str
     free: str
     total: str
+
+
+class GpuLoad(NamedTuple):
+    """One GPU now; None where it does not tell. `busy`: as of `busy_of`."""
+
+    number: int
+    name: str
+    used_bytes: int | None
+    total_bytes: int | None
+    busy: float | None
 
 
 def gpus_of(output: str) -> list[Gpu]:
@@ -55,3 +68,21 @@ def busy_of(line: str) -> tuple[int, float] | None:
     """
     found = _BUSY.fullmatch(line)
     return (int(found[1]), int(found[2]) / 100) if found else None
+
+
+def loads_of(output: str) -> Iterator[GpuLoad]:
+    """Those of an answer to `LOADS`; a line that is about none is passed over. Memory is MiB in it."""
+    for line in output.splitlines():
+        number, *values = (part.strip() for part in line.split(",", 4))
+        if len(values) == 4 and number.isdecimal():
+            used, total, percent = map(_number, values[:3])
+            yield GpuLoad(int(number), values[3], _mib(used), _mib(total), None if percent is None else percent / 100)
+
+
+def _number(text: str) -> int | None:
+    """None for `[N/A]`, `[Not Supported]`, `[Unknown Error]`."""
+    return int(text) if text.isascii() and text.isdecimal() else None
+
+
+def _mib(number: int | None) -> int | None:
+    return None if number is None else number << 20

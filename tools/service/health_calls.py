@@ -11,12 +11,15 @@ from starlette.responses import JSONResponse, Response
 
 from pipeline.errors import CamgraphError
 from tools.service.calls import Call
+from tools.service.gpus import Gpus
 from tools.service.metrics import CONTENT_TYPE, exposition
 from tools.service.run_link import RunLink
 
 
 def health_calls(run: RunLink) -> list[Call]:
     """See the module."""
+
+    gpus = Gpus()
 
     async def known(request: Request) -> tuple[Mapping[str, Any] | None, str]:
         try:
@@ -41,7 +44,7 @@ def health_calls(run: RunLink) -> list[Call]:
 
     async def metrics(request: Request) -> Response:
         status, _ = await known(request)
-        return Response(await run_in_threadpool(exposition, status), media_type=CONTENT_TYPE)
+        return Response(await run_in_threadpool(lambda: exposition(status, gpus.now())), media_type=CONTENT_TYPE)
 
     async def whole(request: Request) -> Response:
         return JSONResponse(dict(await run_in_threadpool(run.status)))

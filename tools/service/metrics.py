@@ -5,7 +5,7 @@ Counters end in `_total`, times are seconds, shares are 0 to 1, memory is bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -14,6 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from pipeline.foreign_text import shown
+from tools.measuring.nvidia_smi import GpuLoad
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LEVELS = ("healthy", "degraded", "down")
@@ -25,16 +26,17 @@ Rows = Iterable[tuple[tuple[str, ...], float | None]]
 """Values of labels -> value."""
 
 
-def exposition(status: Mapping[str, Any] | None) -> bytes:
-    """All metrics of a run, for Prometheus; None: the run does not answer."""
+def exposition(status: Mapping[str, Any] | None, gpus: Sequence[GpuLoad] = ()) -> bytes:
+    """All metrics of a run, and of the machine's GPUs, for Prometheus; None: the run does not answer."""
     registry = CollectorRegistry()
-    registry.register(_Status(status))
+    registry.register(_Status(status, gpus))
     return generate_latest(registry)
 
 
 class _Status(Collector):
-    def __init__(self, status: Mapping[str, Any] | None) -> None:
+    def __init__(self, status: Mapping[str, Any] | None, gpus: Sequence[GpuLoad]) -> None:
         self._status = status
+        self._gpus = gpus
 
     def collect(self) -> Iterator[Metric]:
         yield _gauge("camgraph_up", "1 if the run answers", (), [((), float(self._status is not None))])
@@ -45,6 +47,8 @@ class _Status(Collector):
             yield from _of_durations(self._status.get("durations", {}))
             yield from _of_processes(self._status["processes"])
             yield from _of_sinks(self._status.get("outbox", {}))
+        if self._gpus:
+            yield from _of_gpus(self._gpus)
 
 
 def _of_run(status: Mapping[str, Any]) -> Iterator[Metric]:
@@ -142,6 +146,17 @@ def _of_sinks(outbox: Mapping[str, Any]) -> Iterator[Metric]:
     yield _gauge("camgraph_sink_oldest_event_seconds", "The age of the oldest of them", ("sink",), each("oldest_s"))
     yield _gauge("camgraph_sink_dead_letters", "That could never be delivered", ("sink",), each("dead_letters"))
     yield _counter("camgraph_sink_given_up_events", "Since the outbox began", ("sink",), each("given_up"))
+
+
+def _of_gpus(gpus: Sequence[GpuLoad]) -> Iterator[Metric]:
+    labels = [(str(one.number), one.name) for one in gpus]
+
+    def gauge(name: str, about: str, values: Iterable[float | None]) -> Metric:
+        return _gauge(name, about, ("gpu", "name"), zip(labels, values, strict=True))
+
+    yield gauge("camgraph_gpu_memory_used_bytes", "By all programs", (one.used_bytes for one in gpus))
+    yield gauge("camgraph_gpu_memory_bytes", "That the GPU has", (one.total_bytes for one in gpus))
+    yield gauge("camgraph_gpu_busy", "Share of the last moment in which it worked", (one.busy for one in gpus))
 
 
 def _gauge(name: str, about: str, labels: tuple[str, ...], rows: Rows) -> Metric:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.measuring.nvidia_smi import Gpu, Version, busy_of, cuda_of, gpus_of, version_of
+from tools.measuring.nvidia_smi import Gpu, GpuLoad, Version, busy_of, cuda_of, gpus_of, loads_of, version_of
 
 BEFORE_610 = """\
 Wed Jan 24 15:18:40 2024
@@ -71,3 +71,18 @@ def test_versions(text: str, version: Version | None) -> None:
 )
 def test_how_busy_a_gpu_is(line: str, busy: tuple[int, float] | None) -> None:
     assert busy_of(line) == busy
+
+
+def test_loads_may_be_unknown_and_lines_may_be_about_no_gpu() -> None:
+    output = """\
+0, 430, 12282, 1, NVIDIA GeForce RTX 4070
+1, 3900, 4096, [N/A], NVIDIA RTX A2000, Laptop
+2, [Unknown Error], [Unknown Error], [GPU requires reset], NVIDIA B200
+No devices were found
+Unable to determine the device handle for GPU0: 0000:01:00.0: GPU is lost, reboot, a, b, c
+"""
+    assert list(loads_of(output)) == [
+        GpuLoad(0, "NVIDIA GeForce RTX 4070", 430 << 20, 12282 << 20, 0.01),
+        GpuLoad(1, "NVIDIA RTX A2000, Laptop", 3900 << 20, 4096 << 20, None),
+        GpuLoad(2, "NVIDIA B200", None, None, None),
+    ]

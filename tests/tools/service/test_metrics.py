@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from tools.measuring.nvidia_smi import GpuLoad
 from tools.service.metrics import exposition
 
 ROOT = Path(__file__).parents[3]
@@ -24,13 +26,15 @@ EMPTY: dict[str, Any] = {
     "processes": {},
 }
 
+GPU = GpuLoad(0, "NVIDIA L4", 1 << 30, 24 << 30, 0.5)
+
 
 def names(text: str) -> set[str]:
     return set(re.findall(r"camgraph_[a-z_]+", text))
 
 
-def exposed(status: dict[str, Any] | None = EMPTY) -> str:
-    return exposition(status).decode()
+def exposed(status: dict[str, Any] | None = EMPTY, gpus: Sequence[GpuLoad] = (GPU,)) -> str:
+    return exposition(status, gpus).decode()
 
 
 def test_the_guide_names_all_of_them_and_no_others() -> None:
@@ -49,7 +53,7 @@ def test_the_alerts_use_what_is_there() -> None:
 
 
 def test_without_an_answer_only_that_is_told() -> None:
-    assert [line for line in exposed(None).splitlines() if line[0] != "#"] == ["camgraph_up 0.0"]
+    assert [line for line in exposed(None, ()).splitlines() if line[0] != "#"] == ["camgraph_up 0.0"]
 
 
 @pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb", "\x1b[2J", "\u202e", "é漢", "\ud800"])

@@ -63,8 +63,13 @@ def _counted(histogram: Metric) -> list[Sample]:
 
 
 def test_prometheus_reads_the_metrics(served: Served) -> None:
-    text = served.get("/metrics", "viewer").text
-    families = {family.name: family for family in text_string_to_metric_families(text)}
+    def families_now() -> dict[str, Metric]:
+        text = served.get("/metrics", "viewer").text
+        return {family.name: family for family in text_string_to_metric_families(text)}
+
+    until(lambda: len(_counted(families_now()["camgraph_camera_frame_latency_seconds"])) == 2, ANSWERED_S, every_s=0.2)
+    until(lambda: len(_counted(families_now()["camgraph_stage_call_seconds"])) >= 2, ANSWERED_S, every_s=0.2)
+    families = families_now()
     frames = {sample.labels["camera"]: sample.value for sample in families["camgraph_camera_frames"].samples}
     assert frames.keys() == {"a", "b"}
     assert min(frames.values()) > 0

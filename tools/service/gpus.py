@@ -1,0 +1,63 @@
+"""The GPUs of this machine, as nvidia-smi tells them. May be used from several threads.
+
+nvidia-smi may hang for ever if the driver is ill, and then not even a kill ends it. So one thread at a time asks, and
+nobody waits for it for long.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+
+from tools.measuring.nvidia_smi import LOADS, GpuLoad, loads_of
+
+_FRESH_S = 5.0
+"""For so long an answer is given to all who ask: nvidia-smi takes processor time, up to a second of it."""
+
+
+class Gpus:
+    """See the module. An answer that takes longer than `within_s` is left out; it is given up after `given_up_s`."""
+
+    def __init__(self, program: str = "nvidia-smi", *, within_s: float = 2.0, given_up_s: float = 20.0) -> None:
+        self._program = program
+        self._within_s = within_s
+        self._given_up_s = given_up_s
+        self._asking = threading.Lock()
+        self._answered = threading.Event()
+        self._answered.set()
+        self._known: tuple[GpuLoad, ...] = ()
+        self._until_s = 0.0
+
+    def now(self) -> Sequence[GpuLoad]:
+        """All GPUs; none if there is no driver of NVIDIA, or if it does not answer."""
+        with self._asking:
+            if self._answered.is_set() and time.monotonic() >= self._until_s:
+                self._ask()
+        return self._known if self._answered.wait(self._within_s) else ()
+
+    def _ask(self) -> None:
+        program = shutil.which(self._program)
+        if program is None:
+            self._known, self._until_s = (), time.monotonic() + _FRESH_S
+            return
+        self._answered.clear()
+        threading.Thread(target=self._run, args=(program,), name="nvidia-smi", daemon=True).start()
+
+    def _run(self, program: str) -> None:
+        try:
+            self._known = tuple(loads_of(self._output(program)))
+        finally:
+            self._until_s = time.monotonic() + _FRESH_S
+            self._answered.set()
+
+    def _output(self, program: str) -> str:
+        try:
+            done = subprocess.run(  # noqa: S603 - as found on PATH
+                (program, *LOADS), stdin=subprocess.DEVNULL, capture_output=True, timeout=self._given_up_s, check=True
+            )
+        except (OSError, subprocess.SubprocessError):
+            return ""
+        return done.stdout.decode(errors="replace")
