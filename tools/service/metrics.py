@@ -64,7 +64,7 @@ def _of_run(status: Mapping[str, Any]) -> Iterator[Metric]:
     rows = [
         ((camera, counter, name), n) for camera, of in counters for counter, ns in of.items() for name, n in ns.items()
     ]
-    yield _gauge("camgraph_rule_counter", "The counters of rules", ("camera", "counter", "name"), rows)
+    yield _gauge("camgraph_rule_value", "The counters of rules", ("camera", "counter", "name"), rows)
 
 
 def _of_cameras(cameras: Mapping[str, Any], actions: Mapping[str, Any]) -> Iterator[Metric]:
@@ -98,16 +98,11 @@ def _of_stages(stages: Mapping[str, Any]) -> Iterator[Metric]:
     def each(key: str) -> Rows:
         return [((name,), one[key]) for name, one in every]
 
-    quantiles = ((0.5, "latency_ms_p50"), (0.99, "latency_ms_p99"))
-    latencies = [
-        ((name, str(q)), None if one[key] is None else one[key] * 1e-3) for name, one in every for q, key in quantiles
-    ]
     stage = ("stage",)
     yield _counter("camgraph_stage_items", "Items that it has processed, of living processes", stage, each("items"))
     yield _gauge("camgraph_stage_items_per_second", "Over the last two seconds", stage, each("fps"))
     yield _gauge("camgraph_stage_queue", "Items that wait for it", stage, each("queue"))
     yield _gauge("camgraph_stage_batch_size", "The mean of the last calls", stage, each("batch"))
-    yield _gauge("camgraph_stage_latency_seconds", "Of the last calls", ("stage", "quantile"), latencies)
     yield _gauge("camgraph_stage_busy", "Seconds of work in each second, over the last ten", stage, each("busy"))
     yield _counter("camgraph_stage_restarts", "Of its processes", stage, each("restarts"))
 
