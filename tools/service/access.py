@@ -1,6 +1,8 @@
 """Who may ask for what: tokens, sessions of browsers, rates, sizes, and which names of hosts are believed.
 
     a token            `Authorization: Bearer TOKEN`, or a cookie that the page gets for it (`/login`)
+    a password         `Authorization: Basic`, for programs that can send nothing else: the token, with any name. It
+                       lets them look and never change anything: browsers keep a password and send it from any page
     no tokens set      whoever reaches the address is an admin: the address must be on loopback
     names of hosts     without tokens, the name in `Host` must be one of this machine: otherwise a web page elsewhere,
                        whose name was pointed to 127.0.0.1, could speak to the service from the user's browser
@@ -12,11 +14,12 @@ A cookie holds a proof of the token, not the token: it dies with the token, and 
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
@@ -126,10 +129,16 @@ class Access:
             return Identity("", "admin")
         kind, _, value = headers.get("authorization", "").partition(" ")
         if value:
-            return self.of_token(value.strip()) if kind.lower() == "bearer" else None
+            return self._of_header(kind.lower(), value.strip())
         session = _cookie(headers.get("cookie", ""))
         found = self._of_session(session) if session else None
         return found or Identity("", "anyone")
+
+    def _of_header(self, kind: str, value: str) -> Identity | None:
+        if kind == "bearer":
+            return self.of_token(value)
+        found = self.of_token(_password(value)) if kind == "basic" else None
+        return replace(found, role="viewer") if found else None
 
     def of_token(self, value: str) -> Identity | None:
         """Whose token it is. All are compared, so that the time tells nothing."""
@@ -159,6 +168,14 @@ def _proof(token: str, name: str) -> str:
 
 def _client(scope: Scope) -> str:
     return str(scope["client"][0]) if scope.get("client") else ""
+
+
+def _password(value: str) -> str:
+    """Of the value of `Authorization: Basic`; "" if there is none in it."""
+    try:
+        return base64.b64decode(value, validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
 
 
 def _cookie(header: str) -> str:

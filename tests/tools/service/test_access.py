@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import Any
 
 import httpx
@@ -50,7 +51,23 @@ def test_a_token_has_a_role_and_a_name() -> None:
     assert Caller(access).get().text == "anyone "
 
 
-@pytest.mark.parametrize("header", ["Bearer x", "Basic " + "w" * 20, "Bearer " + "w" * 19, "Bearer \xff"])
+def basic(text: str) -> str:
+    return f"Basic {base64.b64encode(text.encode()).decode()}"
+
+
+def test_as_a_password_a_token_lets_nobody_change_anything() -> None:
+    """Browsers keep passwords, and send them from the pages of others."""
+    assert Caller(Access(TOKENS)).get({"Authorization": basic("anybody:" + "w" * 20)}).text == "viewer ward"
+    assert Caller(Access(TOKENS)).get({"Authorization": basic(":" + "b" * 20)}).text == "viewer boss"
+    refused = Caller(Access(TOKENS)).get({"Authorization": basic("boss:wrong")})
+    assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer"), "no browser asks for one"
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Bearer x", "Basic " + "w" * 20, "Bearer " + "w" * 19, "Bearer \xff", basic("w" * 20), basic("w" * 20 + ":"),
+     "Basic \xff", "Basic /w=="],
+)  # fmt: skip
 def test_a_wrong_token_is_nobody(header: str) -> None:
     assert Caller(Access(TOKENS)).get({"Authorization": header.encode("latin-1")}).status_code == 401
 
