@@ -45,6 +45,12 @@ COMMANDS: Mapping[str, LazyCommand] = {
     ),
     "watch": LazyCommand(".commands.watch", "watch", "Watch videos, cameras or pictures without a graph file.", True),
     "check": LazyCommand(".commands.graph_commands", "check", "Report every mistake in a graph, and its memory."),
+    "plan": LazyCommand(
+        ".commands.plan_command",
+        "plan",
+        "Say how many cameras this machine holds with a graph, and what ends first.",
+        True,
+    ),
     "graph": LazyCommand(".commands.graph_commands", "graph", "Draw a graph: processes, queues and policies."),
     "schema": LazyCommand(".commands.graph_commands", "schema", "Print the JSON Schema of graph files."),
     "stages": LazyCommand(

@@ -181,6 +181,10 @@ class Supervisor:
         self._fleet.turn_switches(self._switches.changed)
         self._switches.keep(self._membership.plan)
 
+    def pause_camera(self, name: str) -> None:
+        """Let a camera bring nothing from now on. Raises UserError if there is none of this name."""
+        self._membership.pause(name, paused=True)
+
     def reset_counter(self, name: str, camera: str | None = None) -> None:
         """Set a counter to zero, on all cameras by default. Raises UserError if there is none."""
         self._resets.reset(self._membership.plan, name, camera)

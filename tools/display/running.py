@@ -157,6 +157,23 @@ def run_plan(
     return exit_status
 
 
+def run_aside(plan: RunPlan, look: Callable[[Any], None]) -> tuple[Outcome, bool]:
+    """Run a plan to its end and show nothing but errors: its outcome, and whether somebody interrupted it.
+
+    ``look`` is called about ten times a second with the run. Raises as `run_plan` does.
+    """
+    log_to_stderr(least=logging.ERROR)
+    log_failed_threads()
+    hide_in_words_of_libraries(plan.secrets)
+    if plan.secrets or holds_credentials(run_to_wire(plan)):
+        forbid_dumps()
+    with errors_for_people(), _prepared(plan, look, None) as run:
+        signals = _Signals(run, None)
+        with signals.handled():
+            outcome = run.run()
+    return outcome, signals.interrupted
+
+
 def _each(*shown: Callable[[Run], None] | None) -> Callable[[Run], None]:
     """Call each of them with the run."""
 

@@ -141,6 +141,7 @@ ARGUMENTS = {
     "serve": [[NAME], ["--name", NAME, "g.yaml"], ["g.yaml", "--address", NAME]],
     "watch": [[NAME], ["rtsp://" + NAME], ["x.mp4", "--name", NAME], ["x.mp4", "--rules", NAME], [NAME, NAME]],
     "check": [[NAME], [NAME + "/" + NAME]],
+    "plan": [[NAME], ["g.yaml", "--cameras", NAME], ["g.yaml", "--max-fps", NAME]],
     "graph": [[NAME], ["g.yaml", "--format", NAME]],
     "schema": [[NAME]],
     "actions": [[NAME]],
