@@ -38,11 +38,11 @@ def _finite(_: click.Context, __: click.Parameter, number: float | None) -> floa
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(1, 600),
+    type=click.FloatRange(0.5, 600),
     callback=_finite,
     default=10.0,
     show_default=True,
-    help="How long to measure. Longer is more exact.",
+    help="How long to measure, twice. Longer is more exact.",
 )
 @click.option("--json", "as_json", is_flag=True, help="All that was measured, as JSON.")
 @env_file_option("NAME=VALUE lines for `${NAME}` in GRAPH.")

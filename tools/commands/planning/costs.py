@@ -12,6 +12,7 @@ from tools.commands.planning.trial_run import Span, Trial
 from tools.measuring.processes import SUPERVISOR, Member
 
 _ON_CPU = {"cpu"}
+_LEAST_FPS = 1e-3
 _LEAST_PART = 0.2
 """Two measurements whose rates differ less say nothing, and at least so much of a process's time is for the frames."""
 
@@ -53,7 +54,7 @@ def affine(less: tuple[float, float], more: tuple[float, float]) -> tuple[float,
     Neither is negative: a machine that others disturb shows some that cannot be.
     """
     (few, few_cores), (many, many_cores) = less, more
-    if many <= 0:
+    if many < _LEAST_FPS:
         return 0.0, many_cores
     slope = (many_cores - few_cores) / (many - few) if many - few > _LEAST_PART * many else many_cores / many
     slope = min(max(slope, _LEAST_PART * many_cores / many), many_cores / many)

@@ -94,7 +94,7 @@ def plan_graph(asked: Asked, say: Callable[[str], None]) -> Planned:
         plan = replace(with_picture_sizes(plan_of(trial_graph), say), file="")
         machine = machine_now()
         trial = try_out(plan, asked.seconds, say)
-    rates = {name: recorded_fps(values, graph.base_folder) for name, values in plan.camera_settings.items()}
+    rates = {name: recorded_fps(camera, graph.base_folder) for name, camera in trial_graph.cameras.items()}
     recorded = {name: fps for name, fps in rates.items() if fps}
     costs = costs_of(plan, trial, recorded, has_outbox=outbox_folder(plan_of(graph)) is not None)
     cameras = asked.cameras or len(graph.cameras)
@@ -110,7 +110,7 @@ def plan_graph(asked: Asked, say: Callable[[str], None]) -> Planned:
         most_slower=most_cameras(costs, machine, slower_fps),
         fitting_fps=fps_that_fits(costs, machine, cameras),
         tried=tried,
-        absent=dict(trial.absent),
+        absent={name: why for name, why in trial.absent.items() if name in tried},
         seconds=asked.seconds,
         other_cores=trial.loaded.other_cores if usable_cores() == os.cpu_count() else 0.0,
         lost=_lost(trial.loaded, recorded, trial.absent),

@@ -16,9 +16,10 @@ from pipeline.errors import CamgraphError, UserError
 from pipeline.graph.definition import EdgeEntry, From, GraphFile, StageEntry
 from pipeline.graph.loading import Amend
 from pipeline.graph.nodes import EVENTS, Node
+from pipeline.graph.nodes import Camera as NodeCamera
 from pipeline.graph.planning import Graph
 from stages.capture import Camera, Capture
-from stages.reading import addresses, examiner
+from stages.reading import examiner
 from stages.reading.pictures import is_album
 
 _NULL = "sink_null"
@@ -125,17 +126,17 @@ def _camera_values(graph: Graph, name: str, max_fps: float | None) -> dict[str, 
     return values
 
 
-def recorded_fps(values: Mapping[str, Any], folder: Path) -> float | None:
+def recorded_fps(camera: NodeCamera, folder: Path) -> float | None:
     """Frames a second that a camera of `capture` would bring if it is a file; None if that is not known."""
+    settings = camera.settings
+    if camera.live or not isinstance(settings, Camera):
+        return None
     try:
-        camera = Camera.model_validate(dict(values))
-        if addresses.is_live(camera.url):
-            return None
-        path = camera.path(folder)
+        path = settings.path(folder)
         if is_album(path):
-            fps = camera.film_fps(path)
+            fps = settings.film_fps(path)
         else:
-            fps = examiner.examine(path, playlist=camera.playlist, memory_mb=camera.memory_mb).fps
+            fps = examiner.examine(path, playlist=settings.playlist, memory_mb=settings.memory_mb).fps
     except CamgraphError:  # reading the file reports it
         return None
-    return None if fps is None else min(fps, camera.max_fps or fps)
+    return None if fps is None else min(fps, settings.max_fps or fps)

@@ -24,6 +24,7 @@ from pipeline.stage import DROPPED
 from pipeline.supervision.supervisor import Supervisor
 from pipeline.system.cores import busy_s
 from pipeline.system.paths import STATE_DIR
+from pipeline.system.redaction import redact_urls
 from tools.display.running import run_aside
 from tools.measuring.processes import SUPERVISOR, Sample, sample
 
@@ -163,7 +164,7 @@ class _Watch:
         yield from self._arrival(supervisor)
         if len(self._absent) == len(self._plan.camera_settings):
             return
-        yield _SETTLING_S
+        yield min(_SETTLING_S, self._seconds)
         self._say(f"measuring for 2 x {self._seconds:g} s")
         begin = _look(supervisor)
         yield self._seconds
@@ -171,7 +172,7 @@ class _Watch:
         memory = sample(os.getpid(), self._plan.graph)
         for camera in self._paused():
             supervisor.pause_camera(camera)
-        yield _SETTLING_S
+        yield min(_SETTLING_S, self._seconds)
         begin = _look(supervisor)
         yield self._seconds
         self._measured = Trial(loaded, Span(begin, _look(supervisor)), memory, self._absent)
@@ -194,7 +195,8 @@ class _Watch:
 
 
 def _why(camera: Mapping[str, Any]) -> str:
-    return camera["error"] or camera["why"] or f"no frame within {ARRIVING_S:g} s ({camera['state']})"
+    why = camera["error"] or camera["why"] or f"no frame within {ARRIVING_S:g} s ({camera['state']})"
+    return redact_urls(why)
 
 
 def _look(supervisor: Supervisor) -> Look:
