@@ -115,6 +115,7 @@ bench: dev
 	$(BIN)/python -m tools.benchmarks.parser_delay --report docs/latency.md
 	$(BIN)/python -m tools.benchmarks.latency --report docs/latency.md
 	$(BIN)/python -m tools.benchmarks.cameras --report docs/many_cameras.md
+	$(BIN)/python -m tools.benchmarks.plan --report docs/plan.md
 
 clean:
 	rm -rf $(VENV) $(VENV)-3.* out

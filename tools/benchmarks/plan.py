@@ -198,7 +198,7 @@ def _line(one: Round) -> str:
 @click.command()
 @click.option("--model", "models", multiple=True, type=click.Choice(list(_FPS)), default=tuple(_FPS), help="Both.")
 @click.option("--rounds", default=3, show_default=True, help="Plans of each.")
-@click.option("--seconds", default=10.0, show_default=True, help="Of each measurement.")
+@click.option("--seconds", default=12.0, show_default=True, help="Of each measurement.")
 @report_option(TOOL)
 def main(target: Path | None, *, models: Sequence[Model], rounds: int, seconds: float) -> None:
     """Plan graphs, and run them with the planned number of cameras."""

@@ -108,11 +108,13 @@ def most_cameras(costs: Costs, machine: Machine, fps: float | None = None, reser
 
 
 def fps_that_fits(costs: Costs, machine: Machine, cameras: int, reserve: float = RESERVE) -> float:
-    """Frames a second of each camera that the cores and stages take behind the sources; 0 if reading alone is too much.
+    """Frames a second of each camera that the cores and stages take behind the sources, at most those that it brings.
 
-    Never more than the cameras bring.
+    0 if there is no such rate: if reading alone is too much, or the memory ends.
     """
-    part = 1 - reserve
+    part, need = 1 - reserve, need_of(costs, cameras)
+    if need.memory_bytes > part * machine.memory_bytes or need.shared_bytes > part * machine.shared_bytes:
+        return 0.0
     spare = part * machine.cores - sum(costs.fixed_cores.values()) - cameras * costs.reading_s * costs.read_fps
     rates = [costs.read_fps, spare / (cameras * costs.frame_s) if costs.frame_s > 0 else math.inf]
     rates += [part * stage.at_once / (cameras * stage.busy_s) for stage in costs.stages.values() if stage.busy_s > 0]

@@ -19,7 +19,7 @@ from typing import Any
 
 from pipeline.errors import EnvironmentProblem
 from pipeline.monitoring.outcome import Outcome
-from pipeline.plan import RunPlan
+from pipeline.plan import EVERY_CAMERA, RunPlan
 from pipeline.stage import DROPPED
 from pipeline.supervision.supervisor import Supervisor
 from pipeline.system.cores import busy_s
@@ -140,20 +140,24 @@ class _Watch:
         self._steps: Iterator[float] | None = None
         self._due_s = 0.0
         self._measured: Trial | None = None
+        self._died: list[str] = []
         self._absent: dict[str, str] = {}
 
     def __call__(self, supervisor: Supervisor) -> None:
-        if supervisor.phase != "running" or time.monotonic() < self._due_s:
+        if supervisor.phase != "running" or (time.monotonic() < self._due_s and not self._restarted(supervisor)):
             return
         self._steps = self._steps or self._all_steps(supervisor)
-        pause_s = next(self._steps, None)
+        self._died = self._restarted(supervisor)
+        pause_s = None if self._died else next(self._steps, None)
         if pause_s is None:
             supervisor.stop()
         else:
             self._due_s = time.monotonic() + pause_s
 
     def trial(self, outcome: Outcome) -> Trial:
-        """Raises EnvironmentProblem if it was over before it was measured."""
+        """Raises EnvironmentProblem if it was over before it was measured, or if a process died meanwhile."""
+        if self._died:
+            raise EnvironmentProblem(f"a process died during the trial ({', '.join(self._died)}): try `camgraph run`")
         if self._measured:
             return self._measured
         why = [f"{name}: {reason}" for name, reason in self._absent.items()] or outcome.problems
@@ -181,6 +185,12 @@ class _Watch:
         """Half of the cameras that are there; the only one."""
         there = [name for name in self._plan.camera_settings if name not in self._absent]
         return there[1::2] if len(there) > 1 else there
+
+    def _restarted(self, supervisor: Supervisor) -> list[str]:
+        """Processes that have died, but for those of a camera that is absent: its own may have failed."""
+        present = {*self._plan.camera_settings, EVERY_CAMERA} - set(self._absent)
+        processes = supervisor.processes
+        return [p.plan.name for p in processes if p.restarts and not present.isdisjoint(p.plan.cameras)]
 
     def _arrival(self, supervisor: Supervisor) -> Iterator[float]:
         """Until each camera has brought a frame, or is given up."""

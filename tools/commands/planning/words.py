@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from tools.commands.planning.arithmetic import CPU, MEMORY, SHARED_MEMORY, Most
@@ -32,8 +33,9 @@ def _answer(plan: Planned) -> Iterator[str]:
         f"{plan.need.cores:.1f} of {cores} cores."
     )
     yield f"You can have {_such(plan.most)}"
-    if not plan.fits and plan.fitting_fps >= 0.1:
-        yield f"All {plan.cameras} fit with `max_fps: {plan.fitting_fps:.2g}`."
+    fitting_fps = math.floor(10 * plan.fitting_fps) / 10
+    if not plan.fits and fitting_fps:
+        yield f"All {plan.cameras} fit with `max_fps: {fitting_fps:g}`."
     elif plan.most_slower.cameras > plan.most.cameras:
         yield f"With `max_fps: {plan.slower_fps:.3g}` you can have {_such(plan.most_slower)}"
     yield (

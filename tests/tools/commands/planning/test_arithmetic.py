@@ -96,7 +96,9 @@ def test_the_rate_that_fits(costs: Costs, machine: Machine, cameras: int) -> Non
     fps = fps_that_fits(costs, machine, cameras)
     assert 0 <= fps <= costs.read_fps
     if fps > 0:
-        need = need_of(costs, cameras, fps)
-        left = (1 - RESERVE) * (1 + 1e-6)
-        assert need.cores <= left * machine.cores
-        assert all(share <= left for share in need.stages.values())
+        assert fits(need_of(costs, cameras, fps), machine)
+
+
+def test_no_rate_makes_up_for_memory() -> None:
+    assert fps_that_fits(COSTS, ROOMY, 20) == pytest.approx((1.8 - 0.1 - 20 * 0.04) / (20 * 0.012))
+    assert fps_that_fits(COSTS, Machine(2, 1e9, 4e9), 20) == 0

@@ -113,3 +113,14 @@ def test_a_missing_model(camgraph_here: Camgraph, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "none.onnx" in done.stderr
     assert "g.yaml:6" in done.stderr
+
+
+def test_a_stage_that_dies(camgraph: Camgraph, tmp_path: Path) -> None:
+    """Its processor time would start anew, and the plan would promise too much."""
+    write_graph(tmp_path)
+    text = (tmp_path / "g.yaml").read_text()
+    crash = "twice: {use: crash, from: src, with: {how: exit, camera: a, at_seq: 60, marker: died}}"
+    (tmp_path / "g.yaml").write_text(text.replace("twice: {use: double, from: src}", crash))
+    done = camgraph("plan", "g.yaml", *SECONDS)
+    assert done.returncode == 3
+    assert "a process died during the trial (twice.0)" in done.stderr
