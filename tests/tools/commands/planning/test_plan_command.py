@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -119,8 +122,31 @@ def test_a_stage_that_dies(camgraph: Camgraph, tmp_path: Path) -> None:
     """Its processor time would start anew, and the plan would promise too much."""
     write_graph(tmp_path)
     text = (tmp_path / "g.yaml").read_text()
-    crash = "twice: {use: crash, from: src, with: {how: exit, camera: a, at_seq: 60, marker: died}}"
+    crash = "twice: {use: crash, from: src, with: {how: exit, camera: a, at_seq: 20, marker: died}}"
     (tmp_path / "g.yaml").write_text(text.replace("twice: {use: double, from: src}", crash))
     done = camgraph("plan", "g.yaml", *SECONDS)
     assert done.returncode == 3
     assert "a process died during the trial (twice.0)" in done.stderr
+
+
+def test_ctrl_c(tmp_path: Path) -> None:
+    write_graph(tmp_path)
+    own_temporary = tmp_path / "tmp"
+    own_temporary.mkdir()
+    command = [sys.executable, "-m", "tools.cli", "plan", "g.yaml", "--sample", "1", "--seconds", "600"]
+    plan = subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(own_temporary)}
+    )
+    assert plan.stderr
+    with plan, plan.stderr:
+        for line in plan.stderr:
+            if "waiting for" in line:
+                break
+        plan.send_signal(signal.SIGINT)
+        rest = plan.stderr.read()
+        assert plan.wait(60) == 130
+    assert "Traceback" not in rest
+    assert not list(own_temporary.iterdir())
+    assert not [
+        path for path in (*SHARED_MEMORY.iterdir(), *runs_folder().glob("*")) if f"plan-{plan.pid}" in path.name
+    ]
