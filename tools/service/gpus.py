@@ -16,10 +16,13 @@ from tools.measuring.nvidia_smi import LOADS, GpuLoad, loads_of
 
 _FRESH_S = 5.0
 """For so long an answer is given to all who ask: nvidia-smi takes processor time, up to a second of it."""
+_OLD_S = 60.0
+"""An answer is told for so long while a newer one is awaited: without its persistence mode, the driver may take seconds
+for each, and a scrape every quarter of a minute would never see one."""
 
 
 class Gpus:
-    """See the module. An answer that takes longer than `within_s` is left out; it is given up after `given_up_s`."""
+    """See the module. Nobody waits longer than `within_s`; nvidia-smi itself is given up after `given_up_s`."""
 
     def __init__(self, program: str = "nvidia-smi", *, within_s: float = 2.0, given_up_s: float = 20.0) -> None:
         self._program = program
@@ -29,29 +32,33 @@ class Gpus:
         self._answered = threading.Event()
         self._answered.set()
         self._known: tuple[GpuLoad, ...] = ()
-        self._until_s = 0.0
+        self._fresh_until_s = self._told_until_s = 0.0
 
     def now(self) -> Sequence[GpuLoad]:
         """All GPUs; none if there is no driver of NVIDIA, or if it does not answer."""
         with self._asking:
-            if self._answered.is_set() and time.monotonic() >= self._until_s:
+            if self._answered.is_set() and time.monotonic() >= self._fresh_until_s:
                 self._ask()
-        return self._known if self._answered.wait(self._within_s) else ()
+        self._answered.wait(self._within_s)
+        return self._known if time.monotonic() < self._told_until_s else ()
 
     def _ask(self) -> None:
         program = shutil.which(self._program)
         if program is None:
-            self._known, self._until_s = (), time.monotonic() + _FRESH_S
+            self._note(())
             return
         self._answered.clear()
         threading.Thread(target=self._run, args=(program,), name="nvidia-smi", daemon=True).start()
 
     def _run(self, program: str) -> None:
         try:
-            self._known = tuple(loads_of(self._output(program)))
+            self._note(tuple(loads_of(self._output(program))))
         finally:
-            self._until_s = time.monotonic() + _FRESH_S
             self._answered.set()
+
+    def _note(self, gpus: tuple[GpuLoad, ...]) -> None:
+        now_s = time.monotonic()
+        self._known, self._fresh_until_s, self._told_until_s = gpus, now_s + _FRESH_S, now_s + _OLD_S
 
     def _output(self, program: str) -> str:
         try:

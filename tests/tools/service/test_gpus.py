@@ -7,9 +7,11 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from camgraph_test_stages.waiting import until
 
 from tools.measuring.nvidia_smi import LOADS
+from tools.service import gpus as module
 from tools.service.gpus import Gpus
 from tools.service.metrics import exposition
 
@@ -69,6 +71,24 @@ def test_no_scrape_waits_for_one_that_hangs_and_no_second_one_is_begun(tmp_path:
     assert samples(gpus) == []
     assert starts(tmp_path) == 1
     go_on.touch()
+    until(lambda: len(samples(gpus)) == 3, WITHIN_S)
+
+
+def test_while_a_slow_one_answers_the_answer_before_is_told_until_it_is_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_FRESH_S", 0.0)
+    hangs = f"while not os.path.exists({str(tmp_path / 'go-on')!r}): time.sleep(0.02)"
+    gpus = Gpus(program(tmp_path, hangs, "print('0, 1, 2, 3, NVIDIA T400')"), within_s=0.01, given_up_s=WITHIN_S)
+    (tmp_path / "go-on").touch()
+    until(lambda: len(samples(gpus)) == 3, WITHIN_S)
+    (tmp_path / "go-on").unlink()
+    asked = starts(tmp_path)
+    until(lambda: samples(gpus) and starts(tmp_path) > asked, WITHIN_S)
+    assert len(samples(gpus)) == 3, "it hangs, and nobody has answered since"
+    monkeypatch.setattr(gpus, "_told_until_s", 0.0)
+    assert samples(gpus) == []
+    (tmp_path / "go-on").touch()
     until(lambda: len(samples(gpus)) == 3, WITHIN_S)
 
 
