@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pipeline.monitoring.bottleneck import Load, More, ProcessLoad, StageLoad
@@ -92,6 +93,56 @@ def sums_of(
             totals[f"busy {stage}"] = totals.get(f"busy {stage}", 0.0) + stats.busy_ns / 1e9
     totals[_MACHINE] = busy_s()
     return totals
+
+
+class Restarting(Measured, Protocol):
+    """A process whose restarts are counted as well."""
+
+    @property
+    def restarts(self) -> int: ...
+
+
+@dataclass(slots=True)
+class StageTotal:
+    """Of one stage, over all processes that it ever had."""
+
+    items: int = 0
+    busy_ns: int = 0
+    restarts: int = 0
+
+
+class StageTotals:
+    """What each stage has done. It never falls: workers that go with their cameras leave their counts here."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, StageTotal] = {}
+        self._seen: dict[tuple[str, str], StageTotal] = {}
+
+    def note(self, processes: Iterable[Restarting]) -> None:
+        """Add what these have done since the last time. One that comes again under its name counts from 0."""
+        seen = {}
+        for process in processes:
+            for stage, stats in process.heartbeat.stages.items():
+                place = (process.plan.name, stage)
+                seen[place] = now = StageTotal(stats.items, stats.busy_ns, process.restarts)
+                before = self._seen.get(place, StageTotal())
+                if now.items < before.items or now.busy_ns < before.busy_ns or now.restarts < before.restarts:
+                    before = StageTotal()
+                total = self._of.setdefault(stage, StageTotal())
+                total.items += now.items - before.items
+                total.busy_ns += now.busy_ns - before.busy_ns
+                total.restarts += now.restarts - before.restarts
+        self._seen = seen
+
+    def of(self, stage: str) -> StageTotal:
+        """All zeros if nobody has reported it."""
+        return self._of.get(stage, StageTotal())
+
+    @property
+    def sums(self) -> dict[str, float]:
+        """As `sums_of` names them."""
+        items = {f"stage {stage}": total.items for stage, total in self._of.items()}
+        return {**items, **{f"busy {stage}": total.busy_ns / 1e9 for stage, total in self._of.items()}}
 
 
 class LoadMeter:

@@ -17,7 +17,7 @@ from pipeline.monitoring.event_format import EventSummary
 from pipeline.monitoring.health import CameraSight, Flow, Health, Phase, Plight, Trouble, health_of
 from pipeline.monitoring.histogram import BOUNDS_S, Histogram
 from pipeline.monitoring.incidents import Incidents, totals
-from pipeline.monitoring.load_meter import KEPT_S, LoadMeter, Recent, sums_of
+from pipeline.monitoring.load_meter import KEPT_S, LoadMeter, Recent, StageTotals, sums_of
 from pipeline.monitoring.metrics import reason_line
 from pipeline.monitoring.reports import Heartbeat, StageStats
 from pipeline.plan import ProcessPlan, RunPlan
@@ -119,6 +119,7 @@ class Meter:
         self._through: dict[str, tuple[float, float]] = {}
         self._troubles: dict[tuple[str, str, str], tuple[float, str]] = {}
         self._load = LoadMeter()
+        self._stage_totals = StageTotals()
         self._phase: tuple[Phase, float] = ("starting", self._started)
         self._source = find_stage(plan.source)
         self._here_since: dict[str, float] = {}
@@ -177,11 +178,16 @@ class Meter:
         if phase != self._phase[0]:
             self._phase = (phase, time.monotonic())
 
-    def look(self, processes: Sequence[Reporting]) -> None:
-        """Measure; call it often, even if nobody asks for the status: rates of the last seconds come from here."""
+    def look(
+        self, processes: Sequence[Reporting], departed: Mapping[tuple[str, str], int] = MappingProxyType({})
+    ) -> None:
+        """Measure; call it often, even if nobody asks for the status: rates of the last seconds come from here.
+
+        `departed`: as for `status`.
+        """
         self._note_troubles(processes)
         if time.monotonic() - self._recent.noted_s >= _NOTE_S:
-            self._note(processes, _counts(processes))
+            self._note(processes, _counts(processes) + Counter(departed))
 
     def _note_troubles(self, processes: Sequence[Reporting]) -> None:
         now, before = time.monotonic(), self._troubles
@@ -210,10 +216,9 @@ class Meter:
         """
         for process in processes:
             self.note_frames(process)
-        here = _counts(processes)
-        counts = here + Counter(departed)
+        counts = _counts(processes) + Counter(departed)
         self._note_troubles(processes)
-        self._note(processes, here)
+        self._note(processes, counts)
         self._rates = self._recent.rates(_RATE_S)
         blocked = _Blocked(processes, plights, self._recent.rates(KEPT_S))
         cameras = {
@@ -257,7 +262,9 @@ class Meter:
 
     def _note(self, processes: Sequence[Reporting], counts: Counter[tuple[str, str]]) -> None:
         now = time.monotonic()
-        self._recent.note(now, sums_of(processes, counts, self.plan.camera_settings))
+        self._stage_totals.note(processes)
+        sums = sums_of(processes, counts, self.plan.camera_settings)
+        self._recent.note(now, {**sums, **self._stage_totals.sums})
         if self._phase[0] == "running":
             self._load.note(self._recent)
 
@@ -394,13 +401,13 @@ class Meter:
         return {
             "state": next((p.state for p, _ in rows if p.plan.name in plights and p.state != "running"), "running"),
             "processes": len(rows),
-            "items": sum(t.items for t in times),
+            "items": self._stage_totals.of(name).items,
             "queue": sum(process.heartbeat.queue for process, _ in rows),
             "batch": _mean([t.batch for t in times]),
             "latency_ms_p50": _mean([t.latency_ms_p50 for t in times]),
             "latency_ms_p99": max((t.latency_ms_p99 for t in times if t.latency_ms_p99 is not None), default=None),
             "fps": round(max(0.0, self._rates.get(f"stage {name}", 0.0)), 2),
-            "restarts": sum(process.restarts for process, _ in rows),
+            "restarts": max(self._stage_totals.of(name).restarts, sum(process.restarts for process, _ in rows)),
             "busy": round(self._recent.rates(KEPT_S).get(f"busy {name}", 0.0), 3),
             "blocked_on": next((why for p, _ in rows if (why := p.trouble or p.heartbeat.blocked_on)), ""),
         }

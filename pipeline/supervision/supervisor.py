@@ -228,7 +228,7 @@ class Supervisor:
         waiting = self._membership.joining if self._running else self.plan.camera_settings
         self.meter.rest(self._membership.paused, waiting)
         self.meter.enter(self.phase)
-        self.meter.look(list(self.processes))
+        self.meter.look(list(self.processes), self._fleet.departed)
         self._show()
 
     def _show(self) -> None:

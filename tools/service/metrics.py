@@ -99,7 +99,7 @@ def _of_stages(stages: Mapping[str, Any]) -> Iterator[Metric]:
         return [((name,), one[key]) for name, one in every]
 
     stage = ("stage",)
-    yield _counter("camgraph_stage_items", "Items that it has processed, of living processes", stage, each("items"))
+    yield _counter("camgraph_stage_items", "Items that it has processed", stage, each("items"))
     yield _gauge("camgraph_stage_items_per_second", "Over the last two seconds", stage, each("fps"))
     yield _gauge("camgraph_stage_queue", "Items that wait for it", stage, each("queue"))
     yield _gauge("camgraph_stage_batch_size", "The mean of the last calls", stage, each("batch"))

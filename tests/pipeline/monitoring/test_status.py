@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,10 +69,11 @@ class Capture:
         self.trouble = ""
         self.ended: dict[str, tuple[str, str]] = {}
         self.frames = 0
+        self.dropped = 2
         self.restarts = self.pid = self.shared_bytes = 0
 
     def counts(self) -> Counter[tuple[str, str]]:
-        return Counter({("frames", "a"): self.frames, ("dropped.stale", "a"): 2, ("skipped.rate", "a"): 7})
+        return Counter({("frames", "a"): self.frames, ("dropped.stale", "a"): self.dropped, ("skipped.rate", "a"): 7})
 
 
 class Scene:
@@ -487,3 +489,42 @@ def test_durations_are_summed_of_what_the_run_has_and_forgotten_with_a_camera(sc
     assert (counted("stages"), counted("cameras")) == ({"out": 2}, {"a": 2})
     scene.meter.follow(replace(scene.meter.plan, camera_settings={"b": {"frames": 1}}))
     assert (counted("stages"), counted("cameras")) == ({"out": 2}, {"b": 0})
+
+
+def test_a_worker_that_goes_takes_no_counts_with_it_and_makes_no_peak(scene: Scene) -> None:
+    """Prometheus reads a sum that falls as one that began anew, and so did the rates of the status."""
+    workers = [Capture(replace(scene.capture.plan, name=f"out.{n}")) for n in range(2)]
+
+    def stage(here: Sequence[Capture], items: int) -> dict[str, Any]:
+        scene.now += 1
+        for worker in here:
+            worker.heartbeat = Heartbeat(stages={"out": StageStats(items=items, busy_ns=items * 1_000_000)})
+        return dict(scene.meter.status(here, [])["stages"]["out"])
+
+    for second in range(5):
+        found = stage(workers, 1000 + 10 * second)
+    assert (found["items"], found["fps"]) == (2080, 20)
+    for second in range(5, 10):
+        found = stage(workers[:1], 1000 + 10 * second)
+        assert found["fps"] <= 20
+        assert found["busy"] <= 0.0201
+    assert (found["items"], found["fps"]) == (2080 + 50, 10)
+    assert stage(workers, 3)["items"] == 2130 + 6, "both have come anew"
+
+
+def test_drops_of_a_worker_that_has_gone_are_no_drops_of_now(scene: Scene) -> None:
+    worker = Capture(replace(scene.capture.plan, name="out.1"))
+    scene.meter.enter("running")
+    scene.capture.dropped, worker.dropped = 3000, 5000
+
+    def look(here: Sequence[Capture], departed: Counter[tuple[str, str]]) -> None:
+        scene.frame(0.5)
+        scene.meter.note_ages("out.0", {"a": 50.0})
+        scene.meter.look(here, departed)
+
+    for _ in range(10):
+        look([scene.capture, worker], Counter())
+    for _ in range(10):
+        look([scene.capture], worker.counts())
+    status = scene.meter.status([scene.capture], [], departed=worker.counts())
+    assert status["health"] == {"level": "healthy", "reason": "1 camera, 2.0 frames/s"}
