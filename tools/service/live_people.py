@@ -1,8 +1,12 @@
-"""The people of a camera as they are seen, for those who look: lines from all stages `rules` of the run."""
+"""The people of a camera as they are seen, for those who look: lines from all stages `rules` of the run.
+
+To each line its stage is added: `{"stage": "actions", "epoch": ...}`.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -51,8 +55,9 @@ async def _read(path: Path, camera: str, lines: asyncio.Queue[bytes | None]) -> 
             reader, writer = await asyncio.open_unix_connection(address, limit=_MOST_LINE)
         try:
             writer.write(camera.encode() + b"\n")
-            while line := await reader.readline():
-                await lines.put(line.rstrip(b"\n"))
+            stage = b'{"stage":%b,' % json.dumps(path.parent.name).encode()
+            while (line := await reader.readline()).startswith(b"{"):
+                await lines.put(stage + line[1:].rstrip(b"\n"))
         finally:
             writer.close()
     await lines.put(None)

@@ -115,6 +115,10 @@ class ServeSettings(FootageSettings):
     video: bool | None = Field(
         None, description="Live video can be watched; by default unless a stage `sink_footage` hides faces or people"
     )
+    rules_files: dict[str, str] | None = Field(
+        None,
+        description="Stage -> its file of rules, filled in automatically; empty if its rules stand in the graph file",
+    )
     history: str = Field(
         "history.sqlite",
         min_length=1,
@@ -181,7 +185,9 @@ class Serve(Stage[ServeSettings]):
     def follow(cls, settings: ServeSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
         hides = any(facts["footage"]["look"] in _HIDING for facts in upstream.beside.values() if "footage" in facts)
         video = {"video": not hides} if settings.video is None else {}
-        return {**footage_beside(settings, upstream), **video}
+        files = {name: facts["rules"]["file"] or "" for name, facts in upstream.stages.items() if "rules" in facts}
+        rules = {"rules_files": files} if settings.rules_files is None else {}
+        return {**footage_beside(settings, upstream), **video, **rules}
 
     @classmethod
     def gives_away(cls, settings: ServeSettings) -> Collection[type[Message]]:
@@ -225,6 +231,7 @@ class Serve(Stage[ServeSettings]):
         from tools.service.live_calls import live_calls  # noqa: PLC0415
         from tools.service.page_calls import page_calls  # noqa: PLC0415
         from tools.service.run_link import RunLink  # noqa: PLC0415
+        from tools.service.shape_calls import shape_calls  # noqa: PLC0415
 
         run = RunLink(self.context.graph)
         tokens = [Token(one.name, one.token, one.role) for one in self.settings.tokens]
@@ -235,6 +242,7 @@ class Serve(Stage[ServeSettings]):
             *health_calls(run),
             *camera_calls(run),
             *live_calls(run, video=bool(self.settings.video)),
+            *shape_calls(run, self.context.base_folder, self.settings.rules_files or {}),
             *incident_calls(folders, self._history, run.begun_s),
             *event_calls(self._history),
         ]

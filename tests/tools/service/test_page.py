@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -143,6 +144,41 @@ def test_a_camera_is_watched_live_with_the_people_drawn_where_they_are(
     page.until(drawn)
     page.run("location.hash = '#/'")
     page.until("!document.querySelector('video')")
+    assert [error for error in page.errors if "live.mp4" not in error] == []
+
+
+def test_an_admin_draws_a_zone_that_the_rules_then_know(page: Browser, served: Served, tmp_path: Path) -> None:
+    logged_in(page, served, "admin")
+    page.run("location.hash = '#/camera/hall'")
+    page.until("!!document.querySelector('video') && document.querySelector('video').currentTime > 0.1")
+    button = "[...document.querySelectorAll('button')].find((one) => one.textContent === '{}')"
+    page.run(f"{button.format('Draw zones and lines')}.click()")
+    page.until("document.querySelectorAll('#shape option').length === 2")
+    assert page.run(f"{button.format('Save')}.disabled")
+    page.run("document.getElementById('shape-name').value = 'by_the_door'")
+    click = """(() => {{
+        const board = document.querySelector('.board'), box = board.getBoundingClientRect();
+        const place = {{clientX: box.left + {0} * box.width, clientY: box.top + {1} * box.height}};
+        board.dispatchEvent(new MouseEvent('click', place));
+    }})()"""
+    for corner in ((0.1, 0.1), (0.9, 0.1), (0.9, 1.0)):
+        page.run(click.format(*corner))
+    page.run("document.querySelectorAll('.board circle')[0].focus()")
+    before = page.run("parseFloat(document.activeElement.getAttribute('cx'))")
+    page.press("ArrowRight")
+    page.until(f"parseFloat(document.activeElement.getAttribute('cx')) > {before} + 0.9")
+    page.run(f"{button.format('What would change?')}.click()")
+    page.until("document.querySelector('.diff').innerText.includes('by_the_door: {hall: [[0.1')")
+    assert "by_the_door" not in (served.folder / "graph.yaml").read_text()
+    page.run(f"{button.format('Save')}.click()")
+    page.until("document.body.innerText.includes('Saved.')")
+    drawn = r"by_the_door: {hall: \[(\[[0-9.]+, [0-9.]+\](, )?){3}\]}"
+    assert re.search(drawn, (served.folder / "graph.yaml").read_text())
+    page.until("document.getElementById('shape').value === 'zone/by_the_door'")
+    page.until("document.body.innerText.includes('in it now')")
+    page.picture(tmp_path / "editor.png")
+    page.run(f"{button.format('Close')}.click()")
+    page.until("!document.querySelector('.board')")
     assert [error for error in page.errors if "live.mp4" not in error] == []
 
 

@@ -4,6 +4,7 @@ import { get, post } from "./api.js";
 import { fill, make } from "./dom.js";
 import { rowOf } from "./incidents.js";
 import { Live } from "./live.js";
+import { ShapeEditor } from "./shapes.js";
 import { cameraState, counted } from "./words.js";
 
 export function cameraView(state, name) {
@@ -13,15 +14,29 @@ export function cameraView(state, name) {
   const facts = make("p", { class: "quiet" });
   const message = make("p", { class: "error", role: "alert" });
   const button = make("button", { hidden: true, onclick: change });
+  const drawing = make("button", { hidden: true, text: "Draw zones and lines", onclick: edit });
   const rows = make("div", { class: "rows" });
+  const beside = make("div", { class: "facts" }, how, why, facts, make("div", { class: "bar" }, button, drawing), message);
   const element = make("section", {},
     make("p", {}, make("a", { href: "#/", text: "All cameras" })),
     make("h1", { text: name }),
     make("div", { class: "split" },
       make("div", {}, live.element),
-      make("div", { class: "facts" }, how, why, facts, make("div", { class: "bar" }, button), message)),
+      beside),
     make("h2", { text: "What happened here" }), rows);
   let newest = "";
+  let editor = null;
+
+  function edit() {
+    drawing.hidden = true;
+    editor = new ShapeEditor(name, live, () => {
+      editor = null;
+      drawing.hidden = false;
+      drawing.focus();
+    });
+    beside.append(editor.element);
+    editor.element.scrollIntoView({ block: "nearest" });
+  }
 
   async function change() {
     const rests = state.status.cameras[name]?.state === "paused";
@@ -59,11 +74,15 @@ export function cameraView(state, name) {
       camera.losses ? `away ${counted(camera.losses, "time")}` : "never away"];
     facts.textContent = `${parts.join(", ")}.`;
     button.hidden = !["operator", "admin"].includes(state.me.role);
+    drawing.hidden = state.me.role !== "admin" || editor !== null;
     button.textContent = camera.state === "paused" ? "Let it go on" : "Let it rest";
     const now = state.incidents.filter((one) => one.camera === name).map((one) => one.incident + one.phase + one.clip.state).join();
     if (now !== newest || !rows.children.length) list();
     newest = now;
   }
 
-  return { element, update, close: () => live.close(), hasStreams: true };
+  return { element, update, close: () => {
+    editor?.close();
+    live.close();
+  }, hasStreams: true };
 }

@@ -6,10 +6,10 @@ const OLDEST_S = 1;
 const COLOURS = { left: "#ff9628", right: "#28a0ff", middle: "#d7d7d7", shape: "#5adc78", alarm: "#ff4f46", box: "#ffffffb0" };
 const MIDDLE = 5; // the joints of the head come before the shoulders
 
-// Listens to who is seen. `frames` has those of the last seconds: { epoch, at, people, now, came }.
+// Listens to who is seen: of each stage with rules the frames of the last seconds, { epoch, at, people, now, came }.
 export class People {
   constructor(camera, changed) {
-    this.frames = [];
+    this.rules = {};
     this.shapes = null;
     this.path = `/api/cameras/${encodeURIComponent(camera)}/people`;
     this.changed = changed;
@@ -28,25 +28,36 @@ export class People {
     };
   }
 
-  take(line) {
+  take({ stage, ...line }) {
+    const rules = (this.rules[stage] ||= { shapes: null, frames: [] });
     if (line.zones) {
-      this.shapes = line;
+      rules.shapes = line;
+      const all = Object.values(this.rules).map((one) => one.shapes).filter(Boolean);
+      this.shapes = { ...line, zones: Object.assign({}, ...all.map((one) => one.zones)), lines: Object.assign({}, ...all.map((one) => one.lines)) };
       return;
     }
     const now = performance.now();
-    this.frames.push({ ...line, came: now });
-    while (this.frames.length && now - this.frames[0].came > KEPT_MS) this.frames.shift();
+    rules.frames.push({ ...line, came: now });
+    while (rules.frames.length && now - rules.frames[0].came > KEPT_MS) rules.frames.shift();
   }
 
   // The people of the picture at this time of the stream, or shortly before; null if nobody has looked at it yet.
   at(epoch, at) {
     const fits = (one) => one.epoch === epoch && one.at !== null && one.at <= at + 0.02 && one.at > at - OLDEST_S;
-    return this.frames.findLast(fits) || null;
+    return this.together((frames) => frames.findLast(fits));
   }
 
   newest() {
-    const last = this.frames[this.frames.length - 1];
-    return last && performance.now() - last.came < 1000 * OLDEST_S * 3 ? last : null;
+    const since = performance.now() - 3000 * OLDEST_S;
+    return this.together((frames) => frames.findLast((one) => one.came > since));
+  }
+
+  // Several stages with rules see the same people, and each has rules of its own.
+  together(chosen) {
+    const found = Object.values(this.rules).map(({ frames }) => chosen(frames)).filter(Boolean);
+    if (!found.length) return null;
+    const people = new Map(found.flatMap((one) => one.people).map((person) => [person.id, person]));
+    return { ...found[0], people: [...people.values()], now: found.flatMap((one) => one.now) };
   }
 
   close() {

@@ -1,0 +1,231 @@
+// Draws zones and lines over the picture of a camera: with the mouse, a finger, or the keyboard (Tab from corner to corner,
+// arrows to move one, Delete to remove it). Nothing is changed before "Save".
+
+import { get, post } from "./api.js";
+import { fill, make } from "./dom.js";
+import { counted } from "./words.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const STEP = 0.01;
+const NEW = "";
+
+function draw(tag, settings) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(settings)) element.setAttribute(name, value);
+  return element;
+}
+
+// `live`: the view of the camera (live.js). `closed` is called when the editor is left.
+export class ShapeEditor {
+  constructor(camera, live, closed) {
+    this.camera = camera;
+    this.live = live;
+    this.closed = closed;
+    this.points = [];
+    this.kind = "zone";
+    this.path = `/api/cameras/${encodeURIComponent(camera)}/shapes`;
+    this.outline = draw("svg", { viewBox: "0 0 1 1", preserveAspectRatio: "none" });
+    this.handles = draw("svg", {});
+    this.board = make("div", { class: "board", tabindex: "0", "aria-label": "Click where the corners are" }, this.outline, this.handles);
+    this.board.addEventListener("click", (event) => this.onClick(event));
+    this.which = make("select", { id: "shape", onchange: () => this.choose() });
+    this.stage = make("select", { id: "shape-rules", onchange: () => this.list() });
+    this.name = make("input", { id: "shape-name", maxlength: "60", autocomplete: "off" });
+    this.forAll = make("input", { type: "checkbox", id: "shape-all" });
+    this.hint = make("p", { class: "quiet" });
+    this.inside = make("p", { "aria-live": "polite" });
+    this.message = make("p", { class: "error", role: "alert" });
+    this.difference = make("pre", { class: "diff", hidden: true });
+    const button = (text, onclick) => make("button", { text, onclick });
+    this.save = button("Save", () => this.send(true));
+    this.remove = button("Remove it", () => this.send(true, true));
+    this.element = make("section", { class: "editor", "aria-label": "Zones and lines" },
+      make("h2", { text: "Zones and lines" }),
+      this.stageBar = make("div", { class: "bar", hidden: true }, make("label", { for: "shape-rules", text: "Rules" }), this.stage),
+      make("div", { class: "bar" }, make("label", { for: "shape", text: "Draw" }), this.which),
+      make("div", { class: "bar" }, make("label", { for: "shape-name", text: "Name" }), this.name,
+        make("label", {}, this.forAll, " for all cameras")),
+      this.hint, this.inside,
+      make("div", { class: "bar" }, button("Undo a corner", () => this.undo()), button("What would change?", () => this.send(false)),
+        this.save, this.remove, button("Close", () => this.close())),
+      this.message, this.difference);
+    live.picture.append(this.board);
+    this.timer = setInterval(() => this.count(), 500);
+    this.load();
+  }
+
+  close() {
+    clearInterval(this.timer);
+    this.board.remove();
+    this.element.remove();
+    this.closed();
+  }
+
+  async load(keep = NEW) {
+    try {
+      this.stages = (await get(this.path)).stages;
+    } catch (problem) {
+      this.message.textContent = problem.message;
+      return;
+    }
+    if (!this.stages.length) {
+      this.message.textContent = "The graph has no stage with rules: there is nothing that could ask about zones.";
+      return;
+    }
+    const chosen = this.stage.value;
+    fill(this.stage, ...this.stages.map((one) => make("option", { value: one.stage, text: `${one.stage} (${one.file})` })));
+    if (this.stages.some((one) => one.stage === chosen)) this.stage.value = chosen;
+    this.stageBar.hidden = this.stages.length < 2;
+    this.list(keep);
+  }
+
+  get rules() {
+    return this.stages.find((one) => one.stage === this.stage.value);
+  }
+
+  list(keep = NEW) {
+    const known = ["zone", "line"].flatMap((kind) => Object.keys(this.rules[kind]).map((name) => [kind, name]));
+    const options = [["new zone", "zone/"], ["new line", "line/"], ...known.map(([kind, name]) => [`${kind} ${name}`, `${kind}/${name}`])];
+    fill(this.which, ...options.map(([text, value]) => make("option", { text, value })));
+    if (options.some(([, value]) => value === keep)) this.which.value = keep;
+    this.choose();
+  }
+
+  choose() {
+    const [kind, ...rest] = this.which.value.split("/");
+    const name = rest.join("/");
+    const known = this.rules[kind][name];
+    this.kind = kind;
+    this.name.value = name;
+    this.name.disabled = Boolean(known);
+    this.forAll.checked = known?.for === "all";
+    this.forAll.disabled = Boolean(known);
+    this.points = known ? this.fractions(known.points) : [];
+    this.remove.hidden = !known;
+    this.message.textContent = "";
+    this.difference.hidden = true;
+    this.redraw();
+  }
+
+  // Files may have pixels of the frame.
+  fractions(points) {
+    const size = this.live.people?.shapes?.size;
+    const isPixels = points.some((point) => point.some((value) => value > 1));
+    if (!isPixels) return points.map(([x, y]) => [x, y]);
+    if (!size) {
+      this.message.textContent = "This one is in pixels, and the size of the picture is not known yet: draw it anew.";
+      return [];
+    }
+    return points.map(([x, y]) => [x / size[0], y / size[1]]);
+  }
+
+  onClick(event) {
+    if (event.target.tagName === "circle") return;
+    const box = this.board.getBoundingClientRect();
+    this.add([(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height]);
+  }
+
+  add([x, y]) {
+    const most = this.kind === "line" ? 2 : 100;
+    if (this.points.length < most) this.points.push(within(x, y));
+    this.redraw();
+  }
+
+  undo() {
+    this.points.pop();
+    this.redraw();
+  }
+
+  redraw() {
+    const form = this.kind === "line" ? "polyline" : "polygon";
+    this.outline.replaceChildren(draw(form, { points: this.points.map((point) => point.join(",")).join(" ") }));
+    this.handles.replaceChildren(...this.points.map((point, n) => this.handle(point, n)));
+    const least = this.kind === "line" ? 2 : 3;
+    const missing = least - this.points.length;
+    this.hint.textContent = missing > 0
+      ? `Click on the picture: ${counted(missing, this.kind === "line" ? "end" : "corner")} to go.`
+      : this.kind === "line" ? "Drag the ends to where they belong." : "Click to add corners, drag them to where they belong.";
+    this.save.disabled = missing > 0;
+    this.count();
+  }
+
+  handle([x, y], n) {
+    const circle = draw("circle", { cx: `${100 * x}%`, cy: `${100 * y}%`, r: 9, tabindex: 0, role: "button", "aria-label": `Corner ${n + 1}` });
+    circle.addEventListener("pointerdown", (event) => {
+      circle.setPointerCapture(event.pointerId);
+      event.preventDefault();
+      circle.focus();
+    });
+    circle.addEventListener("pointermove", (event) => {
+      if (!circle.hasPointerCapture(event.pointerId)) return;
+      const box = this.board.getBoundingClientRect();
+      this.move(n, circle, (event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height);
+    });
+    circle.addEventListener("keydown", (event) => this.onKey(event, n, circle));
+    return circle;
+  }
+
+  onKey(event, n, circle) {
+    const step = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] }[event.key];
+    if (step) this.move(n, circle, this.points[n][0] + step[0], this.points[n][1] + step[1]);
+    else if (event.key === "Delete" || event.key === "Backspace") {
+      this.points.splice(n, 1);
+      this.redraw();
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  // The handle stays the same element while it is dragged.
+  move(n, circle, x, y) {
+    this.points[n] = within(x, y);
+    circle.setAttribute("cx", `${100 * this.points[n][0]}%`);
+    circle.setAttribute("cy", `${100 * this.points[n][1]}%`);
+    this.outline.firstChild.setAttribute("points", this.points.map((point) => point.join(",")).join(" "));
+    this.count();
+  }
+
+  // Who stands in it now, by the middle of the lower edge of their box.
+  count() {
+    const frame = this.live.people?.newest();
+    if (this.kind === "line" || this.points.length < 3 || !frame) {
+      this.inside.textContent = "";
+      return;
+    }
+    const inside = frame.people.filter(({ box }) => contains(this.points, (box[0] + box[2]) / 2, box[3])).length;
+    this.inside.textContent = inside ? `${counted(inside, "person").replace("persons", "people")} in it now.` : "Nobody in it now.";
+  }
+
+  async send(save, removes = false) {
+    const name = this.name.value.trim();
+    this.message.textContent = "";
+    if (removes && !confirm(`Remove ${name} from ${this.rules.file}? Rules that ask about it stop the change.`)) return;
+    const body = { stage: this.rules.stage, kind: this.kind, name, points: removes ? null : this.points, save,
+      for: this.forAll.checked ? "all" : "camera", version: this.rules.version };
+    try {
+      const answer = await post(this.path, body);
+      this.difference.textContent = answer.diff || "Nothing would change.";
+      this.difference.hidden = false;
+      if (!answer.saved) return;
+      await this.load(removes ? NEW : `${this.kind}/${name}`);
+      this.difference.hidden = false;
+      this.hint.textContent = `Saved. The rules go on with it; the file of before is ${answer.backup}.`;
+    } catch (problem) {
+      this.message.textContent = problem.message;
+    }
+  }
+}
+
+// In the picture, as exact as the file will have it.
+function within(x, y) {
+  return [x, y].map((value) => Math.round(1000 * Math.min(1, Math.max(0, value))) / 1000);
+}
+
+function contains(points, x, y) {
+  let isInside = false;
+  points.forEach(([x1, y1], n) => {
+    const [x2, y2] = points[(n + 1) % points.length];
+    if ((y1 > y) !== (y2 > y) && x < ((x2 - x1) * (y - y1)) / (y2 - y1) + x1) isInside = !isInside;
+  });
+  return isInside;
+}

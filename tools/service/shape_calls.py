@@ -1,0 +1,246 @@
+"""The calls that draw zones and lines: what the rules of a camera have, and changes to their file.
+
+A change is tried first: its answer is what would differ in the file. If it is saved, the file of before stays beside
+it, and the run goes on with the new rules; if the run refuses them, the file becomes what it was.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.foreign_text import shown
+from pipeline.system.disk import write_whole
+from pipeline.system.redaction import redact_urls
+from stages.rulebook.rule_file import EVERY_CAMERA
+from stages.rulebook.rule_set import parse_rules
+from tools.service.calls import Call, failure, json_body
+from tools.service.camera_calls import checked_camera
+from tools.service.run_link import RunLink
+from tools.service.yaml_edit import with_value, without_value
+
+_KINDS = {"zone": "zones", "line": "lines"}
+_LEAST = {"zone": 3, "line": 2}
+_MOST_CORNERS = 100
+_MOST_BYTES = 4 << 20
+_BACKUPS = 10
+_DIGITS = 3
+_BODY = (
+    '{"stage": STAGE, "kind": "zone" or "line", "name": NAME, "points": [[x, y], ...] in fractions, or null to remove '
+    'it, "for": "camera" or "all", "version": as the list says, "save": false to see what would change}'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeFile:
+    """The file with the rules of a stage. `keys`: where in it the rules stand; none in a file of rules."""
+
+    path: Path
+    keys: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Raises EnvironmentProblem."""
+        try:
+            if self.path.stat().st_size > _MOST_BYTES:
+                raise EnvironmentProblem(f"{self.path.name} is larger than {_MOST_BYTES >> 20} MB")
+            return self.path.read_bytes().decode()
+        except (OSError, UnicodeError) as error:
+            raise EnvironmentProblem(f"{self.path.name} cannot be read: {_why(error)}") from None
+
+
+class ShapeFiles:
+    """All files with rules of a run. `files`: stage -> its file of rules, "" if they stand in the graph file."""
+
+    def __init__(self, run: RunLink, base_folder: Path, files: Mapping[str, str]) -> None:
+        self._run, self._base_folder, self._files = run, base_folder, files
+        self._saving = threading.Lock()
+
+    def listed(self, camera: str) -> list[dict[str, Any]]:
+        """The shapes of a camera, of all stages."""
+        found = []
+        for stage in self._files:
+            file = self._file(stage)
+            text = file.text()
+            has = _rules_in(text, file)
+            shapes = {kind: _of_camera(has.get(key), camera) for kind, key in _KINDS.items()}
+            found.append({"stage": stage, "file": file.path.name, "version": _version(text), **shapes})
+        return found
+
+    def change(self, camera: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Try a change, or save it. Raises UserError, and EnvironmentProblem if the file cannot be written."""
+        with self._saving:
+            file = self._file(str(body.get("stage")))
+            before = file.text()
+            if body.get("version") != _version(before):
+                raise UserError(f"{file.path.name} has changed meanwhile: look at it anew, and then draw")
+            after = _changed(before, file, camera, body)
+            if not file.keys:
+                parse_rules(after, file.path.name)
+            answer = {"diff": _diff(before, after, file.path.name), "version": _version(after), "saved": False}
+            if body.get("save") is True and after != before:
+                answer["backup"] = self._save(file, before, after)
+                answer["saved"] = True
+            return answer
+
+    def _file(self, stage: str) -> ShapeFile:
+        name = self._files.get(stage)
+        if name is None:
+            raise UserError(f"the run has no stage with rules called {shown(stage)[:60]}")
+        if name:
+            return ShapeFile((self._base_folder / name).resolve())
+        return ShapeFile(self._graph_file().resolve(), ("stages", stage, "with"))
+
+    def _graph_file(self) -> Path:
+        file = str(self._run.ask("cameras").get("graph_file", ""))
+        if not file:
+            raise UserError("the run was not started from a file")
+        return Path(file)
+
+    def _save(self, file: ShapeFile, before: str, after: str) -> str:
+        backup = file.path.with_name(f"{file.path.name}.{datetime.now(UTC):%Y%m%dT%H%M%SZ}.backup")
+        try:
+            mode = file.path.stat().st_mode & 0o777
+            write_whole(backup, before.encode())
+            backup.chmod(mode)
+            write_whole(file.path, after.encode())
+            file.path.chmod(mode)
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"{file.path.name} cannot be written: {_why(error)}: change it with an editor, as the diff says, and "
+                "run `camgraph reload`"
+            ) from None
+        try:
+            self._reload()
+        except (UserError, EnvironmentProblem) as error:
+            with suppress(OSError):
+                write_whole(file.path, before.encode())
+                file.path.chmod(mode)
+                backup.unlink()
+            raise UserError(f"the run goes on as before, and the file is as it was: {error}") from None
+        _remove_old(file.path)
+        return backup.name
+
+    def _reload(self) -> None:
+        graph = self._graph_file()
+        self._run.ask("reload", file=str(graph), folder=str(graph.parent), text=graph.read_text())
+
+
+def shape_calls(run: RunLink, base_folder: Path, files: Mapping[str, str]) -> list[Call]:
+    """See the module."""
+    known = ShapeFiles(run, base_folder, files)
+
+    async def listed(request: Request) -> Response:
+        try:
+            name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
+        except LookupError as error:
+            return failure(404, str(error))
+        return JSONResponse({"stages": await run_in_threadpool(known.listed, name)})
+
+    async def change(request: Request) -> Response:
+        body = await json_body(request)
+        try:
+            name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
+        except LookupError as error:
+            return failure(404, str(error))
+        return JSONResponse(await run_in_threadpool(known.change, name, body))
+
+    place = "/api/cameras/{name}/shapes"
+    return [
+        Call("GET", place, "viewer", listed, "The zones and lines of the rules, as their files have them."),
+        Call("POST", place, "admin", change, "Draw, change or remove a zone or a line.", body=_BODY),
+    ]
+
+
+def _rules_in(text: str, file: ShapeFile) -> Mapping[str, Any]:
+    """Raises UserError for a file that is broken now."""
+    try:
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError):
+        raise UserError(f"{file.path.name} is no YAML now") from None
+    for key in file.keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _of_camera(shapes: Any, camera: str) -> dict[str, dict[str, Any]]:
+    """Name -> for whom it is, and its points as they are written: fractions, or pixels."""
+    found = {}
+    for name, shape in shapes.items() if isinstance(shapes, dict) else ():
+        key = _camera_key(shape, camera)
+        own = shape.get(key) if key else shape
+        if own is not None:
+            points = [own.get("from"), own.get("to")] if isinstance(own, dict) else own
+            found[str(name)] = {"for": "camera" if key == camera else "all", "points": points}
+    return found
+
+
+def _camera_key(shape: Any, camera: str) -> str:
+    """That of the camera in a shape that differs by camera; "" if there is one for all."""
+    if isinstance(shape, list) or (isinstance(shape, dict) and {"from", "to"} & shape.keys()):
+        return ""
+    is_general = isinstance(shape, dict) and camera not in shape and EVERY_CAMERA in shape
+    return EVERY_CAMERA if is_general else camera
+
+
+def _changed(text: str, file: ShapeFile, camera: str, body: Mapping[str, Any]) -> str:
+    kind, name, points = body.get("kind"), body.get("name"), body.get("points")
+    if kind not in _KINDS or not isinstance(name, str) or not name:
+        raise UserError(f"expected {_BODY}")
+    has = _rules_in(text, file).get(_KINDS[kind])
+    shape = has.get(name) if isinstance(has, dict) else None
+    key = _camera_key(shape, camera) if shape is not None else "" if body.get("for") == "all" else camera
+    path = [*file.keys, _KINDS[kind], name, *([key] if key else [])]
+    if points is None:
+        alone = isinstance(shape, dict) and bool(key) and len(shape) == 1
+        return without_value(text, path[:-1] if alone else path)
+    corners = _points(points, kind)
+    return with_value(text, path, {"from": corners[0], "to": corners[1]} if kind == "line" else corners)
+
+
+def _points(given: Any, kind: str) -> Sequence[Sequence[float]]:
+    """Fractions of the frame. Raises UserError."""
+    most = 2 if kind == "line" else _MOST_CORNERS
+    if not isinstance(given, list) or not _LEAST[kind] <= len(given) <= most:
+        raise UserError(f"a {kind} has {'2 ends' if kind == 'line' else f'from {_LEAST[kind]} to {most} corners'}")
+    points = []
+    for point in given:
+        match point:
+            case [float() | int() as x, float() | int() as y] if 0 <= x <= 1 and 0 <= y <= 1:
+                points.append([round(float(x), _DIGITS), round(float(y), _DIGITS)])
+            case _:
+                raise UserError("expected points [x, y] in fractions of the frame, from 0 to 1")
+    return points
+
+
+def _version(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _diff(before: str, after: str, name: str) -> str:
+    """The lines that differ alone: beside them, a graph file may have a password."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, n=0, lineterm="")
+    return redact_urls("\n".join(lines))
+
+
+def _remove_old(path: Path) -> None:
+    """Of the backups, the last ones stay."""
+    with suppress(OSError):
+        for old in sorted(path.parent.glob(f"{path.name}.*Z.backup"))[:-_BACKUPS]:
+            old.unlink()
+
+
+def _why(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
