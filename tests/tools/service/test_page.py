@@ -13,6 +13,7 @@ from camgraph_test_stages.services import TOKENS, Served, serving_run, with_toke
 
 from tools.measuring.blinking import write_clip
 from tools.measuring.light_model import SIDE, write_model
+from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 MARKUP = "<img src=x onerror=alert(1)>"
 WITH_PICTURES = """
@@ -180,6 +181,28 @@ def test_an_admin_draws_a_zone_that_the_rules_then_know(page: Browser, served: S
     page.run(f"{button.format('Close')}.click()")
     page.until("!document.querySelector('.board')")
     assert [error for error in page.errors if "live.mp4" not in error] == []
+
+
+def test_a_picture_that_stands_still_does_not_look_like_one_of_now(
+    page: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder: Path = tmp_path_factory.mktemp("f")
+    write_clip(folder / "cam.mp4")
+    write_model(folder / "light.onnx", bright=110.0)
+    cameras = [CameraSettings(name="door", clip=ClipSettings(path=str(folder / "cam.mp4")))]
+    with RtspSimulator(cameras) as simulator:
+        door = simulator.camera("door")
+        graph = WITH_PICTURES.replace("loop: true, realtime: true, url: cam.mp4", f'url: "{door.url}"')
+        with serving_run(folder, graph) as served:
+            page.open(f"http://127.0.0.1:{served.port}/#/camera/hall")
+            page.until("document.querySelector('.live')?.innerText.includes('Live')")
+            door.refuse()
+            door.cut()
+            page.until("document.querySelector('.live').innerText.includes('old: nothing comes from the camera')")
+            assert page.run("document.querySelector('.picture').classList.contains('stale')")
+            door.heal()
+            page.until("/\\bLive\\b/.test(document.querySelector('.live').innerText)")
+            page.until("!document.querySelector('.picture').classList.contains('stale')")
 
 
 def test_the_keyboard_suffices(page: Browser, served: Served) -> None:

@@ -4,12 +4,14 @@
 import { make } from "./dom.js";
 import { draw, People } from "./people.js";
 import { Still } from "./stills.js";
+import { span } from "./words.js";
 
 const RETRY_MS = 3000;
 const REFUSED_MS = 60000; // what cannot be shown now will hardly be shown in a moment
 const LEAST_S = 0.3; // behind the newest picture, so that playing does not stop at each late packet
 const MOST_S = 2.5;
 const KEPT_S = 20;
+const STILL_MS = 3000; // after so long without a packet, the picture is no longer that of now
 
 export class Live {
   constructor(camera) {
@@ -74,9 +76,10 @@ export class Live {
     film.close();
     this.film = null;
     this.note.textContent = why ? `Stills: ${why}` : "";
+    this.picture.classList.remove("stale");
     if (!this.still.element.isConnected) {
       this.picture.replaceChild(this.still.element, this.video);
-      this.picture.style.aspectRatio = "";
+      this.picture.style.aspectRatio = this.picture.style.maxWidth = "";
     }
     this.timer = setTimeout(() => this.play(), wait);
   }
@@ -85,15 +88,31 @@ export class Live {
   onPlaying() {
     this.tries = 0;
     if (this.still.element.isConnected) this.picture.replaceChild(this.video, this.still.element);
-    this.picture.style.aspectRatio = `${this.video.videoWidth} / ${this.video.videoHeight}`;
-    this.note.textContent = "Live";
+    this.shape(this.video.videoWidth, this.video.videoHeight);
     if (!this.turn) this.onFrame();
+  }
+
+  // An upright picture is not higher than the window.
+  shape(width, height) {
+    this.picture.style.aspectRatio = `${width} / ${height}`;
+    this.picture.style.maxWidth = `calc(80vh * ${width / height})`;
   }
 
   onFrame() {
     this.turn = requestAnimationFrame(() => this.onFrame());
     this.film?.keepUp(this.people);
+    this.tell();
     this.redraw();
+  }
+
+  // A picture that stands still must not look like one of now.
+  tell() {
+    if (!this.film?.isPlaying) return;
+    const silent = performance.now() - this.film.came;
+    const stands = silent > STILL_MS;
+    const text = stands ? `This picture is ${span(silent / 1000)} old: nothing comes from the camera.` : "Live";
+    if (this.note.textContent !== text) this.note.textContent = text;
+    this.picture.classList.toggle("stale", stands);
   }
 
   // Over the video those of the picture that is shown; over a still the newest ones, if there is no picture at all.
@@ -102,7 +121,8 @@ export class Live {
     const isShown = this.shows.checked;
     const place = this.film?.place();
     const isBlack = !this.video.isConnected && !this.still.hasPicture;
-    if (isBlack && this.people.shapes) this.picture.style.aspectRatio = this.people.shapes.size.join(" / ");
+    // A still is shown in the shape of the camera's pictures, so that zones lie where they belong.
+    if (!this.video.isConnected && this.people.shapes) this.shape(...this.people.shapes.size);
     this.picture.classList.toggle("black", isBlack && Boolean(this.people.shapes));
     const frame = this.video.isConnected && place ? this.people.at(...place) : isBlack ? this.people.newest() : null;
     draw(this.canvas, isShown || isBlack ? this.people.shapes : null, frame);
@@ -138,7 +158,7 @@ class Film {
       throw answer.status === 400 ? new NotShown(why) : new Error(why);
     }
     const type = answer.headers.get("Content-Type");
-    if (!MediaSource.isTypeSupported(type)) throw new NotShown(`this browser cannot show ${type.split('"')[1] || type}`);
+    if (!MediaSource.isTypeSupported(type)) throw new NotShown(`this browser cannot show ${inWords(type)}`);
     this.epoch = Number(answer.headers.get("X-Camgraph-Epoch"));
     this.start = Number(answer.headers.get("X-Camgraph-Start"));
     const source = new MediaSource();
@@ -151,6 +171,7 @@ class Film {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
+      this.came = performance.now();
       await this.append(value);
     }
   }
@@ -195,6 +216,11 @@ class Film {
     this.video.playbackRate = behind > wanted + 0.25 ? 1.1 : behind < wanted - 0.25 ? 0.9 : 1;
     if (this.video.paused) this.video.play().catch(() => {});
   }
+}
+
+function inWords(type) {
+  const codec = type.split('"')[1] || type;
+  return codec.startsWith("hvc1") ? "H.265 video; another one may, such as Edge or Safari" : `video of the kind ${codec}`;
 }
 
 function once(target, name) {
