@@ -153,8 +153,9 @@ class Reader:
             self.leave()
         elif reported[0] not in ("run", "watch"):
             if "--check" in reported:  # on a busy machine a camera may just have been lost, and is back soon
-                until(lambda: self._status() == 0, LONG_S, self._log)
-            self._call(reported)
+                until(lambda: CliRunner().invoke(main, reported).exit_code == 0, LONG_S, self._log)
+            else:
+                self._call(reported)
         elif self._is_live(reported):
             self._begin(reported)
             until(lambda: self._status() == 0, LONG_S, self._log)

@@ -146,6 +146,7 @@ def test_memory_of_large_pictures_is_returned(
     assert left_over(subject.name) == []
 
 
+@pytest.mark.benchmark
 def test_growing_pictures_harm_only_their_camera(tmp_path: Path, pictures: Callable[[Sizes], Pictures]) -> None:
     growing = pictures(lambda number: (256 + 64 * number, 256 + 64 * number))
     with RtspSimulator(farm_cameras(1)) as simulator:

@@ -578,8 +578,8 @@ def test_other_rules_are_shown_in_the_same_video(tmp_path: Path) -> None:
         other = {"rules_text": rules.replace("also", "other").replace("9s", "0.5s")}
         sink.change_settings(SinkVideoSettings.model_validate(other))
         list(sink.process(items(10, first=10)))
-        firing = sink._onlooker._cameras["cam"].firing
-        assert sorted(action for action, _ in firing) == ["other", "seen"]
+        firing = sink._onlooker._cameras["cam"].firing.now(0)
+        assert sorted(one.action for one in firing) == ["other", "seen"]
         for more in ({**other, "max_width": 64}, {"rules_text": ""}, {}):
             with pytest.raises(NeedsNewProcess):
                 sink.change_settings(SinkVideoSettings.model_validate(more))

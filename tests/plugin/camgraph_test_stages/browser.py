@@ -76,7 +76,16 @@ class Browser:
 
     def until(self, script: str) -> Any:
         """Wait until the expression is true in the page, and return its value."""
-        return until(lambda: self.run(script), WITHIN_S, lambda: (script, self.text(), self.errors), every_s=0.1)
+        return until(lambda: self._now(script), WITHIN_S, lambda: (script, self.text(), self.errors), every_s=0.1)
+
+    def _now(self, script: str) -> Any:
+        """None while the page is left for another one."""
+        try:
+            return self.run(script)
+        except AssertionError as error:
+            if "navigated" not in str(error):
+                raise
+            return None
 
     def text(self) -> str:
         """What the page shows."""
