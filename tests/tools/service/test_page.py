@@ -240,6 +240,7 @@ def test_a_page_that_was_left_keeps_no_connection(page: Browser, served: Served)
 
 
 def test_nothing_is_asked_of_any_other_host(page: Browser, served: Served) -> None:
+    page.asked.clear()
     logged_in(page, served, "viewer")
     page.run("location.hash = '#/health'")
     page.until("!!document.querySelector('.plot')")
