@@ -14,7 +14,8 @@ from starlette.types import ASGIApp
 
 from pipeline.stage import Logger
 from tools.service.access import Access, AccessLayer
-from tools.service.calls import Call, failure
+from tools.service.calls import NOTHING, Call, Gives, failure
+from tools.service.openapi import openapi_of
 
 _TOLD_S = 60.0
 
@@ -25,12 +26,12 @@ def build_app(calls: Sequence[Call], access: Access, log: Logger) -> ASGIApp:
     async def openapi(request: Request) -> Response:
         return JSONResponse(document)
 
-    every = [*calls, Call("GET", "/openapi.json", "anyone", openapi, "This document.")]
+    every = [*calls, Call("GET", "/openapi.json", "anyone", openapi, "This document.", Gives(type=NOTHING))]
     document = openapi_of(every)
 
     async def not_found(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return failure(error.status_code, error.detail)
+        return failure(error.status_code, error.detail, error.headers)
 
     told = _Told()
 
@@ -56,44 +57,3 @@ class _Told:
             return False
         self._next_s = time.monotonic() + _TOLD_S
         return True
-
-
-def openapi_of(calls: Sequence[Call]) -> dict[str, Any]:
-    """An OpenAPI 3.1 document of these calls."""
-    paths: dict[str, dict[str, Any]] = {}
-    for call in calls:
-        path, names = _plain(call.path)
-        parameters = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
-        parameters += [
-            {"name": name, "in": "query", "description": about, "schema": {"type": "string"}}
-            for name, about in call.query.items()
-        ]
-        operation: dict[str, Any] = {
-            "summary": call.about,
-            "parameters": parameters,
-            "responses": {"200": {"description": "done"}, "default": {"description": 'an error: {"error": why}'}},
-            "security": [] if call.role == "anyone" else [{"token": []}],
-            "x-role": call.role,
-        }
-        if call.body:
-            content = {"application/json": {"schema": {"type": "object"}}}
-            operation["requestBody"] = {"description": call.body, "required": True, "content": content}
-        paths.setdefault(path, {})[call.method.lower()] = operation
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "camgraph", "version": "1", "description": "The service of a camgraph run."},
-        "paths": paths,
-        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
-    }
-
-
-def _plain(path: str) -> tuple[str, list[str]]:
-    """`/a/{b:path}` -> `/a/{b}` and the names."""
-    names, plain = [], []
-    for part in path.split("/"):
-        if part.startswith("{"):
-            names.append(part.strip("{}").partition(":")[0])
-            plain.append("{" + names[-1] + "}")
-        else:
-            plain.append(part)
-    return "/".join(plain), names

@@ -9,14 +9,18 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
+from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable, UserError
+from pipeline.foreign_text import shown
 from pipeline.system.redaction import redact_urls
+from tools.service.queries import Parameter
 
 Role = Literal["anyone", "viewer", "operator", "admin"]
 """Each may do what those before it may. `anyone` needs no token: probes, and the page without its data."""
@@ -28,22 +32,54 @@ MOST_BODY = 64 << 10
 Answer = Callable[[Request], Awaitable[Response]]
 
 
+_MOST_SHOWN = 60
+
+
 class TooLarge(UserError):
     """More was sent than anybody needs."""
 
 
+class Body(BaseModel):
+    """What is to be sent with a call, as a JSON object. `words`: what is expected, for errors."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    words: ClassVar[str]
+
+
+B = TypeVar("B", bound=Body)
+
+
+@dataclass(frozen=True, slots=True)
+class Gives:
+    """What a call answers if all goes well. `type`: that of the object in JSON; None for anything else."""
+
+    about: str = "done"
+    type: Any = None
+    media: str = "application/json"
+    status: int = 200
+    also: Mapping[int, str] = field(default_factory=dict)
+    """Other codes that are no errors, of the same kind or without a body -> when."""
+
+
+NOTHING: Any = dict[str, Any]
+"""`Gives.type` of an object without anything that would be promised."""
+NOT_MODIFIED = {304: "it is still what `If-None-Match` names"}
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`about`: one sentence for the OpenAPI document. `query`: parameter -> what it means."""
+    """`about`: one sentence for the OpenAPI document."""
 
     method: Literal["GET", "POST", "DELETE"]
     path: str
     role: Role
     answer: Answer
     about: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    body: str = ""
-    """What is to be sent, in words; "" if nothing is."""
+    gives: Gives
+    query: Mapping[str, Parameter] = field(default_factory=dict)
+    body: type[Body] | None = None
+    errors: Mapping[int, str] = field(default_factory=dict)
+    """Code -> when: those alone that do not follow from the rest (tools/service/openapi.py)."""
 
     def route(self) -> Route:
         """Of the application; it answers nobody whose role is too low."""
@@ -75,10 +111,17 @@ def _refusal(needed: Role, has: Role) -> Response | None:
     return failure(403, f"the role {needed} is needed, and this token has the role {has}")
 
 
-def failure(status: int, why: str) -> JSONResponse:
-    """An error, for people: `{"error": why}`, without secrets."""
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
-    return JSONResponse({"error": redact_urls(why)}, status, headers)
+class Failure(TypedDict):
+    """Why it was not done, for people."""
+
+    error: str
+
+
+def failure(status: int, why: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """An error, without secrets."""
+    answer: Failure = {"error": redact_urls(why)}
+    more = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    return JSONResponse(answer, status, {**(headers or {}), **more})
 
 
 async def json_body(request: Request) -> dict[str, object]:
@@ -96,6 +139,17 @@ async def json_body(request: Request) -> dict[str, object]:
     if not isinstance(sent, dict):
         raise UserError("expected a JSON object as the body of the request")
     return sent
+
+
+async def body_of(request: Request, kind: type[B]) -> B:
+    """What was sent. Raises UserError if it is anything else."""
+    sent = await json_body(request)
+    try:
+        return kind.model_validate(sent)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = shown(".".join(map(str, first["loc"])))[:_MOST_SHOWN]
+        raise UserError(f"expected {kind.words} ({where}: {first['msg']})") from None
 
 
 async def _body(request: Request) -> bytes:

@@ -3,20 +3,65 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
+from pydantic import Field, JsonValue
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from pipeline.errors import UserError
 from pipeline.foreign_text import shown
 from pipeline.system.names import nfc
-from tools.service.calls import Call, failure, json_body
-from tools.service.run_link import RunLink
+from tools.service.calls import NOT_MODIFIED, NOTHING, Body, Call, Gives, body_of, failure
+from tools.service.run_link import NO_ANSWER, RunLink
 
-_SHOWN = ("state", "why", "since_s", "losses", "fps", "frames", "drops", "drops_by_reason", "age_ms", "events", "error",
-          "facts")  # fmt: skip
+_REFUSED = {400: "the run refuses it, and says why", **NO_ANSWER}
+
+
+class CameraState(TypedDict):
+    """`since_s`: for how long it is so; `drops`: frames that were not processed; `age_ms`: of its newest frame."""
+
+    state: str
+    why: str
+    since_s: float | None
+    losses: int
+    fps: float
+    frames: int
+    drops: int
+    drops_by_reason: dict[str, int]
+    age_ms: float | None
+    events: int
+    error: str
+    facts: dict[str, str | int | float]
+
+
+class ListedCamera(CameraState):
+    """One camera of the run."""
+
+    name: str
+
+
+class CameraList(TypedDict):
+    """All of them."""
+
+    cameras: list[ListedCamera]
+
+
+class Remarks(TypedDict):
+    """What is worth knowing about the new camera."""
+
+    remarks: list[str]
+
+
+class NewCamera(Body):
+    """A camera as in the graph file."""
+
+    words: ClassVar = '{"name": NAME, "settings": {"url": ...}}, with the settings of a graph file'
+
+    name: str = Field(min_length=1)
+    settings: dict[str, JsonValue]
 
 
 def checked_camera(run: RunLink, name: str) -> str:
@@ -30,16 +75,17 @@ def camera_calls(run: RunLink) -> list[Call]:
     """See the module."""
 
     def listed() -> list[dict[str, Any]]:
-        return [{"name": name, **{key: one[key] for key in _SHOWN}} for name, one in run.status()["cameras"].items()]
+        return [
+            {"name": name, **{key: one[key] for key in CameraState.__annotations__}}
+            for name, one in run.status()["cameras"].items()
+        ]
 
     async def cameras(request: Request) -> Response:
         return JSONResponse({"cameras": await run_in_threadpool(listed)})
 
     async def add(request: Request) -> Response:
-        body = await json_body(request)
-        name, settings = body.get("name"), body.get("settings")
-        if not isinstance(name, str) or not isinstance(settings, dict):
-            raise UserError('expected {"name": NAME, "settings": {"url": ...}}, with the settings of a graph file')
+        body = await body_of(request, NewCamera)
+        name, settings = body.name, body.settings
         if "${" in json.dumps(settings):
             # Otherwise a camera at an address of theirs would be sent the secrets and files of the run.
             raise UserError("variables cannot be used here: write the values, or add the camera to the graph file")
@@ -84,21 +130,19 @@ def camera_calls(run: RunLink) -> list[Call]:
         return Response(served.jpeg, media_type="image/jpeg", headers=headers)
 
     one = "/api/cameras/{name}"
+    changed = Gives("the run has taken it up", NOTHING, status=202)
     return [
-        Call("GET", "/api/cameras", "viewer", cameras, "The cameras: state, rates, drops."),
-        Call(
-            "POST",
-            "/api/cameras",
-            "admin",
-            add,
-            "Take one more camera into the run.",
-            body='{"name": NAME, "settings": {"url": ...}}, the settings as in a graph file',
-        ),
-        Call("DELETE", one, "admin", remove, "End a camera: its frames on the way still arrive."),
-        Call("POST", f"{one}/pause", "operator", pause, "Let a camera rest."),
-        Call("POST", f"{one}/resume", "operator", resume, "Let a camera that rests go on."),
-        Call("GET", f"{one}/picture.jpg", "viewer", picture, "The newest picture, without anything drawn on it."),
-    ]
+        Call("GET", "/api/cameras", "viewer", cameras, "The cameras: state, rates, drops.",
+             Gives(type=CameraList), errors=NO_ANSWER),
+        Call("POST", "/api/cameras", "admin", add, "Take one more camera into the run.",
+             Gives("the run has taken it up", Remarks, status=202), body=NewCamera, errors=NO_ANSWER),
+        Call("DELETE", one, "admin", remove, "End a camera: its frames on the way still arrive.", changed,
+             errors=_REFUSED),
+        Call("POST", f"{one}/pause", "operator", pause, "Let a camera rest.", changed, errors=_REFUSED),
+        Call("POST", f"{one}/resume", "operator", resume, "Let a camera that rests go on.", changed, errors=_REFUSED),
+        Call("GET", f"{one}/picture.jpg", "viewer", picture, "The newest picture, without anything drawn on it.",
+             Gives(media="image/jpeg", also=NOT_MODIFIED), errors=NO_ANSWER),
+    ]  # fmt: skip
 
 
 def _is_file(url: object) -> bool:

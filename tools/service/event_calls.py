@@ -5,32 +5,55 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from pipeline.errors import EnvironmentProblem
-from tools.service.calls import Call, failure
+from tools.service.calls import Call, Gives, failure
 from tools.service.event_history import EventFilter, EventHistory, KeptEvent
-from tools.service.queries import moment, number, query_of
+from tools.service.queries import Moment, Number, Parameter, Text, query_of
 
 _USUAL, _MOST = 50, 500
 _MOST_NUMBER = (1 << 63) - 1
 _MOST_STREAMS = 64
 _AT_ONCE = 200
 _HEARTBEAT_S = 15.0
-_LIST = {
-    "camera": "Of this camera alone.",
-    "rule": "Of this rule, or of this action, alone.",
-    "type": "Of this type alone, such as camgraph.incident.start.",
-    "phase": "start, update, end or single.",
-    "since": "Not older than this time.",
-    "until": "Older than this time.",
-    "before": "The number behind which the page begins: the last one of the page before.",
-    "limit": f"So many at most; {_USUAL} if left out, {_MOST} at most.",
+_NOT_READ = {503: "the history cannot be read now, or the run is stopping, or too many read the stream"}
+_LIST: dict[str, Parameter] = {
+    "camera": Text("Of this camera alone."),
+    "rule": Text("Of this rule, or of this action, alone."),
+    "type": Text("Of this type alone, such as camgraph.incident.start."),
+    "phase": Text("start, update, end or single; events of stages of others may have phases of their own."),
+    "since": Moment("Not older than this time."),
+    "until": Moment("Older than this time."),
+    "before": Number("The number behind which the page begins: the last one of the page before.", _MOST_NUMBER),
+    "limit": Number("So many at most.", _MOST, usual=_USUAL),
 }
-_STREAM = {"after": "Begin behind this number; without it, with what comes from now on. `Last-Event-ID` says the same."}
+_STREAM = {
+    "after": Number(
+        "Begin behind this number; without it, with what comes from now on. `Last-Event-ID` says the same.",
+        _MOST_NUMBER,
+        least=0,
+    )
+}
+
+
+class NumberedEvent(TypedDict):
+    """`event`: a CloudEvent, as the sinks get it (docs/events.md)."""
+
+    number: int
+    event: dict[str, Any]
+
+
+class EventsPage(TypedDict):
+    """`more`: whether there are older ones."""
+
+    events: list[NumberedEvent]
+    more: bool
 
 
 def event_calls(history: EventHistory) -> list[Call]:
@@ -39,17 +62,32 @@ def event_calls(history: EventHistory) -> list[Call]:
 
     async def events(request: Request) -> Response:
         query = query_of(request, _LIST)
-        limit = number(query, "limit", usual=_USUAL, most=_MOST)
-        before = number(query, "before", usual=0, most=_MOST_NUMBER) or None
-        since, until = moment(query, "since"), moment(query, "until")
-        camera, rule, type_, phase = (query.get(name) for name in ("camera", "rule", "type", "phase"))
-        wanted = EventFilter(camera, rule, type_, phase, since, until, before)
+        limit = query.pop("limit")
+        wanted = EventFilter(**query)
         found = await run_in_threadpool(history.page, wanted, limit + 1)
         return Response(_page(found[:limit], more=len(found) > limit), media_type="application/json")
 
     return [
-        Call("GET", "/api/events", "viewer", events, "The events of the last weeks, the newest first.", _LIST),
-        Call("GET", "/api/events/stream", "viewer", streams.answer, "New events, as they come (SSE).", _STREAM),
+        Call(
+            "GET",
+            "/api/events",
+            "viewer",
+            events,
+            "The events of the last weeks, the newest first.",
+            Gives("a page of them", EventsPage),
+            _LIST,
+            errors=_NOT_READ,
+        ),
+        Call(
+            "GET",
+            "/api/events/stream",
+            "viewer",
+            streams.answer,
+            "New events, as they come (SSE).",
+            Gives("`id` is the number of an event, `data` the event", media="text/event-stream"),
+            _STREAM,
+            errors=_NOT_READ,
+        ),
     ]
 
 
@@ -60,11 +98,11 @@ class _Streams:
 
     async def answer(self, request: Request) -> Response:
         query = query_of(request, _STREAM)
-        text = request.headers.get("last-event-id", query.get("after"))
+        last = request.headers.get("last-event-id")
+        asked = query["after"] if last is None else _STREAM["after"].read("Last-Event-ID", last or "0")
         newest = await run_in_threadpool(self._history.newest)
-        asked = {} if text in (None, "0") else {"after": str(text)}
         # A history that was begun anew has lower numbers.
-        after = min(newest, number(asked, "after", usual=0 if text else newest, most=_MOST_NUMBER))
+        after = newest if asked is None else min(newest, asked)
         if self._open >= _MOST_STREAMS:
             return failure(503, f"{_MOST_STREAMS} others read the stream already")
         if self._history.is_over:

@@ -15,6 +15,10 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from tools.service.calls import NOT_MODIFIED
+
+OF_FILE = {206: "the part that `Range` asks for", **NOT_MODIFIED}
+"""`Gives.also` of a call that answers so."""
 _PIECE = 1 << 16
 _RANGE = re.compile(r"bytes=\s*(\d{0,18})-(\d{0,18})\s*", re.ASCII)
 """One alone: several at once are answered with the whole file, as the standard allows."""

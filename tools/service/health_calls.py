@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NotRequired
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from pipeline.errors import CamgraphError
-from tools.service.calls import Call
+from pipeline.monitoring.health import Level
+from tools.service.calls import NOTHING, Call, Gives
 from tools.service.gpus import Gpus
 from tools.service.metrics import CONTENT_TYPE, exposition
-from tools.service.run_link import RunLink
+from tools.service.run_link import NO_ANSWER, RunLink
+
+
+class HealthAnswer(TypedDict):
+    """`reason`: for those alone who have a token."""
+
+    level: Level
+    reason: NotRequired[str]
 
 
 def health_calls(run: RunLink) -> list[Call]:
@@ -29,9 +38,9 @@ def health_calls(run: RunLink) -> list[Call]:
 
     async def health(request: Request, *, is_ready: bool) -> Response:
         status, why = await known(request)
-        level = status["health"]["level"] if status else "down"
+        level: Level = status["health"]["level"] if status else "down"
         good = level != "down" and (not is_ready or (status is not None and status["phase"] == "running"))
-        answer = {"level": level}
+        answer: HealthAnswer = {"level": level}
         if request.scope["camgraph.role"] != "anyone":
             answer["reason"] = status["health"]["reason"] if status else why
         return JSONResponse(answer, 200 if good else 503)
@@ -49,9 +58,20 @@ def health_calls(run: RunLink) -> list[Call]:
     async def whole(request: Request) -> Response:
         return JSONResponse(dict(await run_in_threadpool(run.status)))
 
+    state = Gives("it is well", HealthAnswer, also={503: "it is not"})
     return [
-        Call("GET", "/healthz", "anyone", healthz, "200 while frames of some camera go through, else 503."),
-        Call("GET", "/readyz", "anyone", readyz, "200 once the run is running and while it is not down, else 503."),
-        Call("GET", "/metrics", "viewer", metrics, "All metrics, for Prometheus."),
-        Call("GET", "/api/status", "viewer", whole, "All that is known of the run, as `camgraph status --json`."),
+        Call("GET", "/healthz", "anyone", healthz, "200 while frames of some camera go through, else 503.", state),
+        Call(
+            "GET", "/readyz", "anyone", readyz, "200 once the run is running and while it is not down, else 503.", state
+        ),
+        Call("GET", "/metrics", "viewer", metrics, "All metrics, for Prometheus.", Gives(media=CONTENT_TYPE)),
+        Call(
+            "GET",
+            "/api/status",
+            "viewer",
+            whole,
+            "All that is known of the run, as `camgraph status --json`.",
+            Gives(type=NOTHING),
+            errors=NO_ANSWER,
+        ),
     ]

@@ -7,34 +7,62 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import ClassVar, NotRequired
 
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.errors import EnvironmentProblem
 from pipeline.foreign_text import shown
-from pipeline.system.names import A_CAMERA_NAME, is_camera_name
 from stages.footage.incident_index import IncidentFilter, Phase
 from stages.footage.incident_record import IncidentRecord
-from tools.service.calls import Call, failure, json_body
+from tools.service.calls import Body, Call, Gives, body_of, failure
 from tools.service.event_history import EventFilter, EventHistory
-from tools.service.file_answer import FileAnswer
-from tools.service.kept_incidents import KeptIncidents, NotFound, read_each
+from tools.service.file_answer import OF_FILE, FileAnswer
+from tools.service.kept_incidents import Incident, KeptIncidents, NotFound, read_each
 from tools.service.labels import LABELS, MOST_NOTE, Label
-from tools.service.queries import moment, number, query_of
+from tools.service.queries import CameraName, Moment, Number, OneOf, Parameter, Text, query_of
 from tools.service.remembered_incidents import NO_PICTURES, RememberedIncidents
 
 _USUAL, _MOST = 50, 200
-_QUERY = {
-    "camera": "Of this camera alone.",
-    "rule": "Of this rule, or of this action, alone.",
-    "since": "Not older than this time.",
-    "phase": "running: those alone that go on.",
-    "before": "The incident behind which the page begins: the last one of the page before.",
-    "limit": f"So many at most; {_USUAL} if left out, {_MOST} at most.",
+_QUERY: dict[str, Parameter] = {
+    "camera": CameraName("Of this camera alone."),
+    "rule": Text("Of this rule, or of this action, alone."),
+    "since": Moment("Not older than this time."),
+    "phase": OneOf("Those alone that go on.", ("running",)),
+    "before": Text("The incident behind which the page begins: the last one of the page before."),
+    "limit": Number("So many at most.", _MOST, usual=_USUAL),
 }
+_NOT_READ = {503: "the incidents cannot be read or changed now"}
+_OF_FILE = {416: "the file ends before the range begins", **_NOT_READ}
+
+
+class IncidentsPage(TypedDict):
+    """`more`: whether there are older ones; `why`: for what reason there can be none."""
+
+    incidents: list[Incident]
+    more: bool
+    why: NotRequired[str]
+
+
+class NewLabel(Body):
+    """What somebody says of an incident."""
+
+    words: ClassVar = f'{{"label": {" | ".join(LABELS)}, "note": TEXT}}'
+
+    label: Label
+    note: str = Field("", max_length=MOST_NOTE)
+
+
+class Keep(Body):
+    """Whether an incident is never removed by itself."""
+
+    words: ClassVar = '{"keep": true} or {"keep": false}'
+
+    keep: bool
 
 
 def incident_calls(folders: Sequence[Path], history: EventHistory, begun_s: Callable[[], float]) -> list[Call]:
@@ -43,17 +71,23 @@ def incident_calls(folders: Sequence[Path], history: EventHistory, begun_s: Call
     `begun_s`: when the run began, in seconds since 1970.
     """
     calls, one = _Incidents(folders, history, begun_s), "/api/incidents/{incident}"
-    label = f'{{"label": {" | ".join(LABELS)}, "note": TEXT}}'
-    keep = '{"keep": BOOLEAN}'
+    an_incident = Gives(type=Incident)
+    picture = Gives(media="image/jpeg", also=OF_FILE)
     return [
-        Call("GET", "/api/incidents", "viewer", calls.list, "The incidents that are kept, the newest first.", _QUERY),
-        Call("GET", one, "viewer", calls.one, "One incident: why it fired, its files, and its labels."),
-        Call("GET", f"{one}/snapshot.jpg", "viewer", calls.snapshot, "Its picture."),
-        Call("GET", f"{one}/clip.mp4", "viewer", calls.clip, "Its clip; ranges are answered."),
-        Call("GET", f"{one}/crops/{{file}}", "viewer", calls.crop, "The picture of one of its people."),
-        Call("POST", f"{one}/labels", "operator", calls.label, "Say what it was.", body=label),
-        Call("POST", f"{one}/keep", "operator", calls.keep, "Keep it for ever, or no longer.", body=keep),
-    ]
+        Call("GET", "/api/incidents", "viewer", calls.list, "The incidents that are kept, the newest first.",
+             Gives("a page of them", IncidentsPage), _QUERY, errors=_NOT_READ),
+        Call("GET", one, "viewer", calls.one, "One incident: why it fired, its files, and its labels.", an_incident,
+             errors=_NOT_READ),
+        Call("GET", f"{one}/snapshot.jpg", "viewer", calls.snapshot, "Its picture.", picture, errors=_OF_FILE),
+        Call("GET", f"{one}/clip.mp4", "viewer", calls.clip, "Its clip; ranges are answered.",
+             Gives(media="video/mp4", also=OF_FILE), errors=_OF_FILE),
+        Call("GET", f"{one}/crops/{{file}}", "viewer", calls.crop, "The picture of one of its people.", picture,
+             errors=_OF_FILE),
+        Call("POST", f"{one}/labels", "operator", calls.label, "Say what it was.", an_incident, body=NewLabel,
+             errors=_NOT_READ),
+        Call("POST", f"{one}/keep", "operator", calls.keep, "Keep it for ever, or no longer.", an_incident, body=Keep,
+             errors=_NOT_READ),
+    ]  # fmt: skip
 
 
 class _Incidents:
@@ -63,16 +97,9 @@ class _Incidents:
 
     async def list(self, request: Request) -> Response:
         query = query_of(request, _QUERY)
-        limit = number(query, "limit", usual=_USUAL, most=_MOST)
-        if not is_camera_name(query.get("camera", "a")):
-            raise UserError(f"camera: expected {A_CAMERA_NAME}")
-        if query.get("phase", "running") != "running":
-            raise UserError("phase: expected running")
-        phase: Phase | None = "running" if "phase" in query else None
-        camera, rule, since = query.get("camera"), query.get("rule"), moment(query, "since")
-        before = query.get("before")
+        camera, rule, since, phase, before, limit = (query[name] for name in _QUERY)
 
-        def kept() -> dict[str, Any]:
+        def kept() -> IncidentsPage:
             wanted = IncidentFilter(camera, since, rule, "", phase, limit + 1)
             last = next(filter(None, (one.summary(before) for one in self._kept)), None) if before else None
             pages = [one.page(replace(wanted, before=last)) for one in self._kept] if last or not before else []
@@ -80,15 +107,16 @@ class _Incidents:
             listed = [row.place.plain(record) for row, record in read_each(rows[:limit])]
             return {"incidents": _fitting(listed, phase), "more": len(rows) > limit}
 
-        def remembered() -> dict[str, Any]:
+        def remembered() -> IncidentsPage:
             wanted = EventFilter(camera=camera, rule=rule, since=since)
             listed, more = self._remembered.page(wanted, before, limit)
-            return {"incidents": _fitting(listed, phase), "more": more, **({} if listed else {"why": NO_PICTURES})}
+            page: IncidentsPage = {"incidents": _fitting(listed, phase), "more": more}
+            return page if listed else {**page, "why": NO_PICTURES}
 
         return await _as_json(kept if self._kept else remembered)
 
     async def one(self, request: Request) -> Response:
-        def plain() -> dict[str, Any]:
+        def plain() -> Incident:
             place, record = self._found(request)
             return place.plain(record)
 
@@ -104,24 +132,19 @@ class _Incidents:
         return await self._file(request, request.path_params["file"], "image/jpeg")
 
     async def label(self, request: Request) -> Response:
-        body = await json_body(request)
-        label, note = _label(body.get("label")), body.get("note", "")
-        if not isinstance(note, str) or len(note) > MOST_NOTE or not _is_text(note):
-            raise UserError(f"expected a `note` of at most {MOST_NOTE} letters")
+        given = await body_of(request, NewLabel)
 
-        def add() -> dict[str, Any]:
+        def add() -> Incident:
             place, record = self._found(request)
-            place.labels.add(record.incident, label, note, request.scope["camgraph.name"])
+            place.labels.add(record.incident, given.label, given.note, request.scope["camgraph.name"])
             return place.plain(record)
 
         return await _as_json(add)
 
     async def keep(self, request: Request) -> Response:
-        wanted = (await json_body(request)).get("keep")
-        if not isinstance(wanted, bool):
-            raise UserError('expected {"keep": true} or {"keep": false}')
+        wanted = (await body_of(request, Keep)).keep
 
-        def change() -> dict[str, Any]:
+        def change() -> Incident:
             place, record = self._found(request)
             place.keep(record, wanted=wanted)
             return place.plain(record)
@@ -151,7 +174,7 @@ class _Incidents:
         raise NotFound(f"no incident that is kept is called {shown(incident)[:60]}")
 
 
-async def _as_json(work: Callable[[], dict[str, Any]]) -> Response:
+async def _as_json(work: Callable[[], Incident | IncidentsPage]) -> Response:
     try:
         # In ASCII, and for records may hold half a character, at which JSONResponse fails.
         text = json.dumps(await run_in_threadpool(work), separators=(",", ":"), allow_nan=False)
@@ -162,21 +185,5 @@ async def _as_json(work: Callable[[], dict[str, Any]]) -> Response:
         raise EnvironmentProblem(f"the incidents cannot be read or changed now: {error.strerror}") from None
 
 
-def _fitting(listed: Sequence[dict[str, Any]], phase: Phase | None) -> Sequence[dict[str, Any]]:
+def _fitting(listed: Sequence[Incident], phase: Phase | None) -> list[Incident]:
     return [one for one in listed if phase in (None, one["phase"])]
-
-
-def _label(given: object) -> Label:
-    for label in LABELS:
-        if given == label:
-            return label
-    raise UserError(f"expected a `label`, one of {', '.join(LABELS)}")
-
-
-def _is_text(given: str) -> bool:
-    """Half a character is none."""
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -7,20 +7,64 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, NotRequired, cast
 from urllib.parse import quote
+
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from pipeline.errors import UserError
 from pipeline.system.disk import open_regular
 from stages.delivery.event_view import because
 from stages.delivery.event_words import reason
 from stages.footage.clip import PART
-from stages.footage.incident_index import IncidentFilter, IncidentSummary, incidents_in, summary_of
-from stages.footage.incident_record import IncidentRecord, Kind, read_record
-from tools.service.labels import Labels
+from stages.footage.incident_index import IncidentFilter, IncidentSummary, Phase, incidents_in, summary_of
+from stages.footage.incident_record import IncidentRecord, Kind, State, read_record
+from tools.service.labels import GivenLabel, Labels
 
 _NO_FILE = "the incident has no such file"
-_OF_FILE = ("state", "why", "width", "height", "seconds", "bytes")
+
+
+class IncidentFile(TypedDict):
+    """A picture or clip. `url`: null if it is not there (yet); `why`: for what reason."""
+
+    state: State | Literal["none"]
+    url: str | None
+    why: NotRequired[str]
+    width: NotRequired[int]
+    height: NotRequired[int]
+    seconds: NotRequired[float]
+    bytes: NotRequired[int]
+
+
+class IncidentFacts(TypedDict):
+    """What the events of an incident tell. `end_time`, `duration_s`: null while it goes on; a `phase` that is `lost`:
+    its end was not told, for the run died. `because`: the conditions that held, in words; `labels`: the oldest first.
+    """
+
+    incident: str
+    camera: str
+    rule: str
+    action: str
+    severity: str
+    about: str
+    start_time: str
+    end_time: str | None
+    duration_s: float | None
+    phase: Phase | Literal["lost"]
+    reason: str
+    people: int
+    zones: list[str]
+    because: list[str]
+    labels: list[GivenLabel]
+
+
+class Incident(IncidentFacts):
+    """An incident with its files. `keep`: it is never removed by itself; `crops`: addresses of pictures of people."""
+
+    keep: bool
+    snapshot: IncidentFile
+    clip: IncidentFile
+    crops: list[str]
 
 
 class NotFound(UserError):
@@ -53,7 +97,7 @@ class KeptIncidents:
         """For ever, or no longer."""
         record.mark_keep(wanted)
 
-    def plain(self, record: IncidentRecord) -> dict[str, Any]:
+    def plain(self, record: IncidentRecord) -> Incident:
         """See `in_plain`."""
         return in_plain(record, self.labels, self._begun_s())
 
@@ -113,7 +157,7 @@ def read_each(rows: Iterable[Row]) -> Iterator[tuple[Row, IncidentRecord]]:
             yield row, record
 
 
-def in_plain(record: IncidentRecord, labels: Labels, begun_s: float) -> dict[str, Any]:
+def in_plain(record: IncidentRecord, labels: Labels, begun_s: float) -> Incident:
     """An incident with its files, as the API gives it (docs/service.md).
 
     `begun_s`: when the run began, in seconds since 1970. One without an end that is older does not go on: the end of an
@@ -133,7 +177,7 @@ def in_plain(record: IncidentRecord, labels: Labels, begun_s: float) -> dict[str
     }
 
 
-def told(record: IncidentRecord, labels: Labels) -> dict[str, Any]:
+def told(record: IncidentRecord, labels: Labels) -> IncidentFacts:
     """What its events tell. Those of stages of others may have anything in the places of lists and objects."""
     one, data, last = summary_of(record), record.data, _object(record.last)
     assert one is not None, "it was found by its summary"
@@ -174,9 +218,9 @@ def _written_s(record: IncidentRecord) -> float:
         return 0.0
 
 
-def _file(record: IncidentRecord, kind: Kind, url: str) -> dict[str, Any]:
+def _file(record: IncidentRecord, kind: Kind, url: str) -> IncidentFile:
     """A clip that grows can be seen as far as it is."""
     plain = record.files[kind].plain()
-    known: dict[str, Any] = {key: plain[key] for key in _OF_FILE if key in plain}
+    known = {key: plain[key] for key in IncidentFile.__annotations__ if key in plain}
     is_there = record.file(kind).exists() or (kind == "clip" and growing_clip(record))
-    return {**known, "url": url if is_there else None}
+    return cast(IncidentFile, {**known, "url": url if is_there else None})

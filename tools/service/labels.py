@@ -12,12 +12,13 @@ import json
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, get_args
+
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 NAME = "labels.jsonl"
 Label = Literal["acknowledged", "true_alarm", "false_alarm"]
@@ -36,6 +37,15 @@ class IncidentLabel:
     time: str
 
 
+class GivenLabel(TypedDict):
+    """A label of a known incident, as the API gives it."""
+
+    label: Label
+    note: str
+    by: str
+    time: str
+
+
 class Labels:
     """Those of one folder. May be used from several threads."""
 
@@ -45,12 +55,12 @@ class Labels:
         self._known: dict[str, list[IncidentLabel]] = defaultdict(list)
         self._read_bytes, self._inode = 0, 0
 
-    def of(self, incident: str) -> list[Mapping[str, str]]:
+    def of(self, incident: str) -> list[GivenLabel]:
         """All labels of an incident, the oldest first, without its name. Raises OSError."""
         with self._lock:
             self._read()
-            found = [asdict(one) for one in self._known.get(incident, ())]
-        return [{key: value for key, value in one.items() if key != "incident"} for one in found]
+            found = list(self._known.get(incident, ()))
+        return [{"label": one.label, "note": one.note, "by": one.by, "time": one.time} for one in found]
 
     def add(self, incident: str, label: Label, note: str, by: str) -> None:
         """It is on the disk when this returns. Raises OSError."""

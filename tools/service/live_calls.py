@@ -13,13 +13,15 @@ from starlette.types import Receive, Scope, Send
 from pipeline.system.names import ascii_form
 from stages.footage.packets import SUFFIX as PACKETS
 from stages.rulebook.people_tap import SUFFIX as PEOPLE
-from tools.service.calls import Call, failure
+from tools.service.calls import Call, Gives, failure
 from tools.service.camera_calls import checked_camera
 from tools.service.live_people import MOST_VIEWERS, LivePeople
 from tools.service.live_video import FilmFacts, LiveVideo, Showing
 from tools.service.run_link import RunLink
 
 _NO_VIDEO = "live video is off: set `video: true` at the stage `serve`, unless another stage lets no picture leave"
+_TOO_MANY = {503: "the run does not answer, or too many look already"}
+_NO_FILM = {400: "the camera cannot be watched live, and why", **_TOO_MANY}
 _NOT_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -64,9 +66,11 @@ def live_calls(run: RunLink, *, video: bool) -> list[Call]:
 
     one = "/api/cameras/{name}"
     return [
-        Call("GET", f"{one}/live.mp4", "viewer", live, "The video as it comes: an MP4 without an end."),
-        Call("GET", f"{one}/people", "viewer", people, "The people in each frame, and what the rules say (SSE)."),
-    ]
+        Call("GET", f"{one}/live.mp4", "viewer", live, "The video as it comes: an MP4 without an end.",
+             Gives(media="video/mp4"), errors=_NO_FILM),
+        Call("GET", f"{one}/people", "viewer", people, "The people in each frame, and what the rules say (SSE).",
+             Gives(media="text/event-stream"), errors=_TOO_MANY),
+    ]  # fmt: skip
 
 
 class _FilmResponse(StreamingResponse):

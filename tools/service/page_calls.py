@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import ClassVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from pipeline.errors import UserError
 from tools.service.access import COOKIE, Access
-from tools.service.calls import Call, failure, json_body
+from tools.service.calls import NOT_MODIFIED, NOTHING, Body, Call, Gives, Role, body_of, failure
 
 _FOLDER = Path(__file__).parent / "page"
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _YEAR_S = 365 * 86_400
+
+
+class Login(Body):
+    """Somebody who wants a cookie."""
+
+    words: ClassVar = '{"token": TOKEN}'
+
+    token: str
+
+
+class Person(TypedDict):
+    """`name`: of the token; "" without one."""
+
+    name: str
+    role: Role
 
 
 def page_calls(access: Access) -> list[Call]:
@@ -33,9 +49,7 @@ def page_calls(access: Access) -> list[Call]:
         return file(request, request.path_params["file"])
 
     async def login(request: Request) -> Response:
-        token = (await json_body(request)).get("token")
-        if not isinstance(token, str):
-            raise UserError('expected {"token": TOKEN}')
+        token = (await body_of(request, Login)).token
         who = None if access.is_open else access.of_token(token.strip())
         if who is None:
             may_try = access.note_wrong(request)
@@ -55,12 +69,13 @@ def page_calls(access: Access) -> list[Call]:
     async def me(request: Request) -> Response:
         return JSONResponse({"name": request.scope["camgraph.name"], "role": request.scope["camgraph.role"]})
 
+    part_of_it = Gives(media="*/*", also=NOT_MODIFIED)
     return [
-        Call("GET", "/", "anyone", index, "The page."),
-        Call("GET", "/page/{file}", "anyone", part, "A part of the page."),
-        Call("POST", "/login", "anyone", login, "Get a cookie for a token.", body='{"token": TOKEN}'),
-        Call("POST", "/logout", "anyone", logout, "Give the cookie back."),
-        Call("GET", "/api/me", "anyone", me, "Whose token this is, and the role it has."),
+        Call("GET", "/", "anyone", index, "The page.", Gives(media="text/html", also=NOT_MODIFIED)),
+        Call("GET", "/page/{file}", "anyone", part, "A part of the page.", part_of_it),
+        Call("POST", "/login", "anyone", login, "Get a cookie for a token.", Gives(type=Person), body=Login),
+        Call("POST", "/logout", "anyone", logout, "Give the cookie back.", Gives(type=NOTHING)),
+        Call("GET", "/api/me", "anyone", me, "Whose token this is, and the role it has.", Gives(type=Person)),
     ]
 
 

@@ -1,50 +1,126 @@
-"""The parameters of a call, checked. Each function raises UserError, in words, for what cannot be meant."""
+"""The parameters of a call: what may be given, for the OpenAPI document, and how it is read. What cannot be meant is
+refused in words: each `read` raises UserError.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any, Protocol
 
 from starlette.requests import Request
 
 from pipeline.errors import UserError
 from pipeline.foreign_text import shown
-from pipeline.system.names import nfc
+from pipeline.system.names import A_CAMERA_NAME, MAX_NAME, is_camera_name, nfc
 from pipeline.system.spelling import did_you_mean
 
 _MOST_SHOWN = 60
 
 
-def query_of(request: Request, known: Mapping[str, str]) -> dict[str, str]:
-    """The parameters that were given. `known`: those of the call."""
-    given = dict(request.query_params)
-    for name in given:
+class Parameter(Protocol):
+    """One parameter of a query."""
+
+    @property
+    def about(self) -> str:
+        """One sentence."""
+
+    def schema(self) -> dict[str, Any]:
+        """What may be given, as a JSON schema."""
+
+    def read(self, name: str, text: str) -> Any:
+        """Its value. Raises UserError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Any text."""
+
+    about: str
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string"}
+
+    def read(self, name: str, text: str) -> str:
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class CameraName:
+    """What a camera can be called."""
+
+    about: str
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "minLength": 1, "maxLength": MAX_NAME}
+
+    def read(self, name: str, text: str) -> str:
+        if not is_camera_name(text):
+            raise UserError(f"{name}: expected {A_CAMERA_NAME}")
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One word of these."""
+
+    about: str
+    words: Sequence[str]
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "enum": list(self.words)}
+
+    def read(self, name: str, text: str) -> str:
+        if text not in self.words:
+            raise UserError(f"{name}: expected {' or '.join(self.words)}")
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A whole number from `least` to `most`. `usual`: what it is if it is not given."""
+
+    about: str
+    most: int
+    least: int = 1
+    usual: int | None = None
+
+    def schema(self) -> dict[str, Any]:
+        known = {"type": "integer", "minimum": self.least, "maximum": self.most}
+        return known if self.usual is None else {**known, "default": self.usual}
+
+    def read(self, name: str, text: str) -> int:
+        is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(self.most))
+        if not is_number or not self.least <= int(text) <= self.most:
+            raise UserError(f"{name}: expected a number from {self.least} to {self.most}")
+        return int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A date and time; without a zone it is UTC."""
+
+    about: str
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "format": "date-time"}
+
+    def read(self, name: str, text: str) -> datetime:
+        try:
+            at = datetime.fromisoformat(text)
+            at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+            at.timestamp()
+        except (ValueError, OverflowError):
+            raise UserError(f"{name}: expected a time such as 2026-11-22T21:00:00Z") from None
+        return at
+
+
+def query_of(request: Request, known: Mapping[str, Parameter]) -> dict[str, Any]:
+    """The values of the parameters of a call, `known`; None for one that was not given and has no usual value."""
+    for name in request.query_params:
         if name not in known:
             listed = did_you_mean(name, known) or f"; known: {', '.join(known) or 'none'}"
             raise UserError(f"unknown parameter {shown(name)[:_MOST_SHOWN]}{listed}")
-    return {name: nfc(value) for name, value in given.items()}
-
-
-def number(query: Mapping[str, str], name: str, *, usual: int, most: int) -> int:
-    """A whole number from 1 to `most`."""
-    text = query.get(name)
-    if text is None:
-        return usual
-    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
-    if not is_number or not 1 <= int(text) <= most:
-        raise UserError(f"{name}: expected a number from 1 to {most}")
-    return int(text)
-
-
-def moment(query: Mapping[str, str], name: str) -> datetime | None:
-    """A date and time; without a zone it is UTC."""
-    text = query.get(name)
-    if text is None:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-        at.timestamp()
-    except (ValueError, OverflowError):
-        raise UserError(f"{name}: expected a time such as 2026-11-22T21:00:00Z") from None
-    return at
+    values = {name: getattr(parameter, "usual", None) for name, parameter in known.items()}
+    return values | {name: known[name].read(name, nfc(text)) for name, text in request.query_params.items()}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Never
+from typing import Never
 
 from pipeline.errors import UserError
 from stages.footage.incident_index import summary_of
 from stages.footage.incident_record import IncidentRecord
 from tools.service.event_history import EventFilter, EventHistory, KeptIncident
-from tools.service.kept_incidents import NotFound, told
+from tools.service.kept_incidents import Incident, IncidentFile, NotFound, told
 from tools.service.labels import Labels
 
 NO_PICTURES = (
@@ -17,7 +17,7 @@ NO_PICTURES = (
     "`footage: {use: sink_footage, from: actions}`"
 )
 _NO_PATH = Path("none/none/none.json")
-_NO_FILE = {"state": "none", "url": None, "why": "the graph has no stage `sink_footage`"}
+_NO_FILE: IncidentFile = {"state": "none", "url": None, "why": "the graph has no stage `sink_footage`"}
 
 
 class RememberedIncidents:
@@ -27,7 +27,7 @@ class RememberedIncidents:
         self._history = history
         self.labels = Labels(history.path.parent)
 
-    def page(self, wanted: EventFilter, before: str | None, most: int) -> tuple[list[dict[str, Any]], bool]:
+    def page(self, wanted: EventFilter, before: str | None, most: int) -> tuple[list[Incident], bool]:
         """Those that fit, the newest first, and whether there are more."""
         rows = self._history.incidents(wanted, most + 1, before=before)
         records = filter(summary_of, map(_record, rows[:most]))
@@ -46,7 +46,7 @@ class RememberedIncidents:
         """Raises UserError: all events of the history go in their turn."""
         raise UserError(NO_PICTURES)
 
-    def plain(self, record: IncidentRecord) -> dict[str, Any]:
+    def plain(self, record: IncidentRecord) -> Incident:
         """As the API gives it (docs/service.md)."""
         return {**told(record, self.labels), "keep": False, "snapshot": _NO_FILE, "clip": _NO_FILE, "crops": []}
 

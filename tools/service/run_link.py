@@ -16,6 +16,8 @@ from stages.footage.picture_service import NAME, ServedPicture, ask_picture
 
 FRESH_S = 1.0
 """For so long a state is given to all who ask: the run is asked once a second at most, however many look."""
+NO_ANSWER = {503: "the run does not answer"}
+"""`Call.errors` of a call that asks it."""
 _WITHIN_S = 4.0
 """A run that has not answered by then counts as down."""
 

@@ -14,12 +14,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal, NotRequired
 
 import yaml
+from pydantic import Field, WithJsonSchema
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.foreign_text import shown
@@ -27,21 +29,66 @@ from pipeline.system.disk import write_whole
 from pipeline.system.redaction import redact_urls
 from stages.rulebook.rule_file import EVERY_CAMERA
 from stages.rulebook.rule_set import parse_rules
-from tools.service.calls import Call, failure, json_body
+from tools.service.calls import Body, Call, Gives, body_of, failure
 from tools.service.camera_calls import checked_camera
 from tools.service.run_link import RunLink
 from tools.service.yaml_edit import with_value, without_value
 
 _KINDS = {"zone": "zones", "line": "lines"}
+Kind = Literal["zone", "line"]
 _LEAST = {"zone": 3, "line": 2}
 _MOST_CORNERS = 100
+_POINT = {"type": "array", "items": {"type": "number", "minimum": 0, "maximum": 1}, "minItems": 2, "maxItems": 2}
+_POINTS = {"type": ["array", "null"], "items": _POINT, "minItems": min(_LEAST.values()), "maxItems": _MOST_CORNERS}
 _MOST_BYTES = 4 << 20
 _BACKUPS = 10
 _DIGITS = 3
-_BODY = (
-    '{"stage": STAGE, "kind": "zone" or "line", "name": NAME, "points": [[x, y], ...] in fractions, or null to remove '
-    'it, "for": "camera" or "all", "version": as the list says, "save": false to see what would change}'
-)
+_NOT_READ = {400: "the file is no YAML now, or the change is wrong", 503: "a file cannot be read or written now"}
+
+
+Shape = TypedDict("Shape", {"for": Literal["camera", "all"], "points": Any})
+"""`points`: as they are written, in fractions or pixels; two for a line."""
+
+
+class StageShapes(TypedDict):
+    """The zones and lines that one stage has for the camera. `version`: changes with the file."""
+
+    stage: str
+    file: str
+    version: str
+    zone: dict[str, Shape]
+    line: dict[str, Shape]
+
+
+class ShapeList(TypedDict):
+    """Those of all stages with rules."""
+
+    stages: list[StageShapes]
+
+
+class Changed(TypedDict):
+    """`diff`: what differs in the file; `backup`: the file of before, if it was saved."""
+
+    diff: str
+    version: str
+    saved: bool
+    backup: NotRequired[str]
+
+
+class ShapeChange(Body):
+    """What is to be drawn, changed, or, without points, removed."""
+
+    words: ClassVar = (
+        '{"stage": STAGE, "kind": "zone" or "line", "name": NAME, "points": [[x, y], ...] in fractions, or null to '
+        'remove it, "for": "camera" or "all", "version": as the list says, "save": false to see what would change}'
+    )
+    stage: str
+    kind: Kind
+    name: str = Field(min_length=1)
+    points: Annotated[Any, WithJsonSchema(_POINTS)] = None
+    of: Literal["camera", "all"] = Field("camera", alias="for")
+    version: str
+    save: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,29 +115,31 @@ class ShapeFiles:
         self._run, self._base_folder, self._files = run, base_folder, files
         self._saving = threading.Lock()
 
-    def listed(self, camera: str) -> list[dict[str, Any]]:
+    def listed(self, camera: str) -> list[StageShapes]:
         """The shapes of a camera, of all stages."""
-        found = []
+        found: list[StageShapes] = []
         for stage in self._files:
             file = self._file(stage)
             text = file.text()
             has = _rules_in(text, file)
-            shapes = {kind: _of_camera(has.get(key), camera) for kind, key in _KINDS.items()}
-            found.append({"stage": stage, "file": file.path.name, "version": _version(text), **shapes})
+            zone, line = (_of_camera(has.get(key), camera) for key in _KINDS.values())
+            found.append(
+                {"stage": stage, "file": file.path.name, "version": _version(text), "zone": zone, "line": line}
+            )
         return found
 
-    def change(self, camera: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def change(self, camera: str, wanted: ShapeChange) -> Changed:
         """Try a change, or save it. Raises UserError, and EnvironmentProblem if the file cannot be written."""
         with self._saving:
-            file = self._file(str(body.get("stage")))
+            file = self._file(wanted.stage)
             before = file.text()
-            if body.get("version") != _version(before):
+            if wanted.version != _version(before):
                 raise UserError(f"{file.path.name} has changed meanwhile: look at it anew, and then draw")
-            after = _changed(before, file, camera, body)
+            after = _changed(before, file, camera, wanted)
             if not file.keys:
                 parse_rules(after, file.path.name)
-            answer = {"diff": _diff(before, after, file.path.name), "version": _version(after), "saved": False}
-            if body.get("save") is True and after != before:
+            answer: Changed = {"diff": _diff(before, after, file.path.name), "version": _version(after), "saved": False}
+            if wanted.save and after != before:
                 answer["backup"] = self._save(file, before, after)
                 answer["saved"] = True
             return answer
@@ -150,18 +199,20 @@ def shape_calls(run: RunLink, base_folder: Path, files: Mapping[str, str]) -> li
         return JSONResponse({"stages": await run_in_threadpool(known.listed, name)})
 
     async def change(request: Request) -> Response:
-        body = await json_body(request)
+        wanted = await body_of(request, ShapeChange)
         try:
             name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
         except LookupError as error:
             return failure(404, str(error))
-        return JSONResponse(await run_in_threadpool(known.change, name, body))
+        return JSONResponse(await run_in_threadpool(known.change, name, wanted))
 
     place = "/api/cameras/{name}/shapes"
     return [
-        Call("GET", place, "viewer", listed, "The zones and lines of the rules, as their files have them."),
-        Call("POST", place, "admin", change, "Draw, change or remove a zone or a line.", body=_BODY),
-    ]
+        Call("GET", place, "viewer", listed, "The zones and lines of the rules, as their files have them.",
+             Gives(type=ShapeList), errors=_NOT_READ),
+        Call("POST", place, "admin", change, "Draw, change or remove a zone or a line.", Gives(type=Changed),
+             body=ShapeChange, errors=_NOT_READ),
+    ]  # fmt: skip
 
 
 def _rules_in(text: str, file: ShapeFile) -> Mapping[str, Any]:
@@ -175,9 +226,9 @@ def _rules_in(text: str, file: ShapeFile) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _of_camera(shapes: Any, camera: str) -> dict[str, dict[str, Any]]:
+def _of_camera(shapes: Any, camera: str) -> dict[str, Shape]:
     """Name -> for whom it is, and its points as they are written: fractions, or pixels."""
-    found = {}
+    found: dict[str, Shape] = {}
     for name, shape in shapes.items() if isinstance(shapes, dict) else ():
         key = _camera_key(shape, camera)
         own = shape.get(key) if key else shape
@@ -195,13 +246,11 @@ def _camera_key(shape: Any, camera: str) -> str:
     return EVERY_CAMERA if is_general else camera
 
 
-def _changed(text: str, file: ShapeFile, camera: str, body: Mapping[str, Any]) -> str:
-    kind, name, points = body.get("kind"), body.get("name"), body.get("points")
-    if kind not in _KINDS or not isinstance(name, str) or not name:
-        raise UserError(f"expected {_BODY}")
+def _changed(text: str, file: ShapeFile, camera: str, wanted: ShapeChange) -> str:
+    kind, name, points = wanted.kind, wanted.name, wanted.points
     has = _rules_in(text, file).get(_KINDS[kind])
     shape = has.get(name) if isinstance(has, dict) else None
-    key = _camera_key(shape, camera) if shape is not None else "" if body.get("for") == "all" else camera
+    key = _camera_key(shape, camera) if shape is not None else "" if wanted.of == "all" else camera
     path = [*file.keys, _KINDS[kind], name, *([key] if key else [])]
     if points is None:
         alone = isinstance(shape, dict) and bool(key) and len(shape) == 1

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from camgraph_test_stages.described import assert_as_described, every_call
 from camgraph_test_stages.incident_views import incident
 from camgraph_test_stages.services import Served, serving_run, with_tokens
 from camgraph_test_stages.waiting import until
@@ -28,6 +29,7 @@ from tools.service.event_history import EventHistory
 from tools.service.file_answer import FileAnswer
 from tools.service.incident_calls import incident_calls
 from tools.service.labels import NAME
+from tools.service.openapi import openapi_of
 
 WITHIN_S = 90.0
 BEGUN_S = 1_700_000_000.0
@@ -110,6 +112,23 @@ def test_who_may_label_does_and_others_see_it(served: Served) -> None:
     assert json.loads(line) == {"incident": url.rpartition("/")[2], **label}
     assert served.call("POST", f"{url}/keep", "operator", json={"keep": True}).json()["keep"] is True
     assert served.call("POST", f"{url}/labels", "operator", json={"label": "boring"}).status_code == 400
+
+
+def test_each_answer_is_as_the_openapi_document_says(served: Served) -> None:
+    names = {"{name}": "hall", "{incident}": finished(served)["incident"]}
+    for call in every_call():
+        path = call.path
+        for name, value in names.items():
+            path = path.replace(name, value)
+        if call.method == "GET" and "event-stream" not in call.gives.media and not path.endswith(("live.mp4", "}")):
+            assert_as_described("GET", call.path, served.get(path, "viewer"))
+    one, place = "/api/incidents/{incident}", f"/api/incidents/{names['{incident}']}"
+    for path, body in (("labels", {"label": "acknowledged"}), ("keep", {"keep": False})):
+        answer = served.call("POST", f"{place}/{path}", "operator", json=body)
+        assert_as_described("POST", f"{one}/{path}", answer)
+    documented = served.get("/openapi.json").json()["paths"]
+    del documented["/openapi.json"]
+    assert documented == openapi_of(every_call())["paths"]
 
 
 # ---- without a run

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from camgraph_test_stages.described import assert_as_described
 from camgraph_test_stages.services import TOKENS, Served, serving_run, with_tokens
 from camgraph_test_stages.waiting import until
 from prometheus_client.metrics_core import Metric
@@ -100,7 +101,7 @@ def test_a_camera_comes_and_goes(served: Served) -> None:
 
     settings = {"frames": 1000000, "pace_ms": 20, "live": True}
     answer = served.call("POST", "/api/cameras", "admin", json={"name": "c", "settings": settings})
-    assert answer.status_code == 202, answer.text
+    assert_as_described("POST", "/api/cameras", answer)
     until(lambda: "c" in names(), ANSWERED_S, every_s=0.2)
     assert served.call("DELETE", "/api/cameras/c", "admin").status_code == 202
     until(lambda: "c" not in names(), ANSWERED_S, every_s=0.2)
@@ -112,6 +113,7 @@ def test_a_camera_comes_and_goes(served: Served) -> None:
         (b"no json", "expected a JSON object"),
         (b"[1]", "expected a JSON object"),
         (b'{"name": 3}', "expected {"),
+        (b'{"name": "d", "settings": {}, "url": "x"}', "(url: Extra inputs are not permitted)"),
         (b'{"name": "d", "settings": {"url": "rtsp://evil/${secret:db}"}}', "variables cannot be used here"),
         (b'{"name": "d", "settings": {"url": "/etc/passwd"}}', "a file can only be added on the machine itself"),
         (b'{"name": "d", "settings": {"url": "FILE:///etc/passwd"}}', "a file can only be added"),

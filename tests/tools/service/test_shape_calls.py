@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from camgraph_test_stages.described import assert_as_described
 from camgraph_test_stages.services import Served, serving_run, with_tokens
 
 from tools.measuring.blinking import write_clip
@@ -107,7 +108,9 @@ def test_a_change_is_tried_first_and_then_saved_and_judged_by(served: Served) ->
     tried = send(served, name="floor", points=SQUARE).json()
     assert "+    hall: [[0.1, 0.1], [0.9, 0.1], [0.9, 0.9]]" in tried["diff"]
     assert (tried["saved"], (served.folder / "rules.yaml").read_text()) == (False, RULES)
-    saved = send(served, name="floor", points=SQUARE, save=True).json()
+    answer = send(served, name="floor", points=SQUARE, save=True)
+    assert_as_described("POST", "/api/cameras/{name}/shapes", answer)
+    saved = answer.json()
     text = (served.folder / "rules.yaml").read_text()
     assert text == RULES.replace("[[0, 0], [1, 0], [1, 1]]", "[[0.1, 0.1], [0.9, 0.1], [0.9, 0.9]]")
     assert (served.folder / saved["backup"]).read_text() == RULES
@@ -175,7 +178,8 @@ def test_it_is_a_path_of_the_graph_and_never_of_a_caller(served: Served) -> None
     for stage in ("../../etc/passwd", "capture", "", None, 7):
         body = {"stage": stage, "kind": "zone", "name": "a", "points": SQUARE, "version": "x"}
         answer = served.call("POST", "/api/cameras/hall/shapes", "admin", json=body)
-        assert (answer.status_code, "no stage with rules" in answer.json()["error"]) == (400, True)
+        why = "no stage with rules" if isinstance(stage, str) else "expected {"
+        assert (answer.status_code, why in answer.json()["error"]) == (400, True)
 
 
 def test_backups_do_not_grow_without_end(served: Served, tmp_path: Path) -> None:

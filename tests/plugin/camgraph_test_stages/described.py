@@ -1,0 +1,38 @@
+"""The table of all calls of the service, and whether an answer is what the table says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+from pydantic import TypeAdapter
+from structlog import get_logger
+
+from tools.service.access import Access
+from tools.service.calls import Call
+from tools.service.camera_calls import camera_calls
+from tools.service.event_calls import event_calls
+from tools.service.event_history import EventHistory
+from tools.service.health_calls import health_calls
+from tools.service.incident_calls import incident_calls
+from tools.service.live_calls import live_calls
+from tools.service.page_calls import page_calls
+from tools.service.run_link import RunLink
+from tools.service.shape_calls import shape_calls
+
+
+def every_call() -> list[Call]:
+    """Of a service without a run."""
+    run, history = RunLink("none"), EventHistory(Path("/none/history"), get_logger(), keep_s=1e6, keep_bytes=1e8)
+    footage = incident_calls([], history, lambda: 0.0)
+    shown = [*health_calls(run), *camera_calls(run), *live_calls(run, video=True), *shape_calls(run, Path("/none"), {})]
+    return [*shown, *footage, *event_calls(history), *page_calls(Access())]
+
+
+def assert_as_described(method: str, path: str, answer: httpx.Response) -> None:
+    """`path`: of the call, with names in braces. It must have all that is promised, and nothing more."""
+    [call] = [one for one in every_call() if (one.method, one.path) == (method, path)]
+    assert answer.status_code == call.gives.status, answer.text
+    assert answer.headers["content-type"].partition(";")[0] == call.gives.media.partition(";")[0]
+    if call.gives.type is not None:
+        assert TypeAdapter(call.gives.type).validate_json(answer.content, strict=True) == answer.json(), path
