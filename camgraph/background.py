@@ -103,11 +103,11 @@ class Background:
 
         If a signal handler raises meanwhile, the run never begins, or is abandoned.
         """
-        for other in list(_running):
+        for other in _all_running():
             if other.plan.graph == self.plan.graph and other.is_ending:
                 other.wait(_EXIT_S)
         try:
-            _running.add(self)
+            _running[id(self)] = weakref.ref(self)
             start_thread(self._main, f"camgraph-{self.plan.graph}")
             self._ready.wait()
         except BaseException:  # Ctrl-C, or the system allows no more threads
@@ -143,7 +143,7 @@ class Background:
             self._ready.set()
             self._answer()
             self.board.end()
-            _running.discard(self)
+            _running.pop(id(self), None)
 
     def _forget_earlier(self) -> None:
         folder = outbox_folder(self.plan)
@@ -254,12 +254,17 @@ class Background:
         return self._over.wait(timeout_s)
 
 
-_running: weakref.WeakSet[Background] = weakref.WeakSet()
+_running: dict[int, weakref.ref[Background]] = {}
+"""The runs of this program, by `id`. No WeakSet: it must not change in one thread while another goes through it."""
+
+
+def _all_running() -> list[Background]:
+    return [run for one in list(_running.values()) if (run := one()) is not None]
 
 
 def _end_all() -> None:
     """End every run when Python exits. Their processes would notice the exit themselves, but up to 2 s later."""
-    left = list(_running)
+    left = _all_running()
     for run in left:
         run.abandon()
     until = time.monotonic() + _EXIT_S

@@ -123,14 +123,18 @@ class Inbox(Generic[T]):
             except OSError:  # closed
                 return
             with sink:
-                self._meet(sink)
+                if not self._meet(sink):
+                    return
                 with contextlib.suppress(OSError, EOFError):
                     while True:
                         self._receive(sink)
 
-    def _meet(self, sink: socket.socket) -> None:
+    def _meet(self, sink: socket.socket) -> bool:
+        """Begin a connection; False if `close` came between its acceptance and here."""
         sink.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
         with self.board.lock:
+            if self._server is None:
+                return False
             self._sink = sink
             self._connection += 1
             self._taken = self._done = 0
@@ -139,6 +143,7 @@ class Inbox(Generic[T]):
                 sink.sendall(BYTE_OF[self._mode])
             self._grant()
             self.board.wake()  # readers of newest frames ask again on the new connection
+            return True
 
     def _receive(self, sink: socket.socket) -> None:
         header_size, body_size = SIZES.unpack(_exactly(sink, SIZES.size))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -207,6 +208,20 @@ def test_waiting_items_can_be_taken_after_the_end(program: Program, sink: Sink) 
     program.board.end()
     assert program.take() == "a"
     assert program.board.over
+
+
+def test_a_sink_that_connects_while_the_inbox_closes_is_sent_away(program: Program) -> None:
+    with socket.socket(socket.AF_UNIX) as sink:
+        with program.board.lock:
+            sink.connect(str(program.path))
+            until(in_meet, why="accepted, and not yet registered")
+            program.inbox.close()
+        sink.settimeout(60)
+        assert sink.recv(1) == b"", "no mode and no credits, but the end"
+
+
+def in_meet() -> bool:
+    return any(frame.f_code is Inbox._meet.__code__ for frame in sys._current_frames().values())
 
 
 def test_a_callback_is_called_at_the_next_change_only(program: Program, sink: Sink) -> None:
