@@ -69,4 +69,13 @@ class AddKeypoints(BehindModel[OutputSettings]):
             if len(found):
                 keypoints[owner] = keypoints_to_frame(found, crops.fit[row])[0]
         skeleton = self.settings.skeleton_of(number)
-        return People(people.stamp, people.boxes, people.scores, keypoints, people.frame_size, people.classes, skeleton)
+        return People(
+            people.stamp,
+            people.boxes,
+            people.scores,
+            keypoints,
+            people.frame_size,
+            people.classes,
+            skeleton,
+            appearance=people.appearance,
+        )

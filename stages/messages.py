@@ -167,10 +167,12 @@ class People(Message):
 
     `boxes` (N, 4) float32 xyxy; `scores` (N,) float32 in [0, 1]; `keypoints` (N, K, 3) float32 x, y, confidence in
     [0, 1]; `classes` (N,) int64 (0 for people); `skeleton`: the name of the keypoint order; `frame_size`: (width,
-    height).
+    height). `appearance` (N, D) float32, D 0 by default: what each looks like, a unit vector (alike people have a great
+    dot product), NaN if it is not known.
     """
 
     TYPE: ClassVar[str] = "people"
+    VERSION: ClassVar[int] = 2
 
     boxes: F32
     scores: F32
@@ -178,6 +180,11 @@ class People(Message):
     frame_size: tuple[int, int]
     classes: NDArray[np.int64]
     skeleton: str = "coco-17"
+    appearance: F32 = field(default_factory=lambda: np.empty((0, 0), np.float32), kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not self.appearance.size:
+            object.__setattr__(self, "appearance", np.empty((len(self.boxes), 0), np.float32))
 
     def __len__(self) -> int:
         return len(self.boxes)
@@ -186,7 +193,14 @@ class People(Message):
         return {"skeleton": self.skeleton, "frame_size": list(self.frame_size)}
 
     def arrays(self) -> Mapping[str, Array]:
-        return {"boxes": self.boxes, "scores": self.scores, "keypoints": self.keypoints, "classes": self.classes}
+        own: dict[str, Array] = {"appearance": self.appearance} if self.appearance.size else {}
+        return {
+            "boxes": self.boxes,
+            "scores": self.scores,
+            "keypoints": self.keypoints,
+            "classes": self.classes,
+            **own,
+        }
 
     @classmethod
     def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
@@ -199,6 +213,9 @@ class People(Message):
         )
         for name in ("scores", "classes"):
             _expect(arrays[name].shape == (n,), "people", f"{name} must be ({n},), got {arrays[name].shape}")
+        appearance = arrays.get("appearance", np.empty((n, 0), np.float32))
+        fits = appearance.ndim == 2 and len(appearance) == n
+        _expect(fits, "people", f"appearance must be ({n}, D), got {appearance.shape}")
         return cls(
             stamp,
             boxes,
@@ -207,6 +224,7 @@ class People(Message):
             tuple(fields["frame_size"]),
             arrays["classes"],
             fields["skeleton"],
+            appearance=appearance,
         )
 
 
@@ -222,7 +240,7 @@ class Tracks(People):
     """
 
     TYPE: ClassVar[str] = "tracks"
-    VERSION: ClassVar[int] = 4
+    VERSION: ClassVar[int] = 5
 
     ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     continues: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
@@ -233,6 +251,7 @@ class Tracks(People):
     other_keypoints: F32 = field(default_factory=lambda: np.empty((0, 0, 3), np.float32))
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not len(self.continues):
             object.__setattr__(self, "continues", np.zeros(len(self.ids), np.int64))
         if not self.label_names:
@@ -271,6 +290,7 @@ class Tracks(People):
             names,
             scores,
             *_others(arrays),
+            appearance=people.appearance,
         )
 
 

@@ -71,6 +71,13 @@ class TrackSettings(Settings):
     pose_weight: float = Field(
         0.35, ge=0, le=1, description="The part of the likeness that keypoints have, if they are known; boxes the rest"
     )
+    look_weight: float = Field(
+        0.4,
+        ge=0,
+        le=1,
+        description="By this part the likeness is less for somebody who looks like a stranger; counts only behind "
+        "`add_colours` or `add_embeddings`",
+    )
     size_spread: float = Field(
         0.27, ge=0.05, le=5, description="How far sizes may differ: the standard deviation of their ratio's logarithm"
     )
@@ -178,6 +185,7 @@ class Track(Stage[TrackSettings]):
             item.scores.astype(np.float64),
             item.classes,
             item.keypoints.astype(np.float64),
+            appearance=item.appearance.astype(np.float64),
         )
         rows = found.rows
         others = item.scores >= self._options.weak_score

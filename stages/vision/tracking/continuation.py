@@ -2,7 +2,8 @@
 
     lost track   last place, velocity        new track   first place, velocity, so many seconds later
                  x - - - - - - - - - - - - - - - - - > o
-                 within reach of the way that it would have gone on, as large, not the other way, and nobody else is
+                 within reach of the way that it would have gone on, as large, not the other way, and nobody else is;
+                 if appearance is known, also nobody who looks like a stranger
 
 This is told beside the new id and never instead of it: it is likely, not sure.
 """
@@ -14,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.vision.tracking.appearance import LooksScale
+
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
@@ -24,12 +27,15 @@ _SIZE_RATIO = 0.12
 """The logarithm of the ratio of two heights, at most."""
 _WALKING = 0.3
 """Heights a second, from which on a direction is known."""
+_STRANGER = 0.3
+"""The likeness of looks below which it is somebody else."""
 _TWICE_AS_FAR = 2.0
 """Another candidate has to be this much farther off, otherwise nobody is named."""
 
 
 class Passage(NamedTuple):
-    """Of N tracks: `ids`, `classes`, `times_ns` (N,), `places` and `velocities` (N, 2) and `heights` (N,), in pixels.
+    """Of N tracks: `ids`, `classes`, `times_ns` (N,), `places` and `velocities` (N, 2) and `heights` (N,), in pixels,
+    and `looks` (N, D).
 
     Lost tracks as they were last seen, new ones as they began; velocities are the last known ones.
     """
@@ -40,39 +46,31 @@ class Passage(NamedTuple):
     places: F64
     velocities: F64
     heights: F64
+    looks: F64
 
     @classmethod
     def nobody(cls) -> Passage:
         """Of no track."""
         none, pairs = np.empty(0, np.int64), np.empty((0, 2))
-        return cls(none, none, none, pairs, pairs, np.empty(0))
+        return cls(none, none, none, pairs, pairs, np.empty(0), np.empty((0, 0)))
 
     def taken(self, rows: I64 | NDArray[np.bool_]) -> Passage:
         """Only these."""
-        return Passage(
-            self.ids[rows],
-            self.classes[rows],
-            self.times_ns[rows],
-            self.places[rows],
-            self.velocities[rows],
-            self.heights[rows],
-        )
+        return Passage._make(values[rows] for values in self)
 
     def joined(self, other: Passage) -> Passage:
-        """These, then those."""
-        return Passage(
-            np.concatenate((self.ids, other.ids)),
-            np.concatenate((self.classes, other.classes)),
-            np.concatenate((self.times_ns, other.times_ns)),
-            np.concatenate((self.places, other.places)),
-            np.concatenate((self.velocities, other.velocities)),
-            np.concatenate((self.heights, other.heights)),
-        )
+        """These, then those; of other looks than those, nothing is known."""
+        mine = self if self.looks.shape[1:] == other.looks.shape[1:] else self._replace(looks=_unknown(self, other))
+        return Passage._make(np.concatenate(both) for both in zip(mine, other, strict=True))
 
 
-def continued(lost: Passage, new: Passage) -> I64:
+def _unknown(of: Passage, like: Passage) -> F64:
+    return np.full((len(of.ids), *like.looks.shape[1:]), np.nan)
+
+
+def continued(lost: Passage, new: Passage, scale: LooksScale) -> I64:
     """The id of the lost track that each new one goes on, (M,); `NOBODY` where none or several may be it."""
-    far = _distances(lost, new)
+    far = np.where(_strangers(lost, new, scale), np.inf, _distances(lost, new))
     ids = np.full(len(new.ids), NOBODY, np.int64)
     for row, column in zip(*np.nonzero(far <= 1.0), strict=True):
         others = np.concatenate((np.delete(far[:, column], row), np.delete(far[row], column)))
@@ -94,6 +92,13 @@ def _distances(lost: Passage, new: Passage) -> F64:
     possible = (gap_s > 0) & (lost.classes[:, None] == new.classes[None, :])
     possible &= np.abs(np.log(lost.heights[:, None] / new.heights[None, :])) <= _SIZE_RATIO
     return np.where(possible & ~_turned(lost, new), far, np.inf)
+
+
+def _strangers(lost: Passage, new: Passage, scale: LooksScale) -> NDArray[np.bool_]:
+    """(N, M): who looks like somebody else."""
+    rows, columns = (part.reshape(-1) for part in np.indices((len(lost.ids), len(new.ids))))
+    alike = scale.likeness(lost.looks[rows], new.looks[columns])
+    return np.asarray((alike < _STRANGER).reshape(len(lost.ids), len(new.ids)))
 
 
 def _turned(lost: Passage, new: Passage) -> NDArray[np.bool_]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import NamedTuple, Self
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from stages.vision.tracking.appearance import mixed
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -17,7 +19,10 @@ _SIZE_S = 0.8
 
 
 class People(NamedTuple):
-    """The people of a frame, N rows each: `boxes` (N, 4) xyxy, `keypoints` (N, K, 3); `torsos` (N,) may be NaN."""
+    """The people of a frame, N rows each: `boxes` (N, 4) xyxy, `keypoints` (N, K, 3), `looks` (N, D).
+
+    `torsos` (N,) and `looks` may be NaN.
+    """
 
     boxes: F64
     scores: F64
@@ -25,11 +30,11 @@ class People(NamedTuple):
     keypoints: F64
     heights: F64
     torsos: F64
+    looks: F64
 
     def taken(self, rows: I64) -> People:
         """Only these, in this order."""
-        boxes, scores, classes, keypoints, heights, torsos = self
-        return People(boxes[rows], scores[rows], classes[rows], keypoints[rows], heights[rows], torsos[rows])
+        return People._make(values[rows] for values in self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ class Memory:
     `seen`: in the last frame. `watched_ns`: for how long it was seen since it began. `heights` and `torsos` are means
     in pixels; torsos are NaN until one was known. `keypoints` (N, K, 3) are those last seen, when the middle of the
     predicted box was at `anchors` (N, 2). `first_places` (N, 2): the middles of the first boxes. `continues`: the ids
-    of lost tracks that they are likely to go on.
+    of lost tracks that they are likely to go on. `looks` (N, D): what they look like, NaN until that was known.
     """
 
     ids: I64
@@ -54,6 +59,7 @@ class Memory:
     anchors: F64
     first_places: F64
     continues: I64
+    looks: F64
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -75,19 +81,22 @@ class Memory:
             middles,
             middles.copy(),
             np.full(count, NO_ID, np.int64),
+            people.looks,
         )
 
     @classmethod
     def empty(cls) -> Self:
         """Of nobody."""
-        none = np.empty(0)
-        return cls.begun(0, 0, People(np.empty((0, 4)), none, np.empty(0, np.int64), np.empty((0, 0, 3)), none, none))
+        none, nothing = np.empty(0), np.empty((0, 0))
+        people = People(np.empty((0, 4)), none, np.empty(0, np.int64), np.empty((0, 0, 3)), none, none, nothing)
+        return cls.begun(0, 0, people)
 
     def note(self, rows: I64, time_ns: int, dt_ns: int, people: People, anchors: F64) -> None:
         """`rows` (M,) were seen as these people, with these predicted middles; the others were not."""
         self.seen[:] = False
         self.seen[rows] = True
-        part = 1 - np.exp((self.seen_ns[rows] - time_ns) / 1e9 / _SIZE_S)
+        passed_s = (time_ns - self.seen_ns[rows]) / 1e9
+        part = 1 - np.exp(-passed_s / _SIZE_S)
         self.seen_ns[rows] = time_ns
         self.watched_ns[rows] += dt_ns
         self.heights[rows] += part * (people.heights - self.heights[rows])
@@ -96,13 +105,17 @@ class Memory:
         self.torsos[rows] = np.where(np.isnan(torsos), before, np.where(np.isnan(before), torsos, mean))
         self.keypoints[rows] = people.keypoints
         self.anchors[rows] = anchors
+        if people.looks.shape[1]:
+            self.looks[rows] = mixed(self.looks[rows], people.looks, passed_s)
 
-    def with_points(self, points: int) -> Self:
-        """The same with keypoints of so many joints: of none that are known if there were others."""
-        if self.keypoints.shape[1] == points:
-            return self
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return type(self)(**{**values, "keypoints": np.zeros((len(self), points, 3))})
+    def like(self, people: People) -> Self:
+        """The same with room for what these people have. What was known of other joints or looks is forgotten."""
+        changed: dict[str, Any] = {}
+        if self.keypoints.shape[1:] != people.keypoints.shape[1:]:
+            changed["keypoints"] = np.zeros((len(self), *people.keypoints.shape[1:]))
+        if self.looks.shape[1:] != people.looks.shape[1:]:
+            changed["looks"] = np.full((len(self), *people.looks.shape[1:]), np.nan)
+        return replace(self, **changed) if changed else self
 
     def taken(self, rows: I64) -> Self:
         """Only these tracks, in this order."""

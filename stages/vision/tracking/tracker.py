@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.vision.frame_interval import FrameInterval
+from stages.vision.tracking.appearance import LooksScale
 from stages.vision.tracking.continuation import Passage, continued
 from stages.vision.tracking.likeness import pose_likeness, size_likeness, torso_lengths
 from stages.vision.tracking.matching import F64, Rows, match, similarity
@@ -62,6 +63,8 @@ class TrackerOptions:
     """Boxes are compared with their sides moved outwards by so many standard deviations of the predicted place."""
     pose_weight: float = 0.35
     """The part of the likeness that poses have; boxes have the rest."""
+    look_weight: float = 0.4
+    """By this part the likeness is less for somebody who looks like a stranger, if appearance is known."""
     size_spread: float = 0.27
     """The standard deviation of the logarithm of the ratio of sizes."""
     confirm_s: float = 0.12
@@ -92,6 +95,7 @@ class Tracker:
         self._interval = FrameInterval()
         self._motion = Motion.begun(np.empty((0, 4)))
         self._known = Memory.empty()
+        self._looks_scale = LooksScale()
         self._gone = Passage.nobody()
         """Tracks that are forgotten, for `continue_s`."""
 
@@ -106,18 +110,21 @@ class Tracker:
         scores: F64,
         classes: NDArray[np.int64] | None = None,
         keypoints: F64 | None = None,
+        *,
+        appearance: F64 | None = None,
     ) -> Followed:
-        """Take the boxes (N, 4), scores (N,), classes (N,) and keypoints (N, K, 3) of the next frame.
+        """Take the boxes (N, 4), scores (N,), classes (N,), keypoints (N, K, 3) and looks (N, D) of the next frame.
 
-        Boxes and scores must be finite; joints that are not finite count as unknown. A track keeps its class.
+        Boxes and scores must be finite; joints and looks that are not finite count as unknown. A track keeps its class.
         `time_ns` is the frame's; a time that runs backwards counts as no time.
         """
         boxes = np.asarray(boxes_xyxy, np.float64).reshape(-1, 4)
         joints = _known_joints(keypoints, len(boxes))
         kinds = np.zeros(len(boxes), np.int64) if classes is None else classes
-        people = People(boxes, scores, kinds, joints, heights_of(boxes), torso_lengths(joints))
+        looks = np.empty((len(boxes), 0)) if appearance is None else appearance
+        people = People(boxes, scores, kinds, joints, heights_of(boxes), torso_lengths(joints), looks)
         self._predict(time_ns)
-        self._known = self._known.with_points(people.keypoints.shape[1])
+        self._known = self._known.like(people)
         owners = np.full(len(people.boxes), -1, np.int64)
         left = self._associate(people, owners)
         self._correct(time_ns, people, owners)
@@ -173,6 +180,9 @@ class Tracker:
         alike *= size_likeness(
             known.heights[tracks], known.torsos[tracks], people.heights[rows], people.torsos[rows], options.size_spread
         )
+        if options.look_weight and people.looks.shape[1]:
+            looks = self._looks_scale.likeness(known.looks[tracks], people.looks[rows])
+            alike *= np.where(np.isnan(looks), 1.0, 1 - options.look_weight * (1 - looks))
         likeness = np.zeros_like(overlap)
         likeness[tracks, rows] = alike * self._trust()[tracks]
         return likeness
@@ -189,6 +199,8 @@ class Tracker:
         if len(rows):
             self._motion = self._motion.corrected(tracks, people.boxes[rows])
         anchors = self._motion.place[tracks, :2]
+        if people.looks.shape[1]:
+            self._looks_scale.learn(self._known.looks[tracks], people.looks[rows])
         self._known.note(tracks, time_ns, self._dt_ns, people.taken(rows), anchors)
 
     def _name(self, time_ns: int, people: People, owners: Rows) -> None:
@@ -213,12 +225,19 @@ class Tracker:
         gone = gone.taken(time_ns - gone.times_ns <= self.options.continue_s * 1e9)
         gone = gone.taken(~np.isin(gone.ids, known.continues))
         if len(gone.ids):
-            known.continues[tracks] = continued(gone, self._passage(tracks, known.began_ns, known.first_places))
+            begun = self._passage(tracks, known.began_ns, known.first_places)
+            known.continues[tracks] = continued(gone, begun, self._looks_scale)
 
     def _passage(self, rows: Rows, times_ns: Rows, places: F64) -> Passage:
         known, velocities = self._known, self._motion.velocity[:, :2]
         return Passage(
-            known.ids[rows], known.classes[rows], times_ns[rows], places[rows], velocities[rows], known.heights[rows]
+            known.ids[rows],
+            known.classes[rows],
+            times_ns[rows],
+            places[rows],
+            velocities[rows],
+            known.heights[rows],
+            known.looks[rows],
         )
 
     def _forget(self, time_ns: int, owners: Rows) -> Rows:

@@ -28,7 +28,7 @@ from tools.measuring.report_page import publish, report_option, written_by
 
 TOOL = "benchmarks.track_accuracy"
 OURS = "camgraph"
-_STREET, _MODEL = Path("mot/TUD-Stadtmitte"), Path("models/multipose_heads.onnx")
+STREET, MODEL = Path("mot/TUD-Stadtmitte"), Path("models/multipose_heads.onnx")
 Key = tuple[str, float, int]
 """The name of a scene, frames a second, and the seed of its jitter."""
 Results = Mapping[str, Mapping[Key, Accuracy]]
@@ -111,7 +111,7 @@ def _rows(keys: Sequence[Key], fps: float, jitter: int | None = None) -> list[in
 def report(results: Results, left_out: Mapping[str, str], rates: Sequence[float]) -> str:
     """Tables of all trackers, over all scenes and scene by scene."""
     lines = ["IDF1 over all scenes, mean of all runs:", "", *_by_rate(results, rates), ""]
-    lines += [f"IDF1 in the street ({_STREET.name}) alone:", "", *_by_rate(_only(results, _STREET.name), rates), ""]
+    lines += [f"IDF1 in the street ({STREET.name}) alone:", "", *_by_rate(_only(results, STREET.name), rates), ""]
     lines += ["All measures, mean over all scenes, rates and runs:", "", *_all_measures(results), ""]
     lines += [f"{OURS} scene by scene:", "", *_by_scene(results[OURS], rates)]
     lines += [f"\n{name} is left out: {why}" for name, why in left_out.items()]
@@ -184,7 +184,7 @@ def main(
     no_install: bool, target: Path | None,
 ) -> None:  # fmt: skip
     """How well the tracker keeps identities, beside others."""
-    scenes = [street(data / _STREET, data / _MODEL)]
+    scenes = [street(data / STREET, data / MODEL)]
     scenes += [scene(name, seed, seconds) for name in SCENES for seed in seeds]
     cases = {
         (one.name, fps, jitter): Jitter().of(one.at(fps), jitter)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stages.vision.tracking.appearance import LooksScale
 from stages.vision.tracking.continuation import NOBODY, Passage, continued
 
 SECOND = 1_000_000_000
+NO_LOOKS = LooksScale()
 
 
 def passage(*people: tuple[int, float, float, float, float], height: float = 100.0, kind: int = 0) -> Passage:
@@ -21,6 +23,7 @@ def passage(*people: tuple[int, float, float, float, float], height: float = 100
         np.stack((xs, ys), axis=1),
         np.stack((speeds, np.zeros(count)), axis=1),
         np.full(count, height),
+        np.empty((count, 0)),
     )
 
 
@@ -43,19 +46,19 @@ LOST = passage((7, 0.0, 0.0, 0.0, 100.0))
     ids=["on-the-way", "slower", "turned", "beside", "behind", "too-far", "smaller", "other-class", "same-time"],
 )
 def test_who_can_be_the_lost_one(new: Passage, expected: int) -> None:
-    assert continued(LOST, new).tolist() == [expected]
+    assert continued(LOST, new, NO_LOOKS).tolist() == [expected]
 
 
 def test_of_two_who_may_be_it_none_is_told() -> None:
-    assert continued(LOST, passage((0, 2.0, 150.0, 30.0, 0.0), (0, 2.0, 190.0, -30.0, 0.0))).tolist() == [
+    assert continued(LOST, passage((0, 2.0, 150.0, 30.0, 0.0), (0, 2.0, 190.0, -30.0, 0.0)), NO_LOOKS).tolist() == [
         NOBODY,
         NOBODY,
     ]
     two = LOST.joined(passage((8, 0.0, 0.0, 50.0, 100.0)))
-    assert continued(two, passage((0, 2.0, 200.0, 25.0, 100.0))).tolist() == [NOBODY]
-    assert continued(two, passage((0, 2.0, 200.0, 0.0, 100.0))).tolist() == [7]
+    assert continued(two, passage((0, 2.0, 200.0, 25.0, 100.0)), NO_LOOKS).tolist() == [NOBODY]
+    assert continued(two, passage((0, 2.0, 200.0, 0.0, 100.0)), NO_LOOKS).tolist() == [7]
 
 
 def test_nobody_lost_or_nobody_new() -> None:
-    assert continued(Passage.nobody(), LOST).tolist() == [NOBODY]
-    assert continued(LOST, Passage.nobody()).tolist() == []
+    assert continued(Passage.nobody(), LOST, NO_LOOKS).tolist() == [NOBODY]
+    assert continued(LOST, Passage.nobody(), NO_LOOKS).tolist() == []
