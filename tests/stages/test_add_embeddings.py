@@ -1,4 +1,4 @@
-"""What people look like: colours, embeddings of a model, and both in graphs of real processes."""
+"""Embeddings of crops, given to the people that the crops show, and graphs in which people have looks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import onnx
 import pytest
@@ -16,10 +15,8 @@ from onnx import TensorProto, helper
 from pipeline.errors import BadItem, UserError
 from pipeline.graph import load_plan
 from pipeline.testing import feed, opened, run_graph, stamp
-from stages.add_colours import AddColours
 from stages.add_embeddings import AddEmbeddings
-from stages.messages import Frame, People, Tensor
-from stages.vision.planes import U8
+from stages.messages import People, Tensor
 
 SIZE = (320, 240)
 BOXES = ((20, 20, 60, 200), (120, 20, 160, 200), (220, 20, 260, 200))
@@ -34,28 +31,6 @@ def people(*boxes: tuple[float, ...]) -> People:
 def crops(rows: Any, *owner: int) -> Tensor:
     fit = np.ones((len(owner), 4), np.float32)
     return Tensor(stamp(), {"vectors": np.array(rows, np.float32)}, fit, SIZE, (64, 64), np.array(owner, np.int64))
-
-
-def picture() -> U8:
-    """The first and the last person in red, the other one in green."""
-    shown = np.full((240, 320, 3), 120, np.uint8)
-    for (left, top, right, bottom), colour in zip(BOXES, [(30, 30, 200), (30, 180, 30), (30, 30, 200)], strict=True):
-        shown[top:bottom, left:right] = colour
-    return shown
-
-
-@pytest.mark.parametrize("planar", [False, True])
-def test_colours_travel_with_the_people(tmp_path: Path, planar: bool) -> None:
-    frame = Frame.of_bgr(stamp(), picture())
-    if planar:
-        frame = Frame(stamp(), cv2.cvtColor(picture(), cv2.COLOR_BGR2YUV_I420), *SIZE, "yuv420p")
-    with opened(AddColours, {}, folder=tmp_path) as stage:
-        [made] = feed(stage, [{"frames": frame, "people": people(*BOXES)}])
-    assert isinstance(made, People)
-    read = People.build(made.stamp, made.fields(), made.arrays())
-    likeness = read.appearance @ read.appearance.T
-    assert likeness[0, 2] > 0.99
-    assert likeness[0, 1] < 0.7
 
 
 def test_embeddings_become_unit_vectors_of_their_people(tmp_path: Path) -> None:
