@@ -226,7 +226,7 @@ class Background:
         asked = _Asked(act)
         self._waiting.append(asked)
         if self._over.is_set() or not asked.done.wait(_STATUS_S):
-            raise EnvironmentProblem(f"the run does not {what}: it is over, or does not answer")
+            raise EnvironmentProblem(f"the run does not {what}: it is over, or does not answer", error_id="run-over")
         if asked.error:
             raise asked.error
 

@@ -143,7 +143,10 @@ def build(
     Raises UserError, GraphError and EnvironmentProblem with the texts of the command.
     """
     if not sources:
-        raise UserError("no source: expected a video, a folder of videos or pictures, an address or a device")
+        raise UserError(
+            "no source: expected a video, a folder of videos or pictures, an address or a device",
+            error_id="source-missing",
+        )
     asked = Asked(
         sources=tuple(os.fspath(source) for source in sources),
         model=_text(model),

@@ -68,7 +68,10 @@ class _Adding:
 
     def require_events(self) -> None:
         if not self._makers(Event) and self._is_known:
-            raise UserError("this graph makes no events: add a stage such as `rules`, or read `tracks()` or `frames()`")
+            raise UserError(
+                "this graph makes no events: add a stage such as `rules`, or read `tracks()` or `frames()`",
+                error_id="nothing-to-read",
+            )
 
     def tracks_of(self, wanted: str) -> str:
         makers = self._makers(Tracks)
@@ -76,10 +79,19 @@ class _Adding:
             return wanted or next(iter(makers), "")
         known = ", ".join(makers)
         if wanted:
-            raise UserError(f"`{wanted}` makes no tracks; expected one of: {known or '(no stage makes any)'}")
+            raise UserError(
+                f"`{wanted}` makes no tracks; expected one of: {known or '(no stage makes any)'}",
+                error_id="nothing-to-read",
+            )
         if makers:
-            raise UserError(f"several stages make tracks: name the one to read with `stage=`, one of: {known}")
-        raise UserError("no stage of this graph makes tracks: add one such as `track: {use: track, from: people}`")
+            raise UserError(
+                f"several stages make tracks: name the one to read with `stage=`, one of: {known}",
+                error_id="nothing-to-read",
+            )
+        raise UserError(
+            "no stage of this graph makes tracks: add one such as `track: {use: track, from: people}`",
+            error_id="nothing-to-read",
+        )
 
     def source(self) -> str:
         return next((name for name, entry in self._stages.items() if entry.from_ is None), "")

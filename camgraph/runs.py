@@ -137,7 +137,8 @@ class Run:
         if self._background is not None and asked != (self._annotated, self._max_width, self._trail_s, self._stage):
             raise UserError(
                 f"the run {self.name} has started, so its pictures stay as they are: "
-                "call frames() with these options before start()"
+                "call frames() with these options before start()",
+                error_id="run-started",
             )
         self._annotated, self._max_width, self._trail_s, self._stage = asked
         return Items(self, self._wish(FRAMES_KIND))
@@ -164,7 +165,8 @@ class Run:
             if self._background is not None and missing:
                 raise UserError(
                     f"the run {self.name} has started without a reader of its {missing[0]}: call `{missing[0]}()` "
-                    "before you ask for its first item and before start()"
+                    "before you ask for its first item and before start()",
+                    error_id="run-started",
                 )
             self._wishes.update(kinds)
         return kinds
@@ -180,7 +182,10 @@ class Run:
 
     def _begin(self) -> None:
         if self._closed:
-            raise UserError(f"the run {self.name} is closed: make a new one with camgraph.run or camgraph.watch")
+            raise UserError(
+                f"the run {self.name} is closed: make a new one with camgraph.run or camgraph.watch",
+                error_id="run-over",
+            )
         log_lines()
         wishes = Wishes(
             frozenset(self._wishes),

@@ -117,7 +117,8 @@ class DeadLetters:
         except OSError as error:
             raise EnvironmentProblem(
                 f"the dead letter cannot be written to {self.path}: {error.strerror or error}: free some disk space, "
-                "and check that this user may write there"
+                "and check that this user may write there",
+                error_id="cannot-write",
             ) from None
 
     def _append(self, line: bytes) -> None:

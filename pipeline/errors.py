@@ -12,6 +12,9 @@
     └── WireError            -  a message that must not be believed
 
 A message says where the problem is, what was expected and found, and a way out. It never holds a secret.
+
+The kind of mistake has an id that stays the same while messages change: `camgraph explain ID` says more about it
+(`tools.explaining`). Where an error is raised, the id is given, unless its class has one.
 """
 
 from __future__ import annotations
@@ -29,9 +32,15 @@ EXIT_SIGINT = 130
 
 
 class CamgraphError(Exception):
-    """Base of all errors that camgraph raises on purpose."""
+    """Base of all errors that camgraph raises on purpose. `error_id`: of its kind, "" if it has none."""
 
     exit_status = EXIT_GAVE_UP
+    error_id: str = ""
+
+    def __init__(self, *args: object, error_id: str = "") -> None:
+        super().__init__(*args)
+        if error_id:
+            self.error_id = error_id
 
 
 class UserError(CamgraphError):
@@ -42,6 +51,8 @@ class UserError(CamgraphError):
 
 class SettingError(UserError):
     """One setting does not fit the graph around its stage. `path`: its key, within the stage's settings."""
+
+    error_id = "setting-value"
 
     def __init__(self, path: tuple[str, ...], text: str) -> None:
         self.path = path
@@ -73,6 +84,8 @@ class GraphError(UserError):
     `more`: how many further problems there are, of which only the number is known.
     """
 
+    error_id = "graph-mistake"
+
     def __init__(self, problems: Sequence[Problem], more: int = 0) -> None:
         self.problems = tuple(sorted(problems, key=lambda p: (p.file, p.line, p.column)))
         listed = [str(problem) for problem in self.problems[:MOST_REPORTED]]
@@ -99,15 +112,16 @@ class EnvironmentProblem(CamgraphError):
 class Shortage(EnvironmentProblem):
     """The machine refuses now something that it may give later. `is_over`: whether to try again; asked now and then."""
 
-    def __init__(self, text: str, *, is_over: Callable[[], bool]) -> None:
+    def __init__(self, text: str, *, is_over: Callable[[], bool], error_id: str) -> None:
         self.is_over = is_over
-        super().__init__(text)
+        super().__init__(text, error_id=error_id)
 
 
 class NeedsNewProcess(CamgraphError):
     """This process can do no more of its work, and a new one may: a GPU that is lost is lost until the process ends."""
 
     exit_status = EXIT_ENVIRONMENT
+    error_id = "new-process"
 
 
 class Unavailable(CamgraphError):

@@ -70,12 +70,15 @@ def find_stage(use: str) -> AnyStage:
         found = point.load()
     except Exception as error:
         raise EnvironmentProblem(
-            f"{provided} cannot be loaded: {type(error).__name__}: {error}; install what is missing, or its update"
+            f"{provided} cannot be loaded: {type(error).__name__}: {error}; install what is missing, or its update",
+            error_id="stage-broken",
         ) from error
     if not (isinstance(found, type) and issubclass(found, Stage | Source)):
-        raise EnvironmentProblem(f"{provided} is no stage: expected a subclass of pipeline.stage.Stage or Source")
+        raise EnvironmentProblem(
+            f"{provided} is no stage: expected a subclass of pipeline.stage.Stage or Source", error_id="stage-broken"
+        )
     if why := _undeclared(found):
-        raise EnvironmentProblem(f"{provided} {why}")
+        raise EnvironmentProblem(f"{provided} {why}", error_id="stage-broken")
     return found
 
 
@@ -106,8 +109,11 @@ def _shown(value: object) -> str:
 def _entry_point(use: str) -> EntryPoint:
     points = registered(GROUP).get(use, ())
     if not points:
-        raise UserError(f"no stage is called `{use}`{did_you_mean(use, stage_names()) or '; see `camgraph stages`'}")
+        raise UserError(
+            f"no stage is called `{use}`{did_you_mean(use, stage_names()) or '; see `camgraph stages`'}",
+            error_id="stage-unknown",
+        )
     if len(points) > 1:
         owners = " and ".join(sorted(distribution_of(point) for point in points))
-        raise UserError(f"the stage `{use}` is provided by {owners}: uninstall one of them")
+        raise UserError(f"the stage `{use}` is provided by {owners}: uninstall one of them", error_id="stage-broken")
     return points[0]

@@ -76,7 +76,9 @@ class AddEmbeddings(BehindModel[AddEmbeddingsSettings]):
         rows = crops.arrays_by_name.get(name)
         if rows is None:
             there = ", ".join(map(shown, crops.arrays_by_name)) or "none"
-            raise UserError(self._say(f"the model has no output {shown(name)}; it has: {there}"))
+            raise UserError(
+                self._say(f"the model has no output {shown(name)}; it has: {there}"), error_id="model-does-not-fit"
+            )
         length = int(np.prod(rows.shape[1:]))  # some models give (n, D, 1, 1)
         if rows.ndim < 2 or len(rows) != crops.rows or length < 2:
             message = f"expected an output `{shown(name)}` of ({crops.rows}, numbers), got {rows.shape}"

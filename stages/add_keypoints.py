@@ -41,7 +41,9 @@ class AddKeypoints(BehindModel[OutputSettings]):
     def followed(cls, settings: OutputSettings, found: ModelBefore) -> Mapping[str, Any]:
         name, reading = found
         if not reading.keypoints:
-            raise UserError(f"{name} finds no keypoints ({reading.format}: {reading.why})")
+            raise UserError(
+                f"{name} finds no keypoints ({reading.format}: {reading.why})", error_id="model-does-not-fit"
+            )
         return {
             "format": reading.format,
             "outputs": settings.outputs or reading.outputs,
@@ -53,7 +55,9 @@ class AddKeypoints(BehindModel[OutputSettings]):
         """Raises UserError if a setting is missing that no model says."""
         s = self.known_settings()
         if s.format is not None and not s.keypoints:
-            raise UserError(self._say("there is no model before this stage: write its `keypoints`"))
+            raise UserError(
+                self._say("there is no model before this stage: write its `keypoints`"), error_id="model-does-not-fit"
+            )
         # The best one, however sure the model is: that somebody is there, the first model has said.
         asked = Asked(keypoints=s.keypoints or 0, point_values=s.point_values or 3, min_score=0.0, most=1)
         self._reader = OutputReader(s, self.context, asked)

@@ -145,7 +145,7 @@ class Capture(Source[Settings]):
     def _recording(self, tap: PacketTap) -> Recording:
         mistyped = inspection.why_mistyped(self.camera_settings.url, self.context.base_folder)
         if mistyped:
-            raise UserError(mistyped)
+            raise UserError(mistyped, error_id="camera-address")
         return Recording(self.camera, self.camera_settings, self.context, tap)
 
     def _developed(self, shots: Shots) -> Generator[Frame, None, None]:

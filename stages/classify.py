@@ -77,7 +77,9 @@ class Classify(BehindModel[ClassifySettings]):
         rows = item.arrays_by_name.get(name)
         if rows is None:
             there = ", ".join(map(shown, item.arrays_by_name)) or "none"
-            raise UserError(self._say(f"the model has no output {shown(name)}; it has: {there}"))
+            raise UserError(
+                self._say(f"the model has no output {shown(name)}; it has: {there}"), error_id="model-does-not-fit"
+            )
         names = self.settings.class_names
         if rows.ndim != 2 or len(rows) != item.rows or rows.shape[1] < 1:
             message = f"expected an output `{shown(name)}` of ({item.rows}, classes), got {rows.shape}"

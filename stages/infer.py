@@ -172,7 +172,8 @@ class Infer(Stage[InferSettings]):
         most = min(fastest.rows or s.max_rows, self._engine.most_rows or s.max_rows)
         if sizes and sizes[-1] > (self._engine.most_rows or sizes[-1]):
             raise UserError(
-                self._say(f"{s.shown_model} takes at most {most} pictures at once, got batches of {sizes[-1]}")
+                self._say(f"{s.shown_model} takes at most {most} pictures at once, got batches of {sizes[-1]}"),
+                error_id="model-does-not-fit",
             )
         self._runs = BatchRuns(
             self._engine,
@@ -266,7 +267,7 @@ class Infer(Stage[InferSettings]):
             rows = self._runs.rows(given)
             return [self._result(item, own) for item, own in zip(items, rows, strict=True)]
         except UserError as error:
-            raise UserError(self._say(str(error))) from None
+            raise UserError(self._say(str(error)), error_id="model-does-not-fit") from None
         except WrongOutput as error:
             raise self._wrong_shapes.dropped(error.output, str(error)) from None
         except MemoryError:
@@ -282,7 +283,7 @@ class Infer(Stage[InferSettings]):
                 if name == IMAGE
                 else f"windows named `{name}`, {dtype} (n, steps, joints, 3): put `keypoint_windows` before"
             )
-            raise UserError(self._say(f"expected {expected}"))
+            raise UserError(self._say(f"expected {expected}"), error_id="model-does-not-fit")
         height, width = picture.shape[1:3]
         if not self._contract.accepts(width, height):
             wanted = f"{self._contract.width or 'any'} x {self._contract.height or 'any'}"
@@ -290,7 +291,8 @@ class Infer(Stage[InferSettings]):
                 self._say(
                     f"{self.settings.shown_model} takes pictures of {wanted} (width x height), got {width} x {height}; "
                     f"set `size` of the preprocess stage to what the model takes"
-                )
+                ),
+                error_id="model-does-not-fit",
             )
         return picture
 
@@ -346,13 +348,14 @@ class Infer(Stage[InferSettings]):
                 )
                 [rows] = self._runs.rows([nobody])
         except (UserError, WrongOutput) as error:
-            raise UserError(self._say(str(error))) from None
+            raise UserError(self._say(str(error)), error_id="model-does-not-fit") from None
         except Unavailable as error:
-            raise EnvironmentProblem(self._say(str(error))) from None
+            raise EnvironmentProblem(self._say(str(error)), error_id="model-does-not-fit") from None
         except BadItem as error:
             size_text = size_in_words(self._contract, size, self.settings)
             raise UserError(
-                self._say(f"{self.settings.shown_model} does not run on pictures of {size_text}: {error}")
+                self._say(f"{self.settings.shown_model} does not run on pictures of {size_text}: {error}"),
+                error_id="model-does-not-run",
             ) from None
         return rows[0]
 

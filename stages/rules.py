@@ -321,7 +321,10 @@ class Rules(Stage[RulesSettings]):
             return parse_rules(text, str(path))
         rules, faults = compile_rules(self.settings.whole())
         if faults:
-            raise UserError("\n".join(f"{'.'.join(map(str, fault.path))}: {fault.text}" for fault in faults))
+            raise UserError(
+                "\n".join(f"{'.'.join(map(str, fault.path))}: {fault.text}" for fault in faults),
+                error_id="rule-mistake",
+            )
         return rules
 
     def _judge(self, item: Tracks) -> Iterator[Event]:
@@ -540,7 +543,10 @@ def _check_labels(rules: RuleSet | None, upstream: Upstream) -> None:
         for name in sorted(ready.rule.labels - known):
             listed = did_you_mean(name, known) or (f"; known: {', '.join(sorted(known))}" if known else "")
             where = "the classifiers before it have" if told else "no classifier stands before it, and so it has"
-            raise UserError(f"the rule `{rule_id}` asks for `label({name})`, and {where} no such class{listed}")
+            raise UserError(
+                f"the rule `{rule_id}` asks for `label({name})`, and {where} no such class{listed}",
+                error_id="rule-mistake",
+            )
 
 
 def _merging(rules: Iterable[ReadyRule]) -> dict[str, int]:

@@ -68,7 +68,7 @@ class SinkCsv(EventSink[SinkCsvSettings]):
             self.connect()
         except (Unavailable, OSError) as error:
             if self.context.incarnation == 1:
-                raise EnvironmentProblem(str(error)) from None
+                raise EnvironmentProblem(str(error), error_id="cannot-write") from None
             self.context.log.warning("events_file_not_opened", why=str(error))
 
     def connect(self) -> None:

@@ -336,5 +336,5 @@ class SinkHeatmap(Stage[SinkHeatmapSettings]):
 def _sound(settings: SinkHeatmapSettings) -> RuleSet:
     rules, faults = compile_rules(settings.rules())
     if faults:
-        raise UserError("\n".join(f"who: {fault.text}" for fault in faults))
+        raise UserError("\n".join(f"who: {fault.text}" for fault in faults), error_id="rule-mistake")
     return rules

@@ -122,7 +122,7 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
         try:
             return LineStream.device(path) if is_device(path) else self._open_file(path)
         except OSError as error:  # errors of reading back, or of the state: those of the file itself are for the user
-            raise EnvironmentProblem(f"{path}: cannot be opened now: {error}") from error
+            raise EnvironmentProblem(f"{path}: cannot be opened now: {error}", error_id="cannot-write") from error
 
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
         """Raises EnvironmentProblem when the disk fails: then none of `items` is in the file."""
@@ -168,7 +168,7 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
         try:
             self._out = self._opened()
         except UserError as error:
-            raise EnvironmentProblem(str(error)) from error
+            raise EnvironmentProblem(str(error), error_id="cannot-write") from error
 
     def _append(self, out: LineFile | LineStream, data: bytes) -> None:
         out.append(data)
@@ -237,7 +237,9 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
         try:
             write_whole(self._start_file, json.dumps(start._asdict()).encode())
         except OSError as error:
-            raise EnvironmentProblem(f"{self._start_file}: cannot write the state: {error.strerror}") from error
+            raise EnvironmentProblem(
+                f"{self._start_file}: cannot write the state: {error.strerror}", error_id="cannot-write"
+            ) from error
 
 
 class _Start(NamedTuple):

@@ -102,7 +102,8 @@ class SinkSocket(Stage[SinkSocketSettings]):
         if not hasattr(socket, "TCP_USER_TIMEOUT"):
             raise EnvironmentProblem(
                 f"{self.settings.address}: sink_socket asks the kernel of Linux what was received, and this is "
-                f"{platform.system()}: use sink_jsonl here"
+                f"{platform.system()}: use sink_jsonl here",
+                error_id="platform",
             )
         self._sender.open(time.monotonic() + WAIT_S)
 

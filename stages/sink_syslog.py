@@ -99,7 +99,8 @@ class SinkSyslog(EventSink[SinkSyslogSettings]):
         if self._address.scheme == "tcp" and not hasattr(socket, "TCP_USER_TIMEOUT"):
             raise EnvironmentProblem(
                 f"{self.settings.address}: sink_syslog asks the kernel of Linux what was received, and this is "
-                f"{platform.system()}: use an address that begins with udp:// or unix:// here"
+                f"{platform.system()}: use an address that begins with udp:// or unix:// here",
+                error_id="platform",
             )
         super().open()
 

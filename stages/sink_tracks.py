@@ -140,7 +140,7 @@ class SinkTracks(Stage[SinkTracksSettings]):
 
     def open(self) -> None:
         if self.settings.form == "parquet" and not is_installed():
-            raise EnvironmentProblem(MISSING)
+            raise EnvironmentProblem(MISSING, error_id="extra-missing")
         self._names.folder()
         if self.context.incarnation > 1 and self._state_file.exists():
             saved = json.loads(self._state_file.read_text())
@@ -191,7 +191,8 @@ class SinkTracks(Stage[SinkTracksSettings]):
             why = (error.strerror if isinstance(error, OSError) else None) or str(error)
             raise EnvironmentProblem(
                 f"{self.settings.template}: cannot write the tracks of {camera}: {why}; frames wait: free some space, "
-                "or mend the disk"
+                "or mend the disk",
+                error_id="cannot-write",
             ) from error
 
     def _is_new(self, tracks: Tracks) -> bool:

@@ -350,7 +350,8 @@ def _check_writable(folder: Path) -> None:
             pass
     except OSError as error:
         raise EnvironmentProblem(
-            f"{folder}: cannot write videos here: {error.strerror}; change its permissions, or set another path"
+            f"{folder}: cannot write videos here: {error.strerror}; change its permissions, or set another path",
+            error_id="cannot-write",
         ) from error
 
 

@@ -85,6 +85,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "farm": LazyCommand(".simulator.command", "simulator", "Simulate RTSP cameras from clips, with faults at will."),
     "doctor": LazyCommand(".commands.doctor.command", "doctor", "Check this machine, and name remedies."),
     "assets": LazyCommand(".commands.asset_commands", "assets", "Pull the default model and clip, and list them."),
+    "explain": LazyCommand(".commands.explaining.command", "explain", "Say why an error comes about, and what to do."),
     "help": LazyCommand(".commands.help_command", "help_command", "Show a page of the documentation."),
 }
 
@@ -127,7 +128,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except CamgraphError as error:
-            tell(redact_urls(_shown(error)), error.exit_status)
+            tell(redact_urls(_shown(error)), error.exit_status, error.error_id)
             ctx.exit(error.exit_status)
         except click.ClickException as error:
             if not writes_json():

@@ -141,7 +141,7 @@ def _settings(plan: StagePlan, settings_type: type[Any]) -> Any:
     try:
         return settings_type.model_validate(dict(plan.settings))
     except ValueError as error:
-        raise UserError(f"stage {plan.name}: {error}") from None
+        raise UserError(f"stage {plan.name}: {error}", error_id="setting-value") from None
 
 
 def _state_folder(boot: Boot, stage: str) -> Path:

@@ -70,7 +70,7 @@ class GraphSource:
                 environ={**environ, **given.first},
             )
         except GraphError as error:
-            raise UserError("\n".join(problem.text for problem in error.problems)) from None
+            raise UserError("\n".join(problem.text for problem in error.problems), error_id="graph-mistake") from None
         camera = checked.camera
         asked = {"camera": name, "values": dict(camera.values), "size": camera.frame_size, "secrets": checked.secrets}
         return asked, remarks

@@ -100,7 +100,7 @@ def parse_graph(
     `outbox`: another folder for the outbox, for runs of one name that must not deliver each other's events.
     """
     if name is not None and not is_name(name):
-        raise UserError(f"`{name}` cannot be the name of a run: expected {A_NAME}")
+        raise UserError(f"`{name}` cannot be the name of a run: expected {A_NAME}", error_id="name-not-allowed")
     report = Report(load(text, file, environ), strict)
     hide(report.source.hidden)
     parsed = read_graph_file(report)

@@ -42,7 +42,7 @@ def check_camera(
     """
     name = nfc(name)
     if not is_camera_name(name):
-        raise UserError(f"a camera cannot be called `{name}`: expected {A_CAMERA_NAME}")
+        raise UserError(f"a camera cannot be called `{name}`: expected {A_CAMERA_NAME}", error_id="name-not-allowed")
     text = yaml.safe_dump({"cameras": {name: dict(values)}}, allow_unicode=True)
     report = Report(load(text, f"camera {name}", environ))
     hide(report.source.hidden)

@@ -27,11 +27,16 @@ class CounterResets:
         known = sorted({counter for counters in declaring(plan, "counters") for counter in counters})
         if name not in known:
             listed = f"; there are: {', '.join(known)}" if known else ": its rules have no `counters`"
-            raise UserError(f"the run has no counter {name[:64]!r}{did_you_mean(name, known) or listed}")
+            raise UserError(
+                f"the run has no counter {name[:64]!r}{did_you_mean(name, known) or listed}", error_id="name-unknown"
+            )
         cameras = plan.camera_settings
         if camera is not None and camera not in cameras:
             listed = f"; there are: {', '.join(list(cameras)[:8])}"
-            raise UserError(f"the run has no camera {camera[:64]!r}{did_you_mean(camera, cameras) or listed}")
+            raise UserError(
+                f"the run has no camera {camera[:64]!r}{did_you_mean(camera, cameras) or listed}",
+                error_id="name-unknown",
+            )
         self._last += 1
         before = {one: number for one, number in self.numbers.get(name, {}).items() if one in cameras}
         self.numbers[name] = {**before, **dict.fromkeys([camera] if camera is not None else cameras, self._last)}

@@ -69,7 +69,10 @@ def event_format() -> EventFormat:
     points = {point.value: point for point in entry_points(group=GROUP)}
     if len(points) != 1:
         found = ", ".join(sorted(points)) or "none"
-        raise EnvironmentProblem(f"expected one entry point {GROUP}, found {found}: install camgraph again, alone")
+        raise EnvironmentProblem(
+            f"expected one entry point {GROUP}, found {found}: install camgraph again, alone",
+            error_id="installation-damaged",
+        )
     [point] = points.values()
     made: EventFormat = point.load()()
     return made

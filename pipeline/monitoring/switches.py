@@ -57,7 +57,9 @@ class Switches:
         known = self.now(plan)
         if name not in known:
             listed = f"; there are: {', '.join(known)}" if known else ": its rules have no `switches`"
-            raise UserError(f"the run has no switch {name[:64]!r}{did_you_mean(name, known) or listed}")
+            raise UserError(
+                f"the run has no switch {name[:64]!r}{did_you_mean(name, known) or listed}", error_id="name-unknown"
+            )
         self.changed[name] = on
 
     def keep(self, plan: RunPlan) -> None:
@@ -71,7 +73,8 @@ class Switches:
         except OSError as error:
             states = ", ".join(f"{name} is {'on' if on else 'off'}" for name, on in kept.items())
             raise EnvironmentProblem(
-                f"{states}, but the next run would not know it: {self._path} cannot be written: {error.strerror}"
+                f"{states}, but the next run would not know it: {self._path} cannot be written: {error.strerror}",
+                error_id="cannot-write",
             ) from None
 
 

@@ -149,7 +149,8 @@ def _require_own(db: sqlite3.Connection, path: Path) -> tuple[bool, bool]:
     if application == _APPLICATION and version > VERSION:
         raise EnvironmentProblem(
             f"the outbox {path} is of a newer version of camgraph (its format is {version}, this version knows "
-            f"{VERSION}): run that version, or move the file away, and its events wait until you move it back"
+            f"{VERSION}): run that version, or move the file away, and its events wait until you move it back",
+            error_id="outbox-newer",
         )
     if application == 0 and version == 0 and tables >= _OWN_TABLES:
         return False, True
@@ -183,7 +184,8 @@ def raise_if_damaged(error: Exception) -> None:
 def cannot_open(path: Path, error: Exception) -> EnvironmentProblem:
     """The error if the file cannot be opened."""
     return EnvironmentProblem(
-        f"the outbox {path} cannot be opened: {error}: check that the folder is writable and the disk has room"
+        f"the outbox {path} cannot be opened: {error}: check that the folder is writable and the disk has room",
+        error_id="outbox-disk",
     )
 
 

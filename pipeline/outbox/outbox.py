@@ -295,7 +295,8 @@ class Outbox(Stage[OutboxSettings]):
         except sqlite3.Error as error:
             self._end_if_damaged(error)
             raise EnvironmentProblem(
-                f"events cannot be committed to {self.settings.path}: {error}: free some disk space; they are kept"
+                f"events cannot be committed to {self.settings.path}: {error}: free some disk space; they are kept",
+                error_id="outbox-disk",
             ) from None
         self._committed(new, over)
 
@@ -406,7 +407,8 @@ class Outbox(Stage[OutboxSettings]):
             self._end_if_damaged(error)
             raise EnvironmentProblem(
                 f"events cannot be read from {self.settings.path}: {error}: "
-                "check that its disk works and that no other program locks the file"
+                "check that its disk works and that no other program locks the file",
+                error_id="outbox-disk",
             ) from None
 
     def _end_if_damaged(self, error: sqlite3.Error) -> None:
@@ -485,7 +487,8 @@ class Outbox(Stage[OutboxSettings]):
             self._end_if_damaged(error)
             raise EnvironmentProblem(
                 f"deliveries cannot be recorded in {self.settings.path}: {error}: "
-                "free some disk space, and let no other program lock the file"
+                "free some disk space, and let no other program lock the file",
+                error_id="outbox-disk",
             ) from None
 
     def _note(self) -> None:

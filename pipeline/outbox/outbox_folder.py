@@ -71,16 +71,19 @@ def outbox_held(plan: RunPlan) -> Iterator[None]:
         return
     reason = _lasting_reason(folder)
     if reason:
-        raise EnvironmentProblem(reason)
+        raise EnvironmentProblem(reason, error_id="outbox-disk")
     lock = folder / _LOCK
     try:
         descriptor = _taken(lock)
     except OSError as error:
-        raise EnvironmentProblem(f"{lock}: cannot be used: {error.strerror}; {_WAY_OUT}") from None
+        raise EnvironmentProblem(
+            f"{lock}: cannot be used: {error.strerror}; {_WAY_OUT}", error_id="outbox-disk"
+        ) from None
     if descriptor < 0:
         raise UserError(
             f"the outbox in {folder} is in use by another run{_holder(lock)}: "
-            f"stop that one, choose --name, or set {STATE_DIR} to another folder"
+            f"stop that one, choose --name, or set {STATE_DIR} to another folder",
+            error_id="run-name-taken",
         )
     try:
         with suppress(OSError):  # the text in the lock is only for people

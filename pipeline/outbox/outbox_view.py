@@ -113,7 +113,9 @@ class OutboxView:
         known = [state.sink for state in self.states()]
         if name not in known:
             listed = f"; there are: {', '.join(known)}" if known else ": nothing is kept for any"
-            raise UserError(f"the outbox has no sink {name[:64]!r}{did_you_mean(name, known) or listed}")
+            raise UserError(
+                f"the outbox has no sink {name[:64]!r}{did_you_mean(name, known) or listed}", error_id="name-unknown"
+            )
         return name
 
     def waiting(self, sink: str, wanted: Callable[[KeptEvent], bool], most: int) -> list[KeptEvent]:
@@ -130,7 +132,9 @@ class OutboxView:
         try:
             return list(islice(filter(wanted, DeadLetters(self.folder, sink)), most))
         except OSError as error:
-            raise EnvironmentProblem(f"the dead letters of {sink} cannot be read: {error.strerror}") from None
+            raise EnvironmentProblem(
+                f"the dead letters of {sink} cannot be read: {error.strerror}", error_id="cannot-write"
+            ) from None
 
     def events(self, event_id: str) -> list[KeptEvent]:
         """All events in the file whose own ids begin so, the oldest first."""
@@ -208,7 +212,8 @@ class OutboxView:
         except OSError as error:
             raise EnvironmentProblem(
                 f"the dead letters of {sink} cannot be changed: {error.strerror}: free some disk space if it is full, "
-                "and give the command again; what was done until then stays done"
+                "and give the command again; what was done until then stays done",
+                error_id="cannot-write",
             ) from None
 
     @contextmanager
@@ -225,13 +230,15 @@ class OutboxView:
                 raise self._damaged(damaged) from None
             raise EnvironmentProblem(
                 f"the outbox {self._path} does not take this now: {error}: what was done until then stays done; give "
-                "the command again"
+                "the command again",
+                error_id="outbox-disk",
             ) from None
 
     def _damaged(self, damaged: Damaged) -> EnvironmentProblem:
         return EnvironmentProblem(
             f"the outbox {self._path} is damaged ({damaged}): the next start of its run sets it aside and saves what "
-            "it can; `camgraph help outbox` says more"
+            "it can; `camgraph help outbox` says more",
+            error_id="outbox-damaged",
         )
 
 

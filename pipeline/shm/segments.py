@@ -67,7 +67,8 @@ def require_ordered_stores() -> None:
     if platform.machine() not in ("x86_64", "AMD64", "i686"):
         raise EnvironmentProblem(
             f"shared memory between processes needs an x86 processor, this is {platform.machine()}: "
-            "write `processes: one` in the graph file"
+            "write `processes: one` in the graph file",
+            error_id="platform",
         )
 
 
@@ -121,8 +122,8 @@ def _refused(error: OSError, size: int) -> EnvironmentProblem:
         "make it larger, or give the graph fewer cameras, a smaller batch or a smaller picture"
     )
     if error.errno == errno.ENOSPC:
-        return Shortage(message, is_over=lambda: free_bytes() >= size)
-    return shortage_of(error) or EnvironmentProblem(message)
+        return Shortage(message, is_over=lambda: free_bytes() >= size, error_id="shared-memory")
+    return shortage_of(error) or EnvironmentProblem(message, error_id="shared-memory")
 
 
 def map_locked(name: str, fd: int, size: int) -> mmap.mmap:

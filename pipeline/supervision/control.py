@@ -116,9 +116,10 @@ def find_run(name: str | None, *, of_others: bool = False) -> str:
         if meant[0].answers:
             return meant[0].name
         raise UserError(
-            f"the run {meant[0].name} has one process and no socket: look at it and stop it in its own terminal"
+            f"the run {meant[0].name} has one process and no socket: look at it and stop it in its own terminal",
+            error_id="run-one-process",
         )
-    raise UserError(_not_found(name, runs, meant))
+    raise UserError(_not_found(name, runs, meant), error_id="run-not-found")
 
 
 def _meant(name: str | None, runs: Sequence[FoundRun], *, of_others: bool) -> list[FoundRun]:
@@ -162,7 +163,7 @@ def _address(name: str, *, of_others: bool) -> str:
         meant = _meant(name, found_runs(), of_others=of_others)
         if meant:
             return meant[0].control
-        raise UserError(f"no run called {name} any more")
+        raise UserError(f"no run called {name} any more", error_id="run-not-found")
     return f"ipc://{root}/{name}/{CONTROL}"
 
 
@@ -178,12 +179,13 @@ def ask(name: str, op: str, *, within_s: float = _ANSWER_S, **values: Any) -> di
         socket.send(json.dumps({"op": op, **values}).encode())
         if not socket.poll(int(within_s * 1000)):
             raise EnvironmentProblem(
-                f"the run {name} does not answer within {within_s:g} s: try again, and look at its log"
+                f"the run {name} does not answer within {within_s:g} s: try again, and look at its log",
+                error_id="run-silent",
             )
         answer = json.loads(socket.recv())
     finally:
         socket.close(0)
     if "error" in answer:
         kind = EnvironmentProblem if answer.get("status") == EXIT_ENVIRONMENT else UserError
-        raise kind(answer["error"])
+        raise kind(answer["error"], error_id=str(answer.get("error_id", "")))
     return dict(answer)

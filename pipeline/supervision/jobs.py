@@ -85,4 +85,4 @@ def answered(make: Callable[[], Answer]) -> Answer:
         return make()
     except CamgraphError as error:
         status = {} if error.exit_status == EXIT_USER else {"status": error.exit_status}
-        return {"error": str(error), **status}
+        return {"error": str(error), "error_id": error.error_id, **status}

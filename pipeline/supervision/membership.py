@@ -96,12 +96,17 @@ class Membership:
     def add(self, name: str, values: Mapping[str, Any], *, live: bool) -> None:
         """Add a camera, whose settings have been checked. Raises UserError if its name is taken."""
         if name in self._wanted:
-            raise UserError(f"there is a camera called {name}: choose another name, or remove that one first")
+            raise UserError(
+                f"there is a camera called {name}: choose another name, or remove that one first", error_id="name-taken"
+            )
         if name in self.plan.camera_settings:
-            raise UserError(f"the camera {name} is still being removed: try again in a moment")
+            raise UserError(f"the camera {name} is still being removed: try again in a moment", error_id="name-taken")
         if twin := twin_of(name, {*self._wanted, *self.plan.camera_settings}):
             form = ascii_form(name)
-            raise UserError(f"the camera {twin} has the ASCII form `{form}` of {name} already: choose another name")
+            raise UserError(
+                f"the camera {twin} has the ASCII form `{form}` of {name} already: choose another name",
+                error_id="name-taken",
+            )
         self.problems.pop(name, None)
         self._wanted[name] = values
         self._note_live(name, live=live)
@@ -110,7 +115,7 @@ class Membership:
         """Remove a camera. Raises UserError if there is none of this name, or if it is the only one."""
         self._require(name)
         if len(self._wanted) == 1:
-            raise UserError(f"{name} is the only camera: `camgraph stop` ends the run")
+            raise UserError(f"{name} is the only camera: `camgraph stop` ends the run", error_id="camera-change")
         del self._wanted[name]
         self.problems.pop(name, None)
         self.paused.discard(name)
@@ -161,7 +166,10 @@ class Membership:
     def _require(self, name: str) -> None:
         if name not in self._wanted:
             known = ", ".join(sorted(self._wanted))
-            raise UserError(f"no camera called {name}; there are: {known}{did_you_mean(name, self._wanted)}")
+            raise UserError(
+                f"no camera called {name}; there are: {known}{did_you_mean(name, self._wanted)}",
+                error_id="name-unknown",
+            )
 
     def _note_live(self, name: str, *, live: bool) -> None:
         (self._live.add if live else self._live.discard)(name)

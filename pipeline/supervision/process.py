@@ -362,7 +362,8 @@ class Process:
         if not self._child.channel.send("boot", boot=boot.to_wire()):
             raise EnvironmentProblem(
                 f"the plan of the process {self.plan.name} is too large to be sent to it: "
-                "use fewer cameras or shorter settings, or more `workers`"
+                "use fewer cameras or shorter settings, or more `workers`",
+                error_id="plan-too-large",
             )
 
     def kill(self, why: str) -> None:

@@ -80,7 +80,7 @@ class Requests:
         try:
             return known(request)
         except CamgraphError as error:
-            return {"error": str(error)}
+            return {"error": str(error), "error_id": error.error_id}
 
     def turn(self) -> None:
         """Go on with work that no client waits for; call it often."""
@@ -112,7 +112,7 @@ class Requests:
         if name is None:
             return {"switches": self._run.switches()}
         if not isinstance(name, str) or not isinstance(on, bool | None):
-            raise UserError("expected a name in `switch`, and true or false in `on`")
+            raise UserError("expected a name in `switch`, and true or false in `on`", error_id="request-body")
         name, known = nfc(name), self._run.switches()
         if on is not None or name not in known:
             self._run.turn_switch(name, on=bool(on))
@@ -123,7 +123,9 @@ class Requests:
         """`reset`: the counter to set to zero, if any; `camera`: of this camera, all by default."""
         name, camera = request.get("reset"), request.get("camera")
         if not isinstance(name, str | None) or not isinstance(camera, str | None):
-            raise UserError("expected the name of a counter in `reset`, and that of a camera in `camera`")
+            raise UserError(
+                "expected the name of a counter in `reset`, and that of a camera in `camera`", error_id="request-body"
+            )
         if name is not None:
             name, camera = nfc(name), nfc(camera) if camera is not None else None
             self._run.reset_counter(name, camera)
@@ -180,9 +182,13 @@ class Requests:
     def _take_in(self, request: Mapping[str, Any]) -> Answer:
         name, values = _camera_of(request), request.get("values")
         if not isinstance(name, str) or not is_camera_name(name):
-            raise UserError(f"a camera cannot be called {name!r:.60}: expected {A_CAMERA_NAME}")
+            raise UserError(
+                f"a camera cannot be called {name!r:.60}: expected {A_CAMERA_NAME}", error_id="name-not-allowed"
+            )
         if not isinstance(values, dict):
-            raise UserError(f"the settings of the camera {name} are missing: expected an object `values`")
+            raise UserError(
+                f"the settings of the camera {name} are missing: expected an object `values`", error_id="camera-change"
+            )
         live = self._is_live(name, values)
         remarks = self._fits_stages(name, _size_of(request.get("size")))
         self._membership.keep_secret(request.get("secrets", ()))
@@ -200,7 +206,7 @@ class Requests:
             problems += [f"{stage.name}: {text}" for text in now.problems if text not in was.problems]
             remarks += [f"{stage.name}: {text}" for text in now.remarks if text not in was.remarks]
         if problems:
-            raise UserError("\n".join(problems))
+            raise UserError("\n".join(problems), error_id="camera-change")
         return remarks
 
     def _facts_of(self, stage: StagePlan, cameras: Mapping[str, FrameSize | None]) -> _Facts:
@@ -224,13 +230,16 @@ class Requests:
         try:
             live = source.is_live(source.camera_type.model_validate(dict(values)))
         except ValidationError as error:
-            raise UserError(f"camera {name}: {_first_mistake(error)}; expected the settings of `{kind}`") from None
+            raise UserError(
+                f"camera {name}: {_first_mistake(error)}; expected the settings of `{kind}`", error_id="camera-change"
+            ) from None
         others = self._membership.plan.camera_settings
         kinds = {camera in self._membership.plan.live_cameras for camera in others}
         if kinds and live not in kinds:
             kind, other = ("live", "files") if live else ("a file", "live")
             raise UserError(
-                f"the camera {name} is {kind}, and those of this run are {other}: it needs a graph of its own"
+                f"the camera {name} is {kind}, and those of this run are {other}: it needs a graph of its own",
+                error_id="camera-change",
             )
         return live
 
@@ -290,7 +299,7 @@ class Requests:
 
     def _loaded(self, wanted: WantedGraph) -> Later[Any]:
         if self._loader is None:
-            raise UserError("this run cannot load a graph")
+            raise UserError("this run cannot load a graph", error_id="reload-refused")
         loader = self._loader
 
         def begin() -> Job[LoadedGraph]:
@@ -301,7 +310,7 @@ class Requests:
             try:
                 answer = self._take_over(loaded.plan)
             except UserError as error:
-                raise UserError(f"{wanted.file}: {error}") from None
+                raise UserError(f"{wanted.file}: {error}", error_id="reload-refused") from None
             loaded.accept()
             return {**answer, "remarks": list(loaded.remarks)}
 
@@ -312,14 +321,16 @@ class Requests:
             return run_from_wire(request["plan"])
         except (KeyError, TypeError, ValueError):
             raise UserError(
-                "expected the plan of a graph in `plan`: is it from another version of camgraph than the run's?"
+                "expected the plan of a graph in `plan`: is it from another version of camgraph than the run's?",
+                error_id="reload-refused",
             ) from None
 
     def _take_over(self, wanted: RunPlan) -> Answer:
         if not same_structure(self._membership.plan, wanted):
             raise UserError(
                 f"{_what_differs(self._membership.plan, wanted)} than in the run: only cameras and the settings of "
-                "stages can change while it goes on; stop it and start it again"
+                "stages can change while it goes on; stop it and start it again",
+                error_id="reload-refused",
             )
         members, before = self._membership, self._membership.plan
         members.keep_secret(wanted.secrets)

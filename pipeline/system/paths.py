@@ -43,12 +43,14 @@ def _xdg(variable: str, default: str) -> Path:
         home = Path.home()
     except RuntimeError:
         raise EnvironmentProblem(
-            f"this user has no home folder: set HOME, or {CACHE_DIR} and {STATE_DIR} to folders that it may write"
+            f"this user has no home folder: set HOME, or {CACHE_DIR} and {STATE_DIR} to folders that it may write",
+            error_id="folders-of-user",
         ) from None
     if not home.is_absolute() or not os.environ.get("HOME", "/"):
         raise EnvironmentProblem(
             f"HOME is {os.environ.get('HOME', '')!r}, expected an absolute path: set HOME, or {CACHE_DIR} and "
-            f"{STATE_DIR} to folders that this user may write"
+            f"{STATE_DIR} to folders that this user may write",
+            error_id="folders-of-user",
         )
     return home / default / "camgraph"
 
@@ -57,7 +59,10 @@ def _chosen(variable: str) -> Path | None:
     """The folder that the user has chosen for camgraph, if any. Raises UserError."""
     value = os.environ.get(variable, "")
     if value and not value.startswith("/"):
-        raise UserError(f"{variable}: expected an absolute path, such as /var/lib/camgraph, got {value[:_SHOWN]!r}")
+        raise UserError(
+            f"{variable}: expected an absolute path, such as /var/lib/camgraph, got {value[:_SHOWN]!r}",
+            error_id="folders-of-user",
+        )
     return Path(value) if value else None
 
 
@@ -117,7 +122,8 @@ def chosen_runs_folder() -> Path | None:
     if chosen and len(str(chosen)) > _LONGEST_RUNS:
         raise UserError(
             f"{RUN_DIR}: expected a path of at most {_LONGEST_RUNS} characters, for the addresses of sockets in it "
-            f"end at 107, got {len(str(chosen))}: {str(chosen)[:_SHOWN]}"
+            f"end at 107, got {len(str(chosen))}: {str(chosen)[:_SHOWN]}",
+            error_id="folders-of-user",
         )
     return chosen
 
@@ -145,7 +151,7 @@ def resolve(text: str, base_folder: Path) -> Path:
         path.stat()
     except PermissionError:
         way_out = f"; {what_moves_assets()}" if text.startswith(ASSET_PREFIX) else ""
-        raise UserError(f"no permission to look at {path}{way_out}") from None
+        raise UserError(f"no permission to look at {path}{way_out}", error_id="file-permission") from None
     except OSError:  # it is not there, or its disk fails: reading it says so
         pass
     return path
@@ -159,7 +165,7 @@ def _place_of(text: str, base_folder: Path) -> Path:
             path = base_folder / Path(text).expanduser()
         except RuntimeError:
             message = f"no such file or folder: {_short(text)}: no user of this machine has the name after `~`"
-            raise UserError(message) from None
+            raise UserError(message, error_id="path-not-possible") from None
     _require_possible(path)
     return path
 
@@ -168,13 +174,19 @@ def _require_possible(path: Path) -> None:
     try:
         whole = os.fsencode(path)
     except UnicodeEncodeError:
-        raise UserError(f"{_short(ascii(str(path)))}: holds characters that no file name can have") from None
+        raise UserError(
+            f"{_short(ascii(str(path)))}: holds characters that no file name can have", error_id="path-not-possible"
+        ) from None
     if b"\0" in whole:
-        raise UserError(f"{_short(ascii(str(path)))}: holds a NUL character, which no file name can have")
+        raise UserError(
+            f"{_short(ascii(str(path)))}: holds a NUL character, which no file name can have",
+            error_id="path-not-possible",
+        )
     if len(whole) > _MAX_PATH or any(len(os.fsencode(part)) > _MAX_PART for part in path.parts):
         raise UserError(
             f"no such file or folder: {_short(str(path))}: a path has at most {_MAX_PATH} bytes, and each of its names "
-            f"at most {_MAX_PART}"
+            f"at most {_MAX_PART}",
+            error_id="file-missing",
         )
 
 
@@ -238,7 +250,7 @@ def _may(place: Path, mode: int) -> bool:
 def resolve_output_path(text: str, base_folder: Path) -> Path:
     """As `resolve`; raises UserError also for an asset, for these are only read."""
     if text.startswith(ASSET_PREFIX):
-        raise UserError(f"{text}: assets are only read; give a path to write to")
+        raise UserError(f"{text}: assets are only read; give a path to write to", error_id="path-not-possible")
     return _place_of(text, base_folder)
 
 
@@ -252,11 +264,15 @@ def resolve_output(text: str, base_folder: Path) -> Path:
     path = resolve_output_path(text, base_folder)
     try:
         if path.is_dir():
-            raise UserError(f"{path}: is a folder, expected a file; add a file name")
+            raise UserError(f"{path}: is a folder, expected a file; add a file name", error_id="path-not-possible")
         if not Path(text).expanduser().is_absolute():
             path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise EnvironmentProblem(f"{path.parent}: cannot use this folder for {path.name}: {error.strerror}") from error
+        raise EnvironmentProblem(
+            f"{path.parent}: cannot use this folder for {path.name}: {error.strerror}", error_id="path-not-possible"
+        ) from error
     if not path.parent.is_dir():
-        raise UserError(f"{path.parent}: no such folder; make it, mount its disk, or name another path")
+        raise UserError(
+            f"{path.parent}: no such folder; make it, mount its disk, or name another path", error_id="file-missing"
+        )
     return path

@@ -35,7 +35,10 @@ class RunFolder:
 
     def __init__(self, name: str) -> None:
         if not is_name(name):
-            raise UserError(f"a run cannot be called {name!r}: expected {A_NAME}; choose another: --name")
+            raise UserError(
+                f"a run cannot be called {name!r}: expected {A_NAME}; choose another: --name",
+                error_id="name-not-allowed",
+            )
         self.name = name
         root = _private_folder()
         sweep_runs(root)
@@ -52,7 +55,9 @@ class RunFolder:
         except OSError as error:
             if self._lock >= 0:
                 self.close()
-            raise EnvironmentProblem(f"the folder of the run, {self.path}, cannot be made: {error.strerror}") from None
+            raise EnvironmentProblem(
+                f"the folder of the run, {self.path}, cannot be made: {error.strerror}", error_id="folders-of-user"
+            ) from None
 
     @property
     def control(self) -> str:
@@ -77,7 +82,10 @@ def unlink_socket(address: str) -> None:
 
 def going_on(name: str, where: str = "") -> UserError:
     """The error for a user who starts a run of this name while there is one; `where` it is, if not here."""
-    return UserError(f"a run called {name} is going on{where}: stop it (camgraph stop --name {name}) or choose --name")
+    return UserError(
+        f"a run called {name} is going on{where}: stop it (camgraph stop --name {name}) or choose --name",
+        error_id="run-name-taken",
+    )
 
 
 def running(root: Path) -> list[str]:
@@ -176,7 +184,8 @@ def _private_folder() -> Path:
     except OSError as error:
         if root.parent != TEMPORARY or not os.path.lexists(root):
             raise EnvironmentProblem(
-                f"the folder for sockets, {root}, cannot be made: {error.strerror}: set {RUN_DIR} to another one"
+                f"the folder for sockets, {root}, cannot be made: {error.strerror}: set {RUN_DIR} to another one",
+                error_id="folders-of-user",
             ) from None
         found = root.lstat()
     if is_private(root):
@@ -185,7 +194,8 @@ def _private_folder() -> Path:
         return _another_folder(root, found.st_uid)
     raise EnvironmentProblem(
         f"{root} must be a folder of yours with mode 0700, for it holds the sockets of your runs; "
-        f"it has mode {found.st_mode & 0o777:04o} and owner {found.st_uid}: remove it or set {RUN_DIR}"
+        f"it has mode {found.st_mode & 0o777:04o} and owner {found.st_uid}: remove it or set {RUN_DIR}",
+        error_id="folders-of-user",
     )
 
 
@@ -196,7 +206,8 @@ def _another_folder(usual: Path, owner: int) -> Path:
         found = next(others, None) or Path(tempfile.mkdtemp(prefix=f"{usual.name}-", dir=TEMPORARY))
     except OSError as error:
         raise EnvironmentProblem(
-            f"a folder for sockets cannot be made in {TEMPORARY}: {error.strerror}: set {RUN_DIR} to another one"
+            f"a folder for sockets cannot be made in {TEMPORARY}: {error.strerror}: set {RUN_DIR} to another one",
+            error_id="folders-of-user",
         ) from None
     structlog.get_logger().warning("run_folder_taken_by_others", folder=str(usual), owner=owner, instead=str(found))
     return found

@@ -52,7 +52,7 @@ def after(seconds: float = _PATIENCE_S) -> Callable[[], bool]:
 def shortage_of(error: OSError) -> Shortage | None:
     """The error as one that may pass; None for one that does not."""
     message = in_words(error)
-    return Shortage(message, is_over=after()) if message else None
+    return Shortage(message, is_over=after(), error_id="system-limit") if message else None
 
 
 def require_processes() -> None:
@@ -60,7 +60,8 @@ def require_processes() -> None:
     if not hasattr(os, "pidfd_open"):
         raise EnvironmentProblem(
             f"a graph in several processes needs Linux, and this is {platform.system()}: "
-            "write `processes: one` in the graph file"
+            "write `processes: one` in the graph file",
+            error_id="platform",
         )
 
 
@@ -93,11 +94,14 @@ def require_address_space() -> None:
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors != resource.RLIM_INFINITY and descriptors < _LEAST_DESCRIPTORS:
         # ZeroMQ would abort the process over the first one that it does not get.
-        raise EnvironmentProblem("Too many open files: raise the limit (ulimit -n for open files)")
+        raise EnvironmentProblem(
+            "Too many open files: raise the limit (ulimit -n for open files)", error_id="system-limit"
+        )
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY and limit < _LEAST_ADDRESS_SPACE:
         raise EnvironmentProblem(
             f"the address space of a process is limited to {limit / 1e6:.0f} MB, "
             f"and the libraries alone need up to {_LEAST_ADDRESS_SPACE / 1e6:.0f}: "
-            "lift the limit (ulimit -v unlimited); where memory must be bounded, a container or cgroup does it"
+            "lift the limit (ulimit -v unlimited); where memory must be bounded, a container or cgroup does it",
+            error_id="memory",
         )

@@ -154,7 +154,7 @@ class BrokerSink(EventSink[B]):
 
     def open(self) -> None:
         if not is_installed(self.package):
-            raise EnvironmentProblem(self._missing())
+            raise EnvironmentProblem(self._missing(), error_id="extra-missing")
         super().open()
 
     def tls(self) -> ssl.SSLContext | None:

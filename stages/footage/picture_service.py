@@ -272,9 +272,11 @@ def ask_picture(path: Path, camera: str, moment: Moment | None = None) -> Served
             facts = json.loads(answer.readline(_MOST_REQUEST))
             data = answer.read(min(int(facts.get("bytes", 0)), _MOST_JPEG))
     except (OSError, ValueError) as error:
-        raise EnvironmentProblem(f"no picture came from {path}: {error or type(error).__name__}: try again") from None
+        raise EnvironmentProblem(
+            f"no picture came from {path}: {error or type(error).__name__}: try again", error_id="run-silent"
+        ) from None
     if why := facts.get("gone") or facts.get("error"):
-        raise UserError(str(why))
+        raise UserError(str(why), error_id="no-picture")
     return ServedPicture(data, facts)
 
 

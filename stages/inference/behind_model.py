@@ -90,7 +90,7 @@ class BehindModel(Stage[S]):
             model = _in_file(facts["model_file"], base_folder)
             return cls.followed(settings, model.read_by(cls.read, agreed, known, stage))
         if agreed.facts() != known.facts():
-            raise UserError(_not_passed_on(stage, agreed))
+            raise UserError(_not_passed_on(stage, agreed), error_id="model-does-not-fit")
         found = {key: value for key, value in known.facts().items() if key in cls.settings_type.model_fields}
         return found if settings.server else {"server": facts["model_server"], **found}
 
@@ -119,7 +119,7 @@ class BehindModel(Stage[S]):
         try:
             return self.settings.model_copy(update=dict(self.followed(self.settings, found)))
         except SettingError as error:
-            raise UserError(self._say(str(error))) from None
+            raise UserError(self._say(str(error)), error_id="model-does-not-fit") from None
 
     def _say(self, text: str) -> str:
         """With the stage's name."""
@@ -140,7 +140,7 @@ class _InFile(NamedTuple):
         if agreed.facts() != known.facts():
             there = reading_of(self.signature, known)
             if there is None or (there.format, there.keypoints) != (reading.format, reading.keypoints):
-                raise UserError(_not_passed_on(stage, agreed))
+                raise UserError(_not_passed_on(stage, agreed), error_id="model-does-not-fit")
         return ModelBefore(self.name, reading)
 
 
@@ -157,7 +157,10 @@ def _agreed(own: Declared, known: Declared, stage: str) -> Declared:
     for key, value in own.facts().items():
         there = known.facts().get(key, value)
         if there != value:
-            raise UserError(f"it takes the model's {key} to be {value}, and `{stage}` {there}: write the same in both")
+            raise UserError(
+                f"it takes the model's {key} to be {value}, and `{stage}` {there}: write the same in both",
+                error_id="model-does-not-fit",
+            )
     return own.over(known)
 
 
@@ -173,7 +176,8 @@ def _same(found: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
             raise UserError(
                 f"the models of `{first}` and `{stage}` come together here and are read differently: the first has "
                 f"{one}, the second {two}; put a stage like this one behind each, and merge what these make"
-                + ("; or say here what the classes of both are: `class_names`" if keys == ["class_names"] else "")
+                + ("; or say here what the classes of both are: `class_names`" if keys == ["class_names"] else ""),
+                error_id="model-does-not-fit",
             )
     return settings
 

@@ -72,7 +72,7 @@ def read_contract(
     except LayoutError as error:
         raise SettingError(("input", "layout"), f"{model}: {error}") from None
     except ContractError as error:
-        raise UserError(f"{model}: {error}") from None
+        raise UserError(f"{model}: {error}", error_id="model-does-not-fit") from None
 
 
 def _as_windows(layout: Layout | WindowLayout | None) -> WindowLayout | None:
@@ -91,7 +91,7 @@ def _windows(port: Port, model: str, layout: WindowLayout | None) -> WindowContr
     except LayoutError as error:
         raise SettingError(("input", "layout"), f"{model}: {error}") from None
     except ContractError as error:
-        raise UserError(f"{model}: {error}") from None
+        raise UserError(f"{model}: {error}", error_id="model-does-not-fit") from None
 
 
 def check_kind(contract: InputContract, model: str, sender: str, fact: PictureFact) -> None:
@@ -103,7 +103,9 @@ def check_kind(contract: InputContract, model: str, sender: str, fact: PictureFa
             if wants_windows
             else ("pictures", "windows of keypoints", "`preprocess`")
         )
-        raise UserError(f"{model} takes {wanted}, and `{sender}` makes {given}: put {way} before it")
+        raise UserError(
+            f"{model} takes {wanted}, and `{sender}` makes {given}: put {way} before it", error_id="model-does-not-fit"
+        )
 
 
 def check_size(contract: InputContract, model: str, sender: str, size: tuple[int, int] | str) -> None:
@@ -115,11 +117,13 @@ def check_size(contract: InputContract, model: str, sender: str, size: tuple[int
         raise UserError(
             f"{model} takes windows of {contract.height or 'any'} steps and {contract.width or 'any'} joints, and "
             f"`{sender}` makes {size[1]} steps and {size[0]} joints: remove its `steps` and `skeleton`, or choose "
-            "another model"
+            "another model",
+            error_id="model-does-not-fit",
         )
     raise UserError(
         f"{model} takes pictures of {wanted} (width x height), and `{sender}` makes {size[0]} x {size[1]}: "
-        "remove its `size`, or choose another model"
+        "remove its `size`, or choose another model",
+        error_id="model-does-not-fit",
     )
 
 

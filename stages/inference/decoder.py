@@ -102,7 +102,9 @@ class Decoder(BehindModel[D]):
     def followed(cls, settings: D, found: ModelBefore) -> Mapping[str, Any]:
         name, reading = found
         if reading.format == "classes":
-            raise UserError(f"{name} is a classifier ({reading.why}): put `classify` behind it")
+            raise UserError(
+                f"{name} is a classifier ({reading.why}): put `classify` behind it", error_id="model-does-not-fit"
+            )
         numbers_kept(settings.classes, reading.classes)
         return {
             "format": reading.format,
@@ -116,7 +118,9 @@ class Decoder(BehindModel[D]):
         """Raises UserError if a setting is missing that no model supplies, or names a class that does not exist."""
         known = self.known_settings()
         if known.format is None:
-            raise UserError(self._say("there is no model before this stage: write its `format`"))
+            raise UserError(
+                self._say("there is no model before this stage: write its `format`"), error_id="model-does-not-fit"
+            )
         self._reader = None if None in (known.outputs, known.keypoints) else self._reader_of(known)
 
     def _reader_of(self, known: D) -> OutputReader:
@@ -139,7 +143,7 @@ class Decoder(BehindModel[D]):
         try:
             return numbers_kept(self.settings.classes, names)
         except SettingError as error:
-            raise UserError(self._say(str(error))) from None
+            raise UserError(self._say(str(error)), error_id="model-does-not-fit") from None
 
     def process(self, items: Sequence[Tensor]) -> Iterable[People]:
         return (self._people(item) for item in items)
@@ -190,10 +194,11 @@ class OneFormatDecoder(Decoder[D]):
             return recognise(signature, declared)
         except Unrecognised as error:
             if not error.others:
-                raise UserError(f"{name}: {error}{error.in_graph}") from None
+                raise UserError(f"{name}: {error}{error.in_graph}", error_id="model-does-not-fit") from None
             raise UserError(
                 f"{name}: its outputs ({error.outputs}) are not those of {cls.models}, for which this stage is: write "
-                f"`use: decode`, which can read them as {error.others}"
+                f"`use: decode`, which can read them as {error.others}",
+                error_id="model-does-not-fit",
             ) from None
 
 

@@ -139,7 +139,8 @@ def picture_input(signature: Signature, model: str, feeds: Mapping[str, Feed]) -
     if len(taken) != 1:
         raise UserError(
             f"{model}: expected one input that takes the picture, this model has: {_named(signature.inputs)}; "
-            "fill the others in `feeds` of `infer`"
+            "fill the others in `feeds` of `infer`",
+            error_id="model-does-not-fit",
         )
     for port in rest:
         if port != taken[0]:
@@ -238,13 +239,17 @@ def _array_of(item: Tensor, port: Port, name: str) -> Array:
     expected = f"{DTYPES[port.onnx_type]} (n, {shown(', '.join(map(str, port.shape[1:])))})"
     if array is None:
         there = ", ".join(item.arrays_by_name)
-        raise UserError(f"nothing fills `{shown(port.name)}`: expected an array `{name}`, {expected}, got {there}")
+        raise UserError(
+            f"nothing fills `{shown(port.name)}`: expected an array `{name}`, {expected}, got {there}",
+            error_id="model-does-not-fit",
+        )
     fits = len(array) == item.rows and _fits(array.shape[1:], port.shape[1:])
     if array.dtype.name != DTYPES[port.onnx_type] or not fits:
         raise UserError(
             f"the array `{name}` does not fit into `{shown(port.name)}`: expected {expected} for n = {item.rows} "
             "pictures, "
-            f"got {array.dtype.name} {array.shape}"
+            f"got {array.dtype.name} {array.shape}",
+            error_id="model-does-not-fit",
         )
     return array
 

@@ -55,7 +55,10 @@ class OutputReader:
 
     def __init__(self, settings: OutputSettings, context: Context, asked: Asked) -> None:
         if settings.format is None:
-            raise UserError(f"stage {context.stage}: there is no model before this stage: write its `format`")
+            raise UserError(
+                f"stage {context.stage}: there is no model before this stage: write its `format`",
+                error_id="model-does-not-fit",
+            )
         self._format = settings.format
         self._names = settings.outputs
         self._context = context
@@ -98,7 +101,10 @@ class OutputReader:
         if missing or not names:
             there = ", ".join(map(shown, item.arrays_by_name)) or "none"
             lacking = "".join(f" {shown(name)}" for name in missing)
-            raise UserError(f"stage {self._context.stage}: the model has no output{lacking}; it has: {there}")
+            raise UserError(
+                f"stage {self._context.stage}: the model has no output{lacking}; it has: {there}",
+                error_id="model-does-not-fit",
+            )
         arrays = {name: item.arrays_by_name[name] for name in names}
         for name, array in arrays.items():
             if array.shape[:1] != (item.rows,):

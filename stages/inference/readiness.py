@@ -91,7 +91,7 @@ def _ready(settings: InferSettings, context: Context, memory: ModelMemory) -> Re
     opened = _open_served(settings, context) if settings.server else _open_file(settings, context, memory)
     signature = opened.engine.signature
     for _, text in reading_problems(signature, settings):
-        raise UserError(f"stage {context.stage}: {text}")
+        raise UserError(f"stage {context.stage}: {text}", error_id="model-does-not-fit")
     contract, feeds = inputs_of(signature, settings)
     folds = opened.folds
     ready = ReadyModel(

@@ -44,7 +44,9 @@ def _looked_at(path: Path, libraries: tuple[Path, ...]) -> tuple[Signature, str]
     try:
         status = path.stat()
     except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}; expected an ONNX file") from None
+        raise UserError(
+            f"{path}: cannot be read: {error.strerror}; expected an ONNX file", error_id="model-unreadable"
+        ) from None
     return _look(path, status.st_mtime_ns, status.st_size, libraries)
 
 
@@ -58,7 +60,8 @@ def _look(path: Path, _changed_ns: int, _size: int, libraries: tuple[Path, ...])
         if port.onnx_type not in _NUMBERS:
             raise UserError(
                 f"{path}: output `{shown(port.name)}` is {port.onnx_type or 'of no type'}; expected tensors of "
-                "numbers: export the model without it"
+                "numbers: export the model without it",
+                error_id="model-unreadable",
             )
     return signature, too_large
 
@@ -103,4 +106,4 @@ def read_signature(signature: Signature, name: str, declared: Declared) -> Readi
     try:
         return recognise(signature, declared)
     except Unrecognised as error:
-        raise UserError(f"{name}: {error}{error.in_graph}") from None
+        raise UserError(f"{name}: {error}{error.in_graph}", error_id="model-does-not-fit") from None

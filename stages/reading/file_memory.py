@@ -49,7 +49,9 @@ class FileMemory:
             self._thread.start()
         except RuntimeError as error:
             self._guard.__exit__()
-            raise EnvironmentProblem(f"no thread can be started ({error}): lift the limit (ulimit -u)") from None
+            raise EnvironmentProblem(
+                f"no thread can be started ({error}): lift the limit (ulimit -u)", error_id="system-limit"
+            ) from None
         return self
 
     def __exit__(self, *_: object) -> None:

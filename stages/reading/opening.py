@@ -51,6 +51,8 @@ _SILENT = Signs()
 class Refused(UserError):
     """A file that must not be read even if FFmpeg could: a text, a playlist, or no file at all."""
 
+    error_id = "video-unreadable"
+
 
 def open_file(path: Path, *, playlist: bool = False) -> InputContainer:
     """The file, read by a format that is on the list, and no other file beside it.
@@ -115,12 +117,12 @@ def open_video(
         with signs.in_ffmpeg:
             container = open_file(path, playlist=playlist)
     except MemoryError as error:
-        raise EnvironmentProblem(f"{path}: {scarcity.in_words(error)}") from None
+        raise EnvironmentProblem(f"{path}: {scarcity.in_words(error)}", error_id="system-limit") from None
     except (av.FFmpegError, OSError) as error:
-        raise UserError(f"{path}: {_why_not_open(path, error)}") from None
+        raise UserError(f"{path}: {_why_not_open(path, error)}", error_id="video-unreadable") from None
     with container:
         if not container.streams.video:
-            raise UserError(f"{path}: there is no video in it, expected a video file")
+            raise UserError(f"{path}: there is no video in it, expected a video file", error_id="video-unreadable")
         stream = container.streams.video[0]
         # PyAV has FFmpeg invent the presentation times that a file lacks. Those that it invents for H.264 in AVI know
         # nothing of B-frames: they run backwards.

@@ -38,7 +38,7 @@ def is_album(path: Path) -> bool:
     try:
         return path.is_dir() or is_picture(path)
     except PermissionError:
-        raise UserError(f"{path}: no permission to look at it") from None
+        raise UserError(f"{path}: no permission to look at it", error_id="file-permission") from None
 
 
 def natural_key(name: str) -> list[tuple[int, int, str]]:
@@ -55,15 +55,19 @@ def list_pictures(path: Path) -> Sequence[Path]:
         inside = [entry for entry in path.iterdir() if not entry.name.startswith(".")]
         found = [entry for entry in inside if is_picture(entry) and not instead_of_file(entry)]
     except PermissionError:
-        raise UserError(f"{path}: no permission to read the folder") from None
+        raise UserError(f"{path}: no permission to read the folder", error_id="file-permission") from None
     videos = sorted(entry.name for entry in inside if entry.suffix.lower() in VIDEO_SUFFIXES)
     if not found and videos:
         raise UserError(
             f"{path}: no pictures in this folder, but videos: each is a camera of its own: name it ({videos[0]}), or "
-            "watch all of them with `camgraph watch FOLDER` (--print-graph shows its graph)"
+            "watch all of them with `camgraph watch FOLDER` (--print-graph shows its graph)",
+            error_id="video-unreadable",
         )
     if not found:
-        raise UserError(f"{path}: no pictures in this folder, expected files ending in {', '.join(sorted(SUFFIXES))}")
+        raise UserError(
+            f"{path}: no pictures in this folder, expected files ending in {', '.join(sorted(SUFFIXES))}",
+            error_id="video-unreadable",
+        )
     return sorted(found, key=lambda entry: (natural_key(entry.name), entry.name))
 
 

@@ -154,7 +154,9 @@ class Recording:
                 else f"cannot be read as a picture ({reason_of(error)})"
             )
             if path == self._camera.path(self._context.base_folder):
-                raise UserError(why if isinstance(error, Refused | BadItem) else f"{path}: {why}") from None
+                raise UserError(
+                    why if isinstance(error, Refused | BadItem) else f"{path}: {why}", error_id="video-unreadable"
+                ) from None
             self._context.log.warning("picture_unreadable", camera=self._name, path=str(path), why=why)
             self._damaged()
             return None

@@ -577,17 +577,25 @@ def rules_text(path: Path) -> str:
     """The text of a file of rules. Raises UserError or EnvironmentProblem."""
     other = instead_of_file(path)
     if other:
-        raise UserError(f"{path} is {other}: expected a file of rules in YAML; `camgraph help rules` describes them")
+        raise UserError(
+            f"{path} is {other}: expected a file of rules in YAML; `camgraph help rules` describes them",
+            error_id="rules-file",
+        )
     try:
         return read_text(path)
     except (FileNotFoundError, NotADirectoryError):
-        raise UserError(f"there is no rules file {path}: `camgraph help rules` says how to write one") from None
+        raise UserError(
+            f"there is no rules file {path}: `camgraph help rules` says how to write one", error_id="rules-file"
+        ) from None
     except UnicodeDecodeError:
         raise UserError(
-            f"{path} is no text file: expected rules in YAML; `camgraph help rules` describes them"
+            f"{path} is no text file: expected rules in YAML; `camgraph help rules` describes them",
+            error_id="rules-file",
         ) from None
     except OSError as error:
-        raise EnvironmentProblem(f"cannot read the rules file {path}: {error.strerror}") from error
+        raise EnvironmentProblem(
+            f"cannot read the rules file {path}: {error.strerror}", error_id="rules-file"
+        ) from error
 
 
 def parse_rules(text: str, name: str) -> RuleSet:

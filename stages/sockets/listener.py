@@ -66,7 +66,7 @@ class Listener:
                 self._greeter = Greeter(self._server, self._tls, self._log, MOST_CLIENTS)
             except Unavailable as error:
                 self.close()
-                raise EnvironmentProblem(f"{self._address}: {error}") from None
+                raise EnvironmentProblem(f"{self._address}: {error}", error_id="port-taken") from None
         self._log.info("listening", address=str(self._address))
 
     def deliver(self, lines: Sequence[Line], deadline: float) -> list[str]:
@@ -185,7 +185,7 @@ def _sweep(path: Path) -> None:
     """Remove the socket file of a dead process. Raises OSError when it is in use, UserError when it is none."""
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISSOCK(path.stat().st_mode):
-            raise UserError(f"{path}: is no socket; name another path, or move it away")
+            raise UserError(f"{path}: is no socket; name another path, or move it away", error_id="file-kind")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             try:
                 probe.connect(str(path))
@@ -203,4 +203,4 @@ def _cannot_listen(address: Address, error: OSError) -> EnvironmentProblem:
         errno.ENOENT: "make the folder first",
     }
     way_out = ways_out.get(error.errno or 0, "choose another address")
-    return EnvironmentProblem(f"{address}: cannot listen: {error.strerror}; {way_out}")
+    return EnvironmentProblem(f"{address}: cannot listen: {error.strerror}; {way_out}", error_id="port-taken")

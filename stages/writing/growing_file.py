@@ -43,7 +43,8 @@ class GrowingFile:
     def _hold(self) -> None:
         if not (try_lock(self._descriptor) and is_at(self._descriptor, self.part)):
             raise EnvironmentProblem(
-                f"{self.part}: another run is writing this file; stop it, or give this one another path"
+                f"{self.part}: another run is writing this file; stop it, or give this one another path",
+                error_id="file-in-use",
             )
 
     @property
@@ -65,7 +66,8 @@ class GrowingFile:
             with contextlib.suppress(OSError):
                 self._take_back()
             raise EnvironmentProblem(
-                f"{self.part}: cannot write {len(data)} bytes: {error.strerror}; free some space, or mend the disk"
+                f"{self.part}: cannot write {len(data)} bytes: {error.strerror}; free some space, or mend the disk",
+                error_id="cannot-write",
             ) from error
 
     def _take_back(self) -> None:

@@ -97,7 +97,8 @@ class LineFile:
                 self._take_back()
             raise EnvironmentProblem(
                 f"{self.path}: cannot write {len(data)} bytes: {error.strerror}; "
-                "nothing is lost, the events are kept and tried again: free some space, or mend the disk"
+                "nothing is lost, the events are kept and tried again: free some space, or mend the disk",
+                error_id="cannot-write",
             ) from error
 
     def _take_back(self) -> None:
@@ -139,7 +140,7 @@ class LineFile:
         try:
             self._open()
         except UserError as error:  # it was right when the run began
-            raise EnvironmentProblem(str(error)) from error
+            raise EnvironmentProblem(str(error), error_id="cannot-write") from error
         os.close(old)
         return True
 
@@ -275,11 +276,14 @@ class LineStream:
         try:
             _write_all(self._descriptor, b"\n" + data if self._torn else data)
         except BrokenPipeError:
-            raise UserError(f"{self._name}: its reader has closed it, and there are more events for it") from None
+            raise UserError(
+                f"{self._name}: its reader has closed it, and there are more events for it", error_id="reader-gone"
+            ) from None
         except OSError as error:
             self._torn = True
             raise EnvironmentProblem(
-                f"{self._name}: cannot write {len(data)} bytes: {error.strerror}; the events are kept and tried again"
+                f"{self._name}: cannot write {len(data)} bytes: {error.strerror}; the events are kept and tried again",
+                error_id="cannot-write",
             ) from error
         self._torn = False
 
@@ -296,7 +300,10 @@ def is_device(path: Path) -> bool:
     except OSError:
         return False
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISBLK(mode):
-        raise UserError(f"{path}: is no ordinary file; name one, use - for standard output, or use sink_socket")
+        raise UserError(
+            f"{path}: is no ordinary file; name one, use - for standard output, or use sink_socket",
+            error_id="file-kind",
+        )
     return stat.S_ISCHR(mode)
 
 
@@ -314,15 +321,19 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 def _cannot_open(path: Path, error: OSError) -> UserError | EnvironmentProblem:
     if isinstance(error, IsADirectoryError):
-        return UserError(f"{path}: is a folder, expected a file; add a file name")
+        return UserError(f"{path}: is a folder, expected a file; add a file name", error_id="file-kind")
     if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return UserError(f"{path.parent}: no such folder; make it, mount its disk, or name another path")
+        return UserError(
+            f"{path.parent}: no such folder; make it, mount its disk, or name another path", error_id="file-missing"
+        )
     if error.errno == errno.EINVAL:  # of `open_regular`
         return EnvironmentProblem(
-            f"{path}: cannot be written now: {error.strerror}; put a file or nothing there, or name another path"
+            f"{path}: cannot be written now: {error.strerror}; put a file or nothing there, or name another path",
+            error_id="cannot-write",
         )
     return EnvironmentProblem(
-        f"{path}: cannot open it for writing: {error.strerror}; change its permissions, or name another path"
+        f"{path}: cannot open it for writing: {error.strerror}; change its permissions, or name another path",
+        error_id="cannot-write",
     )
 
 
@@ -330,9 +341,14 @@ def _lock(descriptor: int, path: Path) -> None:
     try:
         locked = try_lock(descriptor)
     except OSError as error:
-        raise EnvironmentProblem(f"{path}: its file system cannot lock files: {error.strerror}; use another") from error
+        raise EnvironmentProblem(
+            f"{path}: its file system cannot lock files: {error.strerror}; use another", error_id="cannot-write"
+        ) from error
     if not locked:
-        raise UserError(f"{path}: another sink or run is writing to this file; stop it, or give this one another path")
+        raise UserError(
+            f"{path}: another sink or run is writing to this file; stop it, or give this one another path",
+            error_id="file-in-use",
+        )
 
 
 def _mended(descriptor: int, path: Path) -> bytes:
@@ -348,7 +364,10 @@ def _mended(descriptor: int, path: Path) -> bytes:
     if not line and whole == b"{":
         return b""
     if whole != b"{" or not line.startswith(b"{"):
-        raise UserError(f"{path}: is no file of JSON lines: its last line is none; name another path, or move it away")
+        raise UserError(
+            f"{path}: is no file of JSON lines: its last line is none; name another path, or move it away",
+            error_id="file-kind",
+        )
     try:
         json.loads(line)
     except ValueError:

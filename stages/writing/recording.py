@@ -82,7 +82,8 @@ def choose_encoder(family: CodecFamily) -> str:
             return name
     raise EnvironmentProblem(
         f"video encoder: none of {', '.join(ENCODERS[family])} opens in this build of PyAV's FFmpeg; "
-        "install the `av` wheel from the package index, or set another codec"
+        "install the `av` wheel from the package index, or set another codec",
+        error_id="video-encoder",
     )
 
 
@@ -234,7 +235,8 @@ class PartFile:
             if not replace:  # another process that rescues files found this one before it was locked
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
             raise EnvironmentProblem(
-                f"{path}: another run is writing this video; stop it, or give this one another path"
+                f"{path}: another run is writing this video; stop it, or give this one another path",
+                error_id="file-in-use",
             )
         os.ftruncate(self._descriptor, 0)
 

@@ -27,7 +27,10 @@ class TableFile:
         self._descriptor = open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             if not try_lock(self._descriptor):
-                raise UserError(f"{path}: another sink or run is writing to this file: give this one another path")
+                raise UserError(
+                    f"{path}: another sink or run is writing to this file: give this one another path",
+                    error_id="file-in-use",
+                )
             self._begin(_BOM + header.encode())
         except BaseException:
             self.close()
@@ -38,7 +41,8 @@ class TableFile:
         if there != head:
             if not head.startswith(there):
                 raise UserError(
-                    f"{self.path}: has other columns, or is no such table: name another path, or move it away"
+                    f"{self.path}: has other columns, or is no such table: name another path, or move it away",
+                    error_id="file-kind",
                 )
             os.ftruncate(self._descriptor, 0)
             self.append(head)
@@ -89,5 +93,6 @@ class TableFile:
 
 def cannot_write(path: Path, error: OSError) -> EnvironmentProblem:
     return EnvironmentProblem(
-        f"{path}: cannot be written: {error.strerror}; the events wait: free some space, or mend it"
+        f"{path}: cannot be written: {error.strerror}; the events wait: free some space, or mend it",
+        error_id="cannot-write",
     )

@@ -129,7 +129,8 @@ class TextTracks:
             return list(takewhile(lambda line: self._place_of(line) == last, reversed(lines)))
         except (ValueError, KeyError, TypeError) as error:
             raise EnvironmentProblem(
-                f"{self._file.part}: its last line was not written by this sink; move the file away"
+                f"{self._file.part}: its last line was not written by this sink; move the file away",
+                error_id="file-kind",
             ) from error
 
 

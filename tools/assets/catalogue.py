@@ -161,4 +161,4 @@ def find(name: str, catalogue: Sequence[Asset] = CATALOGUE) -> Asset:
     names = [asset.name for asset in catalogue]
     close = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}"
-    raise UserError(f"no asset is called {name}: {hint}")
+    raise UserError(f"no asset is called {name}: {hint}", error_id="name-unknown")

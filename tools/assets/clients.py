@@ -47,7 +47,8 @@ def pip_command(folder: Path, *arguments: str) -> Command:
     """pip of this Python, leaving nothing outside of `folder`. Raises EnvironmentProblem if there is no pip."""
     if importlib.util.find_spec("pip") is None:
         raise EnvironmentProblem(
-            f"{sys.executable} has no pip, which takes packages for assets; run {sys.executable} -m ensurepip"
+            f"{sys.executable} has no pip, which takes packages for assets; run {sys.executable} -m ensurepip",
+            error_id="asset-download",
         )
     quiet = ("--disable-pip-version-check", "--no-input", "--no-cache-dir", "--progress-bar", "off", "--quiet")
     return Command((sys.executable, "-P", "-m", "pip", *arguments, *quiet), {"TMPDIR": str(folder)})

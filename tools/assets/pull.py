@@ -41,7 +41,8 @@ def state(name: str, sha256: str) -> State:
         return "missing"
     except OSError as error:
         raise EnvironmentProblem(
-            f"{asset_folder()}: cannot read {name} there: {error.strerror or error}; {what_moves_assets()}"
+            f"{asset_folder()}: cannot read {name} there: {error.strerror or error}; {what_moves_assets()}",
+            error_id="asset-download",
         ) from None
 
 
@@ -60,7 +61,8 @@ def pull(asset: Asset, progress: Progress, *, force: bool = False) -> bool:
             return True
     except OSError as error:
         raise EnvironmentProblem(
-            f"{folder}: cannot keep {asset.name} there: {error.strerror or error}; {what_moves_assets()}"
+            f"{folder}: cannot keep {asset.name} there: {error.strerror or error}; {what_moves_assets()}",
+            error_id="asset-download",
         ) from error
 
 

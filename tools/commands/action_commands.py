@@ -38,7 +38,10 @@ def actions(name: str | None, as_json: bool, pictures: Path | None) -> None:
     """
     known = library().templates
     if name is not None and name not in known:
-        raise UserError(f"no action is called {name}{did_you_mean(name, known)}; `camgraph actions` lists them")
+        raise UserError(
+            f"no action is called {name}{did_you_mean(name, known)}; `camgraph actions` lists them",
+            error_id="name-unknown",
+        )
     shown = known if name is None else {name: known[name]}
     if pictures:
         _write_pictures(shown, pictures)
@@ -100,7 +103,9 @@ def _write_pictures(names: Iterable[str], folder: Path) -> None:
         if name in ACTION_SCENES and not cv2.imwrite(
             str(folder / f"{name}.png"), as_picture(name, ACTION_SCENES[name])
         ):
-            raise UserError(f"{folder / f'{name}.png'} cannot be written; choose another folder")
+            raise UserError(
+                f"{folder / f'{name}.png'} cannot be written; choose another folder", error_id="cannot-write"
+            )
 
 
 def rule_line(name: str, definition: TemplateDefinition) -> str:

@@ -99,7 +99,7 @@ def add(
         return
     problems = _waited(run, lambda known: camera not in known.coming, f"{camera} is not there yet").problems
     if camera in problems:
-        raise EnvironmentProblem(_not_taken_in(camera, problems[camera]))
+        raise EnvironmentProblem(_not_taken_in(camera, problems[camera]), error_id="camera-lost")
     click.echo(f"{camera} is there")
 
 
@@ -182,7 +182,10 @@ def _graph_of(run: str) -> Path:
     """The file that the run was started from. Raises UserError if it was not."""
     file = _cameras_of(run).graph_file
     if not file:
-        raise UserError(f"the run {run} was not started from a file: name one, as in `camgraph reload FILE`")
+        raise UserError(
+            f"the run {run} was not started from a file: name one, as in `camgraph reload FILE`",
+            error_id="run-without-file",
+        )
     return Path(file)
 
 
@@ -218,7 +221,7 @@ def _values(url: str | None, settings: tuple[str, ...]) -> dict[str, Any]:
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key or not value:
-            raise UserError(f"--set {key[:40]}{equals}: {_EXPECTED}")
+            raise UserError(f"--set {key[:40]}{equals}: {_EXPECTED}", error_id="camera-change")
         values[key] = _read(value, f"--set {key[:40]}")
     return values
 
@@ -227,7 +230,7 @@ def _given() -> dict[str, Any]:
     where, text = "the standard input", sys.stdin.read()
     values = _read(text, where, place=True) if text.strip() else None
     if not isinstance(values, dict):
-        raise UserError(f"{where}: expected `key: value` lines, such as `url: rtsp://...`")
+        raise UserError(f"{where}: expected `key: value` lines, such as `url: rtsp://...`", error_id="camera-change")
     return values
 
 
@@ -242,7 +245,9 @@ def _read(text: str, where: str, *, place: bool = False) -> Any:
     except GraphError as error:
         problems = tuple(error.problems)
     if problems:
-        raise UserError("\n".join(str(one) if place else f"{where}: {one.text}" for one in problems))
+        raise UserError(
+            "\n".join(str(one) if place else f"{where}: {one.text}" for one in problems), error_id="camera-change"
+        )
     return source.data
 
 
@@ -259,7 +264,9 @@ def _waited(run: str, over: Callable[[CameraList], bool], not_yet: str) -> Camer
     try:
         while not over(known := _cameras_of(run)):
             if time.monotonic() > until:
-                raise EnvironmentProblem(f"{not_yet} after {_CHANGE_S:g} s; see: camgraph cameras list")
+                raise EnvironmentProblem(
+                    f"{not_yet} after {_CHANGE_S:g} s; see: camgraph cameras list", error_id="camera-lost"
+                )
             time.sleep(_LOOK_S)
     except KeyboardInterrupt:
         click.echo(f"{not_yet}: it goes on by itself; see: camgraph cameras list", err=True)

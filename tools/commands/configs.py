@@ -15,5 +15,7 @@ def config_path(name: str) -> Path:
     """The file, or folder, of this name. Raises EnvironmentProblem if the installation lacks it."""
     path = _FOLDER / name
     if not path.exists():
-        raise EnvironmentProblem(f"{path}: this file of camgraph is missing; install camgraph again")
+        raise EnvironmentProblem(
+            f"{path}: this file of camgraph is missing; install camgraph again", error_id="installation-damaged"
+        )
     return path

@@ -36,7 +36,7 @@ def contact_sheet(videos: Sequence[Path], target: Path, columns: int = 4) -> Non
     Raises UserError for what is no video, EnvironmentProblem if `target` cannot be written.
     """
     if not videos:
-        raise UserError("contact sheet: no videos given; name at least one")
+        raise UserError("contact sheet: no videos given; name at least one", error_id="video-unreadable")
     cell_width = (SHEET_WIDTH - GAP) // columns - GAP
     rows = [_row(video, columns, cell_width) for video in videos]
     _write_png(_stacked(rows), target)
@@ -52,13 +52,15 @@ def _row(video: Path, columns: int, cell_width: int) -> Picture:
     try:
         with open_file(video) as container:
             if not container.streams.video:
-                raise UserError(f"{video}: has no pictures; give a video")
+                raise UserError(f"{video}: has no pictures; give a video", error_id="video-unreadable")
             stream = container.streams.video[0]
             times = moments(_length(container, stream), columns)
             cells = [_cell(container, stream, at_s, cell_width) for at_s in times]
     except (OSError, av.FFmpegError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise UserError(f"{video}: cannot be read as a video: {reason}; give a file that plays") from error
+        raise UserError(
+            f"{video}: cannot be read as a video: {reason}; give a file that plays", error_id="video-unreadable"
+        ) from error
     texts = [f"{at_s:.1f} s of the video" for at_s in times]
     texts[0] = f"{video.stem}, {texts[0]}"
     return _framed(np.hstack([_framed(_titled(cell, text)) for cell, text in zip(cells, texts, strict=True)]))
@@ -81,7 +83,10 @@ def _cell(container: InputContainer, stream: VideoStream, at_s: float, width: in
             break
         shown = frame
     if shown is None:
-        raise UserError(f"{container.name}: has no pictures that can be decoded; give a file that plays")
+        raise UserError(
+            f"{container.name}: has no pictures that can be decoded; give a file that plays",
+            error_id="video-unreadable",
+        )
     picture: NDArray[Any] = shown.to_ndarray(format="bgr24")
     height = max(1, round(picture.shape[0] * width / picture.shape[1]))
     resized: NDArray[Any] = cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)
@@ -120,7 +125,9 @@ def _write_png(picture: Picture, target: Path) -> None:
     try:
         write_whole(target, data.tobytes())
     except OSError as error:
-        raise EnvironmentProblem(f"{target}: cannot write: {error.strerror}; name another path") from error
+        raise EnvironmentProblem(
+            f"{target}: cannot write: {error.strerror}; name another path", error_id="video-unreadable"
+        ) from error
 
 
 @click.command("contact-sheet")

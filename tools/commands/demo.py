@@ -87,13 +87,21 @@ def _make_folder(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
         if not try_lock(os.open(out, os.O_RDONLY)):
-            raise UserError(f"{out}: another demo is writing into this folder; wait for it, or name another with --out")
+            raise UserError(
+                f"{out}: another demo is writing into this folder; wait for it, or name another with --out",
+                error_id="file-in-use",
+            )
         if any(out.iterdir()) and not (out / GRAPH).exists():
-            raise UserError(f"{out}: is not empty, and not an earlier demo's folder; name a new one with --out")
+            raise UserError(
+                f"{out}: is not empty, and not an earlier demo's folder; name a new one with --out",
+                error_id="file-exists",
+            )
         for name in (EVENTS, RECEIVED, SHEET):
             (out / name).unlink(missing_ok=True)
     except OSError as error:
-        raise EnvironmentProblem(f"{out}: cannot write there: {error.strerror}; name another with --out") from error
+        raise EnvironmentProblem(
+            f"{out}: cannot write there: {error.strerror}; name another with --out", error_id="cannot-write"
+        ) from error
 
 
 def _free_name() -> str:

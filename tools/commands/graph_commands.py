@@ -59,7 +59,8 @@ def checked_lines(graph: Graph, remarks: Iterable[str]) -> Iterator[str]:
     _require_outbox_folder(graph)
     if not need.fits:
         raise EnvironmentProblem(
-            f"{SHARED_MEMORY} is too small: make it larger (docker: --shm-size), or use fewer or smaller cameras"
+            f"{SHARED_MEMORY} is too small: make it larger (docker: --shm-size), or use fewer or smaller cameras",
+            error_id="shared-memory",
         )
 
 
@@ -89,7 +90,7 @@ def _require_outbox_folder(graph: Graph) -> None:
     why = why_unusable(folder) if folder else ""
     if why:
         sink = next(iter(graph.completed.event_filters))
-        raise EnvironmentProblem(str(graph.source.problem(("stages", sink), why, at_key=True)))
+        raise EnvironmentProblem(str(graph.source.problem(("stages", sink), why, at_key=True)), error_id="sink-trial")
 
 
 def _not_known(graph: Graph) -> Iterator[str]:

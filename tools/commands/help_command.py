@@ -42,7 +42,9 @@ def _pages() -> dict[str, Path]:
     folder = config_path("docs")
     found = {path.stem: path for path in sorted([*folder.glob("*.md"), *folder.glob("*/*.md")])}
     if INDEX not in found:
-        raise EnvironmentProblem("the pages of camgraph's documentation are missing; install camgraph again")
+        raise EnvironmentProblem(
+            "the pages of camgraph's documentation are missing; install camgraph again", error_id="installation-damaged"
+        )
     return found
 
 
@@ -73,5 +75,7 @@ def _found(page: str, pages: Mapping[str, Path]) -> Path:
         return pages[name]
     root = click.get_current_context().find_root()
     if isinstance(root.command, click.Group) and page in root.command.list_commands(root):
-        raise UserError(f"{page} is a command, explained by: camgraph {page} --help")
-    raise UserError(f"no page is called {page}{did_you_mean(name, pages)}; `camgraph help` lists them")
+        raise UserError(f"{page} is a command, explained by: camgraph {page} --help", error_id="name-unknown")
+    raise UserError(
+        f"no page is called {page}{did_you_mean(name, pages)}; `camgraph help` lists them", error_id="name-unknown"
+    )

@@ -74,26 +74,32 @@ def _folder(place: Path) -> Path:
     if place.is_dir():
         return place
     if not place.is_file():
-        raise UserError(f"{place}: no such folder or graph file: name it with --in, as `--in lobby.yaml`")
+        raise UserError(
+            f"{place}: no such folder or graph file: name it with --in, as `--in lobby.yaml`", error_id="choose-one"
+        )
     try:
         stages = yaml.safe_load(place.read_text()).get("stages", {}).values()
         paths = [(one.get("with") or {}).get("path", "footage") for one in stages if one.get("use") == "sink_footage"]
     except (OSError, ValueError, AttributeError, yaml.YAMLError):
-        raise UserError(f"{place}: cannot be read as a graph: `camgraph check {place}` says why") from None
+        raise UserError(
+            f"{place}: cannot be read as a graph: `camgraph check {place}` says why", error_id="no-picture"
+        ) from None
     if not paths:
-        raise UserError(f"{place}: no stage of it is a `sink_footage`, so no incidents are kept")
+        raise UserError(f"{place}: no stage of it is a `sink_footage`, so no incidents are kept", error_id="no-picture")
     return place.parent / str(paths[0])
 
 
 def _found(folder: Path, incident: str | None) -> IncidentRecord:
     if not incident:
-        raise UserError("which incident? `camgraph incidents` lists them, with the first letters of each")
+        raise UserError(
+            "which incident? `camgraph incidents` lists them, with the first letters of each", error_id="choose-one"
+        )
     listed = incidents_in(folder, IncidentFilter(incident=incident))
     found = [record for one in listed if (record := read_record(one.path(folder)))]
     if len(found) == 1:
         return found[0]
     how_many = f"{len(found)} incidents begin" if found else "no incident that is kept begins"
-    raise UserError(f"{how_many} with {shown(incident)}: `camgraph incidents` lists them")
+    raise UserError(f"{how_many} with {shown(incident)}: `camgraph incidents` lists them", error_id="choose-one")
 
 
 def _line(one: IncidentSummary) -> str:

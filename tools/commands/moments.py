@@ -17,7 +17,7 @@ def seconds_of(text: str, option: str) -> float:
     """A span of time. Raises UserError, which names the option."""
     span = _SPAN.fullmatch(text)
     if not span:
-        raise UserError(f"{option} {shown(text)}: expected a time such as 30min, 1h or 3d")
+        raise UserError(f"{option} {shown(text)}: expected a time such as 30min, 1h or 3d", error_id="option-value")
     return float(span[1]) * _SECONDS[span[2]]
 
 
@@ -28,5 +28,7 @@ def moment(text: str, option: str) -> int:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise UserError(f"{option} {shown(text)}: expected 2h, 3d, 2026-11-22 or 2026-11-22T21:00") from None
+        raise UserError(
+            f"{option} {shown(text)}: expected 2h, 3d, 2026-11-22 or 2026-11-22T21:00", error_id="option-value"
+        ) from None
     return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e9)

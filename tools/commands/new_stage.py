@@ -73,22 +73,34 @@ def _require_free(name: str) -> None:
         hint = f", such as `{near}`" if _A_NAME.fullmatch(near) and not keyword.iskeyword(near) else ""
         raise UserError(
             f"{name!r} cannot be the name of a stage: expected a small letter, then small letters, digits and `_`, "
-            f"at most {MAX_NAME} characters and no word of Python's own{hint}"
+            f"at most {MAX_NAME} characters and no word of Python's own{hint}",
+            error_id="name-not-allowed",
         )
     if name in _RESERVED:
-        raise UserError(f"`{name}` cannot be the name of a stage: it means something else to camgraph; choose another")
+        raise UserError(
+            f"`{name}` cannot be the name of a stage: it means something else to camgraph; choose another",
+            error_id="name-not-allowed",
+        )
     if name in stage_names():
-        raise UserError(f"there is a stage `{name}` already, of {stage_distribution(name)}: choose another name")
+        raise UserError(
+            f"there is a stage `{name}` already, of {stage_distribution(name)}: choose another name",
+            error_id="file-exists",
+        )
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
     """Raises UserError if the folder is there, EnvironmentProblem if it cannot be written."""
     if folder.exists():
-        raise UserError(f"{folder} is there already: remove it, choose another name, or another folder with --into")
+        raise UserError(
+            f"{folder} is there already: remove it, choose another name, or another folder with --into",
+            error_id="file-exists",
+        )
     try:
         for path, text in files.items():
             place = folder / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise EnvironmentProblem(f"{folder}: cannot be written: {error.strerror or error}") from error
+        raise EnvironmentProblem(
+            f"{folder}: cannot be written: {error.strerror or error}", error_id="cannot-write"
+        ) from error

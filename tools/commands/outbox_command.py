@@ -174,21 +174,24 @@ def _is_meant(question: str) -> bool:
 def _folder(name: str | None) -> Path:
     """Raises UserError if it is not clear which outbox is meant, or if there is none."""
     if name is not None and not is_name(name):
-        raise UserError(f"no run can be called {shown(name)}")
+        raise UserError(f"no run can be called {shown(name)}", error_id="name-not-allowed")
     running = [run for run in _running() if name in (None, run)]
     if len(running) == 1:
         return _folder_of(running[0])
     if name is not None:
         folder = state_folder(name)
         if not _is_outbox(folder):
-            raise UserError(f"nothing waits for a run called {name}{_listed(_outboxes())}")
+            raise UserError(f"nothing waits for a run called {name}{_listed(_outboxes())}", error_id="choose-one")
         return folder
     outboxes = _outboxes()
     if len(outboxes) == 1 and not running:
         return outboxes[0]
     if not outboxes and not running:
-        raise UserError("nothing waits: there is no outbox; `camgraph run GRAPH` makes one if its graph has events")
-    raise UserError(f"which outbox? choose one with --name{_listed(outboxes)}")
+        raise UserError(
+            "nothing waits: there is no outbox; `camgraph run GRAPH` makes one if its graph has events",
+            error_id="choose-one",
+        )
+    raise UserError(f"which outbox? choose one with --name{_listed(outboxes)}", error_id="choose-one")
 
 
 def _running() -> list[str]:
@@ -229,7 +232,9 @@ def _sinks(view: OutboxView) -> list[str]:
 
 def _one_choice(by_id: bool, by_all: bool, by_time: bool, expected: str) -> None:
     if by_id + by_all + by_time != 1:
-        raise UserError(f"which events? give one of {expected}; `camgraph outbox list` shows them")
+        raise UserError(
+            f"which events? give one of {expected}; `camgraph outbox list` shows them", error_id="choose-one"
+        )
 
 
 def _requeue_named(view: OutboxView, sink: str, event_ids: Sequence[str]) -> int:
@@ -261,7 +266,7 @@ def _one_id(found: set[str], event_id: str) -> set[str]:
     if len(found) == 1:
         return found
     how_many = f"{len(found)} events begin" if found else "no event that is kept there begins"
-    raise UserError(f"{how_many} with {shown(event_id)}: `camgraph outbox list` shows them")
+    raise UserError(f"{how_many} with {shown(event_id)}: `camgraph outbox list` shows them", error_id="choose-one")
 
 
 def _begins(event_id: str) -> Callable[[DeadLetter], bool]:

@@ -32,11 +32,14 @@ def picture_command(camera: str, out: Path | None, name: str | None) -> None:
     run, camera = find_run(name), nfc(camera)
     known = ask(run, "status")["cameras"]
     if camera not in known:
-        raise UserError(f"the run {run} has no camera {shown(camera)}{did_you_mean(camera, known)}")
+        raise UserError(
+            f"the run {run} has no camera {shown(camera)}{did_you_mean(camera, known)}", error_id="name-unknown"
+        )
     services = sorted((runs_folder() / run).glob(f"*/state/*/{NAME}"))
     if not services:
         raise UserError(
-            f"the run {run} keeps no pictures: give its graph a stage `footage: {{use: sink_footage, from: actions}}`"
+            f"the run {run} keeps no pictures: give its graph a stage `footage: {{use: sink_footage, from: actions}}`",
+            error_id="no-picture",
         )
     picture = ask_picture(services[0], camera)
     path = out or Path(f"{ascii_form(camera)}.jpg")

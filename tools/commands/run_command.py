@@ -69,7 +69,9 @@ def require_room(graph: Graph) -> None:
         require_processes()
     need = memory_need(graph)
     if not need.fits:
-        raise EnvironmentProblem(f"{graph.source.file}: /dev/shm is too small:\n" + "\n".join(in_words(need)))
+        raise EnvironmentProblem(
+            f"{graph.source.file}: /dev/shm is too small:\n" + "\n".join(in_words(need)), error_id="shared-memory"
+        )
 
 
 def _say(text: str, *, quiet: bool) -> None:

@@ -49,12 +49,16 @@ class _Amend:
     def __call__(self, parsed: GraphFile) -> GraphFile:
         """Raises UserError if the graph cannot have it."""
         if parsed.processes == "one":
-            raise UserError("a graph with `processes: one` cannot be served: it is one process, which nobody can ask")
+            raise UserError(
+                "a graph with `processes: one` cannot be served: it is one process, which nobody can ask",
+                error_id="run-one-process",
+            )
         own = next((name for name, entry in parsed.stages.items() if entry.use == "serve"), None)
         if own is not None:
             if self._address is not None:
                 raise UserError(
-                    f"the graph has the stage `{own}` already: change its `address`, and leave --address out"
+                    f"the graph has the stage `{own}` already: change its `address`, and leave --address out",
+                    error_id="option-value",
                 )
             return parsed
         address = self._address or f"127.0.0.1:{PORT}"

@@ -101,7 +101,9 @@ def _install(machine: Machine, settings: UnitSettings) -> None:
     account = needs.Account.named(settings.user)
     if machine.is_this:
         if account.uid is None and settings.user != ACCOUNT:
-            raise UserError(f"there is no user {settings.user}; leave out --user, and camgraph makes one")
+            raise UserError(
+                f"there is no user {settings.user}; leave out --user, and camgraph makes one", error_id="name-unknown"
+            )
         needs.require_usable(settings.graph, account)
     is_new = machine.written(settings.name, unit_text(settings))
     if settings.user == ACCOUNT:
@@ -147,7 +149,8 @@ def uninstall(name: str, root: Path) -> None:
 def _checked_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise UserError(
-            f"a service cannot be called {name!r:.60}: expected at most 30 letters, digits, `_` and `-`; give --name"
+            f"a service cannot be called {name!r:.60}: expected at most 30 letters, digits, `_` and `-`; give --name",
+            error_id="name-not-allowed",
         )
     return name
 
@@ -156,7 +159,7 @@ def _loaded(graph_file: Path, name: str | None, env_files: tuple[Path, ...], fil
     """Raises GraphError with all mistakes; secrets are read from the files that the service will read."""
     secrets = {name: secret_file(str(file)) for name, file in files.items()}
     if problems := [found.problem for found in secrets.values() if found.problem]:
-        raise UserError("\n".join(problems))
+        raise UserError("\n".join(problems), error_id="service-unit")
     values = {name: found.value for name, found in secrets.items()}
     environ, remarks = Variables(env_files, {**os.environ, **values}).anew()
     graph = load_graph(graph_file, name=name, environ=environ, strict=True)
@@ -169,6 +172,9 @@ def _files(secrets: tuple[str, ...]) -> dict[str, Path]:
     for given in secrets:
         name, separator, file = given.partition("=")
         if not separator or not _SECRET.fullmatch(name) or not file:
-            raise UserError(f"--secret {given!r:.100}: expected NAME=FILE, such as door=/etc/camgraph/door.password")
+            raise UserError(
+                f"--secret {given!r:.100}: expected NAME=FILE, such as door=/etc/camgraph/door.password",
+                error_id="service-unit",
+            )
         found[name] = Path(file).absolute()
     return found

@@ -73,9 +73,12 @@ def test_sinks(
     found = _event_sinks(plan)
     unknown = [name for name in names if name not in found]
     if unknown:
-        raise UserError(f"{graph}: there is no sink of events {shown(unknown[0])}{did_you_mean(unknown[0], found)}")
+        raise UserError(
+            f"{graph}: there is no sink of events {shown(unknown[0])}{did_you_mean(unknown[0], found)}",
+            error_id="name-unknown",
+        )
     if not found:
-        raise UserError(f"{graph}: no sink of it takes events")
+        raise UserError(f"{graph}: no sink of it takes events", error_id="option-value")
     ctx.exit(not try_sinks(plan, names, within))
 
 

@@ -47,7 +47,9 @@ def top_command(name: str | None) -> None:
     cameras whose names have these letters; `p` pauses the display, and not the run; `q` quits.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UserError("top needs a terminal: `camgraph status` prints the table once, also into a pipe")
+        raise UserError(
+            "top needs a terminal: `camgraph status` prints the table once, also into a pipe", error_id="option-value"
+        )
     _Top(find_run(name, of_others=True)).run()
 
 

@@ -238,7 +238,7 @@ def errors_for_people() -> Iterator[None]:
         message = in_words(error)
         if message is None:
             raise
-        raise EnvironmentProblem(message) from None
+        raise EnvironmentProblem(message, error_id="system-limit") from None
 
 
 @contextmanager

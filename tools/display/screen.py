@@ -195,11 +195,16 @@ def _pump(sources: dict[int, _Source], out: LossyWriter) -> None:
                     ready.unregister(key.fd)
 
 
-def tell(problem: str, status: int) -> None:
-    """Say why the program ends with this status."""
+def tell(problem: str, status: int, error_id: str = "") -> None:
+    """Say why the program ends with this status. `error_id`: of the kind of error, if it has one.
+
+    In JSON it is told always; as text only on a terminal, where somebody can type the command.
+    """
     if writes_json():
-        _log().error("failed", why=problem, status=status)
+        _log().error("failed", why=problem, status=status, **({"error_id": error_id} if error_id else {}))
     else:
+        if error_id and sys.stderr.isatty():
+            problem += f"\nmore: camgraph explain {error_id}"
         sys.stderr.write(
             f"{problem}\n"
         )  # click would remove sequences that it knows, and not show that they were there

@@ -139,5 +139,6 @@ def model_inputs(model: DeclaredModel, sources: Sequence[str], count: int) -> It
             yield {contract.name: np.array(converter.batch([tensor.arrays_by_name["image"]]))}
     if not found:
         raise UserError(
-            f"{', '.join(map(source_name, sources))}: no frame in any of these; expected videos or pictures"
+            f"{', '.join(map(source_name, sources))}: no frame in any of these; expected videos or pictures",
+            error_id="source-missing",
         )

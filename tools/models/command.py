@@ -136,7 +136,9 @@ def quantize(
 
     path = find_model(file, Path.cwd())
     if dynamic == bool(sources):
-        raise UserError("expected --frames with frames of your cameras, or --dynamic, but not both")
+        raise UserError(
+            "expected --frames with frames of your cameras, or --dynamic, but not both", error_id="option-value"
+        )
     model_output.check_out(path, out, overwrite=overwrite)
     if dynamic:
         kept = lighter.quantize_dynamic(path, out, float_head=float_head)

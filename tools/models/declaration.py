@@ -66,7 +66,10 @@ class DeclaredModel:
         """
         contract = self.any_contract()
         if isinstance(contract, WindowContract):
-            raise UserError(f"{self.path} takes windows of keypoints, and this command has pictures only")
+            raise UserError(
+                f"{self.path} takes windows of keypoints, and this command has pictures only",
+                error_id="model-does-not-fit",
+            )
         return contract
 
     def any_contract(self) -> InputContract:
@@ -77,7 +80,10 @@ class DeclaredModel:
         contract = read_contract(self.signature, str(self.path), declared.input, kind=declared.kind)
         if declared.size is not None and not contract.accepts(*declared.size):
             wanted = f"{contract.width or 'any'}x{contract.height or 'any'}"
-            raise UserError(f"--size {declared.size[0]}x{declared.size[1]}: {self.path} takes pictures of {wanted}")
+            raise UserError(
+                f"--size {declared.size[0]}x{declared.size[1]}: {self.path} takes pictures of {wanted}",
+                error_id="model-does-not-fit",
+            )
         return contract
 
     def reading(self) -> Reading:
@@ -85,7 +91,9 @@ class DeclaredModel:
         try:
             return recognise(self.signature, self.declaration.kind)
         except Unrecognised as error:
-            raise UserError(f"{self.path}: {error}{_way_out(self.declaration.kind)}") from None
+            raise UserError(
+                f"{self.path}: {error}{_way_out(self.declaration.kind)}", error_id="model-does-not-fit"
+            ) from None
 
 
 def _way_out(declared: Declared) -> str:

@@ -37,7 +37,7 @@ class FormatName(click.ParamType[str]):
         from stages.vision.recognition import FORMATS  # noqa: PLC0415 - with it comes numpy
 
         if value not in FORMATS:
-            raise UserError(f"--format {value}: expected one of {', '.join(FORMATS)}")
+            raise UserError(f"--format {value}: expected one of {', '.join(FORMATS)}", error_id="option-value")
         return str(value)
 
 
@@ -46,7 +46,8 @@ def sides(text: str) -> tuple[int, int]:
     width, _, height = text.partition("x")
     if not (width.isdecimal() and height.isdecimal() and int(width) in _SIDES and int(height) in _SIDES):
         raise UserError(
-            f"--size {text}: expected WIDTHxHEIGHT, such as 640x480, with sides of {_SIDES[0]} to {_SIDES[-1]}"
+            f"--size {text}: expected WIDTHxHEIGHT, such as 640x480, with sides of {_SIDES[0]} to {_SIDES[-1]}",
+            error_id="option-value",
         )
     return int(width), int(height)
 
@@ -72,7 +73,7 @@ class Factor(click.ParamType[float]):
         except (ValueError, ZeroDivisionError):
             factor = 0.0
         if not 0 < factor < inf:
-            raise UserError(f"--scale {value}: expected a number above 0, such as 1/255")
+            raise UserError(f"--scale {value}: expected a number above 0, such as 1/255", error_id="option-value")
         return factor
 
 
@@ -183,7 +184,10 @@ def _check_files(name: str, values: Sequence[Said], files: Sequence[str]) -> Non
     """Raise UserError if an option names a model that is not compared."""
     for file, _ in values:
         if file is not None and file not in files:
-            raise UserError(f"--{name} {file}=...: there is no such model here; expected one of {', '.join(files)}")
+            raise UserError(
+                f"--{name} {file}=...: there is no such model here; expected one of {', '.join(files)}",
+                error_id="model-missing",
+            )
 
 
 def _of(file: str, values: Sequence[Said]) -> Any:

@@ -42,10 +42,11 @@ def _camera(source: str) -> Camera:
     """Raises UserError if it is none, as far as the address shows."""
     if not source:
         raise UserError(
-            "--frames: expected a video, a folder of pictures, a picture or a camera's address, got nothing"
+            "--frames: expected a video, a folder of pictures, a picture or a camera's address, got nothing",
+            error_id="source-missing",
         )
     if wrong := inspection.what_is_wrong(source, Path.cwd()):  # FFmpeg opens a file in another process first
-        raise UserError(f"--frames {redact_url(source)}: {wrong}")
+        raise UserError(f"--frames {redact_url(source)}: {wrong}", error_id="source-missing")
     return Camera.model_validate({"url": source})
 
 
@@ -59,7 +60,7 @@ def frames_in(camera: Camera, enough: int) -> int:
     if addresses.is_live(camera.url):
         return enough
     if mistyped := inspection.why_mistyped(camera.url, Path.cwd()):
-        raise UserError(mistyped)
+        raise UserError(mistyped, error_id="camera-address")
     path = camera.path(Path.cwd())
     if pictures.is_album(path):
         return len(pictures.list_pictures(path))

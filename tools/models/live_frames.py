@@ -51,7 +51,7 @@ def live_frames(camera: Camera, count: int) -> Iterator[Frame]:
             for _ in range(count):
                 frame = next(frames, None)
                 if frame is None:
-                    raise EnvironmentProblem(_gone(camera, context))
+                    raise EnvironmentProblem(_gone(camera, context), error_id="camera-lost")
                 yield frame
                 patience.renew()
 

@@ -37,15 +37,18 @@ def ask(module: str, model: Path, task: Mapping[str, Any], *, limit_s: float, ad
         )
     except OSError as error:
         raise EnvironmentProblem(
-            f"{model}: a process to run it cannot be started: {error.filename}: {error.strerror}"
+            f"{model}: a process to run it cannot be started: {error.filename}: {error.strerror}",
+            error_id="model-does-not-run",
         ) from None
     except subprocess.TimeoutExpired:
-        raise EnvironmentProblem(f"{model}: it was not opened and run within {limit_s:g} s: {advice}") from None
+        raise EnvironmentProblem(
+            f"{model}: it was not opened and run within {limit_s:g} s: {advice}", error_id="option-value"
+        ) from None
     if done.returncode in (EXIT_USER, EXIT_ENVIRONMENT):
         raise (UserError if done.returncode == EXIT_USER else EnvironmentProblem)(done.stderr.strip())
     if done.returncode:
         how = f"died of signal {-done.returncode}" if done.returncode < 0 else done.stderr.strip()[-_MOST_SHOWN:]
-        raise EnvironmentProblem(f"{model}: the process that ran it: {how}")
+        raise EnvironmentProblem(f"{model}: the process that ran it: {how}", error_id="model-does-not-run")
     return json.loads(done.stdout.splitlines()[-1])
 
 

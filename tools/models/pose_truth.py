@@ -59,7 +59,9 @@ def read_picture(path: Path) -> U8:
     """(H, W, 3) BGR. Raises UserError if the file is no picture."""
     picture = cv2.imread(str(path))
     if picture is None:
-        raise UserError(f"{path}: expected a picture, got something that OpenCV cannot read")
+        raise UserError(
+            f"{path}: expected a picture, got something that OpenCV cannot read", error_id="labels-unreadable"
+        )
     return np.asarray(picture, np.uint8)
 
 
@@ -92,7 +94,9 @@ def _labels(file: Path) -> Iterator[NDArray[np.float64]]:
     try:
         lines = file.read_text().splitlines() if file.exists() else []
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: cannot be read ({type(error).__name__}): {_LABELS}") from None
+        raise UserError(
+            f"{file}: cannot be read ({type(error).__name__}): {_LABELS}", error_id="labels-unreadable"
+        ) from None
     for number, line in enumerate(lines, start=1):
         if line.strip():
             yield _label(line, f"{file}:{number}")
@@ -103,12 +107,14 @@ def _label(line: str, place: str) -> NDArray[np.float64]:
     try:
         values = np.array(line.split(), float)
     except ValueError:
-        raise UserError(f"{place}: got something that is not a number; {_LABELS}") from None
+        raise UserError(
+            f"{place}: got something that is not a number; {_LABELS}", error_id="labels-unreadable"
+        ) from None
     if len(values) != _COLUMNS:
         boxes = ": these are boxes without keypoints" if len(values) == _BOX_COLUMNS else ""
-        raise UserError(f"{place}: got {len(values)} numbers{boxes}; {_LABELS}")
+        raise UserError(f"{place}: got {len(values)} numbers{boxes}; {_LABELS}", error_id="labels-unreadable")
     if not np.isfinite(values).all():
-        raise UserError(f"{place}: got a number that is not finite; {_LABELS}")
+        raise UserError(f"{place}: got a number that is not finite; {_LABELS}", error_id="labels-unreadable")
     return values
 
 
@@ -133,7 +139,9 @@ def precision(truth: Truth, estimate: Estimator) -> Precision:
         from pycocotools.coco import COCO  # noqa: PLC0415
         from pycocotools.cocoeval import COCOeval  # noqa: PLC0415
     except ImportError as error:
-        raise EnvironmentProblem("pycocotools is not installed; run: pip install pycocotools") from error
+        raise EnvironmentProblem(
+            "pycocotools is not installed; run: pip install pycocotools", error_id="extra-missing"
+        ) from error
     found = [_result(image_id, *person) for image_id, bgr in truth.pictures() for person in _people(estimate, bgr)]
     if not found:
         return Precision(0.0, 0.0, 0.0, 0.0)

@@ -13,5 +13,8 @@ def provider_names(text: str) -> tuple[ProviderName, ...]:
     names = tuple(name.strip() for name in text.split(","))
     for name in names:
         if name not in get_args(ProviderName):
-            raise UserError(f"--providers {text}: there is no `{name}`; expected {', '.join(get_args(ProviderName))}")
+            raise UserError(
+                f"--providers {text}: there is no `{name}`; expected {', '.join(get_args(ProviderName))}",
+                error_id="name-unknown",
+            )
     return cast("tuple[ProviderName, ...]", names)

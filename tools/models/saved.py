@@ -47,4 +47,4 @@ def _check(path: Path) -> None:
 
 
 def _refused(path: Path, error: OSError) -> UserError:
-    return UserError(f"{path}: cannot be written: {error.strerror}")
+    return UserError(f"{path}: cannot be written: {error.strerror}", error_id="cannot-write")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tools.reference.command_page import command_page
 from tools.reference.counter_page import counter_page
+from tools.reference.error_page import error_page
 from tools.reference.event_page import event_page
 from tools.reference.exit_status_page import exit_status_page
 from tools.reference.graph_page import graph_page
@@ -25,6 +26,7 @@ def pages() -> Mapping[str, str]:
         "events.md": event_page,
         "counters.md": counter_page,
         "exit_status.md": exit_status_page,
+        "errors.md": error_page,
     }
     return {name: _with_head("\n".join(write()) + "\n") for name, write in writers.items()}
 

@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar, get_args
+from typing import Any, ClassVar, Literal, NotRequired, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import ClientDisconnect, Request
@@ -37,6 +37,8 @@ _MOST_SHOWN = 60
 
 class TooLarge(UserError):
     """More was sent than anybody needs."""
+
+    error_id = "too-large"
 
 
 class Body(BaseModel):
@@ -92,7 +94,8 @@ class Call:
         try:
             return await self.answer(request)
         except (CamgraphError, ClientDisconnect) as error:
-            return failure(_status_of(error), str(error) or "the rest of the request did not come")
+            why = str(error) or "the rest of the request did not come"
+            return failure(_status_of(error), why, error_id=getattr(error, "error_id", ""))
 
 
 def _status_of(error: Exception) -> int:
@@ -112,14 +115,17 @@ def _refusal(needed: Role, has: Role) -> Response | None:
 
 
 class Failure(TypedDict):
-    """Why it was not done, for people."""
+    """Why it was not done, for people. `id`: of the kind of error, as `camgraph explain` knows it."""
 
     error: str
+    id: NotRequired[str]
 
 
-def failure(status: int, why: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def failure(status: int, why: str, headers: Mapping[str, str] | None = None, *, error_id: str = "") -> JSONResponse:
     """An error, without secrets."""
     answer: Failure = {"error": redact_urls(why)}
+    if error_id:
+        answer["id"] = error_id
     more = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
     return JSONResponse(answer, status, {**(headers or {}), **more})
 
@@ -130,14 +136,14 @@ async def json_body(request: Request) -> dict[str, object]:
         async with asyncio.timeout(_BODY_S):
             text = await _body(request)
     except TimeoutError:
-        raise UserError(f"expected the body of the request within {_BODY_S:g} s") from None
+        raise UserError(f"expected the body of the request within {_BODY_S:g} s", error_id="request-value") from None
     try:
         sent = json.loads(text)
         json.dumps(sent, ensure_ascii=False).encode()  # half a character is none
     except (ValueError, RecursionError):
         sent = None
     if not isinstance(sent, dict):
-        raise UserError("expected a JSON object as the body of the request")
+        raise UserError("expected a JSON object as the body of the request", error_id="request-value")
     return sent
 
 
@@ -149,7 +155,7 @@ async def body_of(request: Request, kind: type[B]) -> B:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = shown(".".join(map(str, first["loc"])))[:_MOST_SHOWN]
-        raise UserError(f"expected {kind.words} ({where}: {first['msg']})") from None
+        raise UserError(f"expected {kind.words} ({where}: {first['msg']})", error_id="request-value") from None
 
 
 async def _body(request: Request) -> bytes:

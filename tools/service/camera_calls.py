@@ -88,10 +88,15 @@ def camera_calls(run: RunLink) -> list[Call]:
         name, settings = body.name, body.settings
         if "${" in json.dumps(settings):
             # Otherwise a camera at an address of theirs would be sent the secrets and files of the run.
-            raise UserError("variables cannot be used here: write the values, or add the camera to the graph file")
+            raise UserError(
+                "variables cannot be used here: write the values, or add the camera to the graph file",
+                error_id="camera-change",
+            )
         if _is_file(settings.get("url")):
             # It would tell which files there are on the machine, and show the films among them.
-            raise UserError("a file can only be added on the machine itself: `camgraph cameras add`")
+            raise UserError(
+                "a file can only be added on the machine itself: `camgraph cameras add`", error_id="camera-change"
+            )
         answer = await run_in_threadpool(run.ask, "add", camera=name, given=settings)
         return JSONResponse({"remarks": list(answer.get("remarks", ()))}, 202)
 

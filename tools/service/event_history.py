@@ -278,7 +278,9 @@ class EventHistory:
             # Perhaps the thread that adds events never comes to the damaged place.
             self._is_suspect = True
             self._wake.set()
-            raise EnvironmentProblem(f"the history of events cannot be read now: {error}") from None
+            raise EnvironmentProblem(
+                f"the history of events cannot be read now: {error}", error_id="cannot-read"
+            ) from None
 
     # ---- the file
 

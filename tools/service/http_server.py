@@ -154,7 +154,8 @@ def bound(host: str, port: int) -> Listener:
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise EnvironmentProblem(
             f"the service cannot listen at {host}:{port}: {why}: choose another `address`, or stop the program that "
-            "has this one"
+            "has this one",
+            error_id="port-taken",
         ) from None
 
 

@@ -161,7 +161,7 @@ class _Incidents:
         except NotFound as error:
             return failure(404, str(error))
         except OSError as error:
-            raise EnvironmentProblem(f"the file cannot be read now: {error.strerror}") from None
+            raise EnvironmentProblem(f"the file cannot be read now: {error.strerror}", error_id="cannot-read") from None
         return FileAnswer(request, descriptor, media_type)
 
     def _found(self, request: Request) -> tuple[KeptIncidents | RememberedIncidents, IncidentRecord]:
@@ -182,7 +182,9 @@ async def _as_json(work: Callable[[], Incident | IncidentsPage]) -> Response:
     except NotFound as error:
         return failure(404, str(error))
     except OSError as error:
-        raise EnvironmentProblem(f"the incidents cannot be read or changed now: {error.strerror}") from None
+        raise EnvironmentProblem(
+            f"the incidents cannot be read or changed now: {error.strerror}", error_id="cannot-read"
+        ) from None
 
 
 def _fitting(listed: Sequence[Incident], phase: Phase | None) -> list[Incident]:

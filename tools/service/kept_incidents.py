@@ -70,6 +70,8 @@ class Incident(IncidentFacts):
 class NotFound(UserError):
     """There is no such incident, or no such file of it."""
 
+    error_id = "incident-missing"
+
 
 class KeptIncidents:
     """The incidents of one folder of footage. All methods raise OSError if the disk does. `begun_s`: see `in_plain`."""

@@ -152,10 +152,14 @@ class Film:
 
     def _begin(self, packet: Packet) -> None:
         if not packet.stream.is_paced:
-            raise UserError("a file that is read as fast as possible cannot be watched: give it `realtime: true`")
+            raise UserError(
+                "a file that is read as fast as possible cannot be watched: give it `realtime: true`",
+                error_id="no-picture",
+            )
         if not can_play(packet.stream):
             raise UserError(
-                f"browsers cannot play the video of this camera ({packet.stream.codec}): look at its stills"
+                f"browsers cannot play the video of this camera ({packet.stream.codec}): look at its stills",
+                error_id="no-picture",
             )
         self._mp4, self._stream = LiveMp4(packet), packet.stream
         self._kept = [self._mp4.beginning]
@@ -179,7 +183,7 @@ class Showing:
         except TimeoutError:
             raise Unavailable(f"the camera has sent no keyframe for {_FIRST_S:g} s") from None
         if self._film.refused:
-            raise UserError(self._film.refused)
+            raise UserError(self._film.refused, error_id="no-picture")
         if self._film.facts is None:
             raise Unavailable("the camera sends no picture now")
         return self._film.facts

@@ -57,7 +57,7 @@ class CameraName:
 
     def read(self, name: str, text: str) -> str:
         if not is_camera_name(text):
-            raise UserError(f"{name}: expected {A_CAMERA_NAME}")
+            raise UserError(f"{name}: expected {A_CAMERA_NAME}", error_id="name-not-allowed")
         return text
 
 
@@ -73,7 +73,7 @@ class OneOf:
 
     def read(self, name: str, text: str) -> str:
         if text not in self.words:
-            raise UserError(f"{name}: expected {' or '.join(self.words)}")
+            raise UserError(f"{name}: expected {' or '.join(self.words)}", error_id="request-value")
         return text
 
 
@@ -93,7 +93,7 @@ class Number:
     def read(self, name: str, text: str) -> int:
         is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(self.most))
         if not is_number or not self.least <= int(text) <= self.most:
-            raise UserError(f"{name}: expected a number from {self.least} to {self.most}")
+            raise UserError(f"{name}: expected a number from {self.least} to {self.most}", error_id="request-value")
         return int(text)
 
 
@@ -112,7 +112,7 @@ class Moment:
             at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
             at.timestamp()
         except (ValueError, OverflowError):
-            raise UserError(f"{name}: expected a time such as 2026-11-22T21:00:00Z") from None
+            raise UserError(f"{name}: expected a time such as 2026-11-22T21:00:00Z", error_id="request-value") from None
         return at
 
 
@@ -121,6 +121,6 @@ def query_of(request: Request, known: Mapping[str, Parameter]) -> dict[str, Any]
     for name in request.query_params:
         if name not in known:
             listed = did_you_mean(name, known) or f"; known: {', '.join(known) or 'none'}"
-            raise UserError(f"unknown parameter {shown(name)[:_MOST_SHOWN]}{listed}")
+            raise UserError(f"unknown parameter {shown(name)[:_MOST_SHOWN]}{listed}", error_id="request-value")
     values = {name: getattr(parameter, "usual", None) for name, parameter in known.items()}
     return values | {name: known[name].read(name, nfc(text)) for name, text in request.query_params.items()}

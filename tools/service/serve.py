@@ -260,7 +260,7 @@ class Serve(Stage[ServeSettings]):
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
         """Raises Unavailable on a full disk, and EnvironmentProblem if its server has died: it is restarted then."""
         if self._server is not None and not self._server.is_alive:
-            raise EnvironmentProblem("the HTTP server has ended")
+            raise EnvironmentProblem("the HTTP server has ended", error_id="service-ended")
         assert self._history is not None
         self._history.add(items)
         for event in items:

@@ -102,10 +102,14 @@ class ShapeFile:
         """Raises EnvironmentProblem."""
         try:
             if self.path.stat().st_size > _MOST_BYTES:
-                raise EnvironmentProblem(f"{self.path.name} is larger than {_MOST_BYTES >> 20} MB")
+                raise EnvironmentProblem(
+                    f"{self.path.name} is larger than {_MOST_BYTES >> 20} MB", error_id="file-not-editable"
+                )
             return self.path.read_bytes().decode()
         except (OSError, UnicodeError) as error:
-            raise EnvironmentProblem(f"{self.path.name} cannot be read: {_why(error)}") from None
+            raise EnvironmentProblem(
+                f"{self.path.name} cannot be read: {_why(error)}", error_id="cannot-write"
+            ) from None
 
 
 class ShapeFiles:
@@ -134,7 +138,9 @@ class ShapeFiles:
             file = self._file(wanted.stage)
             before = file.text()
             if wanted.version != _version(before):
-                raise UserError(f"{file.path.name} has changed meanwhile: look at it anew, and then draw")
+                raise UserError(
+                    f"{file.path.name} has changed meanwhile: look at it anew, and then draw", error_id="file-changed"
+                )
             after = _changed(before, file, camera, wanted)
             if not file.keys:
                 parse_rules(after, file.path.name)
@@ -147,7 +153,7 @@ class ShapeFiles:
     def _file(self, stage: str) -> ShapeFile:
         name = self._files.get(stage)
         if name is None:
-            raise UserError(f"the run has no stage with rules called {shown(stage)[:60]}")
+            raise UserError(f"the run has no stage with rules called {shown(stage)[:60]}", error_id="name-unknown")
         if name:
             return ShapeFile((self._base_folder / name).resolve())
         return ShapeFile(self._graph_file().resolve(), ("stages", stage, "with"))
@@ -155,7 +161,7 @@ class ShapeFiles:
     def _graph_file(self) -> Path:
         file = str(self._run.ask("cameras").get("graph_file", ""))
         if not file:
-            raise UserError("the run was not started from a file")
+            raise UserError("the run was not started from a file", error_id="run-without-file")
         return Path(file)
 
     def _save(self, file: ShapeFile, before: str, after: str) -> str:
@@ -169,7 +175,8 @@ class ShapeFiles:
         except OSError as error:
             raise EnvironmentProblem(
                 f"{file.path.name} cannot be written: {_why(error)}: change it with an editor, as the diff says, and "
-                "run `camgraph reload`"
+                "run `camgraph reload`",
+                error_id="cannot-write",
             ) from None
         try:
             self._reload()
@@ -178,7 +185,9 @@ class ShapeFiles:
                 write_whole(file.path, before.encode())
                 file.path.chmod(mode)
                 backup.unlink()
-            raise UserError(f"the run goes on as before, and the file is as it was: {error}") from None
+            raise UserError(
+                f"the run goes on as before, and the file is as it was: {error}", error_id="reload-refused"
+            ) from None
         _remove_old(file.path)
         return backup.name
 
@@ -220,7 +229,7 @@ def _rules_in(text: str, file: ShapeFile) -> Mapping[str, Any]:
     try:
         found = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError):
-        raise UserError(f"{file.path.name} is no YAML now") from None
+        raise UserError(f"{file.path.name} is no YAML now", error_id="file-not-editable") from None
     for key in file.keys:
         found = found.get(key) if isinstance(found, dict) else None
     return found if isinstance(found, dict) else {}
@@ -263,14 +272,19 @@ def _points(given: Any, kind: str) -> Sequence[Sequence[float]]:
     """Fractions of the frame. Raises UserError."""
     most = 2 if kind == "line" else _MOST_CORNERS
     if not isinstance(given, list) or not _LEAST[kind] <= len(given) <= most:
-        raise UserError(f"a {kind} has {'2 ends' if kind == 'line' else f'from {_LEAST[kind]} to {most} corners'}")
+        raise UserError(
+            f"a {kind} has {'2 ends' if kind == 'line' else f'from {_LEAST[kind]} to {most} corners'}",
+            error_id="request-value",
+        )
     points = []
     for point in given:
         match point:
             case [float() | int() as x, float() | int() as y] if 0 <= x <= 1 and 0 <= y <= 1:
                 points.append([round(float(x), _DIGITS), round(float(y), _DIGITS)])
             case _:
-                raise UserError("expected points [x, y] in fractions of the frame, from 0 to 1")
+                raise UserError(
+                    "expected points [x, y] in fractions of the frame, from 0 to 1", error_id="request-value"
+                )
     return points
 
 

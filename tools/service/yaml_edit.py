@@ -32,7 +32,7 @@ def without_value(text: str, path: Sequence[str]) -> str:
     parent, depth = _deepest(text, path[:-1])
     found = None if depth < len(path) - 1 else _entry(parent, path[-1])
     if found is None:
-        raise UserError(f"the file has no {'.'.join(path)}")
+        raise UserError(f"the file has no {'.'.join(path)}", error_id="file-not-editable")
     key, value = found
     if len(parent.value) == 1:
         begin, end = _span(parent)
@@ -51,9 +51,9 @@ def _deepest(text: str, path: Sequence[str]) -> tuple[Any, int]:
         # The composer in Python: its marks count characters.
         node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError):
-        raise UserError(f"the file is no YAML now: {_WAY_OUT}") from None
+        raise UserError(f"the file is no YAML now: {_WAY_OUT}", error_id="file-not-editable") from None
     if not isinstance(node, yaml.MappingNode):
-        raise UserError(f"the file has no keys: {_WAY_OUT}")
+        raise UserError(f"the file has no keys: {_WAY_OUT}", error_id="file-not-editable")
     for depth, name in enumerate(path):
         found = _entry(node, name)
         if found is None or (not isinstance(found[1], yaml.MappingNode) and depth + 1 < len(path)):
@@ -68,7 +68,7 @@ def _or_empty(node: Any, found: tuple[Any, Any] | None, depth: int) -> tuple[Any
         return node, depth
     if isinstance(found[1], yaml.ScalarNode) and not found[1].value:
         return found[1], depth + 1
-    raise UserError(f"`{found[0].value}` holds no keys: {_WAY_OUT}")
+    raise UserError(f"`{found[0].value}` holds no keys: {_WAY_OUT}", error_id="file-not-editable")
 
 
 def _entry(node: Any, name: str) -> tuple[Any, Any] | None:
@@ -158,7 +158,10 @@ def _checked(text: str, changed: str, path: Sequence[str], value: Any) -> str:
     except (yaml.YAMLError, RecursionError):
         is_right = False
     if not is_right:
-        raise UserError(f"{'.'.join(path)} cannot be changed alone, because of the way it is written: {_WAY_OUT}")
+        raise UserError(
+            f"{'.'.join(path)} cannot be changed alone, because of the way it is written: {_WAY_OUT}",
+            error_id="file-not-editable",
+        )
     return changed
 
 

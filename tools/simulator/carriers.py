@@ -109,7 +109,9 @@ def _pair() -> tuple[socket.socket, socket.socket]:
             return first, _bound(first.getsockname()[1] + 1)
         except (OSError, OverflowError):
             first.close()
-    raise EnvironmentProblem(f"farm: found no two neighbouring free UDP ports in {_PAIR_TRIES} tries")
+    raise EnvironmentProblem(
+        f"farm: found no two neighbouring free UDP ports in {_PAIR_TRIES} tries", error_id="port-taken"
+    )
 
 
 def _bound(port: int) -> socket.socket:

@@ -72,7 +72,9 @@ def _reading(settings: ClipSettings) -> Iterator[None]:
         yield
     except (OSError, av.FFmpegError) as error:
         reason = error.strerror or type(error).__name__
-        raise UserError(f"{settings.path}: expected a video, got: {reason}; `ffprobe` says more") from error
+        raise UserError(
+            f"{settings.path}: expected a video, got: {reason}; `ffprobe` says more", error_id="video-unreadable"
+        ) from error
 
 
 def _clip(
@@ -162,7 +164,7 @@ def _encoded(
     encoding = Encoding(codec, *size, fps, settings.gop or max(1, round(fps)), settings.b_frames or 0)
     coded = encode(frames, encoding)
     if not coded:
-        raise UserError(f"{settings.path}: expected a video, got one without a picture")
+        raise UserError(f"{settings.path}: expected a video, got one without a picture", error_id="video-unreadable")
     return encoding, coded
 
 
@@ -176,7 +178,7 @@ def _of_annexb(encoding: Encoding, coded: Sequence[CodedPicture]) -> Clip:
 
 def _video_of(streams: Sequence[VideoStream], settings: ClipSettings) -> VideoStream:
     if not streams:
-        raise UserError(f"{settings.path}: expected a video, got a file without one")
+        raise UserError(f"{settings.path}: expected a video, got a file without one", error_id="video-unreadable")
     return streams[0]
 
 
@@ -205,7 +207,7 @@ def clip_path(path: Path) -> str:
     try:
         there = path.is_file()
     except PermissionError:
-        raise UserError(f"{path}: no permission to look at it") from None
+        raise UserError(f"{path}: no permission to look at it", error_id="file-permission") from None
     if not there:
-        raise UserError(f"{path}: expected a video, got no such file")
+        raise UserError(f"{path}: expected a video, got no such file", error_id="video-unreadable")
     return str(path.resolve())

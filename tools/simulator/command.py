@@ -72,7 +72,9 @@ def simulator(**options: Any) -> None:
             status = running.wait()
         except KeyboardInterrupt:
             return
-        raise EnvironmentProblem(f"farm: its process ended with status {status}; see its messages above")
+        raise EnvironmentProblem(
+            f"farm: its process ended with status {status}; see its messages above", error_id="simulator"
+        )
 
 
 def _cameras(options: dict[str, Any]) -> list[CameraSettings]:
@@ -96,7 +98,10 @@ def _cameras(options: dict[str, Any]) -> list[CameraSettings]:
     except ValidationError as error:
         first = error.errors()[0]
         wanted = first["msg"].replace("Input should be", "must be")
-        raise UserError(f"camgraph farm: {'.'.join(map(str, first['loc']))}: {wanted}, got {first['input']}") from None
+        raise UserError(
+            f"camgraph farm: {'.'.join(map(str, first['loc']))}: {wanted}, got {first['input']}",
+            error_id="option-value",
+        ) from None
 
 
 def _sides(size: str | None) -> tuple[int | None, int | None]:
@@ -104,5 +109,5 @@ def _sides(size: str | None) -> tuple[int | None, int | None]:
         return None, None
     sides = re.fullmatch(r"(\d+)x(\d+)", size)
     if sides is None:
-        raise UserError(f"--size {size}: expected WIDTHxHEIGHT, such as 1280x720")
+        raise UserError(f"--size {size}: expected WIDTHxHEIGHT, such as 1280x720", error_id="option-value")
     return int(sides[1]), int(sides[2])

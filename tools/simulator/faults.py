@@ -138,12 +138,20 @@ def parse_fault(text: str) -> ScheduledFault:
     """`[CAMERA=]NAME[:ARG]@SECONDS[+DURATION]` as a value. Raises UserError if it is none."""
     match = _WRITTEN.fullmatch(text)
     if match is None:
-        raise UserError(f"--fault {text}: expected [CAMERA=]NAME[:ARG]@SECONDS[+DURATION], such as drop:5@10+20")
+        raise UserError(
+            f"--fault {text}: expected [CAMERA=]NAME[:ARG]@SECONDS[+DURATION], such as drop:5@10+20",
+            error_id="option-value",
+        )
     if match["name"] not in KINDS:
-        raise UserError(f"--fault {text}: there is no fault `{match['name']}`; there are {', '.join(KINDS)}")
+        raise UserError(
+            f"--fault {text}: there is no fault `{match['name']}`; there are {', '.join(KINDS)}",
+            error_id="name-unknown",
+        )
     try:
         fault = Fault.model_validate({"name": match["name"], "value": match["value"] or ""})
         span = float(match["span"]) if match["span"] else None
         return ScheduledFault(fault=fault, camera=match["camera"], at_s=float(match["at"]), for_s=span)
     except ValidationError as error:
-        raise UserError(f"--fault {text}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+        raise UserError(
+            f"--fault {text}: {error.errors()[0]['msg'].removeprefix('Value error, ')}", error_id="option-value"
+        ) from None

@@ -67,7 +67,8 @@ class Listener:
             made.close()
             raise EnvironmentProblem(
                 f"farm: camera {self._settings.name}: cannot listen on {HOST}:{self.port}: {error.strerror}; "
-                "choose another --port"
+                "choose another --port",
+                error_id="port-taken",
             ) from error
         self._bound = made
         self.port = made.getsockname()[1]

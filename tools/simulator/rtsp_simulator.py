@@ -37,10 +37,12 @@ class RtspSimulator:
         """``start_s`` bounds how long reading and encoding the clips may take. Raises UserError for twins."""
         names = [camera.name for camera in cameras]
         if len(set(names)) < len(names):
-            raise UserError(f"farm: expected names that differ, got {', '.join(names)}")
+            raise UserError(f"farm: expected names that differ, got {', '.join(names)}", error_id="name-taken")
         for one in schedule:
             if one.camera not in (None, *names):
-                raise UserError(f"farm: there is no camera `{one.camera}`; there are {', '.join(names)}")
+                raise UserError(
+                    f"farm: there is no camera `{one.camera}`; there are {', '.join(names)}", error_id="name-unknown"
+                )
         self._plan = Plan(cameras=tuple(cameras), schedule=tuple(schedule), say_faults=say_faults)
         self._start_s = start_s
         self._lock = threading.Lock()
@@ -117,9 +119,11 @@ class RtspSimulator:
                 self._control.sendall(line.encode() + b"\n")
                 answer = self._lines.readline()
             except OSError as error:
-                raise EnvironmentProblem(f"farm: no answer of its process in {within_s:g} s: {error}") from error
+                raise EnvironmentProblem(
+                    f"farm: no answer of its process in {within_s:g} s: {error}", error_id="simulator"
+                ) from error
         if not answer:
-            raise EnvironmentProblem("farm: its process ended; see its messages above")
+            raise EnvironmentProblem("farm: its process ended; see its messages above", error_id="simulator")
         reply = Reply.model_validate_json(answer)
         if reply.error:
             raise _as_it_was(reply)

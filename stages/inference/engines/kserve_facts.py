@@ -43,10 +43,10 @@ class Questions:
     def model(self) -> ServedModel:
         """The model's facts. Raises EnvironmentProblem if the server is not there, or has no such model ready."""
         if not self._ready():
-            raise EnvironmentProblem(self._why_not_ready())
+            raise EnvironmentProblem(self._why_not_ready(), error_id="inference-server")
         metadata = self._about_model("get_model_metadata")
         if metadata is None:
-            raise EnvironmentProblem(self._why_not_ready())
+            raise EnvironmentProblem(self._why_not_ready(), error_id="inference-server")
         config = self._about_model("get_model_config")
         server_facts = self._asked("get_server_metadata")
         most = config.config.max_batch_size if config else 0
@@ -66,13 +66,15 @@ class Questions:
         except Away as error:
             raise EnvironmentProblem(
                 f"the inference server {self._settings.url} cannot be reached: {error}; "
-                "start it, or correct `server: {url, tls}`"
+                "start it, or correct `server: {url, tls}`",
+                error_id="inference-server",
             ) from None
         except Refused as error:
             if error.code in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
                 raise EnvironmentProblem(
                     f"the inference server {self._settings.url} does not let us in: {error}; "
-                    "name the variable with its token: `server: {token_env: ...}`"
+                    "name the variable with its token: `server: {token_env: ...}`",
+                    error_id="inference-server",
                 ) from None
             return None
 
@@ -81,11 +83,15 @@ class Questions:
         if not metadata.inputs or not metadata.outputs:
             raise EnvironmentProblem(
                 f"{self._settings}: the server does not describe its inputs and outputs; "
-                "state them in the model's configuration there"
+                "state them in the model's configuration there",
+                error_id="inference-server",
             )
         ports = len(metadata.inputs) + len(metadata.outputs)
         if ports > MAX_PORTS:
-            raise EnvironmentProblem(f"{self._settings}: {ports} inputs and outputs; expected at most {MAX_PORTS}")
+            raise EnvironmentProblem(
+                f"{self._settings}: {ports} inputs and outputs; expected at most {MAX_PORTS}",
+                error_id="inference-server",
+            )
         parameters = config.config.parameters if config else {}
         try:
             return Signature(
@@ -94,7 +100,9 @@ class Questions:
                 {key: value.string_value for key, value in parameters.items()},
             )
         except NoTensor as error:
-            raise EnvironmentProblem(f"{self._settings}: {error}; export the model with other types") from None
+            raise EnvironmentProblem(
+                f"{self._settings}: {error}; export the model with other types", error_id="inference-server"
+            ) from None
 
     def _why_not_ready(self) -> str:
         """In the words of the server's list of models, if it has one."""

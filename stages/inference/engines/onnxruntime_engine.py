@@ -271,7 +271,7 @@ def _failure(error: Exception, cuda: CudaRuntime | None) -> RunFailed:
     if why := _why_no_memory(error, cuda):
         return OutOfMemory(why)
     if cuda and cuda.lost():
-        raise NeedsNewProcess(f"GPU {cuda.device} is lost to this process: {reason}") from None
+        raise NeedsNewProcess(f"GPU {cuda.device} is lost to this process: {reason}", error_id="gpu-lost") from None
     return RunFailed(reason)
 
 
@@ -365,7 +365,9 @@ def look_into(model: Source, libraries: Sequence[Path] = ()) -> Signature:
         session = ort.InferenceSession(_for_session(model), options, providers=[CPU], enable_fallback=0)
     except _FAILURES as error:
         name = f"{model}: " if isinstance(model, Path) else ""
-        raise UserError(f"{name}cannot be read as an ONNX model: {one_line(error)}") from None
+        raise UserError(
+            f"{name}cannot be read as an ONNX model: {one_line(error)}", error_id="model-unreadable"
+        ) from None
     return signature_of(session)
 
 

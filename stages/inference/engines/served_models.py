@@ -37,7 +37,7 @@ def signature_of_served(settings: ServerSettings, base_folder: Path) -> Signatur
 
 def _questions(settings: ServerSettings, base_folder: Path) -> Questions:
     if not is_installed():
-        raise EnvironmentProblem(MISSING)
+        raise EnvironmentProblem(MISSING, error_id="extra-missing")
     from stages.inference.engines.kserve_client import ServerClient  # noqa: PLC0415 - an extra, and it takes half a second
     from stages.inference.engines.kserve_facts import Questions  # noqa: PLC0415
 

@@ -109,9 +109,15 @@ class ServerSettings(Settings):
             return {}
         token = os.environ.get(self.token_env, "").strip()
         if not token:
-            raise UserError(f"the environment variable {self.token_env} is not set; it is to hold the server's token")
+            raise UserError(
+                f"the environment variable {self.token_env} is not set; it is to hold the server's token",
+                error_id="inference-server",
+            )
         if not _HEADER_VALUE.fullmatch(token):
-            raise UserError(f"the value of {self.token_env} holds characters that no header may have; check the token")
+            raise UserError(
+                f"the value of {self.token_env} holds characters that no header may have; check the token",
+                error_id="inference-server",
+            )
         hide([token])
         is_usual = self.token_header == "authorization"  # noqa: S105 - the name of a header
         return {self.token_header: f"Bearer {token}" if is_usual else token}
@@ -122,7 +128,7 @@ class ServerSettings(Settings):
             return None
         path = resolve(self.ca, base_folder)
         if not path.is_file():
-            raise UserError(f"no such file of certificates: {path}")
+            raise UserError(f"no such file of certificates: {path}", error_id="inference-server")
         return path
 
     def plain(self) -> dict[str, Any]:

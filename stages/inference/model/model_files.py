@@ -22,8 +22,13 @@ def find_model(text: str, base_folder: Path) -> Path:
     if path.is_file() and not other:
         return path
     if text.startswith(ASSET_PREFIX):
-        raise UserError(f"the model {text} is not on this machine ({path}); {how_to_get(text, MODELS)}")
-    raise UserError(f"{path} is {other}, expected an ONNX file" if other else f"no such model file: {path}")
+        raise UserError(
+            f"the model {text} is not on this machine ({path}); {how_to_get(text, MODELS)}", error_id="asset-missing"
+        )
+    raise UserError(
+        f"{path} is {other}, expected an ONNX file" if other else f"no such model file: {path}",
+        error_id="model-missing",
+    )
 
 
 def find_libraries(names: Iterable[str], base_folder: Path) -> tuple[Path, ...]:
@@ -52,7 +57,9 @@ def sha256_of(path: Path) -> str:
                 while piece := file.read(_PIECE):
                     digest.update(piece)
         except OSError as error:
-            raise UserError(f"{part}: cannot be read: {error.strerror}; expected an ONNX file") from None
+            raise UserError(
+                f"{part}: cannot be read: {error.strerror}; expected an ONNX file", error_id="model-unreadable"
+            ) from None
     return digest.hexdigest()
 
 
@@ -66,7 +73,10 @@ def unchanged(path: Path) -> Iterator[None]:
     before = [_identity_of(part) for part in parts]
     yield
     if [_identity_of(part) for part in parts] != before:
-        raise UserError(f"{path}: it was changed while it was being opened; leave it as it is, and open it again")
+        raise UserError(
+            f"{path}: it was changed while it was being opened; leave it as it is, and open it again",
+            error_id="model-changed",
+        )
 
 
 def _identity_of(part: Path) -> tuple[int, ...]:

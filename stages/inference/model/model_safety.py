@@ -69,7 +69,9 @@ def weight_files(path: Path) -> tuple[Path, ...]:
 def _bounded(path: Path, model: ModelProto) -> Contents:
     contents = contents_of(model)
     if beyond := contents.extent.beyond(OPENED):
-        raise UserError(f"{path}: it has {beyond}: such a model is not opened; export it with fewer")
+        raise UserError(
+            f"{path}: it has {beyond}: such a model is not opened; export it with fewer", error_id="model-bounds"
+        )
     return contents
 
 
@@ -83,16 +85,18 @@ def _loaded(path: Path) -> ModelProto:
         size = path.stat().st_size
         if size > MAX_BYTES:
             raise UserError(
-                f"{path}: {size / 1024**3:.1f} GiB; expected at most {MAX_BYTES // 1024**3} GiB for an ONNX file"
+                f"{path}: {size / 1024**3:.1f} GiB; expected at most {MAX_BYTES // 1024**3} GiB for an ONNX file",
+                error_id="model-bounds",
             )
         if has_too_many_entries(path):
             raise UserError(
-                f"{path}: it has more than {MOST_ENTRIES:,} entries: such a model is not opened; export it with fewer"
+                f"{path}: it has more than {MOST_ENTRIES:,} entries: such a model is not opened; export it with fewer",
+                error_id="model-bounds",
             )
         # Without the format the suffix would decide it, whatever the content.
         return onnx.load(str(path), format="protobuf", load_external_data=False)
     except (DecodeError, ValueError, OSError) as error:
-        raise UserError(f"{path}: cannot be read as an ONNX model: {error}") from None
+        raise UserError(f"{path}: cannot be read as an ONNX model: {error}", error_id="model-unreadable") from None
 
 
 def _location(path: Path, tensor: TensorProto) -> Path:
@@ -109,12 +113,13 @@ def _location(path: Path, tensor: TensorProto) -> Path:
     if not inside and _is_link_within(path.parent, place):
         raise UserError(
             f"{message}, which is a symbolic link out of the model's folder, and such links are not followed: copy "
-            f"the files themselves to a folder of their own, with `cp -rL {path.parent} FOLDER`"
+            f"the files themselves to a folder of their own, with `cp -rL {path.parent} FOLDER`",
+            error_id="model-parts",
         )
     if not location or place.is_absolute() or not inside:
-        raise UserError(f"{message}: expected a file in the model's own folder")
+        raise UserError(f"{message}: expected a file in the model's own folder", error_id="model-parts")
     if not there:
-        raise UserError(f"{message}, which is not there: copy it beside the model")
+        raise UserError(f"{message}, which is not there: copy it beside the model", error_id="model-parts")
     return target
 
 
@@ -131,7 +136,8 @@ def _check_sizes(path: Path, model: ModelProto, contents: Contents, stored_bytes
     if stored_bytes > MAX_STORED_BYTES:
         raise UserError(
             f"{path}: {stored_bytes / 1024**3:.1f} GiB with the weights beside it; "
-            f"expected at most {MAX_STORED_BYTES // 1024**3} GiB"
+            f"expected at most {MAX_STORED_BYTES // 1024**3} GiB",
+            error_id="model-bounds",
         )
     _check_ports(path, model)
     for tensor in contents.tensors:
@@ -140,7 +146,8 @@ def _check_sizes(path: Path, model: ModelProto, contents: Contents, stored_bytes
         if len(sides) > MAX_SIDES or any(side < 0 for side in sides) or prod(sides) > 2 * stored_bytes:
             raise UserError(
                 f"{path}: weights `{shown(tensor.name)}` say that they are {list(sides)}, and "
-                f"{stored_bytes} bytes are stored in all: the file is damaged"
+                f"{stored_bytes} bytes are stored in all: the file is damaged",
+                error_id="model-bounds",
             )
     for sparse in contents.sparse:
         sides = sparse.dims[: MAX_SIDES + 1]
@@ -148,14 +155,16 @@ def _check_sizes(path: Path, model: ModelProto, contents: Contents, stored_bytes
             name = shown(sparse.values.name)
             raise UserError(
                 f"{path}: sparse weights `{name}` have sides of {list(sides)}; expected at most {MAX_VALUES} "
-                "values in all"
+                "values in all",
+                error_id="model-bounds",
             )
     # ONNX Runtime fills them up with zeros as soon as it loads the model.
     filled = sum(prod(sparse.dims) * _bytes_each(sparse.values) for sparse in contents.sparse)
     if filled > (most := most_of(None) or filled):
         raise UserError(
             f"{path}: its sparse weights take {filled >> 20:,} MB of memory once they are filled up with zeros; "
-            f"expected at most {most >> 20:,} MB, half of this machine's memory: export it with dense weights"
+            f"expected at most {most >> 20:,} MB, half of this machine's memory: export it with dense weights",
+            error_id="model-bounds",
         )
 
 
@@ -170,13 +179,18 @@ def _check_ports(path: Path, model: ModelProto) -> None:
     weights = {tensor.name for tensor in model.graph.initializer}
     ports = [*(value for value in model.graph.input if value.name not in weights), *model.graph.output]
     if len(ports) > MAX_PORTS:
-        raise UserError(f"{path}: {len(ports)} inputs and outputs; expected at most {MAX_PORTS}")
+        raise UserError(
+            f"{path}: {len(ports)} inputs and outputs; expected at most {MAX_PORTS}", error_id="model-bounds"
+        )
     for value in ports:
         dims = value.type.tensor_type.shape.dim[: MAX_SIDES + 1]
         sides = [side.dim_value for side in dims if side.HasField("dim_value")]
         if not are_sides(sides):
             name = shown(value.name, _SHOWN)
-            raise UserError(f"{path}: `{name}` has sides of {sides}; expected at most {MAX_VALUES} values in all")
+            raise UserError(
+                f"{path}: `{name}` has sides of {sides}; expected at most {MAX_VALUES} values in all",
+                error_id="model-bounds",
+            )
 
 
 def are_sides(sides: Iterable[int]) -> bool:
@@ -190,13 +204,15 @@ def _check_functions(path: Path, model: ModelProto, contents: Contents) -> None:
     if contents.hands_graphs:
         raise UserError(
             f"{path}: it hands graphs to its functions as attributes: such a model is not opened; export it "
-            "without them, or without functions"
+            "without them, or without functions",
+            error_id="model-bounds",
         )
     twice = [name for name, times in Counter(map(function_name, model.functions)).items() if times > 1]
     if twice:
         raise UserError(
             f"{path}: it has several functions `{shown(twice[0], _SHOWN)}` (domain:name:overload): expected one of "
-            "each; export it again"
+            "each; export it again",
+            error_id="model-bounds",
         )
 
 
@@ -207,5 +223,6 @@ def _check_domains(path: Path, model: ModelProto, domains: Set[str]) -> None:
         named = ", ".join(shown(domain, _SHOWN) for domain in unknown[:_NAMED]) + (", ..." if unknown[_NAMED:] else "")
         raise UserError(
             f"{path}: it has operators of {named}, which ONNX Runtime does not know: name the "
-            "library that has them: `custom_ops` in a graph, `--custom-ops` of inspect, bench, profile and compare"
+            "library that has them: `custom_ops` in a graph, `--custom-ops` of inspect, bench, profile and compare",
+            error_id="model-unreadable",
         )

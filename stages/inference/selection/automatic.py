@@ -107,7 +107,7 @@ def example_of(path: Path, asked: Asked, inputs: Arrays, *, with_rate: bool = Fa
         outputs = engine.run(inputs)
         rate = look(engine, inputs, asked.at_once) if with_rate else 0.0
     except RunFailed as error:
-        raise UserError(f"{path}: it does not run on a picture: {error}") from None
+        raise UserError(f"{path}: it does not run on a picture: {error}", error_id="model-does-not-run") from None
     declared = {port.name: port.shape for port in engine.signature.outputs}
     return Example(outputs, rate, chooses(_operators(engine)), declared)
 

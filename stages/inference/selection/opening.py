@@ -22,6 +22,8 @@ _WAY_OUT = "install what is missing, or add cpu to `providers` as a fallback"
 class NoProvider(EnvironmentProblem):
     """None of the requested ones works; ``why``: provider -> its error."""
 
+    error_id = "provider-missing"
+
     def __init__(self, path: Path, why: Mapping[str, str]) -> None:
         super().__init__(f"{path}: {_none_of(why)}; {_WAY_OUT}")
         self.why = why
@@ -55,7 +57,7 @@ def open_model(path: Path, asked: Asked, made: Made = AS_IT_IS) -> Opened:
             passed_over[name] = str(error)
     last = asked.providers[-1]
     if last == "cpu":
-        raise UserError(f"{path}: cannot be run as an ONNX model: {passed_over[last]}")
+        raise UserError(f"{path}: cannot be run as an ONNX model: {passed_over[last]}", error_id="model-unreadable")
     raise NoProvider(path, passed_over)
 
 

@@ -193,7 +193,9 @@ class Decoder:
         self._placed = True
         reason = hardware.why_not_on_device(frame, self._context.name)
         if reason and self._decode == "cuda":
-            raise EnvironmentProblem(f"decode: cuda: {reason}; write `decode: auto` or `decode: cpu`")
+            raise EnvironmentProblem(
+                f"decode: cuda: {reason}; write `decode: auto` or `decode: cpu`", error_id="gpu-decoding"
+            )
         if reason:
             self._reporter.warns_once("decode_falls_back", why=reason)
         self._reporter.shows(decoder="cpu" if reason else "cuda")

@@ -76,7 +76,7 @@ def context_for(stream: VideoStream, decode: Decode, device: int = 0) -> tuple[V
     own = stream.codec_context
     reason = "" if decode == "cpu" else why_no_cuda(device)
     if reason and decode == "cuda":
-        raise EnvironmentProblem(f"decode: cuda: {reason}; {_WAY_OUT}")
+        raise EnvironmentProblem(f"decode: cuda: {reason}; {_WAY_OUT}", error_id="gpu-decoding")
     if reason or decode == "cpu":
         return own, reason
     made = CodecContext.create(own.name, "r", hwaccel=_accelerator(device, software=decode == "auto"))

@@ -96,7 +96,9 @@ class LiveCamera:
                 return
             except av.ProtocolNotFoundError:
                 url = redact_url(self._camera.url)
-                raise UserError(f"{url}: the FFmpeg of this installation does not open this protocol") from None
+                raise UserError(
+                    f"{url}: the FFmpeg of this installation does not open this protocol", error_id="camera-address"
+                ) from None
             except CamgraphError:
                 raise
             except Exception as error:  # noqa: BLE001 - also a bug of ours must not cost the camera for good

@@ -149,6 +149,7 @@ ARGUMENTS = {
     "status": [["--name", NAME]],
     "top": [["--name", NAME]],
     "stop": [["--name", NAME]],
+    "explain": [[NAME], ["--" + NAME]],
     "cameras": [[NAME], ["add", NAME, NAME], ["list", "--name", NAME], ["remove", NAME]],
     "reload": [[NAME], ["--name", NAME]],
     "switch": [[NAME], ["--name", NAME], [NAME, "on"], ["armed", NAME]],

@@ -31,6 +31,8 @@ _DTYPES = {"float32": "<f4", "float16": "<f2", "int32": "<i4", "uint16": "<u2", 
 class ConversionError(UserError):
     """The model cannot be converted: broken, or it holds something that the converter does not know."""
 
+    error_id = "asset-download"
+
 
 @dataclass(frozen=True, slots=True)
 class Node:

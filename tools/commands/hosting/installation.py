@@ -42,11 +42,13 @@ class Machine:
         if not _BOOTED.is_dir():
             raise EnvironmentProblem(
                 "this machine does not run systemd: see `camgraph help host` for containers, let your own service "
-                "manager start `camgraph run GRAPH`, or prepare an image by --root DIR; --dry-run shows the unit"
+                "manager start `camgraph run GRAPH`, or prepare an image by --root DIR; --dry-run shows the unit",
+                error_id="service-unit",
             )
         if os.geteuid() != 0:
             raise EnvironmentProblem(
-                f"units of systemd belong to root: type `sudo {again}`; --dry-run shows the unit without root"
+                f"units of systemd belong to root: type `sudo {again}`; --dry-run shows the unit without root",
+                error_id="service-unit",
             )
 
     def unit_file(self, name: str) -> Path:
@@ -66,7 +68,7 @@ class Machine:
         """Stop the service and remove its unit. Raises UserError if there is none of ours."""
         file = self.unit_file(name)
         if not os.path.lexists(file):
-            raise UserError(f"there is no {file}{self._names_there()}")
+            raise UserError(f"there is no {file}{self._names_there()}", error_id="service-unit")
         _unit_of_ours(file, "remove it yourself: `systemctl disable --now`, then the file")
         if self.is_this:
             _call("systemctl", "disable", "--now", unit_name(name))
@@ -94,7 +96,9 @@ class Machine:
                 shutil.copyfile(file, target.with_name(f".{file.name}.new"))
                 target.with_name(f".{file.name}.new").replace(target)
             except OSError as error:
-                raise EnvironmentProblem(f"{target}: cannot be written: {error.strerror}") from error
+                raise EnvironmentProblem(
+                    f"{target}: cannot be written: {error.strerror}", error_id="cannot-write"
+                ) from error
             yield target
 
     def load_units(self) -> None:
@@ -120,10 +124,10 @@ def systemd_version() -> int:
 
 def _unit_of_ours(file: Path, way_out: str) -> str:
     if file.is_symlink() or not file.is_file():
-        raise UserError(f"{file} is no unit that camgraph has written: {way_out}")
+        raise UserError(f"{file} is no unit that camgraph has written: {way_out}", error_id="service-unit")
     text = file.read_text("utf-8", "surrogateescape")
     if not is_ours(text):
-        raise UserError(f"{file} was not written by camgraph, or was changed since: {way_out}")
+        raise UserError(f"{file} was not written by camgraph, or was changed since: {way_out}", error_id="service-unit")
     return text
 
 
@@ -136,13 +140,15 @@ def _write(file: Path, text: str) -> None:
         new.chmod(0o644)
         new.replace(file)
     except OSError as error:
-        raise EnvironmentProblem(f"{file}: cannot be written: {error.strerror}") from error
+        raise EnvironmentProblem(f"{file}: cannot be written: {error.strerror}", error_id="cannot-write") from error
 
 
 def _call(*words: str) -> None:
     try:
         answer = subprocess.run(words, check=False, capture_output=True, text=True, timeout=_LIMIT_S)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise EnvironmentProblem(f"{words[0]}: {error}") from error
+        raise EnvironmentProblem(f"{words[0]}: {error}", error_id="service-unit") from error
     if answer.returncode:
-        raise EnvironmentProblem(f"`{' '.join(words)}` failed: {shown(' '.join(answer.stderr.split()))}")
+        raise EnvironmentProblem(
+            f"`{' '.join(words)}` failed: {shown(' '.join(answer.stderr.split()))}", error_id="service-unit"
+        )

@@ -72,7 +72,10 @@ _PROGRAM_WAY_OUT = "install camgraph where all may read it, for example by `/usr
 def require_usable(graph_file: Path, account: Account) -> None:
     """Raises UserError if the user could not even read the graph or start camgraph."""
     if in_private_folders([graph_file]):
-        raise UserError(f"a service has a /tmp of its own, and would not see everything there: move {graph_file}")
+        raise UserError(
+            f"a service has a /tmp of its own, and would not see everything there: move {graph_file}",
+            error_id="service-permissions",
+        )
     for path, mode, way_out in (
         (graph_file, 4, "put the graph and its files into a folder such as /etc/camgraph"),
         *((path, 5, _PROGRAM_WAY_OUT) for path in interpreter()),
@@ -81,7 +84,8 @@ def require_usable(graph_file: Path, account: Account) -> None:
         if barrier is not None:
             raise UserError(
                 f"the user {account.name} may not use {path}, because of the permissions of {barrier}: {way_out}, or "
-                "name a user who may, by --user"
+                "name a user who may, by --user",
+                error_id="service-permissions",
             )
 
 

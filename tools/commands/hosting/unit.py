@@ -182,7 +182,10 @@ def _word(text: str) -> str:
 def _item(text: str) -> str:
     """A word in a list of words; `%` would begin a specifier."""
     if not text.isprintable():
-        raise UserError(f"{text!r}: a unit of systemd cannot name it; expected a path of printable characters")
+        raise UserError(
+            f"{text!r}: a unit of systemd cannot name it; expected a path of printable characters",
+            error_id="service-unit",
+        )
     doubled = text.replace("%", "%%")
     if not set(" \"'\\;").intersection(doubled):
         return doubled

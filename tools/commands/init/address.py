@@ -104,7 +104,7 @@ def address_of(text: str, folder: Path, environ: Mapping[str, str]) -> Address:
     """What `text` means; relative paths start at `folder`. Raises UserError with a way out, without secrets."""
     typed = _filled(text.strip(), environ)
     if not typed or not typed.isprintable():
-        raise UserError(f"this is no address of a camera: {EXPECTED}")
+        raise UserError(f"this is no address of a camera: {EXPECTED}", error_id="camera-address")
     if typed.isdigit() and typed.isascii():
         typed = f"/dev/video{int(typed)}"
     elif not is_live(typed) and _is_host(typed, folder):
@@ -113,7 +113,10 @@ def address_of(text: str, folder: Path, environ: Mapping[str, str]) -> Address:
         return _file(typed, folder)
     problem = what_is_wrong(typed, folder)
     if problem:
-        raise UserError(f"{problem}. Leave user and password out of the address: they are asked for by themselves")
+        raise UserError(
+            f"{problem}. Leave user and password out of the address: they are asked for by themselves",
+            error_id="camera-address",
+        )
     return _network(typed, environ) if "://" in typed else Address(typed)
 
 
@@ -123,7 +126,7 @@ def _filled(typed: str, environ: Mapping[str, str]) -> str:
         return typed
     filled = substitute(typed, environ)
     if filled.problems:
-        raise UserError(f"the address of a camera: {'; '.join(filled.problems)}")
+        raise UserError(f"the address of a camera: {'; '.join(filled.problems)}", error_id="camera-address")
     hide([filled.text])
     return filled.text
 
@@ -146,7 +149,7 @@ def _network(typed: str, environ: Mapping[str, str]) -> Address:
     for key, given in (("place", match["scheme"] + rest), ("user", user), ("password", password)):
         filled = substitute(given, environ)
         if filled.problems:
-            raise UserError(f"the address of a camera: {'; '.join(filled.problems)}")
+            raise UserError(f"the address of a camera: {'; '.join(filled.problems)}", error_id="camera-address")
         values[key] = filled.text if filled.text != given or key == "place" else unquote(given)
     hide([values["password"]])
     return Address(values["place"]).with_login(values["user"], values["password"])
@@ -155,5 +158,5 @@ def _network(typed: str, environ: Mapping[str, str]) -> Address:
 def _file(typed: str, folder: Path) -> Address:
     problem = what_is_wrong(typed, folder)
     if problem:
-        raise UserError(f"{problem}: {EXPECTED}")
+        raise UserError(f"{problem}: {EXPECTED}", error_id="camera-address")
     return Address(typed if typed.startswith(ASSET_PREFIX) else str(resolve(file_of(typed), folder).absolute()))

@@ -71,7 +71,7 @@ class CameraQuestions:
         pairs = [self._pair(text) for text in given]
         names = [name for name, _ in pairs if name]
         if len(set(names)) < len(names):
-            raise UserError("two cameras have the same name: each needs its own")
+            raise UserError("two cameras have the same name: each needs its own", error_id="name-taken")
         taken = unique_names([name or _name_of(address) for name, address in pairs])
         for name, (_, address) in zip(taken, pairs, strict=True):
             self._add(name, address)
@@ -119,7 +119,7 @@ class CameraQuestions:
         def read(text: str) -> str:
             name = _checked_name(text)
             if name in taken:
-                raise UserError(f"another camera is called {shown(name)} already")
+                raise UserError(f"another camera is called {shown(name)} already", error_id="name-taken")
             return name
 
         self._add(self._dialog.ask_for("What do you call it, such as room-3", read, free), address)
@@ -329,7 +329,10 @@ def _checked_name(text: str) -> str:
     """A name as a graph has it: blanks become `-`. Raises UserError."""
     name = nearest_camera_name(text)
     if not name or not is_camera_name(name):
-        raise UserError(f"{shown(text, 40) or 'nothing'} is no name for a camera: expected {A_CAMERA_NAME}")
+        raise UserError(
+            f"{shown(text, 40) or 'nothing'} is no name for a camera: expected {A_CAMERA_NAME}",
+            error_id="name-not-allowed",
+        )
     return name
 
 

@@ -120,7 +120,7 @@ def _made(given: Given, environ: Mapping[str, str]) -> int:
         if dialog.asks and (given.discover or not given.cameras):
             questions.ask(search=given.discover)
         if not questions.cameras:
-            raise UserError("no camera is left, so nothing was written")
+            raise UserError("no camera is left, so nothing was written", error_id="option-value")
         names = [camera.name for camera in questions.cameras]
         wanted = _wishes(given, dialog, variables, names, times)
         files = files_for(questions.cameras, wanted, nearest_name(folder.path.absolute().name) or "cameras")
@@ -143,10 +143,12 @@ def _require_enough(given: Given, dialog: Dialog) -> None:
     if given.mail_to and not given.mail_server:
         missing.append("--mail-server HOST")
     if given.discover:
-        raise UserError("--discover asks which cameras are meant: it needs a terminal, and no --yes")
+        raise UserError(
+            "--discover asks which cameras are meant: it needs a terminal, and no --yes", error_id="option-value"
+        )
     if missing:
         why = "with --yes nothing is asked" if given.yes else "there is no terminal to ask on"
-        raise UserError(f"{why}, so these options are needed: {', '.join(missing)}")
+        raise UserError(f"{why}, so these options are needed: {', '.join(missing)}", error_id="option-value")
 
 
 def _may_replace(dialog: Dialog, folder: Folder) -> bool:
@@ -156,7 +158,8 @@ def _may_replace(dialog: Dialog, folder: Folder) -> bool:
         return True
     if not dialog.asks:
         raise UserError(
-            f"{folder.path} has {', '.join(present)} already: name another folder, or --force replaces them"
+            f"{folder.path} has {', '.join(present)} already: name another folder, or --force replaces them",
+            error_id="file-exists",
         )
     if dialog.confirm(f"{folder.path} has {', '.join(present)} already. Replace them at the end?", default=False):
         return True
@@ -176,7 +179,9 @@ def _wishes(
 ) -> Wishes:
     unknown = [name for name in given.tell_in if name not in cameras]
     if unknown:
-        raise UserError(f"--in {unknown[0]}: no camera has this name; there are {', '.join(cameras)}")
+        raise UserError(
+            f"--in {unknown[0]}: no camera has this name; there are {', '.join(cameras)}", error_id="name-unknown"
+        )
     if dialog.asks:
         dialog.say()
     actions = list(dict.fromkeys(given.tell)) or wish.ask_actions(dialog)
@@ -198,7 +203,7 @@ def _zone(text: str) -> str:
     try:
         zone_of(text)
     except ValueError as error:
-        raise UserError(f"time zone: {error}") from None
+        raise UserError(f"time zone: {error}", error_id="option-value") from None
     return text
 
 
@@ -256,14 +261,14 @@ def _webhook(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> str:
         return typed
     filled = substitute(given.webhook, variables)
     if filled.problems:
-        raise UserError(f"--webhook: {'; '.join(filled.problems)}")
+        raise UserError(f"--webhook: {'; '.join(filled.problems)}", error_id="variable-missing")
     hide([filled.text])
     return wish.web_url(filled.text)
 
 
 def _broker(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> Broker:
     if wish.lacks("paho"):
-        raise UserError("an MQTT broker needs: pip install 'camgraph[mqtt]'")
+        raise UserError("an MQTT broker needs: pip install 'camgraph[mqtt]'", error_id="extra-missing")
     if given.mqtt:
         address, user = wish.broker_address(given.mqtt), given.mqtt_user or ""
     else:
@@ -280,7 +285,8 @@ def _password(name: str, question: str, dialog: Dialog, variables: Mapping[str, 
         password = dialog.ask(f"{question}, which does not show", hidden=True)
     if not password or not password.isprintable():
         raise UserError(
-            f"set the variable {name}, or write it into an --env-file: no password belongs on a command line"
+            f"set the variable {name}, or write it into an --env-file: no password belongs on a command line",
+            error_id="variable-missing",
         )
     hide([password])
     return password

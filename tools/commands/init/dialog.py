@@ -64,5 +64,8 @@ def chosen(text: str, names: Sequence[str]) -> list[str]:
         elif word in names:
             found.append(word)
         else:
-            raise UserError(f"{shown(word, 40)} is none of them: expected numbers from 1 to {len(names)}, such as 1,3")
+            raise UserError(
+                f"{shown(word, 40)} is none of them: expected numbers from 1 to {len(names)}, such as 1,3",
+                error_id="option-value",
+            )
     return list(dict.fromkeys(found))

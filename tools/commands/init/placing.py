@@ -81,7 +81,7 @@ class Folder:
         """Place it; the result takes that back."""
         place, kept = self.path / new.name, new.with_name(f"{new.name}.before")
         if place.is_dir() and not place.is_symlink():
-            raise UserError(f"{place} is a folder: move it away, or name another folder")
+            raise UserError(f"{place} is a folder: move it away, or name another folder", error_id="file-exists")
         if os.path.lexists(place):
             os.replace(place, kept)  # noqa: PTH105 - also of a link
             undo = _Undo(kept, place)
@@ -114,7 +114,7 @@ class Folder:
 
     def __enter__(self) -> Folder:
         if os.path.lexists(self.path) and not self.path.is_dir():
-            raise UserError(f"{self.path} is no folder: name another one")
+            raise UserError(f"{self.path} is no folder: name another one", error_id="file-exists")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -146,4 +146,6 @@ def _understood(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise EnvironmentProblem(f"{path} cannot be written: {error.strerror or error}") from None
+        raise EnvironmentProblem(
+            f"{path} cannot be written: {error.strerror or error}", error_id="cannot-write"
+        ) from None

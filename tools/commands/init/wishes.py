@@ -87,9 +87,13 @@ def known_action(name: str) -> str:
         return name
     if name in library().templates:
         raise UserError(
-            f"{name} needs a zone or a line in the picture, which you draw in rules.yaml: see `camgraph help rules`"
+            f"{name} needs a zone or a line in the picture, which you draw in rules.yaml: see `camgraph help rules`",
+            error_id="option-value",
         )
-    raise UserError(f"there is nothing called {shown(name)} to tell{did_you_mean(name, names)}: see `camgraph actions`")
+    raise UserError(
+        f"there is nothing called {shown(name)} to tell{did_you_mean(name, names)}: see `camgraph actions`",
+        error_id="name-unknown",
+    )
 
 
 def ask_actions(dialog: Dialog) -> list[str]:
@@ -126,10 +130,15 @@ def between(text: str) -> tuple[str, str] | None:
         return NIGHT
     match = _TIMES.fullmatch(wanted)
     if match is None:
-        raise UserError(f"{shown(text, 40)} is no time: expected always, night, or times such as 21:00-06:00")
+        raise UserError(
+            f"{shown(text, 40)} is no time: expected always, night, or times such as 21:00-06:00",
+            error_id="option-value",
+        )
     begin, end = f"{int(match[1]):02}:{match[2]}", f"{int(match[3]):02}:{match[4]}"
     if begin == end or begin >= "24:00" or end > "24:00":
-        raise UserError(f"{begin} to {end} is no time of the day: expected times such as 21:00-06:00")
+        raise UserError(
+            f"{begin} to {end} is no time of the day: expected times such as 21:00-06:00", error_id="option-value"
+        )
     return begin, end
 
 
@@ -144,7 +153,10 @@ def zone_of_machine(environ: Mapping[str, str] = os.environ) -> str:
 def mail_address(text: str) -> str:
     """Raises UserError if it is none."""
     if not _MAIL.fullmatch(text) or not text.isprintable():
-        raise UserError(f"{shown(text, 60) or 'nothing'} is no mail address: expected one such as night@example.org")
+        raise UserError(
+            f"{shown(text, 60) or 'nothing'} is no mail address: expected one such as night@example.org",
+            error_id="option-value",
+        )
     return text
 
 
@@ -152,7 +164,10 @@ def mail_server(text: str) -> tuple[str, int | None]:
     """Host and port. Raises UserError."""
     match = re.fullmatch(r"([A-Za-z0-9._-]+|\[[0-9a-fA-F:]+\])(?::([0-9]{1,5}))?", text)
     if match is None:
-        raise UserError("expected the name of your mail server, such as mail.example.org or mail.example.org:465")
+        raise UserError(
+            "expected the name of your mail server, such as mail.example.org or mail.example.org:465",
+            error_id="option-value",
+        )
     return match[1].strip("[]"), int(match[2]) if match[2] else None
 
 
@@ -165,7 +180,9 @@ def web_url(text: str) -> str:
     """Raises UserError, without the address: its path may be a secret."""
     parts = urlsplit(text) if text.isprintable() else None
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or " " in text:
-        raise UserError("this is no address of a web server: expected one that begins with https://")
+        raise UserError(
+            "this is no address of a web server: expected one that begins with https://", error_id="option-value"
+        )
     return text
 
 
@@ -181,7 +198,10 @@ def broker_address(text: str) -> str:
     """Raises UserError."""
     address = text if "://" in text else f"mqtt://{text}"
     if not re.fullmatch(r"mqtts?://[^\s/@]+/?", address):
-        raise UserError("expected the address of an MQTT broker, such as mqtt://10.0.0.5 or mqtts://broker.example.org")
+        raise UserError(
+            "expected the address of an MQTT broker, such as mqtt://10.0.0.5 or mqtts://broker.example.org",
+            error_id="option-value",
+        )
     return address
 
 

@@ -152,7 +152,8 @@ def _refuse_beside(name: str) -> None:
     if run:
         raise UserError(
             f"a run called {name} is going on ({run.where}): a plan would measure what that leaves. Stop it first "
-            f"(camgraph stop --name {name}), or see how it does (camgraph status --name {name})"
+            f"(camgraph stop --name {name}), or see how it does (camgraph status --name {name})",
+            error_id="run-name-taken",
         )
 
 

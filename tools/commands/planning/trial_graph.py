@@ -32,11 +32,15 @@ def require_plannable(graph: Graph) -> None:
     if graph.in_process:
         raise UserError(
             f"{graph.source.file}: `processes: one` is for debugging, and its stages take turns: "
-            "plan with `processes: separate` or `compact`"
+            "plan with `processes: separate` or `compact`",
+            error_id="run-one-process",
         )
     for camera in graph.cameras.values():
         if isinstance(camera.settings, Camera) and Capture.frames_alone(camera.settings, graph.base_folder):
-            raise UserError(f"{camera.name} is a folder of photographs, which have no rate: a plan is for videos")
+            raise UserError(
+                f"{camera.name} is a folder of photographs, which have no rate: a plan is for videos",
+                error_id="option-value",
+            )
 
 
 def sample_of(names: Sequence[str], most: int) -> list[str]:

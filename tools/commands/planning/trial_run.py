@@ -157,11 +157,16 @@ class _Watch:
     def trial(self, outcome: Outcome) -> Trial:
         """Raises EnvironmentProblem if it was over before it was measured, or if a process died meanwhile."""
         if self._died:
-            raise EnvironmentProblem(f"a process died during the trial ({', '.join(self._died)}): try `camgraph run`")
+            raise EnvironmentProblem(
+                f"a process died during the trial ({', '.join(self._died)}): try `camgraph run`",
+                error_id="trial-failed",
+            )
         if self._measured:
             return self._measured
         why = [f"{name}: {reason}" for name, reason in self._absent.items()] or outcome.problems
-        raise EnvironmentProblem("nothing could be measured: " + ("; ".join(why) or "the trial ended too early"))
+        raise EnvironmentProblem(
+            "nothing could be measured: " + ("; ".join(why) or "the trial ended too early"), error_id="trial-failed"
+        )
 
     def _all_steps(self, supervisor: Supervisor) -> Iterator[float]:
         """Yields how many seconds to wait until the next step."""

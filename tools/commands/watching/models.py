@@ -50,7 +50,9 @@ def named_model(text: str | None, folder: Path) -> str:
     for known in models:
         if name in (known, known.removesuffix(".onnx")):
             return ASSET_PREFIX + known
-    raise UserError(f"--model {text}: neither an ONNX file nor the name of an asset ({', '.join(models)})")
+    raise UserError(
+        f"--model {text}: neither an ONNX file nor the name of an asset ({', '.join(models)})", error_id="model-missing"
+    )
 
 
 def model_file(model: str) -> Path:
@@ -71,7 +73,9 @@ def pose_model(model: str, side: int | None) -> PoseModel:
         return found
     if found.size is None:
         return replace(found, max_side=side, why="as asked for")
-    raise UserError(f"--size {side}: {model} takes only pictures of {found.size[0]}x{found.size[1]}")
+    raise UserError(
+        f"--size {side}: {model} takes only pictures of {found.size[0]}x{found.size[1]}", error_id="model-does-not-fit"
+    )
 
 
 def _look_into(path: Path) -> PoseModel:
@@ -83,9 +87,12 @@ def _look_into(path: Path) -> PoseModel:
     try:
         reading = read_model(path, Declared())
     except UserError as error:
-        raise UserError(f"{error}.\n{EXPECTED}") from None
+        raise UserError(f"{error}.\n{EXPECTED}", error_id="model-does-not-fit") from None
     if not reading.keypoints:
-        raise UserError(f"{path}: it finds no keypoints ({reading.format}: {reading.why}).\n{EXPECTED}")
+        raise UserError(
+            f"{path}: it finds no keypoints ({reading.format}: {reading.why}).\n{EXPECTED}",
+            error_id="model-does-not-fit",
+        )
     picture = reading.picture
     if reading.format == "movenet_multipose" and reading.size is None:
         return PoseModel(str(path))

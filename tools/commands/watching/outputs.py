@@ -24,15 +24,19 @@ def ready_events(text: str, folder: Path) -> bool:
     try:
         return path.is_file() and path.stat().st_size > 0
     except OSError as error:
-        raise UserError(f"--events {text}: {error.strerror}; name another file") from None
+        raise UserError(f"--events {text}: {error.strerror}; name another file", error_id="option-value") from None
 
 
 def ready_videos(text: str, folder: Path) -> bool:
     """Check that videos can be written into this folder; True if it has some already. Raises UserError."""
     if "{" in text or "}" in text:
-        raise UserError(f"--video {text}: a folder's name cannot hold braces here; name another")
+        raise UserError(
+            f"--video {text}: a folder's name cannot hold braces here; name another", error_id="option-value"
+        )
     if os.path.isfile(folder / text):  # noqa: PTH113 - Path.is_file raises where a folder may not be entered
-        raise UserError(f"--video {text}: is a file, expected a folder; each camera gets a video in it")
+        raise UserError(
+            f"--video {text}: is a file, expected a folder; each camera gets a video in it", error_id="option-value"
+        )
     return any(_ready(f"{text}/camera.mp4", folder, "--video").parent.glob("*.mp4"))
 
 
@@ -41,21 +45,23 @@ def ready_tracks(text: str, folder: Path, run: str, cameras: Sequence[str]) -> b
     suffix = PurePath(text).suffix
     if suffix not in SUFFIXES.values():
         known = ", ".join(f"{end} ({form})" for form, end in SUFFIXES.items())
-        raise UserError(f"--tracks {text}: its end names no format; expected one of {known}")
+        raise UserError(f"--tracks {text}: its end names no format; expected one of {known}", error_id="option-value")
     example = f"{text.removesuffix(suffix)}.{{camera}}{suffix}"
     if len(cameras) > 1 and "{camera}" not in text:
         raise UserError(
-            f"--tracks {text}: there are {len(cameras)} cameras, and each needs a file of its own: --tracks '{example}'"
+            f"--tracks {text}: there are {len(cameras)} cameras, and each needs a file of its own: "
+            f"--tracks '{example}'",
+            error_id="option-value",
         )
     problem = what_is_wrong(text, example, names_camera=False)
     if problem:
-        raise UserError(f"--tracks {text}: {problem}")
+        raise UserError(f"--tracks {text}: {problem}", error_id="option-value")
     names, now = OutputNames(text, run, folder), datetime.now(UTC)
     why = names.why_not_writable()
     if why:
-        raise UserError(f"--tracks: {why}")
+        raise UserError(f"--tracks: {why}", error_id="option-value")
     if suffix == SUFFIXES["parquet"] and not is_installed():
-        raise UserError(f"--tracks {text}: {MISSING}")
+        raise UserError(f"--tracks {text}: {MISSING}", error_id="extra-missing")
     return any(taken(names.first(camera, now)) for camera in cameras)
 
 
@@ -63,8 +69,10 @@ def _ready(text: str, folder: Path, option: str) -> Path:
     try:
         path = resolve_output(text, folder)
     except (UserError, EnvironmentProblem) as error:
-        raise UserError(f"{option}: {error}") from None
+        raise UserError(f"{option}: {error}", error_id="option-value") from None
     tried = path if path.exists() else path.parent
     if not os.access(tried, os.W_OK, effective_ids=True):
-        raise UserError(f"{option}: {tried}: no permission to write there; name another place")
+        raise UserError(
+            f"{option}: {tried}: no permission to write there; name another place", error_id="file-permission"
+        )
     return path

@@ -85,7 +85,8 @@ def _device(number: str, devices: Path) -> str:
     which = f"there are {', '.join(f'{devices}/{one}' for one in there)}" if there else "this machine has none"
     raise UserError(
         f"{number}: the camera /dev/{name} is meant, and there is no such device ({which}): plug it in, let it into "
-        f"the container (docker: --device /dev/{name}), or name a video or an address"
+        f"the container (docker: --device /dev/{name}), or name a video or an address",
+        error_id="camera-address",
     )
 
 
@@ -111,12 +112,12 @@ def _of_folder(source: str, path: Path) -> Several:
     if not videos:
         if pictures:
             return Several((source,))
-        raise UserError(_nothing_in(path, entries))
+        raise UserError(_nothing_in(path, entries), error_id="option-value")
     _not_too_many(source, videos)
     broken = {video: why for video in videos if (why := _why_unreadable(video))}
     watched = [video for video in videos if video not in broken]
     if not watched:
-        raise UserError("\n".join(broken.values()))
+        raise UserError("\n".join(broken.values()), error_id="option-value")
     rest = [entry for entry in entries if entry not in watched]
     remark = f"{source}: {len(watched)} of its files are watched, a camera each; left out: {', '.join(_in_words(rest))}"
     return Several(tuple(map(str, watched)), (*([remark] if rest else []), *broken.values()))
@@ -152,5 +153,6 @@ def _not_too_many(source: str, found: Sequence[object]) -> None:
     if len(found) > MOST:
         raise UserError(
             f"{source}: {len(found)} files, and each would be a camera with a process of its own: name at most {MOST} "
-            "at once, such as those that fit 'a*.mp4', and watch them in several runs"
+            "at once, such as those that fit 'a*.mp4', and watch them in several runs",
+            error_id="option-value",
         )

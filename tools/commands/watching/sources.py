@@ -47,9 +47,9 @@ def cameras_of(sources: Sequence[str], folder: Path, environ: Mapping[str, str])
     live = [is_live(source) for source in sources]
     problems = [text for number, source in enumerate(sources, 1) for text in _wrong(source, number, folder)]
     if problems:
-        raise UserError("\n".join(problems))
+        raise UserError("\n".join(problems), error_id="option-value")
     if any(live) and not all(live):
-        raise UserError(_mixed([redact_url(source) for source in sources], live))
+        raise UserError(_mixed([redact_url(source) for source in sources], live), error_id="option-value")
     names = unique_names([camera_name(source, folder) for source in sources])
     cameras = []
     for number, (source, name, alive) in enumerate(zip(sources, names, live, strict=True), 1):
@@ -97,7 +97,7 @@ def hide_secrets(address: str, number: int, environ: Mapping[str, str]) -> tuple
         return f"{login['head']}${{{variable}}}{login['rest']}", {variable: unquote(login["password"])}
     filled = substitute(address, environ)
     if filled.problems:
-        raise UserError(f"{redact_url(address)}: {'; '.join(filled.problems)}")
+        raise UserError(f"{redact_url(address)}: {'; '.join(filled.problems)}", error_id="variable-missing")
     variable = f"CAMERA_{number}_URL"
     return f"${{{variable}}}", {variable: filled.text}
 

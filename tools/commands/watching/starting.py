@@ -140,7 +140,8 @@ def _pull_model(model: str) -> None:
         home = lost_home()
         raise UserError(
             f"the model {name} is not on this machine; get it with: camgraph assets pull {name}"
-            + (f"\n{home}" if home else "")
+            + (f"\n{home}" if home else ""),
+            error_id="asset-missing",
         )
     asset = find(name)
     click.echo(f"the model {name} is not on this machine: pulling it, once", err=True)

@@ -100,10 +100,12 @@ def read(path: Path) -> Record:
     try:
         return Record.model_validate_json(path.read_text())
     except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+        raise UserError(f"{path}: cannot be read: {error.strerror}", error_id="file-kind") from None
     except (ValidationError, UnicodeDecodeError) as error:
         first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": "it is no text"}
         place = ".".join(map(str, first["loc"]))
         raise UserError(
-            f"{path}: expected what `camgraph model bench --json` writes; {place + ': ' if place else ''}{first['msg']}"
+            f"{path}: expected what `camgraph model bench --json` writes; "
+            f"{place + ': ' if place else ''}{first['msg']}",
+            error_id="file-kind",
         ) from None

@@ -30,20 +30,25 @@ def read_labels(labels: Path, pictures: Path | None, count: int) -> Truth:
     """The first ``count`` labelled pictures. Raises UserError, or EnvironmentProblem without pycocotools."""
     if find_spec("pycocotools") is None:
         raise EnvironmentProblem(
-            "--labels needs pycocotools, which counts average precision and is not installed: pip install pycocotools"
+            "--labels needs pycocotools, which counts average precision and is not installed: pip install pycocotools",
+            error_id="extra-missing",
         )
     if not labels.exists():
-        raise UserError(f"--labels {labels}: there is no such file; {_WANTED}")
+        raise UserError(f"--labels {labels}: there is no such file; {_WANTED}", error_id="labels-unreadable")
     truth = yolo_truth(labels) if labels.is_dir() else _coco(labels, pictures or labels.parent)
     truth = first_pictures(truth, count)
     missing = [path for path in truth.paths.values() if not path.is_file()]
     if missing:
         raise UserError(
             f"--labels {labels}: picture {missing[0]} is not there ({len(missing)} of {len(truth.paths)} are missing); "
-            "name the folder that has them: --pictures"
+            "name the folder that has them: --pictures",
+            error_id="labels-unreadable",
         )
     if not truth.paths or not truth.people:
-        raise UserError(f"--labels {labels}: no picture in it shows anybody with known keypoints; {_WANTED}")
+        raise UserError(
+            f"--labels {labels}: no picture in it shows anybody with known keypoints; {_WANTED}",
+            error_id="labels-unreadable",
+        )
     return truth
 
 
@@ -53,9 +58,14 @@ def _coco(labels: Path, pictures: Path) -> Truth:
         paths = {image["id"]: pictures / image["file_name"] for image in coco["images"]}
         counts = {len(annotation["keypoints"]) for annotation in coco["annotations"]}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"--labels {labels}: cannot be read ({type(error).__name__}: {error}); {_WANTED}") from None
+        raise UserError(
+            f"--labels {labels}: cannot be read ({type(error).__name__}: {error}); {_WANTED}",
+            error_id="labels-unreadable",
+        ) from None
     if counts - {3 * KEYPOINTS}:
-        raise UserError(f"--labels {labels}: people of other than {KEYPOINTS} keypoints; {_WANTED}")
+        raise UserError(
+            f"--labels {labels}: people of other than {KEYPOINTS} keypoints; {_WANTED}", error_id="labels-unreadable"
+        )
     return Truth(labels.name, paths, {**coco, "info": {}})
 
 

@@ -128,9 +128,11 @@ def compare(
     from tools.models.compare import table as comparison_table  # noqa: PLC0415
 
     if len(files) < 2:
-        raise UserError("expected two models or more; the others are compared with the first")
+        raise UserError("expected two models or more; the others are compared with the first", error_id="option-value")
     if not sources and labels is None:
-        raise UserError("expected --frames with frames of your cameras, or --labels with labelled pictures")
+        raise UserError(
+            "expected --frames with frames of your cameras, or --labels with labelled pictures", error_id="option-value"
+        )
     check_places([saved])
     truth = None if labels is None else accuracy.read_labels(labels, pictures, count)
     models = declared_models(files, options)

@@ -131,14 +131,19 @@ def _check_kinds(models: Sequence[DeclaredModel], classify: Sequence[bool], *, l
     if not all(classify):
         raise UserError(
             f"{classifier} is a classifier, and finds nobody in a frame, as {models[classify.index(False)].path} does; "
-            "expected models of one kind"
+            "expected models of one kind",
+            error_id="model-does-not-fit",
         )
     if labelled:
         raise UserError(
-            f"{classifier} is a classifier, and labels are of people's keypoints; expected --frames without them"
+            f"{classifier} is a classifier, and labels are of people's keypoints; expected --frames without them",
+            error_id="model-does-not-fit",
         )
     if chosen:
-        raise UserError(f"{classifier} is a classifier, and is asked for all of its classes; expected no --classes")
+        raise UserError(
+            f"{classifier} is a classifier, and is asked for all of its classes; expected no --classes",
+            error_id="model-does-not-fit",
+        )
 
 
 def _agree(compared: Sequence[Compared], chains: Sequence[Chain], frames: Iterable[Frame]) -> Frame | None:
@@ -156,7 +161,9 @@ def _agree(compared: Sequence[Compared], chains: Sequence[Chain], frames: Iterab
         for one, found, kind in zip(compared, answers, kinds, strict=True):
             _add(one.agreement, first, kinds[0], found, kind)
     if number < 0:
-        raise UserError("there is no frame in any of the sources; expected videos or pictures")
+        raise UserError(
+            "there is no frame in any of the sources; expected videos or pictures", error_id="source-missing"
+        )
     return last
 
 

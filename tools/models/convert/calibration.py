@@ -36,7 +36,9 @@ class CheckedFrames:
         try:
             self._engine = open_with({"cpu": {}}, model, threads=usable_cores())
         except NotToBeHad as error:
-            raise UserError(f"{model}: does not open on the CPU, where it is calibrated: {error}") from None
+            raise UserError(
+                f"{model}: does not open on the CPU, where it is calibrated: {error}", error_id="model-does-not-run"
+            ) from None
 
     def get_next(self) -> dict[str, NDArray[Any]] | None:
         """The next one; None at the end. Raises UserError if the model gives something else than numbers for it."""
@@ -50,13 +52,14 @@ class CheckedFrames:
         try:
             answer = self._engine.run(frame)
         except RunFailed as error:
-            raise UserError(f"{self._model}: does not run: {error}") from None
+            raise UserError(f"{self._model}: does not run: {error}", error_id="model-does-not-run") from None
         if wrong := [name for name, values in answer.items() if not _finite(values)]:
             raise UserError(
                 f"{self._model}: {_listed('output', wrong)} {'has' if len(wrong) == 1 else 'have'} values that are no "
                 f"numbers (NaN or infinity) for frame {self._taken} of those it is calibrated on: such a model has no "
                 "ranges that could be quantized. Look at its weights, and whether it wants its pixels otherwise "
-                "(--order, --scale)"
+                "(--order, --scale)",
+                error_id="model-conversion",
             )
 
 
@@ -72,7 +75,8 @@ def check_ranges(model: Path, made: onnx.GraphProto) -> None:
         raise UserError(
             f"{model}: {_listed('value', wrong)} between its nodes {'is' if len(wrong) == 1 else 'are'} infinite for "
             "frames that it is calibrated on, and cannot be quantized: look at its weights, or leave more of it in "
-            "float (--float-head)"
+            "float (--float-head)",
+            error_id="model-conversion",
         )
 
 

@@ -24,7 +24,9 @@ def export(model: str, size: str, *, half: bool, nms: bool) -> None:
     if family is None:
         known = f"{', '.join(EXAMPLES)}, or a file of weights so named"
         raise UserError(
-            f"{model}: there is no recipe for it; known are {known}{did_you_mean(Wanted(model).stem.lower(), EXAMPLES)}"
+            f"{model}: there is no recipe for it; known are {known}"
+            f"{did_you_mean(Wanted(model).stem.lower(), EXAMPLES)}",
+            error_id="name-unknown",
         )
     click.echo("\n".join(recipe(Wanted(model, _fitting(sides(size), model), half, nms), family)))
 
@@ -35,5 +37,8 @@ def _fitting(size: tuple[int, int], model: str) -> tuple[int, int]:
     fitting = fitting_sizes(size, stride)
     if size not in fitting:
         nearest = ", ".join(f"{width}x{height}" for width, height in fitting)
-        raise UserError(f"--size {size[0]}x{size[1]}: {model} takes sides that are multiples of {stride}: {nearest}")
+        raise UserError(
+            f"--size {size[0]}x{size[1]}: {model} takes sides that are multiples of {stride}: {nearest}",
+            error_id="option-value",
+        )
     return size

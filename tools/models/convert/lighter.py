@@ -98,7 +98,8 @@ def _quantizing(model: Path, out: Path, float_head: int) -> Iterator[tuple[Path,
             raise UserError(
                 f"{model}: nothing in it was quantized, and nothing is written: {len(kept)} of its "
                 f"{len(whole.graph.node)} nodes stay in float as its head (--float-head), and no other has weights or "
-                "values that fit into eight bits"
+                "values that fit into eight bits",
+                error_id="model-conversion",
             )
 
 
@@ -110,7 +111,8 @@ def _check_floats(model: Path, whole: onnx.ModelProto) -> None:
         kind = "quantized" if quantized_nodes(whole.graph) else "in float16"
         raise UserError(
             f"{model}: it is {kind} already, and nothing lighter is made of it: take the model in float32 that it was "
-            "made of"
+            "made of",
+            error_id="model-conversion",
         )
 
 
@@ -124,7 +126,8 @@ def _modern(model: Path, whole: onnx.ModelProto) -> onnx.ModelProto:
     except (RuntimeError, version_converter.ConvertError) as error:
         raise UserError(
             f"{model}: its opset is {opset}, and it cannot be brought to {_LEAST_OPSET}, which quantizing needs "
-            f"({one_line(error)}): export the model again with opset {_LEAST_OPSET} or later"
+            f"({one_line(error)}): export the model again with opset {_LEAST_OPSET} or later",
+            error_id="model-conversion",
         ) from None
     onnx.helper.set_model_props(made, {entry.key: entry.value for entry in whole.metadata_props})
     return made
@@ -140,7 +143,8 @@ def _named_failures(model: Path) -> Iterator[None]:
             raise
         raise UserError(
             f"{model}: values between its nodes are no numbers (NaN) for the frames that it is calibrated on, and "
-            "cannot be quantized: look at its weights"
+            "cannot be quantized: look at its weights",
+            error_id="model-conversion",
         ) from None
 
 

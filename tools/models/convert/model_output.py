@@ -33,7 +33,7 @@ def written(model: Path, out: Path) -> Iterator[Path]:
     try:
         part.touch(exist_ok=False)  # not through a link that somebody has put there
     except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror}") from None
+        raise UserError(f"{out}: cannot be written: {error.strerror}", error_id="cannot-write") from None
     try:
         yield part
         _check_loads(model, part)
@@ -41,7 +41,7 @@ def written(model: Path, out: Path) -> Iterator[Path]:
     except OSError as error:
         if error.errno not in _NO_SPACE:
             raise
-        raise EnvironmentProblem(f"{out}: cannot be written: {error.strerror}") from None
+        raise EnvironmentProblem(f"{out}: cannot be written: {error.strerror}", error_id="cannot-write") from None
     finally:
         part.unlink(missing_ok=True)
 
@@ -52,7 +52,8 @@ def save_model(whole: ModelProto, part: Path) -> None:
     if size > _MOST_BYTES:
         raise UserError(
             f"what is made of it has {size / 1e9:.1f} GB with its weights, and an ONNX file holds "
-            f"{_MOST_BYTES / 1e9:.1f} GB: models with weights in other files are read, and not written"
+            f"{_MOST_BYTES / 1e9:.1f} GB: models with weights in other files are read, and not written",
+            error_id="model-bounds",
         )
     onnx.save(whole, str(part), format="protobuf")
 
@@ -64,17 +65,21 @@ def check_out(model: Path, out: Path, *, overwrite: bool) -> None:
     anything but a model: a pipe, a device, a video.
     """
     if not out.parent.is_dir():
-        raise UserError(f"{out}: {out.parent} is no folder")
+        raise UserError(f"{out}: {out.parent} is no folder", error_id="file-exists")
     if not out.exists():
         return
     if out.samefile(model):
-        raise UserError(f"{out}: is the model itself, which would be lost: expected a file of another name")
+        raise UserError(
+            f"{out}: is the model itself, which would be lost: expected a file of another name", error_id="file-exists"
+        )
     if other := instead_of_file(out):
-        raise UserError(f"{out}: is {other}, expected a file to write the model to")
+        raise UserError(f"{out}: is {other}, expected a file to write the model to", error_id="file-exists")
     if not _is_model(out):
-        raise UserError(f"{out}: is there already, and is no model: expected a file of another name")
+        raise UserError(
+            f"{out}: is there already, and is no model: expected a file of another name", error_id="file-exists"
+        )
     if not overwrite:
-        raise UserError(f"{out}: exists already: name another file, or add --overwrite")
+        raise UserError(f"{out}: exists already: name another file, or add --overwrite", error_id="file-exists")
 
 
 def _is_model(path: Path) -> bool:
@@ -91,4 +96,6 @@ def _check_loads(model: Path, part: Path) -> None:
         signature_of_file(part)
     except UserError as error:
         why = str(error).removeprefix(f"{part}: ")
-        raise UserError(f"{model}: the result does not load, and was not kept: {why}") from None
+        raise UserError(
+            f"{model}: the result does not load, and was not kept: {why}", error_id="model-does-not-run"
+        ) from None

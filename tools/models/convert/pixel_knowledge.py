@@ -27,7 +27,8 @@ def check_known(declared: DeclaredModel, contract: InputContract) -> None:
     except UserError as error:
         raise UserError(
             f"{error}; so nobody knows how it wants its pixels, and nothing is folded: say what it is (--format), or "
-            "how it wants them (--order and --scale)"
+            "how it wants them (--order and --scale)",
+            error_id="model-conversion",
         ) from None
 
 

@@ -43,7 +43,10 @@ def prepare(model: Path, out: Path, asked: Asked) -> list[str]:
     signature, contract, reading = declared.signature, declared.contract(), _reading(declared)
     pixels = not contract.takes_pixels_as_they_are or not asked.normalisation.changes_nothing
     if not pixels and asked.suppression is None:
-        raise UserError(f"{model}: it takes uint8 RGB pictures as they are: there is nothing to fold, except by --nms")
+        raise UserError(
+            f"{model}: it takes uint8 RGB pictures as they are: there is nothing to fold, except by --nms",
+            error_id="model-conversion",
+        )
     if pixels:
         check_known(declared, contract)
     made = whole_model(model)
@@ -69,7 +72,8 @@ def _foldable(declared: DeclaredModel) -> Reading:
     if reading.format not in FOLDABLE:
         raise UserError(
             f"{declared.path}: --nms: it is {reading.format} ({reading.why}), whose overlaps are not suppressed in the "
-            f"graph; expected one of {', '.join(FOLDABLE)}: leave --nms out"
+            f"graph; expected one of {', '.join(FOLDABLE)}: leave --nms out",
+            error_id="model-conversion",
         )
     return reading
 
@@ -78,7 +82,8 @@ def _fold_rows(model: Path, made: ModelProto, reading: Reading, asked: Suppressi
     opset = next((entry.version for entry in made.opset_import if entry.domain in ("", "ai.onnx")), 0)
     if opset < LEAST_OPSET:
         raise UserError(
-            f"{model}: --nms: its opset is {opset}; expected {LEAST_OPSET} or later: export the model again with one"
+            f"{model}: --nms: its opset is {opset}; expected {LEAST_OPSET} or later: export the model again with one",
+            error_id="model-conversion",
         )
     [output] = made.graph.output
     writer = NodeWriter(made.graph)

@@ -54,7 +54,7 @@ def _asked(options: dict[str, Any]) -> Asked:
         _three("--mean", options["mean"], usual.mean), _three("--std", options["std"], usual.std)
     )
     if 0 in normalisation.std:
-        raise UserError(f"--std {options['std']}: a channel cannot be divided by 0")
+        raise UserError(f"--std {options['std']}: a channel cannot be divided by 0", error_id="option-value")
     suppression = Suppression(options["min_score"], options["iou"], options["most"]) if options["nms"] else None
     return Asked(suppression, normalisation, declaration(options))
 
@@ -65,7 +65,9 @@ def _three(option: str, text: str | None, usual: Triple) -> Triple:
     try:
         red, green, blue = (float(part) for part in text.split(","))
     except ValueError:
-        raise UserError(f"{option} {text}: expected three numbers with commas, such as 0.485,0.456,0.406") from None
+        raise UserError(
+            f"{option} {text}: expected three numbers with commas, such as 0.485,0.456,0.406", error_id="option-value"
+        ) from None
     if not all(map(isfinite, (red, green, blue))):
-        raise UserError(f"{option} {text}: expected three finite numbers")
+        raise UserError(f"{option} {text}: expected three finite numbers", error_id="option-value")
     return red, green, blue

@@ -79,7 +79,9 @@ def _run(task: dict[str, Any]) -> str:
     try:
         engine = open_with(options, model, threads=wanted.threads, libraries=libraries, profile=folder / "profile")
     except NotToBeHad as error:
-        raise EnvironmentProblem(f"{model}: cannot be profiled on {wanted.providers[0]}: {error}") from None
+        raise EnvironmentProblem(
+            f"{model}: cannot be profiled on {wanted.providers[0]}: {error}", error_id="model-does-not-run"
+        ) from None
     try:
         until_s = time.monotonic() + wanted.seconds
         for number in range(WARM_UP + wanted.runs):
@@ -87,7 +89,7 @@ def _run(task: dict[str, Any]) -> str:
             if number >= WARM_UP and time.monotonic() > until_s:
                 break
     except RunFailed as error:
-        raise UserError(f"{model}: does not run: {error}") from None
+        raise UserError(f"{model}: does not run: {error}", error_id="model-does-not-run") from None
     engine.end_profile().rename(folder / "trace.json")
     return engine.provider
 

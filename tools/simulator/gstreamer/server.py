@@ -98,7 +98,7 @@ class GStreamerServer:
         """
         missing = missing_packages()
         if missing:
-            raise EnvironmentProblem(missing)
+            raise EnvironmentProblem(missing, error_id="extra-missing")
         command = [_PYTHON, "-I", str(_PROGRAM)]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, process_group=0)  # noqa: S603 - our program
@@ -131,7 +131,7 @@ class GStreamerServer:
             process.stdin.flush()
         except BrokenPipeError:
             raise EnvironmentProblem(
-                f"GStreamer's RTSP server ended at once; `{_PYTHON} {_PROGRAM}` says why"
+                f"GStreamer's RTSP server ended at once; `{_PYTHON} {_PROGRAM}` says why", error_id="simulator"
             ) from None
 
     def _plan(self) -> dict[str, object]:
@@ -160,7 +160,8 @@ class GStreamerServer:
             wanted = f"port {self._port}" if self._port else "a port"
             raise EnvironmentProblem(
                 f"GStreamer's RTSP server: expected it to listen on {wanted} of 127.0.0.1 within {_START_S:g} s, "
-                "it did not; is the port taken?"
+                "it did not; is the port taken?",
+                error_id="simulator",
             )
         return int(output)
 

@@ -1,0 +1,106 @@
+"""The ids of errors: each error that is raised has one, and each id has a text."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pipeline import errors
+from tools.cli import main
+from tools.commands.explaining.kinds import Kind, kinds, topics
+from tools.display.screen import tell
+
+ROOT = Path(__file__).resolve().parents[4]
+PRODUCT = ("camgraph", "pipeline", "stages", "tools")
+ASIDE = {"animator", "benchmarks", "measuring", "proofs", "reference"}
+RAISED = {"UserError", "EnvironmentProblem", "Shortage"}
+
+
+def sources() -> Iterator[tuple[Path, ast.Module]]:
+    for folder in PRODUCT:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if not ASIDE & set(path.parts):
+                yield path.relative_to(ROOT), ast.parse(path.read_text("utf-8"))
+
+
+def raised(tree: ast.Module) -> Iterator[ast.Call]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in RAISED:
+            yield node
+
+
+def ids_in(tree: ast.Module) -> Iterator[str]:
+    """Those that calls give and classes have."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg == "error_id" and isinstance(node.value, ast.Constant):
+            yield str(node.value.value)
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "error_id":
+            yield str(ast.literal_eval(node.value))
+
+
+def test_every_error_that_is_raised_has_an_id() -> None:
+    without = [
+        f"{path}:{call.lineno}"
+        for path, tree in sources()
+        for call in raised(tree)
+        if not any(keyword.arg == "error_id" for keyword in call.keywords)
+    ]
+    assert without == []
+
+
+def test_the_ids_of_errors_are_those_that_have_a_text() -> None:
+    used = {one for _, tree in sources() for one in ids_in(tree)}
+    assert used == set(kinds())
+
+
+@pytest.mark.parametrize("one", kinds().values(), ids=list(kinds()))
+def test_a_text_says_why_and_what_to_do(one: Kind) -> None:
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", one.id)
+    assert one.do
+    for text in (one.about, one.why):
+        assert text[0].isupper()
+        assert text.endswith(".")
+
+
+def test_explain_says_what_an_id_means() -> None:
+    told = CliRunner().invoke(main, ["explain", "shared-memory"])
+    assert told.exit_code == 0
+    assert told.output.startswith("shared-memory: Shared memory (/dev/shm) is too small.\n\nWhy: ")
+    assert "- Docker: `--shm-size 2g`" in told.output
+
+
+def test_explain_lists_all() -> None:
+    told = CliRunner().invoke(main, ["explain"]).output
+    assert [line.rstrip(":") for line in told.splitlines() if line and line[0] != " "] == list(topics())
+    assert all(f"  {name} " in told for name in kinds())
+
+
+def test_an_id_that_there_is_not() -> None:
+    told = CliRunner().invoke(main, ["explain", "shard-memory"])
+    assert told.exit_code == errors.EXIT_USER
+    assert "did you mean `shared-memory`?" in told.output
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_an_error_names_its_id_on_a_terminal(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    tell("it is full", errors.EXIT_ENVIRONMENT, "cannot-write")
+    assert capsys.readouterr().err == "it is full\n" + "more: camgraph explain cannot-write\n" * terminal
+
+
+@pytest.mark.slow
+def test_an_error_names_its_id_in_json(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "camgraph", "run", "nowhere.yaml", "--json-logs"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    [line] = done.stderr.splitlines()
+    assert json.loads(line)["error_id"] == "graph-mistake"
