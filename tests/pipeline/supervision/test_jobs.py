@@ -52,8 +52,8 @@ def test_answer_is_made_in_the_asking_thread() -> None:
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (UserError("a mistake"), {"error": "a mistake"}),
-        (EnvironmentProblem("no disk"), {"error": "no disk", "status": EXIT_ENVIRONMENT}),
+        (UserError("a mistake"), {"error": "a mistake", "error_id": ""}),
+        (EnvironmentProblem("no disk"), {"error": "no disk", "error_id": "", "status": EXIT_ENVIRONMENT}),
     ],
 )
 def test_what_is_not_possible_is_an_answer(error: Exception, expected: Answer) -> None:
