@@ -179,16 +179,19 @@ def is_at(descriptor: int, path: Path) -> bool:
     return (found.st_ino, found.st_dev) == (own.st_ino, own.st_dev)
 
 
-def write_whole(path: Path, data: bytes, *, durable: bool = False) -> None:
+def write_whole(path: Path, data: bytes, *, durable: bool = False, mode: int | None = None) -> None:
     """Replace the file by one with this content; a link is replaced, not followed.
 
     It is written beside, under a name that nobody can know before. Raises OSError; then `path` is as it was.
-    `durable`: it outlives a power cut.
+    `durable`: it outlives a power cut. `mode`: its permissions, which it has before anything is in it; by default the
+    usual ones.
     """
     part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     try:
         descriptor = open_regular(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         with open(descriptor, "wb") as file:  # noqa: PTH123 - it is open already
+            if mode is not None:
+                os.fchmod(descriptor, mode)
             file.write(data)
             if durable:
                 file.flush()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -46,13 +46,21 @@ class Viewer:
     def __init__(self) -> None:
         self._pieces: deque[bytes] = deque()
         self._size = 0
+        self._most = _MOST_WAITING
         self._come = asyncio.Event()
         self._is_over = False
+
+    def begin_with(self, pieces: Sequence[bytes]) -> None:
+        """Give those that all viewers begin with. However many they are, nobody is behind because of them."""
+        self._pieces.extend(pieces)
+        self._size = sum(map(len, pieces))
+        self._most = self._size + _MOST_WAITING
+        self._come.set()
 
     def hand(self, piece: bytes) -> None:
         """Give the next piece, unless this one is over."""
         self._size += len(piece)
-        if self._size > _MOST_WAITING:
+        if self._size > self._most:
             self._pieces.clear()
             self.end()
         if not self._is_over:
@@ -97,8 +105,7 @@ class Film:
     def join(self, viewer: Viewer) -> None:
         """Once it has begun."""
         self.viewers.add(viewer)
-        for piece in self._kept:
-            viewer.hand(piece)
+        viewer.begin_with(self._kept)
 
     def leave(self, viewer: Viewer) -> None:
         """The last who leaves ends it."""

@@ -7,6 +7,7 @@ it, and the run goes on with the new rules; if the run refuses them, the file be
 from __future__ import annotations
 
 import difflib
+import glob
 import hashlib
 import threading
 from collections.abc import Mapping, Sequence
@@ -108,7 +109,7 @@ class ShapeFile:
             return self.path.read_bytes().decode()
         except (OSError, UnicodeError) as error:
             raise EnvironmentProblem(
-                f"{self.path.name} cannot be read: {_why(error)}", error_id="cannot-write"
+                f"{self.path.name} cannot be read: {_why(error)}", error_id="cannot-read"
             ) from None
 
 
@@ -165,13 +166,11 @@ class ShapeFiles:
         return Path(file)
 
     def _save(self, file: ShapeFile, before: str, after: str) -> str:
-        backup = file.path.with_name(f"{file.path.name}.{datetime.now(UTC):%Y%m%dT%H%M%SZ}.backup")
+        backup = file.path.with_name(f"{file.path.name}.{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}.backup")
         try:
             mode = file.path.stat().st_mode & 0o777
-            write_whole(backup, before.encode())
-            backup.chmod(mode)
-            write_whole(file.path, after.encode())
-            file.path.chmod(mode)
+            write_whole(backup, before.encode(), mode=mode)
+            write_whole(file.path, after.encode(), mode=mode)
         except OSError as error:
             raise EnvironmentProblem(
                 f"{file.path.name} cannot be written: {_why(error)}: change it with an editor, as the diff says, and "
@@ -182,8 +181,7 @@ class ShapeFiles:
             self._reload()
         except (UserError, EnvironmentProblem) as error:
             with suppress(OSError):
-                write_whole(file.path, before.encode())
-                file.path.chmod(mode)
+                write_whole(file.path, before.encode(), mode=mode)
                 backup.unlink()
             raise UserError(
                 f"the run goes on as before, and the file is as it was: {error}", error_id="reload-refused"
@@ -193,7 +191,11 @@ class ShapeFiles:
 
     def _reload(self) -> None:
         graph = self._graph_file()
-        self._run.ask("reload", file=str(graph), folder=str(graph.parent), text=graph.read_text())
+        try:
+            text = graph.read_text("utf-8")
+        except (OSError, UnicodeError) as error:
+            raise EnvironmentProblem(f"{graph.name} cannot be read: {_why(error)}", error_id="cannot-read") from None
+        self._run.ask("reload", file=str(graph), folder=str(graph.parent), text=text)
 
 
 def shape_calls(run: RunLink, base_folder: Path, files: Mapping[str, str]) -> list[Call]:
@@ -301,7 +303,7 @@ def _diff(before: str, after: str, name: str) -> str:
 def _remove_old(path: Path) -> None:
     """Of the backups, the last ones stay."""
     with suppress(OSError):
-        for old in sorted(path.parent.glob(f"{path.name}.*Z.backup"))[:-_BACKUPS]:
+        for old in sorted(path.parent.glob(f"{glob.escape(path.name)}.*Z.backup"))[:-_BACKUPS]:
             old.unlink()
 
 

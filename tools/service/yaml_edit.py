@@ -143,7 +143,10 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _checked(text: str, changed: str, path: Sequence[str], value: Any) -> str:
-    wanted = _read(text)
+    try:
+        wanted = _read(text)
+    except (yaml.YAMLError, RecursionError, TypeError, ValueError):  # dates as keys, an alias within itself
+        raise UserError(f"the file has parts that JSON cannot hold: {_WAY_OUT}", error_id="file-not-editable") from None
     place: Any = wanted
     for name in path[:-1]:
         if not isinstance(place.get(name), dict):
@@ -155,7 +158,7 @@ def _checked(text: str, changed: str, path: Sequence[str], value: Any) -> str:
         place[path[-1]] = json.loads(json.dumps(value))
     try:
         is_right = _read(changed) == wanted
-    except (yaml.YAMLError, RecursionError):
+    except (yaml.YAMLError, RecursionError, TypeError, ValueError):
         is_right = False
     if not is_right:
         raise UserError(

@@ -96,6 +96,19 @@ def test_only_a_regular_file_is_opened_and_nobody_is_waited_for(
         assert (tmp_path / "other").read_text() == "precious"
 
 
+def test_write_whole_never_shows_more_than_its_mode_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes = []
+    change = os.fchmod
+    monkeypatch.setattr(
+        disk.os,
+        "fchmod",
+        lambda descriptor, mode: (modes.append(os.fstat(descriptor).st_size), change(descriptor, mode)),
+    )
+    disk.write_whole(tmp_path / "a", b"secret", mode=0o600)
+    assert modes == [0], "while nothing is in it"
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
+
+
 def test_write_whole_replaces_links_and_keeps_folders(tmp_path: Path) -> None:
     path = tmp_path / "file"
     _link(path)

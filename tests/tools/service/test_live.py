@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import re
@@ -120,6 +121,27 @@ def listeners(served: Served, name: str) -> int:
     inode = path.name  # the address in /proc/net/unix goes over a descriptor, and ends with the name
     rows = [row.split() for row in Path("/proc/net/unix").read_text().splitlines()[1:]]
     return sum(row[-1].endswith(f"/{inode}") and row[5] == "03" for row in rows)
+
+
+def test_who_begins_with_many_pictures_is_not_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pictures since the last keyframe of a large camera are more than may wait for a viewer."""
+    monkeypatch.setattr(live_video, "_MOST_WAITING", 10)
+    viewer = live_video.Viewer()
+    viewer.begin_with([b"beginning", b"keyframe", b"fragment"])
+    viewer.hand(b"newest")
+
+    async def taken() -> list[bytes]:
+        pieces = viewer.pieces()
+        return [await anext(pieces) for _ in range(4)]
+
+    assert asyncio.run(taken()) == [b"beginning", b"keyframe", b"fragment", b"newest"]
+    viewer.begin_with([b"much"])
+    viewer.hand(b"more than may wait")
+    assert asyncio.run(rest_of(viewer)) == []
+
+
+async def rest_of(viewer: live_video.Viewer) -> list[bytes]:
+    return [piece async for piece in viewer.pieces()]
 
 
 def test_the_people_of_a_picture_have_its_time(served: Served) -> None:

@@ -170,6 +170,18 @@ def test_what_the_run_refuses_leaves_the_file_as_it_was(served: Served) -> None:
     assert len(list(served.folder.glob("*.backup"))) == backups
 
 
+def test_a_graph_that_cannot_be_read_leaves_the_file_as_it_was(served: Served) -> None:
+    graph = served.folder / "graph.yaml"
+    version = shapes(served)["version"]
+    graph.write_bytes(b"# \xff\n" + graph.read_bytes())
+    body = {"stage": "actions", "kind": "zone", "name": "floor", "points": SQUARE, "version": version, "save": True}
+    answer = served.call("POST", "/api/cameras/hall/shapes", "admin", json=body)
+    assert answer.status_code == 400
+    assert "graph.yaml cannot be read" in answer.json()["error"]
+    assert answer.json()["id"] == "reload-refused"
+    assert (served.folder / "rules.yaml").read_text() == RULES
+
+
 def test_only_an_admin_draws(served: Served) -> None:
     assert served.call("POST", "/api/cameras/hall/shapes", "operator", json={}).status_code == 403
 

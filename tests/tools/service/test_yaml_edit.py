@@ -76,6 +76,8 @@ def test_one_value_is_removed(text: str, path: list[str], left: str) -> None:
         "[1, 2]",
         "a: {b: 1",
         "a: &x\n  b: 1\nd: {<<: *x, e: 1}\n",
+        "a: {}\n2026-01-01: a date as a key\n",
+        "a: {}\nc: &x [*x]\n",
     ],
 )
 def test_what_cannot_be_changed_alone_is_refused(text: str) -> None:

@@ -223,9 +223,15 @@ function inWords(type) {
   return codec.startsWith("hvc1") ? "H.265 video; another one may, such as Edge or Safari" : `video of the kind ${codec}`;
 }
 
+// Both listeners go with the first event: a camera that is open for days would gather one for each picture.
 function once(target, name) {
   return new Promise((done, failed) => {
-    target.addEventListener(name, done, { once: true });
-    target.addEventListener("error", () => failed(new Error("the video cannot be shown")), { once: true });
+    const heard = new AbortController();
+    const listen = (event, act) => target.addEventListener(event, () => {
+      heard.abort();
+      act();
+    }, { signal: heard.signal });
+    listen(name, done);
+    listen("error", () => failed(new Error("the video cannot be shown")));
   });
 }
