@@ -88,6 +88,19 @@ def test_who_has_no_token_sees_nothing(page: Browser, served: Served) -> None:
     assert "hall" not in page.text()
 
 
+def test_who_types_a_token_is_not_disturbed(page: Browser, served: Served) -> None:
+    """The token of a page that is open has been changed; the page still looks when it comes into sight again."""
+    logged_in(page, served, "viewer")
+    page.run("fetch('/logout', {method: 'POST'}).then(() => true)")
+    page.until("!!document.getElementById('token')")
+    page.run("document.getElementById('token').value = 'half of it'")
+    looks = "performance.getEntriesByType('resource').filter((one) => one.name.endsWith('/api/status')).length"
+    before = page.run(looks)
+    page.run("document.dispatchEvent(new Event('visibilitychange'))")
+    page.until(f"{looks} > {before}")
+    page.until("!document.querySelector('.tile') && document.getElementById('token').value === 'half of it'")
+
+
 def test_pictures_move_and_an_incident_comes_by_itself(page: Browser, served: Served) -> None:
     logged_in(page, served, "viewer")
     page.until("document.querySelectorAll('.tile img').length === 2")

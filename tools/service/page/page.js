@@ -60,7 +60,11 @@ function open() {
   view.update();
 }
 
+// Asked for once: whoever is typing a token is not disturbed by what the page still hears.
 function login(message = "") {
+  if (document.getElementById("token")) return;
+  release();
+  isListening = false;
   view?.close?.();
   view = null;
   shown = "";
@@ -155,7 +159,7 @@ function release() {
 
 function onVisibility() {
   if (document.hidden) return release();
-  listen();
+  if (isListening) listen();
   soon();
 }
 

@@ -197,6 +197,7 @@ export class ShapeEditor {
   }
 
   async send(save, removes = false) {
+    if (!this.stages?.length) return;
     const name = this.name.value.trim();
     this.message.textContent = "";
     if (removes && !confirm(`Remove ${name} from ${this.rules.file}? Rules that ask about it stop the change.`)) return;
