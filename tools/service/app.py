@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 
 from pipeline.stage import Logger
 from tools.service.access import Access, AccessLayer
-from tools.service.calls import NOTHING, Call, Gives, failure
+from tools.service.calls import NOTHING, Call, Gives, failure, routes_of
 from tools.service.openapi import openapi_of
 
 _TOLD_S = 60.0
@@ -41,7 +41,7 @@ def build_app(calls: Sequence[Call], access: Access, log: Logger) -> ASGIApp:
         return failure(500, "a bug of camgraph: the log of the run has the details")
 
     handlers: Any = {HTTPException: not_found, Exception: bug}
-    return AccessLayer(Starlette(routes=[call.route() for call in every], exception_handlers=handlers), access)
+    return AccessLayer(Starlette(routes=routes_of(every), exception_handlers=handlers), access)
 
 
 class _Told:

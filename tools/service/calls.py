@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NotRequired, TypeVar, get_args
 
@@ -83,11 +83,8 @@ class Call:
     errors: Mapping[int, str] = field(default_factory=dict)
     """Code -> when: those alone that do not follow from the rest (tools/service/openapi.py)."""
 
-    def route(self) -> Route:
-        """Of the application; it answers nobody whose role is too low."""
-        return Route(self.path, self._guarded, methods=[self.method], name=f"{self.method} {self.path}")
-
-    async def _guarded(self, request: Request) -> Response:
+    async def guarded(self, request: Request) -> Response:
+        """Answers nobody whose role is too low."""
         refused = _refusal(self.role, request.scope.get("camgraph.role", "anyone"))
         if refused is not None:
             return refused
@@ -96,6 +93,21 @@ class Call:
         except (CamgraphError, ClientDisconnect) as error:
             why = str(error) or "the rest of the request did not come"
             return failure(_status_of(error), why, error_id=getattr(error, "error_id", ""))
+
+
+def routes_of(calls: Sequence[Call]) -> list[Route]:
+    """A route for each path, which knows all its methods: whoever tries another one is told them (`Allow`)."""
+    paths: dict[str, dict[str, Call]] = {}
+    for call in calls:
+        paths.setdefault(call.path, {})[call.method] = call
+    return [Route(path, _one_of(methods), methods=list(methods)) for path, methods in paths.items()]
+
+
+def _one_of(methods: Mapping[str, Call]) -> Answer:
+    async def answer(request: Request) -> Response:
+        return await methods["GET" if request.method == "HEAD" else request.method].guarded(request)
+
+    return answer
 
 
 def _status_of(error: Exception) -> int:

@@ -116,7 +116,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
     async def answer(request: Request) -> Response:
         return JSONResponse(await calls.json_body(request))
 
-    app = Starlette(routes=[calls.Call("POST", "/", "anyone", answer, "", calls.Gives()).route()])
+    app = Starlette(routes=calls.routes_of([calls.Call("POST", "/", "anyone", answer, "", calls.Gives())]))
     listener = bound("127.0.0.1", 0)
     server = HttpServer(app, listener)
     server.start()

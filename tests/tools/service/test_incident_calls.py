@@ -114,6 +114,15 @@ def test_who_may_label_does_and_others_see_it(served: Served) -> None:
     assert served.call("POST", f"{url}/labels", "operator", json={"label": "boring"}).status_code == 400
 
 
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [("/api/cameras", {"GET", "HEAD", "POST"}), ("/api/cameras/hall", {"DELETE"}), ("/healthz", {"GET", "HEAD"})],
+)
+def test_who_tries_another_method_is_told_which_there_are(served: Served, path: str, allowed: set[str]) -> None:
+    answer = served.call("PUT", path, "admin")
+    assert (answer.status_code, set(answer.headers["allow"].split(", "))) == (405, allowed)
+
+
 def test_each_answer_is_as_the_openapi_document_says(served: Served) -> None:
     names = {"{name}": "hall", "{incident}": finished(served)["incident"]}
     for call in every_call():
