@@ -1,0 +1,151 @@
+"""Requests that nobody would send to the service: `python -m tools.proofs.fuzz_service [--cases 60]`.
+
+A real run serves. Schemathesis makes requests to each call of its OpenAPI document, right ones and wrong ones, as
+nobody and as each role. Each answer must be one that the document describes, and none may be a fault of the service.
+Meanwhile no process may die, and at the end the run still answers and stops in order.
+
+Needs the extra `fuzz`, and `tests/plugin` installed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tools.measuring.blinking import write_clip
+from tools.measuring.light_model import SIDE, write_model
+from tools.measuring.report_page import counted, machine_line, publish, report_option, written_by
+
+TOOL = "proofs.fuzz_service"
+_GRAPH = """
+version: 1
+name: fuzzed
+camera_defaults: {{loop: true, realtime: true, url: cam.mp4}}
+cameras:
+  hall: {{}}
+  yard: {{}}
+stages:
+  capture: {{use: capture}}
+  prepare: {{use: preprocess, from: capture, with: {{size: [SIDE, SIDE]}}}}
+  infer: {{use: infer, from: prepare, with: {{model: light.onnx}}}}
+  people: {{use: decode_yolo_pose, from: infer}}
+  tracks: {{use: track, from: people, with: {{confirm_s: 0}}}}
+  actions: {{use: rules, from: tracks, with: {{file: rules.yaml}}}}
+  footage: {{use: sink_footage, from: actions, with: {{path: footage, before_s: 1, after_s: 1}}}}
+  page: {{use: serve, from: events, with: {{address: "127.0.0.1:{port}"{more}}}}}
+""".replace("SIDE", str(SIDE))
+_RULES = """version: 1
+zones: {bed: [[0, 0], [0.5, 0], [0.5, 1], [0, 1]]}
+rules: [{id: somebody, when: score > 0.3, hold: 0.2s}]
+"""
+_ENDLESS = ("/live.mp4", "/people", "/stream")
+"""Answers without an end, which tests open by themselves."""
+_CAMERA, _BUG = "hall", "a bug of camgraph"
+_WITHIN_S = 60.0
+_ROLES = ("", "viewer", "operator", "admin")
+
+
+@dataclass
+class Found:
+    """What came of the requests of all roles."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    slowest_s: float = 0.0
+    faults: list[str] = field(default_factory=list)
+
+    def note(self, what: str, status: int, took_s: float) -> None:
+        """An answer to the request `what`."""
+        self.statuses[f"{status // 100}xx"] += 1
+        self.slowest_s = max(self.slowest_s, took_s)
+        if status >= 500 and status != 503:  # 503: the run, or the other side, is not there now
+            self.faults.append(f"{what}: status {status}")
+
+
+def _try_all(document: Mapping[str, Any], url: str, role: str, token: str, cases: int) -> Found:
+    """So many requests to each call, as somebody of this role; as nobody if it is ""."""
+    schemathesis, hypothesis = importlib.import_module("schemathesis"), importlib.import_module("hypothesis")
+    checks = importlib.import_module("schemathesis.specs.openapi.checks")
+    described = [getattr(checks, f"{name}_conformance") for name in ("status_code", "content_type", "response_schema")]
+    headers = {"Authorization": f"Bearer {token}"} if role else {}
+    found = Found()
+    settings = hypothesis.settings(
+        max_examples=cases, deadline=None, database=None, derandomize=True, phases=[hypothesis.Phase.generate],
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )  # fmt: skip
+
+    def send(case: Any, is_real: bool) -> None:
+        if is_real and "name" in (case.path_parameters or {}):
+            case.path_parameters["name"] = _CAMERA
+        what = f"{role or 'nobody'}: {case.method} {case.operation.path}"
+        begun_s = time.monotonic()
+        response = case.call(base_url=url, headers=headers, timeout=_WITHIN_S)
+        found.note(what, response.status_code, time.monotonic() - begun_s)
+        try:
+            case.validate_response(response, checks=described)
+        except Exception as error:  # noqa: BLE001 - groups of whatever the checks raise
+            found.faults.append(f"{what}: {' '.join(str(error).split())[:300]}")
+
+    for operation in _operations(schemathesis.openapi.from_dict(document)):
+        booleans = hypothesis.strategies.booleans()
+        run: Callable[[], None] = settings(hypothesis.given(case=operation.as_strategy(), is_real=booleans)(send))
+        run()
+    return found
+
+
+def _operations(schema: Any) -> Iterator[Any]:
+    for result in schema.get_all_operations():
+        operation = result.ok()
+        if not operation.path.endswith(_ENDLESS):
+            yield operation
+
+
+def _prove(cases: int) -> tuple[Mapping[str, Found], list[str]]:
+    """What came of it by role, and what was wrong with the run."""
+    services = importlib.import_module("camgraph_test_stages.services")
+    with tempfile.TemporaryDirectory(prefix="camgraph-fuzz-") as name:
+        folder = Path(name)
+        write_clip(folder / "cam.mp4")
+        write_model(folder / "light.onnx", bright=110.0)
+        (folder / "rules.yaml").write_text(_RULES)
+        with services.serving_run(folder, _GRAPH, more=services.with_tokens()) as run:
+            document = run.get("/openapi.json", "admin").json()
+            url, found = f"http://127.0.0.1:{run.port}", {}
+            for role in _ROLES:
+                found[role] = _try_all(document, url, role, services.TOKENS.get(role, ""), cases)
+                click.echo(f"{role or 'nobody'}: {counted(found[role].statuses)}")
+            processes = run.get("/api/status", "admin").json()["processes"]
+            wrong = [f"{name} was restarted" for name, one in processes.items() if one.get("restarts")]
+            wrong += [line[:300] for line in run.log.splitlines() if _BUG in line or "Traceback" in line]
+        return found, wrong
+
+
+@click.command()
+@click.option("--cases", default=60, show_default=True, help="Requests to each call, as each role.")
+@report_option(TOOL)
+def main(cases: int, target: Path | None) -> None:
+    """Fuzz the service; status 1 if an answer is not as its document says."""
+    found, wrong = _prove(cases)
+    faults = [*dict.fromkeys(fault for one in found.values() for fault in one.faults), *wrong]
+    lines = ["| as | answers | slowest |", "|---|---|---|"]
+    lines += [
+        f"| {role or 'nobody'} | {counted(one.statuses)} | {one.slowest_s:.2f} s |" for role, one in found.items()
+    ]
+    verdict = ["**Not as described:**", "", *(f"- {fault}" for fault in faults[:50])] if faults else [
+        "**Each answer was one that the document describes; no process died.**"
+    ]  # fmt: skip
+    head = f"{written_by(TOOL, {'cases': cases})} {machine_line()}."
+    publish("\n".join([head, "", *verdict, "", *lines]), target, TOOL)
+    if faults:
+        raise click.ClickException(f"{len(faults)} faults")
+
+
+if __name__ == "__main__":
+    main()
