@@ -14,7 +14,7 @@
 A message says where the problem is, what was expected and found, and a way out. It never holds a secret.
 
 The kind of mistake has an id that stays the same while messages change: `camgraph explain ID` says more about it
-(`tools.explaining`). Where an error is raised, the id is given, unless its class has one.
+(`tools.commands.explaining`). Where an error is raised, the id is given, unless its class has one.
 """
 
 from __future__ import annotations
