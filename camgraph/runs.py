@@ -369,7 +369,7 @@ class Run:
         if outcome is None or not outcome.status or self._closed:
             return
         kind = {EXIT_USER: UserError, EXIT_ENVIRONMENT: EnvironmentProblem}.get(outcome.status, GaveUp)
-        raise kind("\n".join(outcome.problems))
+        raise kind("\n".join(outcome.problems), error_id="run-failed")
 
     def __enter__(self) -> Self:
         return self

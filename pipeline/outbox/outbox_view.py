@@ -133,7 +133,7 @@ class OutboxView:
             return list(islice(filter(wanted, DeadLetters(self.folder, sink)), most))
         except OSError as error:
             raise EnvironmentProblem(
-                f"the dead letters of {sink} cannot be read: {error.strerror}", error_id="cannot-write"
+                f"the dead letters of {sink} cannot be read: {error.strerror}", error_id="cannot-read"
             ) from None
 
     def events(self, event_id: str) -> list[KeptEvent]:

@@ -273,7 +273,7 @@ def ask_picture(path: Path, camera: str, moment: Moment | None = None) -> Served
             data = answer.read(min(int(facts.get("bytes", 0)), _MOST_JPEG))
     except (OSError, ValueError) as error:
         raise EnvironmentProblem(
-            f"no picture came from {path}: {error or type(error).__name__}: try again", error_id="run-silent"
+            f"no picture came from {path}: {error or type(error).__name__}: try again", error_id="no-picture"
         ) from None
     if why := facts.get("gone") or facts.get("error"):
         raise UserError(str(why), error_id="no-picture")

@@ -175,7 +175,8 @@ def reload(file: Path | None, name: str | None, no_wait: bool, env_files: tuple[
     ]
     problems += [_not_taken_in(name, why) for name, why in absent.items()]
     if problems:
-        raise (UserError if refused else EnvironmentProblem)("\n".join(problems))
+        kind = UserError if refused else EnvironmentProblem
+        raise kind("\n".join(problems), error_id="reload-refused" if refused else "camera-lost")
 
 
 def _graph_of(run: str) -> Path:

@@ -126,7 +126,7 @@ def _write_png(picture: Picture, target: Path) -> None:
         write_whole(target, data.tobytes())
     except OSError as error:
         raise EnvironmentProblem(
-            f"{target}: cannot write: {error.strerror}; name another path", error_id="video-unreadable"
+            f"{target}: cannot write: {error.strerror}; name another path", error_id="cannot-write"
         ) from error
 
 

@@ -75,14 +75,14 @@ def _folder(place: Path) -> Path:
         return place
     if not place.is_file():
         raise UserError(
-            f"{place}: no such folder or graph file: name it with --in, as `--in lobby.yaml`", error_id="choose-one"
+            f"{place}: no such folder or graph file: name it with --in, as `--in lobby.yaml`", error_id="file-missing"
         )
     try:
         stages = yaml.safe_load(place.read_text()).get("stages", {}).values()
         paths = [(one.get("with") or {}).get("path", "footage") for one in stages if one.get("use") == "sink_footage"]
     except (OSError, ValueError, AttributeError, yaml.YAMLError):
         raise UserError(
-            f"{place}: cannot be read as a graph: `camgraph check {place}` says why", error_id="no-picture"
+            f"{place}: cannot be read as a graph: `camgraph check {place}` says why", error_id="graph-mistake"
         ) from None
     if not paths:
         raise UserError(f"{place}: no stage of it is a `sink_footage`, so no incidents are kept", error_id="no-picture")

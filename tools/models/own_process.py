@@ -42,10 +42,11 @@ def ask(module: str, model: Path, task: Mapping[str, Any], *, limit_s: float, ad
         ) from None
     except subprocess.TimeoutExpired:
         raise EnvironmentProblem(
-            f"{model}: it was not opened and run within {limit_s:g} s: {advice}", error_id="option-value"
+            f"{model}: it was not opened and run within {limit_s:g} s: {advice}", error_id="model-does-not-run"
         ) from None
     if done.returncode in (EXIT_USER, EXIT_ENVIRONMENT):
-        raise (UserError if done.returncode == EXIT_USER else EnvironmentProblem)(done.stderr.strip())
+        kind = UserError if done.returncode == EXIT_USER else EnvironmentProblem
+        raise kind(done.stderr.strip(), error_id="model-does-not-run")
     if done.returncode:
         how = f"died of signal {-done.returncode}" if done.returncode < 0 else done.stderr.strip()[-_MOST_SHOWN:]
         raise EnvironmentProblem(f"{model}: the process that ran it: {how}", error_id="model-does-not-run")

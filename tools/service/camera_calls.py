@@ -125,7 +125,7 @@ def camera_calls(run: RunLink) -> list[Call]:
         try:
             served = await run_in_threadpool(run.picture, name)
         except UserError as error:
-            return failure(404, str(error))
+            return failure(404, str(error), error_id=error.error_id)
         if served is None:
             return failure(404, "the run keeps no pictures: give its graph a stage `sink_footage`")
         tag = f'"{served.facts.get("epoch")}-{served.facts.get("pts")}"'

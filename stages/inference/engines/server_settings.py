@@ -111,7 +111,7 @@ class ServerSettings(Settings):
         if not token:
             raise UserError(
                 f"the environment variable {self.token_env} is not set; it is to hold the server's token",
-                error_id="inference-server",
+                error_id="variable-missing",
             )
         if not _HEADER_VALUE.fullmatch(token):
             raise UserError(
@@ -128,7 +128,7 @@ class ServerSettings(Settings):
             return None
         path = resolve(self.ca, base_folder)
         if not path.is_file():
-            raise UserError(f"no such file of certificates: {path}", error_id="inference-server")
+            raise UserError(f"no such file of certificates: {path}", error_id="file-missing")
         return path
 
     def plain(self) -> dict[str, Any]:

@@ -114,7 +114,7 @@ class Folder:
 
     def __enter__(self) -> Folder:
         if os.path.lexists(self.path) and not self.path.is_dir():
-            raise UserError(f"{self.path} is no folder: name another one", error_id="file-exists")
+            raise UserError(f"{self.path} is no folder: name another one", error_id="file-kind")
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -100,7 +100,7 @@ def read(path: Path) -> Record:
     try:
         return Record.model_validate_json(path.read_text())
     except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}", error_id="file-kind") from None
+        raise UserError(f"{path}: cannot be read: {error.strerror}", error_id="cannot-read") from None
     except (ValidationError, UnicodeDecodeError) as error:
         first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": "it is no text"}
         place = ".".join(map(str, first["loc"]))

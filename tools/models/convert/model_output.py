@@ -65,7 +65,7 @@ def check_out(model: Path, out: Path, *, overwrite: bool) -> None:
     anything but a model: a pipe, a device, a video.
     """
     if not out.parent.is_dir():
-        raise UserError(f"{out}: {out.parent} is no folder", error_id="file-exists")
+        raise UserError(f"{out}: {out.parent} is no folder", error_id="file-kind")
     if not out.exists():
         return
     if out.samefile(model):

@@ -32,9 +32,15 @@ def sources() -> Iterator[tuple[Path, ast.Module]]:
 
 
 def raised(tree: ast.Module) -> Iterator[ast.Call]:
+    """Calls of these classes, also where one of two is chosen; and of whatever is called `kind` and raised."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in RAISED:
-            yield node
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            is_chosen = isinstance(node.func, ast.IfExp) and any(name in called for name in RAISED)
+            if called in RAISED or is_chosen:
+                yield node
+        elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and ast.unparse(node.exc.func) == "kind":
+            yield node.exc
 
 
 def ids_in(tree: ast.Module) -> Iterator[str]:
