@@ -112,7 +112,7 @@ class EnvironmentProblem(CamgraphError):
 class Shortage(EnvironmentProblem):
     """The machine refuses now something that it may give later. `is_over`: whether to try again; asked now and then."""
 
-    def __init__(self, text: str, *, is_over: Callable[[], bool], error_id: str) -> None:
+    def __init__(self, text: str, *, is_over: Callable[[], bool], error_id: str = "") -> None:
         self.is_over = is_over
         super().__init__(text, error_id=error_id)
 

@@ -97,7 +97,7 @@ def test_a_run_without_a_thread_is_over_at_once(graph: camgraph.Graph, monkeypat
     monkeypatch.setattr(background, "start_thread", refuse)
     with pytest.raises(RuntimeError, match="can't start new thread"):
         camgraph.run(graph).start()
-    assert all(one.wait(0) for one in background._running)
+    assert all(one.wait(0) for one in background._all_running())
 
 
 # ---- interrupts
