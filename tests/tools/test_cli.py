@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+from camgraph_test_stages.waiting import until
 from click.testing import CliRunner
 
 from pipeline.errors import BadItem, EnvironmentProblem, UserError
@@ -194,11 +195,18 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert done.returncode == 1
 
 
+def _sleeps(pid: int) -> bool:
+    """Whether its main thread waits for something."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("S")
+
+
 def test_an_interrupt_is_130(tmp_path: Path) -> None:
     pipe = tmp_path / "g.yaml"
     os.mkfifo(pipe)
     child = subprocess.Popen([sys.executable, "-m", "tools.cli", "check", str(pipe)], stderr=subprocess.PIPE)
-    with pipe.open("wb"):  # opens when the child reads, and keeps it waiting
+    with pipe.open("wb"):  # opens when the child does, and keeps it waiting for text
+        # Python does not notice an interrupt that comes just before it calls the system to read.
+        until(lambda: _sleeps(child.pid))
         child.send_signal(signal.SIGINT)
         _, err = child.communicate(timeout=60)
     assert (child.returncode, err) == (130, b"")
