@@ -344,6 +344,7 @@ class LocalRun:
             blocked_on=self._retry.waits_for,
             troubles=troubles,
             cpu_s=time.process_time(),
+            stage_facts=self._process.counters.stage_facts,
             counters=self._process.counters.of_stages,
             outbox=outbox.backlog if outbox else {},
         )

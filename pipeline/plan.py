@@ -238,6 +238,32 @@ class RunPlan:
         return any(edge.policy != "block" for process in self.processes for edge in process.edges)
 
 
+def outline(plan: RunPlan) -> dict[str, Any]:
+    """What runs where, and who sends to whom: plain values without any settings, which may hold passwords."""
+    stages: dict[str, dict[str, Any]] = {}
+    edges: dict[str, dict[str, Any]] = {}
+    for process in plan.processes:
+        for stage in process.stages:
+            known = stages.setdefault(stage.name, _outline_of(stage, is_source=stage.name in process.sources))
+            known["processes"].append(process.name)
+        edges.update((edge.name, _outline_of_edge(edge)) for edge in process.edges)
+    return {"graph": plan.graph, "stages": [*stages.values()], "edges": [*edges.values()]}
+
+
+def _outline_of(stage: StagePlan, *, is_source: bool) -> dict[str, Any]:
+    return {
+        "name": stage.name, "use": stage.use, "is_source": is_source, "batch_max": stage.batch_max,
+        "threads": stage.threads, "processes": [],
+    }  # fmt: skip
+
+
+def _outline_of_edge(edge: EdgePlan) -> dict[str, Any]:
+    return {
+        "from": edge.sender, "to": edge.reader, "port": edge.port, "type": edge.type, "policy": edge.policy,
+        "depth": edge.depth, "inside_process": edge.inner,
+    }  # fmt: skip
+
+
 def to_wire(process: ProcessPlan) -> dict[str, Any]:
     """Plain values for msgpack."""
     return asdict(process)

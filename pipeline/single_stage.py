@@ -60,6 +60,8 @@ class HandContext:
     troubles: dict[str, str] = field(default_factory=dict)
     """Camera ("" for all) -> the present trouble of the stage."""
     camera_facts: dict[str, dict[str, str | float]] = field(default_factory=dict)
+    facts: dict[str, str | float] = field(default_factory=dict)
+    """What the stage has told about itself."""
     emitted: list[Event] = field(default_factory=list)
     """The events that a sink has given to the outbox by itself."""
     counters: dict[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
@@ -95,6 +97,9 @@ class HandContext:
 
     def camera_shows(self, camera: str, **facts: str | float) -> None:
         self.camera_facts.setdefault(camera, {}).update(facts)
+
+    def shows(self, **facts: str | float) -> None:
+        self.facts.update(facts)
 
     def wrote(self, path: Path) -> None:
         self.files.append(path)

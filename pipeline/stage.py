@@ -208,6 +208,9 @@ class Context(Protocol):
         Texts and numbers only, at most 32 of them, without secrets. Raises TypeError or ValueError for anything else.
         """
 
+    def shows(self, **facts: str | float) -> None:
+        """Report facts about this stage that only the run can know (its provider, ...), as `camera_shows` does."""
+
     def wrote(self, path: Path) -> None:
         """Name a file that the user will look for; the summary of the run shows it."""
 

@@ -218,6 +218,9 @@ class Infer(Stage[InferSettings]):
             there = self._engine.provider in onnxruntime_engine.with_devices()
             facts |= {"worker": self.context.worker, "device" if there else "device_wanted": device}
         self.context.log.info("model_opened", model=self.settings.shown_model, **facts)
+        shown = ("provider", "pictures", "device")
+        model = self.settings.facts()["model"]["name"]
+        self.context.shows(model=model, **{name: facts[name] for name in shown if name in facts})
         if self.settings.precision != "f32" and not self._engine.provider.startswith("OpenVINO"):
             self.context.log.warning(
                 "precision_not_used",

@@ -213,6 +213,10 @@ class StageContext:
         """See `pipeline.stage.Context`."""
         self._counters.camera_shows(camera, facts)
 
+    def shows(self, **facts: str | float) -> None:
+        """See `pipeline.stage.Context`."""
+        self._counters.stage_shows(self.stage, facts)
+
     def wrote(self, path: Path) -> None:
         """See `pipeline.stage.Context`."""
         self._counters.wrote(str(path))

@@ -44,6 +44,10 @@ def reason_line(text: str) -> str:
     return " ".join(redacted_beginning(text, _LONGEST_LOOKED_AT).split())[:_LONGEST_TEXT]
 
 
+Facts = dict[str, str | int | float]
+"""What is known about a camera or a stage, by name."""
+
+
 class Counters:
     """Named counts per camera ("" for no camera). May be used from several threads."""
 
@@ -51,7 +55,8 @@ class Counters:
         self._counts: Counter[tuple[str, str]] = Counter()
         self._files: dict[str, None] = {}
         self._camera_changes: dict[str, deque[StateChange]] = {}
-        self._camera_facts: dict[str, dict[str, str | int | float]] = {}
+        self._camera_facts: dict[str, Facts] = {}
+        self._stage_facts: dict[str, Facts] = {}
         self._troubles: dict[tuple[str, str], str] = {}
         self._of_stages: dict[tuple[str, str], dict[str, dict[str, int]]] = {}
         self._lock = threading.Lock()
@@ -103,16 +108,28 @@ class Counters:
 
     def camera_shows(self, camera: str, facts: Mapping[str, Any]) -> None:
         """Record facts about a camera: texts and numbers. Raises TypeError or ValueError for anything else."""
+        self._note_facts(self._camera_facts, camera, facts)
+
+    def stage_shows(self, stage: str, facts: Mapping[str, Any]) -> None:
+        """As `camera_shows`, about a stage."""
+        self._note_facts(self._stage_facts, stage, facts)
+
+    def _note_facts(self, known: dict[str, Facts], of: str, facts: Mapping[str, Any]) -> None:
         plain = {str(name)[:_LONGEST_TEXT]: _plain(value) for name, value in facts.items()}
         with self._lock:
-            known = {**self._camera_facts.get(camera, {}), **plain}
-            self._camera_facts[camera] = dict(islice(known.items(), _MOST_FACTS))
+            known[of] = dict(islice({**known.get(of, {}), **plain}.items(), _MOST_FACTS))
 
     @property
-    def camera_facts(self) -> dict[str, dict[str, str | int | float]]:
+    def camera_facts(self) -> dict[str, Facts]:
         """Camera -> the facts about it, by name."""
         with self._lock:
             return {camera: dict(facts) for camera, facts in self._camera_facts.items()}
+
+    @property
+    def stage_facts(self) -> dict[str, Facts]:
+        """Stage -> the facts about it, by name."""
+        with self._lock:
+            return {stage: dict(facts) for stage, facts in self._stage_facts.items()}
 
     def counters_are(self, stage: str, camera: str, counters: Mapping[str, Mapping[str, int]]) -> None:
         """Record the counters of a stage and camera: counter -> name -> number; none of a camera that is gone."""

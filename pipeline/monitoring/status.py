@@ -410,7 +410,19 @@ class Meter:
             "restarts": max(self._stage_totals.of(name).restarts, sum(process.restarts for process, _ in rows)),
             "busy": round(self._recent.rates(KEPT_S).get(f"busy {name}", 0.0), 3),
             "blocked_on": next((why for p, _ in rows if (why := p.trouble or p.heartbeat.blocked_on)), ""),
+            "facts": _together_facts([process.heartbeat.stage_facts.get(name, {}) for process, _ in rows]),
         }
+
+
+def _together_facts(each: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The facts that the processes of a stage tell; where they differ, all of them (`cuda:0, cuda:1`)."""
+    found: dict[str, dict[Any, None]] = defaultdict(dict)
+    for facts in each:
+        for name, value in facts.items():
+            found[name][value] = None
+    return {
+        name: next(iter(values)) if len(values) == 1 else ", ".join(map(str, values)) for name, values in found.items()
+    }
 
 
 def _outbox(processes: Sequence[Reporting]) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,7 @@
 """The requests that a run answers over its control socket: plain values both ways.
 
 status, metrics                    the state of the run
+graph                              its stages and edges, without settings
 stop                               let the sources end, and the rest drain
 cameras                            present, coming and leaving cameras, and the form of a further one
 add, remove, pause, resume         of one camera
@@ -19,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import ValidationError
 
 from pipeline.errors import CamgraphError, GraphError, UserError
-from pipeline.plan import RunPlan, StagePlan, run_from_wire
+from pipeline.plan import RunPlan, StagePlan, outline, run_from_wire
 from pipeline.registry import find_stage
 from pipeline.stage import FrameSize, Logger, Source, Stage
 from pipeline.supervision.jobs import Answer, Job, Later
@@ -61,6 +62,7 @@ class Requests:
         self._known: dict[str, Callable[[Mapping[str, Any]], Answer | Later[Any]]] = {
             "status": lambda _: self._run.status(),
             "metrics": self._metrics,
+            "graph": lambda _: outline(self._membership.plan),
             "stop": self._stop,
             "cameras": self._cameras,
             "add": self._add,

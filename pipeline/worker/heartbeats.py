@@ -87,6 +87,7 @@ class Heartbeats:
             ],
             camera_changes=changes,
             camera_facts=self._counters.camera_facts,
+            stage_facts=self._counters.stage_facts,
             counters=self._counters.of_stages,
             outbox=self._relay.backlog if self._relay else {},
         )

@@ -258,6 +258,14 @@ def test_a_provider_that_cannot_be_had(tmp_path: Path) -> None:
         assert len(feed(stage, [pictures(0)])) == 1
 
 
+def test_it_tells_what_runs_the_model(tmp_path: Path) -> None:
+    path = mirror(tmp_path / "m.onnx")
+    with opened(Infer, {"model": path.name}, folder=tmp_path) as stage:
+        assert isinstance(stage.context, HandContext)
+        told = stage.context.facts
+    assert told.items() >= {("model", path.name), ("provider", "CPUExecutionProvider")}
+
+
 def test_missing_provider_falls_back_only_if_asked(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = mirror(tmp_path / "m.onnx")
     try:

@@ -105,6 +105,9 @@ def _of_stages(stages: Mapping[str, Any]) -> Iterator[Metric]:
     yield _gauge("camgraph_stage_batch_size", "The mean of the last calls", stage, each("batch"))
     yield _gauge("camgraph_stage_busy", "Seconds of work in each second, over the last ten", stage, each("busy"))
     yield _counter("camgraph_stage_restarts", "Of its processes", stage, each("restarts"))
+    facts = ((name, one["facts"]) for name, one in every)
+    models = [((name, str(of.get("model", "")), str(of["provider"])), 1) for name, of in facts if "provider" in of]
+    yield _gauge("camgraph_model_info", "1 for each stage with a model", ("stage", "model", "provider"), models)
 
 
 def _of_durations(durations: Mapping[str, Any]) -> Iterator[Metric]:

@@ -22,33 +22,53 @@ _WITHIN_S = 4.0
 """A run that has not answered by then counts as down."""
 
 
-class RunLink:
-    """See the module. `name`: of the run."""
+class _Kept:
+    """The answer of a run to one request, which all who ask within `FRESH_S` are given."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, run: str, op: str) -> None:
+        self._run, self._op = run, op
         self._asking = threading.Lock()
-        self._status: Mapping[str, Any] = {}
+        self._answer: Mapping[str, Any] = {}
         self._until_s = 0.0
         self._failed: EnvironmentProblem | None = None
 
-    def status(self) -> Mapping[str, Any]:
-        """As `camgraph status --json`. Raises EnvironmentProblem without an answer, UserError without a run."""
+    def get(self) -> Mapping[str, Any]:
+        """Raises EnvironmentProblem without an answer, UserError without a run."""
         with self._asking:
             if time.monotonic() >= self._until_s:
                 self._renew()
             if self._failed is not None:
                 raise self._failed
-            return self._status
+            return self._answer
 
     def _renew(self) -> None:
         self._failed = None
         try:
-            self._status = ask(self.name, "status", within_s=_WITHIN_S)
+            self._answer = ask(self._run, self._op, within_s=_WITHIN_S)
         except EnvironmentProblem as problem:
             # All who wait get this answer: otherwise each of them would wait anew, one after another.
             self._failed = problem
         self._until_s = time.monotonic() + FRESH_S
+
+    def forget(self) -> None:
+        with self._asking:
+            self._until_s = 0.0
+
+
+class RunLink:
+    """See the module. `name`: of the run."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._status, self._graph = _Kept(name, "status"), _Kept(name, "graph")
+
+    def status(self) -> Mapping[str, Any]:
+        """As `camgraph status --json`. Raises EnvironmentProblem without an answer, UserError without a run."""
+        return self._status.get()
+
+    def graph(self) -> Mapping[str, Any]:
+        """Its stages and edges, as `pipeline.plan.outline` tells them. Raises as `status`."""
+        return self._graph.get()
 
     def begun_s(self) -> float:
         """When the run began, in seconds since 1970; 0 if it does not say."""
@@ -59,8 +79,8 @@ class RunLink:
 
     def ask(self, op: str, **values: Any) -> Mapping[str, Any]:
         """Change something. Raises as `status`, and UserError if the run refuses it."""
-        with self._asking:
-            self._until_s = 0.0
+        self._status.forget()
+        self._graph.forget()
         return ask(self.name, op, within_s=10 * _WITHIN_S, **values)
 
     def sockets(self, pattern: str) -> list[Path]:

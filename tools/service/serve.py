@@ -226,6 +226,7 @@ class Serve(Stage[ServeSettings]):
         from tools.service.app import build_app  # noqa: PLC0415
         from tools.service.camera_calls import camera_calls  # noqa: PLC0415
         from tools.service.event_calls import event_calls  # noqa: PLC0415
+        from tools.service.graph_calls import graph_calls  # noqa: PLC0415
         from tools.service.health_calls import health_calls  # noqa: PLC0415
         from tools.service.incident_calls import incident_calls  # noqa: PLC0415
         from tools.service.live_calls import live_calls  # noqa: PLC0415
@@ -241,6 +242,7 @@ class Serve(Stage[ServeSettings]):
         calls = [
             *health_calls(run),
             *camera_calls(run),
+            *graph_calls(run),
             *live_calls(run, video=bool(self.settings.video)),
             *shape_calls(run, self.context.base_folder, self.settings.rules_files or {}),
             *incident_calls(folders, self._history, run.begun_s),

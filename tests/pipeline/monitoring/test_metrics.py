@@ -50,6 +50,15 @@ def test_what_is_said_of_cameras_travels_and_is_said_once() -> None:
     assert counters.camera_changes() == []
 
 
+def test_facts_of_a_stage_travel_as_those_of_a_camera() -> None:
+    counters = Counters()
+    counters.stage_shows("infer", {"provider": "CPUExecutionProvider", "device": 0})
+    counters.stage_shows("infer", {"device": np.int64(1)})
+    heartbeat = read_report(unpack(pack({"op": "heartbeat", "stage_facts": counters.stage_facts})))
+    assert isinstance(heartbeat, Heartbeat)
+    assert heartbeat.stage_facts == {"infer": {"provider": "CPUExecutionProvider", "device": 1}}
+
+
 def test_unsent_changes_precede_newer_ones() -> None:
     counters = Counters()
     counters.camera_is("a", "lost", "1")

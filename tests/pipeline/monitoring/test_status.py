@@ -528,3 +528,14 @@ def test_drops_of_a_worker_that_has_gone_are_no_drops_of_now(scene: Scene) -> No
         look([scene.capture], worker.counts())
     status = scene.meter.status([scene.capture], [], departed=worker.counts())
     assert status["health"] == {"level": "healthy", "reason": "1 camera, 2.0 frames/s"}
+
+
+def test_what_the_processes_of_a_stage_tell_is_shown_together(tmp_path: Path) -> None:
+    (tmp_path / "g.yaml").write_text(GRAPH)
+    plan = load_plan(tmp_path / "g.yaml")
+    [process] = [process for process in plan.processes if any(stage.name == "out" for stage in process.stages)]
+    two = [Capture(process), Capture(process)]
+    for number, one in enumerate(two):
+        one.heartbeat = Heartbeat(stage_facts={"out": {"provider": "CUDA", "device": number}})
+    stages = Meter(plan).status(processes=two, events=[])["stages"]
+    assert stages["out"]["facts"] == {"provider": "CUDA", "device": "0, 1"}

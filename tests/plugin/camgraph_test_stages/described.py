@@ -13,6 +13,7 @@ from tools.service.calls import Call
 from tools.service.camera_calls import camera_calls
 from tools.service.event_calls import event_calls
 from tools.service.event_history import EventHistory
+from tools.service.graph_calls import graph_calls
 from tools.service.health_calls import health_calls
 from tools.service.incident_calls import incident_calls
 from tools.service.live_calls import live_calls
@@ -25,7 +26,13 @@ def every_call() -> list[Call]:
     """Of a service without a run."""
     run, history = RunLink("none"), EventHistory(Path("/none/history"), get_logger(), keep_s=1e6, keep_bytes=1e8)
     footage = incident_calls([], history, lambda: 0.0)
-    shown = [*health_calls(run), *camera_calls(run), *live_calls(run, video=True), *shape_calls(run, Path("/none"), {})]
+    shown = [
+        *health_calls(run),
+        *camera_calls(run),
+        *graph_calls(run),
+        *live_calls(run, video=True),
+        *shape_calls(run, Path("/none"), {}),
+    ]
     return [*shown, *footage, *event_calls(history), *page_calls(Access())]
 
 

@@ -44,7 +44,17 @@ FULL: dict[str, Any] = {
     },
     "actions": {"front": {"call": 1}},
     "counters": {"front": {"door": {"in": 1}}},
-    "stages": {"infer": {"items": 5, "fps": 2.0, "queue": 0, "batch": 1.0, "busy": 0.5, "restarts": 0}},
+    "stages": {
+        "infer": {
+            "items": 5,
+            "fps": 2.0,
+            "queue": 0,
+            "batch": 1.0,
+            "busy": 0.5,
+            "restarts": 0,
+            "facts": {"model": "yolo.onnx", "provider": "CPUExecutionProvider"},
+        }
+    },
     "processes": {"infer.0": {"cpu_s": 1.0, "slots": 2}},
     "outbox": {"log": {"waiting": 1, "oldest_s": 3.0, "dead_letters": 0, "given_up": 0}},
     "durations": {

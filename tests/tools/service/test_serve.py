@@ -95,6 +95,16 @@ def test_a_camera_rests_and_goes_on(served: Served) -> None:
     assert (answer.status_code, answer.json()["error"]) == (404, "the run has no camera nobody")
 
 
+def test_the_graph_is_told_without_settings(served: Served) -> None:
+    answer = served.get("/api/graph", "viewer")
+    assert_as_described("GET", "/api/graph", answer)
+    graph = answer.json()
+    assert {one["name"]: one["use"] for one in graph["stages"]}.items() >= {("src", "count_source"), ("page", "serve")}
+    assert [one["name"] for one in graph["stages"] if one["is_source"]] == ["src"]
+    assert ("src", "emit") in {(one["from"], one["to"]) for one in graph["edges"]}
+    assert not any(word in answer.text for word in (*TOKENS.values(), "log.jsonl", str(served.folder)))
+
+
 def test_a_camera_comes_and_goes(served: Served) -> None:
     def names() -> set[str]:
         return {one["name"] for one in served.get("/api/cameras", "viewer").json()["cameras"]}
@@ -158,7 +168,7 @@ def test_its_death_harms_nobody_and_it_comes_back(served: Served) -> None:
 
 
 def test_no_token_is_found_anywhere(served: Served) -> None:
-    places = ["/api/status", "/metrics", "/openapi.json", "/api/cameras", "/healthz"]
+    places = ["/api/status", "/api/graph", "/metrics", "/openapi.json", "/api/cameras", "/healthz"]
     texts = [served.get(place, "admin").text for place in places] + [served.log]
     texts += [path.read_text(errors="replace") for path in served.folder.glob("*.jsonl")]
     texts.append(json.dumps([Path(f"/proc/{pid}/cmdline").read_text() for pid in _pids(served)]))
