@@ -74,14 +74,15 @@ class SinkBacklog(_Report):
 
 
 class Heartbeat(_Report):
-    """A heartbeat. Times in ns are CLOCK_MONOTONIC, 0 for none; ages are ms. `stage_calls`: stage -> its calls,
-    `frame_ages`: camera -> the ages of its frames at the end of their processing, both since the last heartbeat.
-    `source_silent_since_ns`: since when a source that should make a frame has been silent; `source_opening`: that
-    source has not made one since its start. `camera_changes`: each change since the last heartbeat, those of a camera
-    in order; `camera_facts`: the present facts about a camera; `stage_facts`: about a stage. `counters`: camera ->
-    counter -> name -> number. `outbox`: sink -> what waits for it. `troubles`: (stage, camera, why) of all present
-    troubles, "" for no single camera. `blocked_on`: the stage that waits for something outside, and why; `patient`:
-    that may take as long as it needs (`pipeline.errors.Unavailable`).
+    """A heartbeat. Times in ns are CLOCK_MONOTONIC, 0 for none; ages are ms.
+
+    `stage_calls`: stage -> its calls, `frame_ages`: camera -> the ages of its frames at the end of their processing,
+    both since the last heartbeat. `source_silent_since_ns`: since when a source that should make a frame has been
+    silent; `source_opening`: that source has not made one since its start. `camera_changes`: each change since the last
+    heartbeat, those of a camera in order; `camera_facts`: the present facts about a camera; `stage_facts`: about a
+    stage. `counters`: camera -> counter -> name -> number. `outbox`: sink -> what waits for it. `troubles`: (stage,
+    camera, why) of all present troubles, "" for no single camera. `blocked_on`: the stage that waits for something
+    outside, and why; `patient`: that may take as long as it needs (`pipeline.errors.Unavailable`).
     """
 
     op: Literal["heartbeat"] = "heartbeat"

@@ -16,8 +16,8 @@ GraphEdge = TypedDict(
     "GraphEdge",
     {"from": str, "to": str, "port": str, "type": str, "policy": str, "depth": int, "inside_process": bool},
 )
-"""One arrow, from stage to stage. `port`: "" if the reader has one input alone. `policy`: what a full one does. `depth`:
-messages of a camera that may wait. `inside_process`: a call, and no message."""
+"""One arrow, from stage to stage. `port`: "" if the reader has one input alone. `policy`: what a full one does.
+`depth`: messages of a camera that may wait. `inside_process`: a call, and no message."""
 
 
 class GraphStage(TypedDict):
