@@ -27,7 +27,8 @@ import click
 
 from pipeline.errors import EXIT_GAVE_UP, EXIT_SIGINT
 from tools.assets import asset_path
-from tools.benchmarks.gpu_smoke.steps import STEPS, Step, Task
+from tools.benchmarks.gpu_smoke.steps import STEPS
+from tools.benchmarks.gpu_smoke.task import Step, Task
 
 _file = click.Path(path_type=Path, dir_okay=False)
 _LAST_LINES = 15
