@@ -82,7 +82,7 @@ class EdgePlan:
         return self.depth if self.policy == "block" else self.depth + DROPPING_AT_WORK + 1
 
     @property
-    def overflow(self) -> str:
+    def drop_counter(self) -> str:
         """The counter for drops on this edge. A frame that only a join misses is `skipped`: the frame itself went its
         way.
         """

@@ -1,12 +1,13 @@
 """The command line, and the tools around it. Each row imports only from rows below it:
 
-    cli                        the command `camgraph`
-    benchmarks | proofs        how fast, and what is broken on purpose: from a checkout only
-    commands                   what `camgraph ...` does, a file each
-    display | assets           what people see in a terminal; models and clips that are pulled
-    models                     `camgraph model`
-    measuring                  what benchmarks and proofs share
-    animator | simulator       people made of numbers; RTSP cameras with faults at will (`camgraph farm`)
+    reference                   writes docs/reference from the code: from a checkout only
+    cli                         the command `camgraph`
+    benchmarks | proofs         how fast, and what is broken on purpose: from a checkout only
+    commands                    what `camgraph ...` does, a file each
+    display | assets | service  the terminal output; models and clips to download; the stage `serve`
+    models                      `camgraph model`
+    measuring                   processor time, load, `nvidia-smi`, plots and report pages
+    animator | simulator        people made of numbers; RTSP cameras with faults at will (`camgraph farm`)
 
 Start with `cli.py`, then the command that you want to change.
 """

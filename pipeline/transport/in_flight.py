@@ -190,16 +190,16 @@ class InFlight:
         delivery.queue.watermark.rise(delivery.key, final=True)
         self._pump(delivery.queue)
         if not delivery.queue.blocking:
-            self._thin(delivery.queue)
+            self._drop_surplus(delivery.queue)
 
-    def _thin(self, queue: Queue) -> None:
+    def _drop_surplus(self, queue: Queue) -> None:
         """On an edge that drops, only the newest waits."""
         while len(queue.waiting) > _MOST_WAITING and queue.waiting[0].ticket is None:
             self._forget(queue.waiting.popleft())  # tombstones for a reader that is away
         unsent = [delivery for delivery in queue.waiting if not delivery.is_mark]
         for victim in unsent[:-1] if queue.edge.policy == "drop_oldest" else unsent[1:]:
             queue.waiting.remove(victim)
-            self._counters.add(queue.edge.overflow, queue.camera)
+            self._counters.add(queue.edge.drop_counter, queue.camera)
             self._forget(victim)
 
     def _pump(self, queue: Queue) -> None:

@@ -56,7 +56,7 @@ class Mailbox:
         if self._join is not None:
             self._join_all(self._join)
             return
-        victim = partition.overflow()
+        victim = partition.remove_overflow()
         if victim:
             self._drop(partition.edge, [victim])
 
@@ -81,7 +81,7 @@ class Mailbox:
         return min(known) if len(known) == len(self._edges) else None
 
     def _drop(self, edge: EdgePlan, row: Sequence[Received]) -> None:
-        self._gone.counters.add(edge.overflow, self._camera)
+        self._gone.counters.add(edge.drop_counter, self._camera)
         for received in row:
             self._gone.finish(received)
 

@@ -125,8 +125,8 @@ class Partition:
         """The last message up to which all are done: a sender that sends again must begin behind it."""
         return self.unfinished[min(self.unfinished)].before if self.unfinished else self.last_stamp
 
-    def overflow(self) -> Received | None:
-        """On an edge that drops: the message that must give way if more than `depth` are unread. It is removed."""
+    def remove_overflow(self) -> Received | None:
+        """On an edge that drops, if more than `depth` messages are unread: remove the one that must give way."""
         if self.blocking:
             return None
         unread = [received for received in self.unread if not received.is_mark]

@@ -74,9 +74,9 @@ def test_a_message_at_or_below_the_watermark_of_its_sender_was_done() -> None:
 def test_one_message_gives_way_when_more_than_the_depth_are_unread(policy: Policy, victim: int) -> None:
     partition = partition_of(policy, depth=2)
     first, *_ = [put(partition, seq) for seq in (1, 2)]
-    assert partition.overflow() is None
+    assert partition.remove_overflow() is None
     put(partition, 3)
-    gone = partition.overflow()
+    gone = partition.remove_overflow()
     assert gone is not None
     assert gone.key.seq == victim
     assert [one.key.seq for one in partition.unread] == [seq for seq in (1, 2, 3) if seq != victim]
@@ -87,7 +87,7 @@ def test_a_blocking_edge_loses_nothing() -> None:
     partition = partition_of("block", depth=1)
     for seq in range(5):
         put(partition, seq)
-        assert partition.overflow() is None
+        assert partition.remove_overflow() is None
     assert len(partition.unread) == 5
 
 
@@ -96,9 +96,9 @@ def test_marks_take_no_place_and_never_give_way(mark: str) -> None:
     partition = partition_of("drop_oldest", depth=1)
     put(partition, 1, mark)
     put(partition, 2)
-    assert partition.overflow() is None
+    assert partition.remove_overflow() is None
     put(partition, 3)
-    gone = partition.overflow()
+    gone = partition.remove_overflow()
     assert gone is not None
     assert gone.key.seq == 2
     assert [one.key.seq for one in partition.unread] == [1, 3]

@@ -32,7 +32,7 @@ class Nvidia(NamedTuple):
 
     @property
     def is_here(self) -> bool:
-        """Whether somebody wants to run models on a GPU of NVIDIA here."""
+        """Whether somebody wants to run models on an NVIDIA GPU here."""
         return self.driver or bool(self.gpus)
 
 
