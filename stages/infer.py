@@ -38,6 +38,8 @@ from stages.inference.model_inputs import (
     size_problems,
     wanted_picture,
 )
+from stages.inference.model_service import NAME as SOCKET_NAME
+from stages.inference.model_service import ModelService
 from stages.inference.output_checks import WrongShapes, check_numbers
 from stages.inference.readiness import ReadyModel, ready_model, shares_of_operations
 from stages.inference.signatures import why_not_analysed
@@ -199,6 +201,10 @@ class Infer(Stage[InferSettings]):
             self.context.log.warning(
                 "runs_not_recorded", model=self.settings.shown_model, why=self._engine.not_recorded
             )
+        self._service = ModelService(
+            self.context.state_folder / SOCKET_NAME.format(worker=self.context.worker), self._outputs, self.context.log
+        )
+        self._service.open()
         self._say_limits()
         self._say_what_was_opened(ready, round(time.monotonic() - began, 3), size_in_words(self._contract, size, s))
 
@@ -258,6 +264,8 @@ class Infer(Stage[InferSettings]):
         self.context.log.warning("batches_smaller", model=self.settings.shown_model, most=rows, why=why)
 
     def close(self) -> None:
+        if service := self.__dict__.pop("_service", None):
+            service.close()
         self.__dict__.pop("_runs", None)
         self.__dict__.pop("_engine", None)
         if memory := self.__dict__.pop("_memory", None):
@@ -275,6 +283,12 @@ class Infer(Stage[InferSettings]):
             raise self._wrong_shapes.dropped(error.output, str(error)) from None
         except MemoryError:
             raise BadItem("model_failed", beyond()) from None
+
+    def _outputs(self, item: Tensor) -> Row:
+        """For one picture that is of no camera. Raises as `process`."""
+        [[row]] = self._runs.rows([Given(self._picture(item), self._feeds.of_item(item))])
+        check_numbers(row)
+        return row
 
     def _picture(self, item: Tensor) -> Array:
         """uint8 RGB (n, H, W, 3), or float32 windows of keypoints. Raises UserError for anything else."""

@@ -2,6 +2,7 @@
 
 status, metrics                    the state of the run
 graph                              its stages and edges, without settings
+settings                           of some of its stages
 stop                               let the sources end, and the rest drain
 cameras                            present, coming and leaving cameras, and the form of a further one
 add, remove, pause, resume         of one camera
@@ -63,6 +64,7 @@ class Requests:
             "status": lambda _: self._run.status(),
             "metrics": self._metrics,
             "graph": lambda _: outline(self._membership.plan),
+            "settings": self._settings,
             "stop": self._stop,
             "cameras": self._cameras,
             "add": self._add,
@@ -103,6 +105,16 @@ class Requests:
     def _metrics(self, _: Mapping[str, Any]) -> dict[str, Any]:
         status = self._run.status()
         return {name: status[name] for name in _METRICS}
+
+    def _settings(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """`stages`: the names of those that are wanted."""
+        names = request.get("stages")
+        if not isinstance(names, list):
+            raise UserError("expected the names of stages in `stages`", error_id="request-body")
+        plan = self._membership.plan
+        stages = {stage.name: stage for process in plan.processes for stage in process.stages if stage.name in names}
+        settings = {name: dict(stage.settings) for name, stage in stages.items()}
+        return {"base_folder": plan.base_folder, "settings": settings}
 
     def _stop(self, _: Mapping[str, Any]) -> dict[str, Any]:
         self._run.stop()

@@ -174,17 +174,17 @@ def _client(work: Callable[..., None], *values: Any) -> None:
 class Measured:
     """A run in a thread, and clients in processes."""
 
-    def __init__(self, folder: Path, cameras: int, seconds: float) -> None:
-        self.port, self._cameras, self._seconds = _free_port(), cameras, seconds
+    def __init__(self, folder: Path, cameras: int, seconds: float, graph: str = _GRAPH) -> None:
+        self.port, self.cameras, self._seconds = _free_port(), cameras, seconds
         write_clip(folder / "cam.mp4", size=_SIZE, fps=_FPS)
         write_model(folder / "light.onnx", bright=110.0)
         names = ", ".join(f"cam{number}: {{}}" for number in range(cameras))
-        graph = _GRAPH.format(name=folder.name, cameras=names, side=SIDE, port=self.port)
-        (folder / "graph.yaml").write_text(graph)
+        text = graph.format(name=folder.name, cameras=names, side=SIDE, port=self.port)
+        (folder / "graph.yaml").write_text(text)
         self.plan = load_plan(folder / "graph.yaml")
 
-    def phases(self) -> list[Phase]:
-        """All phases of one run."""
+    def phases(self, measured: Callable[[Measured], list[Phase]]) -> list[Phase]:
+        """Those that `measured` measures, one after another in one run."""
         with only_run(self.plan) as folder:
             run = Supervisor(self.plan, folder)
             thread = threading.Thread(target=run.run)
@@ -192,23 +192,13 @@ class Measured:
             try:
                 self._wait_ready(thread)
                 time.sleep(_WARM_S)
-                return self._measured()
+                return measured(self)
             finally:
                 run.stop()
                 thread.join()
 
-    def _measured(self) -> list[Phase]:
-        with multiprocessing.Manager() as manager:
-            return [
-                self._phase("nobody asks"),
-                self._phase("scraped once a second", scrapes := manager.list(), (scraping, scrapes)),
-                self._phase("a wall of stills is open", None, (watching, self._cameras)),
-                self._phase("somebody watches one camera live", None, (looking,)),
-                self._phase("200 hostile connections", more := manager.list(), (attacking, 200), (scraping, more)),
-                self._phase("nobody asks any more"),
-            ]
-
-    def _phase(self, name: str, scrapes: Any = None, *clients: tuple[Any, ...]) -> Phase:
+    def phase(self, name: str, scrapes: Any = None, *clients: tuple[Any, ...]) -> Phase:
+        """What the run does while these clients ask: each a function and its values."""
         context = multiprocessing.get_context("spawn")
         stop = context.Event()
         processes = []
@@ -245,6 +235,18 @@ class Measured:
         raise click.ClickException("the run has ended at its start")
 
 
+def _every_phase(run: Measured) -> list[Phase]:
+    with multiprocessing.Manager() as manager:
+        return [
+            run.phase("nobody asks"),
+            run.phase("scraped once a second", scrapes := manager.list(), (scraping, scrapes)),
+            run.phase("a wall of stills is open", None, (watching, run.cameras)),
+            run.phase("somebody watches one camera live", None, (looking,)),
+            run.phase("200 hostile connections", more := manager.list(), (attacking, 200), (scraping, more)),
+            run.phase("nobody asks any more"),
+        ]
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -258,7 +260,7 @@ def _free_port() -> int:
 def main(target: Path | None, cameras: int, seconds: float) -> None:
     """Measure the service."""
     with tempfile.TemporaryDirectory(prefix="cgserve") as folder:
-        phases = Measured(Path(folder), cameras, seconds).phases()
+        phases = Measured(Path(folder), cameras, seconds).phases(_every_phase)
     ideal = phases[0].frames_per_s
     parts = [
         f"{written_by(TOOL, {'cameras': cameras, 'seconds': seconds})} {machine_line()}. The cameras are {_SIZE[0]} x "

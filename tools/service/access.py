@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http.cookies import CookieError, SimpleCookie
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -189,8 +190,9 @@ def _cookie(header: str) -> str:
 class AccessLayer:
     """ASGI: lets a request through with `camgraph.role` and `camgraph.name` in its scope, or answers it itself."""
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
-        self._app, self._access = app, access
+    def __init__(self, app: ASGIApp, access: Access, most_bodies: Mapping[str, int] = MappingProxyType({})) -> None:
+        """`most_bodies`: path -> the bytes of a body, where they are other than `MOST_BODY`."""
+        self._app, self._access, self._most_bodies = app, access, most_bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -216,8 +218,9 @@ class AccessLayer:
             return 429, "too many requests"
         if scope["method"] not in ("GET", "HEAD") and not self._access.is_own_page(headers, host):
             return 403, "changes are accepted from pages of this service alone"
-        if not headers.get("content-length", "0").isdecimal() or int(headers.get("content-length", "0")) > MOST_BODY:
-            return 413, f"expected a body of at most {MOST_BODY} bytes"
+        length, most = headers.get("content-length", "0"), self._most_bodies.get(scope["path"], MOST_BODY)
+        if not length.isdecimal() or int(length) > most:
+            return 413, f"expected a body of at most {most} bytes"
         return None
 
 

@@ -41,7 +41,8 @@ def build_app(calls: Sequence[Call], access: Access, log: Logger) -> ASGIApp:
         return failure(500, "a bug of camgraph: the log of the run has the details")
 
     handlers: Any = {HTTPException: not_found, Exception: bug}
-    return AccessLayer(Starlette(routes=routes_of(every), exception_handlers=handlers), access)
+    bodies = {call.path: call.most_body for call in calls}
+    return AccessLayer(Starlette(routes=routes_of(every), exception_handlers=handlers), access, bodies)
 
 
 class _Told:

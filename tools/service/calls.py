@@ -26,7 +26,7 @@ Role = Literal["anyone", "viewer", "operator", "admin"]
 """Each may do what those before it may. `anyone` needs no token: probes, and the page without its data."""
 ROLES: tuple[Role, ...] = get_args(Role)
 
-_BODY_S = 10.0
+_BODY_S, _FILES_S = 10.0, 60.0
 MOST_BODY = 64 << 10
 """Bytes of a body."""
 Answer = Callable[[Request], Awaitable[Response]]
@@ -80,6 +80,9 @@ class Call:
     gives: Gives
     query: Mapping[str, Parameter] = field(default_factory=dict)
     body: type[Body] | None = None
+    files: tuple[str, ...] = ()
+    """The kinds of a body that is no JSON."""
+    most_body: int = MOST_BODY
     errors: Mapping[int, str] = field(default_factory=dict)
     """Code -> when: those alone that do not follow from the rest (tools/service/openapi.py)."""
 
@@ -144,11 +147,7 @@ def failure(status: int, why: str, headers: Mapping[str, str] | None = None, *, 
 
 async def json_body(request: Request) -> dict[str, object]:
     """The object that was sent. Raises UserError if it is none."""
-    try:
-        async with asyncio.timeout(_BODY_S):
-            text = await _body(request)
-    except TimeoutError:
-        raise UserError(f"expected the body of the request within {_BODY_S:g} s", error_id="request-value") from None
+    text = await bytes_of(request, MOST_BODY)
     try:
         sent = json.loads(text)
         json.dumps(sent, ensure_ascii=False).encode()  # half a character is none
@@ -170,10 +169,20 @@ async def body_of(request: Request, kind: type[B]) -> B:
         raise UserError(f"expected {kind.words} ({where}: {first['msg']})", error_id="request-value") from None
 
 
-async def _body(request: Request) -> bytes:
-    text = b""
+async def bytes_of(request: Request, most: int) -> bytes:
+    """The body. Raises UserError if it is larger, or takes too long."""
+    within_s = _BODY_S if most <= MOST_BODY else _FILES_S
+    try:
+        async with asyncio.timeout(within_s):
+            return await _body(request, most)
+    except TimeoutError:
+        raise UserError(f"expected the body of the request within {within_s:g} s", error_id="request-value") from None
+
+
+async def _body(request: Request, most: int) -> bytes:
+    text = bytearray()
     async for piece in request.stream():
         text += piece
-        if len(text) > MOST_BODY:
-            raise TooLarge(f"expected a body of at most {MOST_BODY} bytes")
-    return text
+        if len(text) > most:
+            raise TooLarge(f"expected a body of at most {most} bytes")
+    return bytes(text)

@@ -15,6 +15,8 @@ _PLACES = {
     "incident": "The name of an incident, as lists of incidents tell it.",
     "file": "The name of a file, without a folder.",
 }
+_OF_FILE: dict[str, Any] = {"type": "string", "format": "binary"}
+_OF_FILES = {"type": "object", "additionalProperties": {"type": "array", "items": _OF_FILE}}
 _REF = "#/components/schemas/{model}"
 _ALWAYS = {
     401: "a token is needed, or the one that was sent is not known",
@@ -84,6 +86,10 @@ def _operation(call: Call, names: Sequence[str], schemas: _Schemas) -> dict[str,
     if call.body:
         content = {"application/json": {"schema": schemas.of(call.body)}}
         operation["requestBody"] = {"description": call.body.words, "required": True, "content": content}
+    if call.files:
+        content = {kind: {"schema": _OF_FILES if kind.startswith("multipart/") else _OF_FILE} for kind in call.files}
+        about = f"A file, or several in a form; {call.most_body} bytes in all."
+        operation["requestBody"] = {"description": about, "required": True, "content": content}
     return operation
 
 
@@ -119,7 +125,7 @@ def _errors(call: Call, names: Sequence[str], schemas: _Schemas) -> dict[str, An
         follow[403] = f"the role {call.role} is needed"
     if call.method != "GET":
         follow[403] = "the role is too low, or the change comes from a page of somebody else"
-    if call.query or call.body:
+    if call.query or call.body or call.files:
         follow[400] = "what was sent cannot be meant"
     if names:
         follow[404] = "there is no such thing"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,10 @@ class RunLink:
             return time.time() - float(self.status()["uptime_s"]) - FRESH_S
         except CamgraphError:
             return 0.0
+
+    def settings(self, stages: Sequence[str]) -> Mapping[str, Any]:
+        """Stage -> its settings, as `settings`, and the `base_folder` of their paths. Raises as `status`."""
+        return ask(self.name, "settings", within_s=_WITHIN_S, stages=list(stages))
 
     def ask(self, op: str, **values: Any) -> Mapping[str, Any]:
         """Change something. Raises as `status`, and UserError if the run refuses it."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 PORT = 8350
 _DAY_S = 86_400.0
 _HIDING = ("skeleton_only", "blurred_faces")
-_NEEDED = ("starlette", "uvicorn", "prometheus_client")
+_NEEDED = ("starlette", "uvicorn", "prometheus_client", "PIL", "python_multipart")
 _EXPECTED = "expected HOST:PORT, such as 127.0.0.1:8350, or 0.0.0.0:8350 for all networks of this machine"
 
 
@@ -229,6 +229,7 @@ class Serve(Stage[ServeSettings]):
         from tools.service.graph_calls import graph_calls  # noqa: PLC0415
         from tools.service.health_calls import health_calls  # noqa: PLC0415
         from tools.service.incident_calls import incident_calls  # noqa: PLC0415
+        from tools.service.infer_calls import infer_calls  # noqa: PLC0415
         from tools.service.live_calls import live_calls  # noqa: PLC0415
         from tools.service.page_calls import page_calls  # noqa: PLC0415
         from tools.service.run_link import RunLink  # noqa: PLC0415
@@ -243,6 +244,7 @@ class Serve(Stage[ServeSettings]):
             *health_calls(run),
             *camera_calls(run),
             *graph_calls(run),
+            *infer_calls(run),
             *live_calls(run, video=bool(self.settings.video)),
             *shape_calls(run, self.context.base_folder, self.settings.rules_files or {}),
             *incident_calls(folders, self._history, run.begun_s),

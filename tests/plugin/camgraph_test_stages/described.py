@@ -16,6 +16,7 @@ from tools.service.event_history import EventHistory
 from tools.service.graph_calls import graph_calls
 from tools.service.health_calls import health_calls
 from tools.service.incident_calls import incident_calls
+from tools.service.infer_calls import infer_calls
 from tools.service.live_calls import live_calls
 from tools.service.page_calls import page_calls
 from tools.service.run_link import RunLink
@@ -30,6 +31,7 @@ def every_call() -> list[Call]:
         *health_calls(run),
         *camera_calls(run),
         *graph_calls(run),
+        *infer_calls(run),
         *live_calls(run, video=True),
         *shape_calls(run, Path("/none"), {}),
     ]
