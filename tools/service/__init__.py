@@ -6,6 +6,7 @@
     calls           what a call is: a method, a path, who may make it, and the function that answers
     access          tokens, roles, sessions, rates, and which names of hosts are believed
     run_link        asks the run over its control socket, at most once a second for its state
+    model_link      asks the model of the run about pictures of others; `spare_time` bounds what that takes
     event_history   past events, in SQLite
     *_calls         the calls, by subject
     page            the page: HTML, CSS and modules of JavaScript
