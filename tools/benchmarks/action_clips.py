@@ -104,7 +104,7 @@ def pictures_of(clip: Path, max_fps: float) -> Iterator[tuple[int, U8]]:
 
 
 def format_of(model: Path) -> str:
-    """Of the two kinds of models that are known here, by their outputs."""
+    """Which of the two known formats the model's outputs have."""
     return "yolo_pose" if len(session(model).get_outputs()) == 1 else "movenet_multipose"
 
 
@@ -118,7 +118,7 @@ def estimator(model: Path, clip: Path) -> Estimator:
 
 
 def watched(clip: Path, model: Path, max_fps: float, cache: Path | None) -> Watched:
-    """Everybody whom the model finds; out of ``cache``, if it was asked before."""
+    """The people that the model finds in a clip; from ``cache``, if it has the answer."""
     kept = cache / f"{clip.stem}-{model.stem}-{max_fps:g}.npz" if cache else None
     if kept and kept.exists():
         with np.load(kept) as stored:

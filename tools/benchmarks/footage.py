@@ -1,4 +1,4 @@
-"""What pictures and clips of incidents cost: `python -m tools.benchmarks.footage --report docs/footage.md`.
+"""The cost of pictures and clips of incidents: `python -m tools.benchmarks.footage --report docs/footage.md`.
 
 Encodes a video of moving noise, takes its packets as `sink_footage` gets them, and measures the processor time of one
 picture (the last of a group of pictures, which costs most), of one clip of ten seconds, and of handing on the packets.
@@ -47,7 +47,7 @@ _FPS, _SECONDS = 25, 10
 _SIZES = ((640, 360), (1280, 720), (1920, 1080))
 _REPEATS = 5
 _RING_S = 70
-"""What the ring keeps with `before_s: 5`."""
+"""How much the ring keeps with `before_s: 5`."""
 _EVERY, _INCIDENTS = 2, 10
 """Seconds from one incident to the next, and how many there are."""
 Listener = Literal["nobody", "a reader", "one that never reads"]

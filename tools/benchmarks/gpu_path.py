@@ -38,7 +38,7 @@ _AROUND_S = 20.0
 """About what a run takes beside the time it is looked at."""
 _PER_PROCESS = 32
 _MOST_SAID = 1000
-"""Characters: a run that is not over in time says all that it knows."""
+"""Characters of a message: a run that is not over in time reports everything it knows."""
 _GRAPH = """
 version: 1
 name: gpupath{pid}

@@ -7,8 +7,8 @@
                                       | from its outputs to an event
                                             | committed, and handed to the sink
 
-All are CLOCK_MONOTONIC of one machine, in nanoseconds. Only the simulator knows `caught` and `sent`; a frame is found
-there by the time of day that the camera's sender reports gave it.
+All are CLOCK_MONOTONIC of one machine, in nanoseconds. Only the simulator knows `caught` and `sent`. A frame is matched
+with its record there by its time of day, which comes from the camera's sender reports.
 """
 
 from __future__ import annotations

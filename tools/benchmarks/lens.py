@@ -1,8 +1,8 @@
 """How people who walk lean under cameras that look down: `python -m tools.benchmarks.lens`.
 
 The animator's people cross a floor, seen with the noise of a pose model. Each row is a camera. The columns are the lean
-of their torsos, the median and what 95 of 100 stay below: as the picture has them, with the lens as its data sheet says
-it, and with the lens learnt from people in the minutes before.
+of their torsos, the median and the 95th percentile: uncorrected, corrected by the lens of the data sheet, and corrected
+by the lens learnt from people in the minutes before.
 """
 
 from __future__ import annotations

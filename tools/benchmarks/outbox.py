@@ -1,4 +1,4 @@
-"""What the outbox takes: events a second, and a start with a large backlog: `python -m tools.benchmarks.outbox`.
+"""The speed of the outbox: events a second, and a start with a large backlog: `python -m tools.benchmarks.outbox`.
 
 The outbox runs by itself in this process, with one sink that takes everything at once: so the figures are those of the
 file. A start is measured in a process of its own, from the opening of the file to the first event that a sink gets.

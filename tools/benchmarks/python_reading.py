@@ -3,8 +3,8 @@
     python -m tools.benchmarks.python_reading
 
 Each row is a program that runs the same clip (768x576) through a small model, once for a few of its frames and once
-for many: the difference is free of what starting takes. Given is the processor time of a frame, in the program and all
-processes of its run, less that of a program that reads events alone, in units of what decoding a frame takes.
+for many: the difference leaves out the cost of starting. The figure is the processor time of a frame, in the program
+and all processes of its run, less that of a program that only reads events; its unit is the cost of decoding a frame.
 """
 
 from __future__ import annotations

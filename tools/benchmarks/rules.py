@@ -1,4 +1,4 @@
-"""What judging costs: processor time of a frame, by people and rules: `python -m tools.benchmarks.rules`.
+"""The cost of judging: processor time of a frame, by people and rules: `python -m tools.benchmarks.rules`.
 
 Everybody walks and waves. The rules ask about joints, posture, a zone and speed; those with memory also look back in
 time, in six ways. Few are true of anybody: that is how rules are. Each row is the best of several rounds.

@@ -1,4 +1,4 @@
-"""What the service costs, and what it bears: `python -m tools.benchmarks.service --report docs/service.md`.
+"""The cost of the service, and the load that it bears: `python -m tools.benchmarks.service --report docs/service.md`.
 
 A graph of cameras that are played at their own pace (files in a loop, decoded and judged as live ones are, so that a
 camera which is slowed down shows fewer frames a second) runs with the stage `serve`. In one run, one after another:
@@ -163,7 +163,7 @@ def _reads_nothing(client: socket.socket) -> None:
 
 
 def _client(work: Callable[..., None], *values: Any) -> None:
-    if work is not scraping:  # its own waiting for the processor would be measured
+    if work is not scraping:  # in this process, its own wait for the processor would be measured too
         os.nice(19)
     work(*values)
 

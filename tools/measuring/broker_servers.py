@@ -96,7 +96,7 @@ def serving(server: BrokerServer) -> Iterator[BrokerServer]:
 
 
 def mosquitto(folder: Path, *more: str) -> BrokerServer:
-    """It keeps nothing: all that it knows after a restart it got anew. `more`: lines of its configuration."""
+    """A broker that keeps nothing: after a restart it knows only new messages. `more`: lines of its configuration."""
     port = free_port()
     lines = [f"listener {port} 127.0.0.1", *(more or ["allow_anonymous true"]), "user root"]
     (folder / "mosquitto.conf").write_text("\n".join(lines) + "\n")
@@ -139,6 +139,6 @@ def rabbitmq(folder: Path, *more: str) -> BrokerServer:
         "ERL_EPMD_PORT": str(free_port()),
         "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-setcookie test +S 1:1",
     }
-    # A name service of its own, in front: else the node starts one that outlives it.
+    # A name service of its own in the foreground: otherwise the node starts one that outlives it.
     command = ["/bin/sh", "-c", f"epmd -address 127.0.0.1 & exec {scripts[-1]}"]
     return BrokerServer(command, port, folder, environment=environment, greeting=b"AMQP\0\0\x09\x01")

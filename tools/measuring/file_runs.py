@@ -1,4 +1,4 @@
-"""A graph of files that is run in many ways, killed here and there, and looked at (`tools.proofs.prove`)."""
+"""Runs a graph of files in many ways, kills processes in it, and checks the results (`tools.proofs.prove`)."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def run_way(way: Way, seconds: float, during: Callable[[Supervisor], None] | Non
 
 
 def run_name() -> str:
-    """One run at a time in this process; other processes have other names."""
+    """The name of a run: this process has one at a time, and other processes have other names."""
     return f"prove{os.getpid()}"
 
 

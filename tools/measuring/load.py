@@ -37,7 +37,7 @@ def load_of(before: CpuTime, after: CpuTime) -> Load:
 
 
 def why_not_judged(before: Load, during: Load, most_other: float = MOST_OTHER) -> str:
-    """Why the rates during a fault say nothing, held against those before it; "" if they can be judged."""
+    """Why the rates during a fault cannot be compared with those before it; "" if they can."""
     other = max(before.other, during.other)
     if other > most_other * before.cores:
         return f"other processes took {other:.2f} of {before.cores} cores"

@@ -44,7 +44,7 @@ class Member:
 
     @property
     def outgrown(self) -> int:
-        """Of these, segments of senders that have larger ones now: a reader keeps a few (`pipeline.shm.mappings`)."""
+        """Mapped segments whose senders have larger ones now: a reader keeps a few (`pipeline.shm.mappings`)."""
         return sum(
             n for what, n in self.open.items() if what.startswith(str(SHARED_MEMORY)) and what.endswith(" (deleted)")
         )
@@ -164,7 +164,7 @@ def _words(pid: int) -> list[str]:
 
 
 def _member(pid: int, supervisor: int) -> Member | None:
-    """None for one that is gone meanwhile."""
+    """One process; None if it is gone meanwhile."""
     try:
         status = _status(pid)
         zombie = status["State"].split()[0] == "Z"

@@ -1,4 +1,4 @@
-"""Who takes the processor: this tool with all that it has started, and all other processes of the machine.
+"""How the processor time divides between this tool with its children, and all other processes of the machine.
 
 A figure of a live run means little if other processes take the cores. So each tool measures their share, and prints it
 beside its figures.

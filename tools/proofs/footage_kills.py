@@ -81,7 +81,7 @@ class Findings:
 
 
 def prove(rounds: int, *, cameras: int = 2, groups: Sequence[tuple[str, ...]] = GROUPS) -> Findings:
-    """Kill each group so often, then let the run end, and look at all that it has made."""
+    """Kill each group so many times, let the run end, and check all files that it has made."""
     found = Findings()
     with tempfile.TemporaryDirectory(prefix="cgclips") as text:
         folder = Path(text)
@@ -111,7 +111,7 @@ def _harm(run: LiveRun, found: Findings, rounds: int, groups: Sequence[tuple[str
     for number in range(rounds):
         for group in groups:
             _await_clip(run.subject.folder)
-            # Another moment of an incident each time.
+            # At another moment of an incident each time.
             _wait(ledger, PERIOD_S * ((number * 0.37 + 0.11 * len(found.back_s)) % 1.0))
             found.back_s.append(_kill(run, ledger, group))
             found.kills[", ".join(group)] += 1
@@ -213,7 +213,7 @@ def faults_of(
 
 
 def why_not_playing(path: Path) -> Iterator[str]:
-    """All that would disturb a player."""
+    """Everything in the clip that would disturb a player."""
     try:
         with av.open(str(path)) as container:
             stream = container.streams.video[0]

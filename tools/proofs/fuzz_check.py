@@ -279,7 +279,7 @@ def _with_settings(data: dict[str, Any], chance: random.Random) -> dict[str, Any
 
 
 class _TooLong(BaseException):
-    """Not of those that somebody catches."""
+    """Derives from BaseException, so that no `except Exception` of ours catches it."""
 
 
 @contextmanager

@@ -44,7 +44,7 @@ class Limits:
 
 @dataclass(slots=True)
 class KillProof:
-    """All that was done, and how it ended."""
+    """All rounds, and how the run ended."""
 
     base: Base
     killed: list[Series] = field(default_factory=list)
@@ -60,14 +60,14 @@ class KillProof:
 
     @property
     def series(self) -> list[Series]:
-        """All, but for the supervisor's."""
+        """All series but the supervisor's."""
         return [*self.killed, *self.frozen]
 
 
 def prove(
     run: HarmedRun, *, rounds: int, frozen: int, round_s: float, base_s: float = BASE_S, kinds: Sequence[str] = KINDS
 ) -> KillProof:
-    """Harm each kind of process so often, once the rates without any harm were measured for `base_s`."""
+    """Measure the rates without harm for `base_s`, then harm each kind of process so many times."""
     proof = KillProof(run.measure_base(base_s))
     for kind in kinds:
         proof.killed.append(run.series(kind, rounds, run.kill, round_s=round_s))
@@ -88,7 +88,7 @@ def prove(
 
 
 def faults_of(proof: KillProof, limits: Limits) -> list[str]:
-    """All that is not as it should be, each in a sentence."""
+    """All that is wrong, each in a sentence."""
     found = [fault for series in proof.series for one in series.rounds for fault in one.faults]
     found += [fault for one in (*proof.supervisor_frozen, *proof.supervisor_killed) for fault in one.faults]
     found += [late for series in proof.series if (late := _late(series, limits.back_s))]
@@ -113,7 +113,7 @@ def faults_of(proof: KillProof, limits: Limits) -> list[str]:
 
 
 def not_judged(proof: KillProof, limits: Limits) -> list[str]:
-    """The series whose rates say nothing, for other processes had the machine: neither proven nor disproven."""
+    """The series whose rates prove nothing either way, because other processes had the machine."""
     found = []
     for how, some in (("killed", proof.killed), ("frozen", proof.frozen)):
         whys = {series.kind: why_not_judged(proof.base.load, series.load, limits.other) for series in some}
@@ -188,7 +188,7 @@ def _frozen_row(series: Series, base: Base) -> str:
 
 
 def _what_cameras_had(series: Series, base: Base) -> str:
-    """A rate of others is there while captures are harmed only; a star where it says nothing."""
+    """The rates of cameras. Others have one only while captures are harmed; a star marks rates that prove nothing."""
     silent = median_and_worst([one.silent_s for one in series.rounds])
     star = " *" if why_not_judged(base.load, series.load) else ""
     processed = f"{min(series.processed.values(), default=0):.1%}{star}" if series.kind == "capture" else "all stop"

@@ -202,7 +202,7 @@ def _kill_group(run: LiveRun, ledger: Ledger, processes: tuple[str, ...]) -> Kil
 
 
 def _ended(run: LiveRun, ledger: Ledger) -> Killed:
-    """The stop at the end: status 1, for stages lost their memory."""
+    """Stop the run. It ends with status 1, because stateful stages lost their state."""
     begun = time.monotonic()
     status = run.stop(_WAIT_S)
     delivered = ledger.against(run.subject.events)

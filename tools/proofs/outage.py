@@ -53,7 +53,7 @@ class OtherSide(Protocol):
     def start(self) -> None: ...
 
     def kill(self) -> bool:
-        """Whether it was alive until now."""
+        """Kill it; whether it was alive until now."""
 
     def received(self) -> list[tuple[str, int, str]]:
         """(camera, seq, id) in the order of arrival, with repetitions."""
@@ -155,7 +155,7 @@ class Outcome:
     outbox_mb: float = 0.0
     kills: dict[str, int] = field(default_factory=dict)
     missed: list[str] = field(default_factory=list)
-    """Those that were to be killed, and were dead already or not to be found, or all was delivered before."""
+    """The kills that hit nothing: the process was dead already or not found, or all events were delivered before."""
     received: list[tuple[str, int, str]] = field(default_factory=list)
 
     @property
@@ -231,13 +231,13 @@ class _Run:
             self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)  # noqa: S603
 
     def status(self) -> dict[str, Any]:
-        """{} while it does not answer."""
+        """The status of the run; {} while it does not answer."""
         with suppress(Exception):
             return ask(self.name, "status", within_s=2.0)
         return {}
 
     def pid_of(self, stage: str) -> int:
-        """Of the process that has this stage; 0 if there is none now."""
+        """The pid of the process that has this stage; 0 if there is none now."""
         processes = self.status().get("processes", {})
         return next((int(one["pid"] or 0) for name, one in processes.items() if name.split(".")[0] == stage), 0)
 
@@ -335,7 +335,7 @@ def _has_come_to(left: int, folder: Path, run: _Run) -> bool:
 
 
 def _kill(victim: str, run: _Run, side: OtherSide) -> bool:
-    """Whether it was alive, and died of this."""
+    """Kill one of them; whether it was alive and died of this."""
     if victim == "other side":
         was_alive = side.kill()
         time.sleep(_AWAY_S)
@@ -355,7 +355,7 @@ def _killed(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _killed_by_pid(pid: int) -> bool:
-    """Of a process that is not our child: it is gone within a while. False for 0, and if there is none."""
+    """Kill a process that is not our child, and wait until it is gone. False for pid 0, and if there is none."""
     if not pid:
         return False
     try:

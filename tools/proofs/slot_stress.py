@@ -146,7 +146,7 @@ class _Owner:
         self.totals["sent"] += 1
 
     def take_back(self) -> None:
-        """End the leases that are over: the slot may be written again while a late reader still looks at it."""
+        """Take back slots whose time is over: one may be written again while a late reader still looks at it."""
         before = time.monotonic() - _LEASE_S
         while self.by_age:
             place = self.by_age[0]

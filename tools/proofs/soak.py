@@ -37,14 +37,14 @@ UNDISTURBED = f"{TOOL}, undisturbed"
 _AROUND_S = 45.0
 """About what comes before and after: the start, the return of the last camera, the end."""
 _EXPECTED = "lost its state"
-"""What a run says of a killed stage that has a memory, and ends with status 1 for."""
+"""The problem that a run reports if a stateful stage was killed, and for which it ends with status 1."""
 
 
 def faults_of(soaked: Soaked, bounds: Bounds) -> tuple[Verdict, list[str]]:
-    """The verdict on the samples, and all that is not as it should be, each in a sentence."""
+    """The verdict on the samples, and all that is wrong, each in a sentence."""
     try:
         verdict = judge_samples(soaked.samples, soaked.plan.seconds, bounds)
-    except ValueError as error:  # it broke off at once
+    except ValueError as error:  # the soak ended before there were enough samples
         verdict = Verdict({}, [str(error)])
     found = list(verdict.faults) + ([f"after the last fault: {soaked.broke}"] if soaked.broke else [])
     if not soaked.delivered.good:
@@ -113,7 +113,7 @@ def _done_to(soaked: Soaked) -> str:
 
 
 def _fineness(verdict: Verdict) -> list[str]:
-    """How small a leak the run could have shown."""
+    """The smallest leak that the run could have shown."""
     found = verdict.flatness.get(MEMORY)
     if found is None:
         return []

@@ -5,10 +5,10 @@
 
     processor time apart - together = two hops: make -> look, with the payload, and look -> end, with next to none
 
-With a payload of 16 bytes both are small ones, and cost half of the difference each; a large one costs what is left.
-With one camera few messages travel together; with `MANY` cameras messages and signals travel several at once. An idle
-hop has `IDLE_MS` from one message to the next: each finds all threads asleep and the caches of their processors used by
-others. Such a run lasts long enough for heartbeats, and the hop has its share of them.
+With a payload of 16 bytes both hops are small, so each costs half of the difference. A hop with a large payload costs
+the difference less one such small hop. With one camera few messages travel together; with `MANY` cameras several
+messages and signals do. An idle hop waits `IDLE_MS` between two messages, so each message finds all threads asleep and
+the caches used by others; such a run is long enough for heartbeats, and the figure includes its share of them.
 `look` reads all bytes of the payload in both placements, but apart they have to come from another core's cache.
 """
 

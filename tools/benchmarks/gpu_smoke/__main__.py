@@ -1,4 +1,4 @@
-"""What a GPU must show.
+"""Tries on a GPU all that camgraph does there, step by step.
 
     python -m tools.benchmarks.gpu_smoke --model FILE --clip FILE --json smoke.json [--only STEP] ...
 
@@ -65,7 +65,7 @@ def main(ctx: click.Context, /, saved: Path, only: Sequence[str], **options: Any
 
 
 def _tried(name: str, step: Step, task: Task) -> dict[str, Any]:
-    """One step in a process group of its own, of which nothing stays."""
+    """Run one step in a process group of its own, and kill what is left of the group."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="camgraph-smoke-") as folder, tempfile.TemporaryFile("w+") as output:
         command = [sys.executable, "-m", "tools.benchmarks.gpu_smoke.steps", name, folder]

@@ -16,7 +16,7 @@ _MOST_ROWS = 1024
 
 
 def memory_limit(bench: Bench) -> str:
-    """Too little memory is said to be that, and smaller batches go on."""
+    """Too little memory is reported as such, and smaller batches go on."""
     from stages.inference.engines.engine import OutOfMemory, RunFailed  # noqa: PLC0415
 
     limit = _tight_limit(bench)
@@ -39,7 +39,7 @@ def _tight_limit(bench: Bench) -> int:
 
 
 def out_of_memory(bench: Bench) -> str:
-    """Batches that do not fit into the GPU's memory are said and become smaller in a run: no frame is lost."""
+    """Batches that do not fit into the GPU's memory are reported and become smaller in a run: no frame is lost."""
     from tools.models.declaration import DeclaredModel  # noqa: PLC0415
 
     contract = DeclaredModel(Path(bench.task.model)).contract()
@@ -56,7 +56,7 @@ def out_of_memory(bench: Bench) -> str:
 
 @contextmanager
 def _log_in(file: Path) -> Iterator[Path]:
-    """What this process and those that it starts say meanwhile goes into a file, and is said again then."""
+    """Redirect the output of this process and its children into a file; print it at the end."""
     usual = {stream: os.dup(stream) for stream in (1, 2)}
     try:
         with file.open("wb") as into:

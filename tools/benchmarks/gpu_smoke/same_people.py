@@ -10,7 +10,7 @@ from tools.benchmarks.gpu_smoke.open_model import CANDIDATES, rate
 from tools.benchmarks.gpu_smoke.task import Bench, Failed
 
 _AT_LEAST_SAME = 0.95
-"""Of the people that the CPU finds: the same on the GPU, and as many besides at most. TF32 moves scores a little."""
+"""The least share of people that both find, of those of the CPU and of those of the GPU: TF32 moves scores a little."""
 
 
 def people(bench: Bench) -> str:
@@ -42,7 +42,7 @@ def fp16(bench: Bench) -> str:
 
 
 def _same_people(bench: Bench, model: str, reference: str = "") -> str:
-    """``reference``: what runs on the CPU, if it is not the same model."""
+    """``reference``: the model for the CPU, if it is another one."""
     from tools.models.chain import Chain  # noqa: PLC0415
     from tools.models.compare.agreement import Agreement  # noqa: PLC0415
     from tools.models.frames import frames_of  # noqa: PLC0415

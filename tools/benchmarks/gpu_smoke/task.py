@@ -1,4 +1,4 @@
-"""What a step is handed, and what it hands back."""
+"""The task of a step, its workplace, and the error that it raises."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 
 class Failed(Exception):
-    """What a step had to show did not show."""
+    """The GPU did not show what the step expects of it."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What the steps are to try, and how long each measurement takes."""
+    """The model, clip and cameras to try, and how long each measurement takes."""
 
     model: str
     clip: str
@@ -25,19 +25,19 @@ class Task:
     cameras: Sequence[int] = (16, 64)
     device: int = 0
     free_mb: float | None = None
-    """Of the GPU's memory, before the other steps; None if nobody has looked."""
+    """Free memory of the GPU before the other steps; None if it was not measured."""
 
 
 @dataclass
 class Bench:
-    """What a step works with: the task, an own folder, and a place for figures."""
+    """The workplace of a step: its task, a folder of its own, and a place for figures."""
 
     task: Task
     folder: Path
     figures: dict[str, Any] = field(default_factory=dict)
 
     def command(self, *arguments: str) -> str:
-        """What `camgraph ...` prints. Raises Failed if it ends with another status than 0, 1 or 3."""
+        """The output of `camgraph ...`. Raises Failed if it ends with another status than 0, 1 or 3."""
         done = subprocess.run(  # noqa: S603 - our own program
             [sys.executable, "-P", "-m", "tools.cli", *arguments], capture_output=True, text=True, check=False
         )

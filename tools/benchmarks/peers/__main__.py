@@ -45,7 +45,7 @@ _AROUND_S, _FPS = 6.0, 18.0
 """Roughly: what a run takes beside its work, and frames a second of two cores, for the estimate alone."""
 _LIMIT_S = 600.0
 _NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
-"""Nobody may take a GPU that the others do without."""
+"""Hides the GPU from all contestants, so that none has what the others lack."""
 GPU_TOOL = "benchmarks.peers_gpu"
 """It has a place of its own on the page."""
 _GPU_THREADS = 2
@@ -94,7 +94,7 @@ class Findings:
 
 
 def measure(subject: Subject, names: Sequence[str], rounds: int, *, install: bool) -> Findings:
-    """All rounds; a contestant that fails once takes part no more."""
+    """Run all rounds; a contestant that fails once is left out from then on."""
     findings = Findings(times=[cpu_time()])
     there = list(_found(names, findings.left_out, install=install, gpu=subject.gpu))
     with tempfile.TemporaryDirectory(prefix="camgraph-") as folder:
@@ -160,7 +160,7 @@ def report(subject: Subject, findings: Findings, rows: Sequence[Row], rounds: in
 
 
 def _marks(subject: Subject, findings: Findings, rows: Sequence[Row]) -> list[Mark]:
-    """They were set for processors."""
+    """The marks, which were set for CPUs: none on a GPU."""
     return [] if subject.gpu else marks_of(findings.runs, rows, subject.light_cameras)
 
 
@@ -249,6 +249,6 @@ def main(  # noqa: PLR0917 - click hands options over by name
 
 
 if __name__ == "__main__":
-    # Whoever runs then is ended too: it has a process group of its own.
+    # End the contestant that runs as well: it has a process group of its own.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_GAVE_UP))
     main()

@@ -1,6 +1,6 @@
 """How busy the GPUs are while a contestant runs: nvidia-smi is asked twice a second, by a thread.
 
-Unverified: nothing of this has met a GPU. What nvidia-smi prints is read as its manual and its users show it.
+Unverified on a GPU: the output of nvidia-smi is parsed as its manual and its users show it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class GpuMeter:
         while not self._over.wait(_EVERY_S):
             try:
                 self._look()
-            except (OSError, subprocess.SubprocessError):  # a moment that nobody has seen
+            except (OSError, subprocess.SubprocessError):  # no look at this moment
                 continue
 
     def _look(self) -> None:

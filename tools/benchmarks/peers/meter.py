@@ -22,8 +22,8 @@ from tools.measuring.processor_time import tree_cpu_s
 
 _EVERY_S = 0.2
 _MEMORY_EVERY = 4
-"""Memory is looked at each fourth time only, but for the first looks, which may be all that there are: the kernel walks
-through all pages for it."""
+"""Memory is read in each fourth look only, because the kernel walks through all pages for it. The first looks all read
+it: a short run may have no others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def _at(looks: Sequence[tuple[float, float]], moment_s: float) -> float:
 def watch(
     command: Sequence[str], *, limit_s: float, environment: Mapping[str, str] | None = None, gpu: GpuMeter | None = None
 ) -> Watched:
-    """Run a program to its end; it is killed with its group where it takes too long. Raises NotToBeHad for both."""
+    """Run a program; kill it with its group after `limit_s`. Raises NotToBeHad if it fails or is killed."""
     with gpu or nullcontext(), tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(  # noqa: S603 - our own command
             command, stdout=output, stderr=errors, stdin=subprocess.DEVNULL, start_new_session=True,
@@ -78,7 +78,7 @@ def watch(
             cpu_s, memory_mb = _look(process, time.monotonic() + limit_s)
         finally:
             _end(process)
-        # What came after the last look; of who was not waited for, the look is all there is.
+        # The time after the last look counts for processes that were waited for; of others only the looks are known.
         cpu_s.append((time.monotonic(), max(_waited_for_s() - before_s, cpu_s[-1][1] if cpu_s else 0.0)))
         output.seek(0)
         errors.seek(0)
@@ -109,7 +109,7 @@ def _waited_for_s() -> float:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Where it has not ended by itself."""
+    """Kill the program and its group, if it has not ended by itself."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -124,7 +124,7 @@ def _why(status: int, limit_s: float, errors: str) -> str:
 
 
 def tree_mb(root: int) -> float:
-    """Proportional set size of a process and all below it, in megabytes; who is gone meanwhile counts nothing."""
+    """Proportional set size of a process and all below it, in megabytes; processes that end meanwhile are left out."""
     return sum(_pss_kb(pid) for pid in tree(root)) / 1000
 
 

@@ -1,1 +1,1 @@
-"""Puts faults of cameras on a whole graph: what it reports, when the camera is back, what others notice, what stays."""
+"""Harms cameras of a whole graph: what the run reports, when the camera is back, and what the others lose."""

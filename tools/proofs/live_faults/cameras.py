@@ -1,4 +1,4 @@
-"""The cameras that fall ill: those of the simulator, and one of a server that is not ours."""
+"""The cameras to harm: those of the simulator, and one of a server that is not ours (GStreamer)."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class Patient:
 
     @property
     def simulator(self) -> CameraHandle:
-        """It, as a camera of the simulator."""
+        """This camera, as the simulator takes it."""
         assert self.camera is not None
         return self.camera
 
     @property
     def port(self) -> int:
-        """On 127.0.0.1."""
+        """The port on 127.0.0.1."""
         return self._other.port if self.camera is None else self.camera.port
 
     @property
     def path(self) -> str:
-        """Of its address."""
+        """The path in its address."""
         return "stream" if self.camera is None else self.camera.name
 
     def end(self) -> None:

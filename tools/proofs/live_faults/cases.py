@@ -4,7 +4,7 @@
 |---|---|
 | healed | when the fault is healed |
 | struck | at once, or ``down_s`` after the fault |
-| told | before anybody can know: it counts from the last state that was told |
+| told | at a time that nobody can know: the time counts from the last state that was reported |
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ def _anything(_: Facts) -> bool:
 
 
 def _nothing(_: Patient) -> None:
-    """It has happened before."""
+    """Do nothing: the fault was there before the run."""
 
 
 @dataclass(frozen=True)
 class Case:
     """One fault.
 
-    ``states``: must be told in this order; none: the camera stays live, unless ``may_be_lost``. ``holds_s``: how long
-    the fault lasts after they were told. ``at_start``: it was there before the run was. ``shows``: what status must
-    come to show of the camera before it is healed. ``counts``: for which reasons frames of this camera may be dropped.
-    ``then`` follows at once on the same camera.
+    ``states`` must be reported in this order. If there are none, the camera must stay live, unless ``may_be_lost``.
+    ``holds_s``: how long the fault lasts after they were reported. ``at_start``: the fault was there before the run.
+    ``shows``: holds once status shows the effect; only then is the camera healed. ``counts``: the reasons for which
+    frames of this camera may be dropped. ``then``: a fault that follows at once on the same camera.
     """
 
     name: str
@@ -83,7 +83,7 @@ def _do(
 
 
 def _away(name: FaultName, value: str, *states: CameraState, back_within_s: float = BACK_S) -> Case:
-    """Nobody who connects is served, and those that were are cut off."""
+    """New connections are refused, and open ones are cut off."""
     text = f"{name}:{value}" if value else name
     return Case(
         text, _do(name, value, then_cut=True), _heal(name), ("lost", *states), back_within_s=back_within_s, holds_s=1
@@ -91,7 +91,7 @@ def _away(name: FaultName, value: str, *states: CameraState, back_within_s: floa
 
 
 def _odd(name: FaultName, value: str, **more: bool | frozenset[str]) -> Case:
-    """Something is wrong with the packets, and they come."""
+    """The packets come, but something is wrong with them."""
     kinds = UDP if name in ("drop", "reorder") else Case.kinds
     counts = DAMAGE if name in ("drop", "reorder", "corrupt") else frozenset[str]()
     may_be_lost = bool(more.get("may_be_lost", False))

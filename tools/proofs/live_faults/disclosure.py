@@ -1,4 +1,4 @@
-"""Looks for secrets where none may be. Pure."""
+"""Searches for secrets in texts that must not have any. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 
 class Disclosure:
-    """Of ``secrets``, as they are and as they stand in an address."""
+    """Searches texts for ``secrets``, also as they are written in an address."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         self._forms = {form for secret in secrets for form in (secret, quote(secret, safe=""), quote(secret))}
@@ -17,7 +17,7 @@ class Disclosure:
         """Place -> texts."""
 
     def search(self, place: str, text: str) -> None:
-        """Count the text, and again where a secret is in it."""
+        """Count the text for its place, and note it if it has a secret."""
         self.searched[place] += 1
         self.places[place] += any(form in text for form in self._forms)
 

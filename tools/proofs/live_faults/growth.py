@@ -9,7 +9,7 @@ from tools.measuring.processes import Member, Sample
 
 
 def grown(before: Sample, after: Sample, *, memory_mb: float, but: str = "") -> list[str]:
-    """The resources that grew, in words; a process may need ``memory_mb`` more. ``but``: a process left out."""
+    """The resources that grew, in words. A process may gain ``memory_mb``; the process ``but`` is left out."""
     old, new = (_by_process(one, but) for one in (before, after))
     found = [f"{name}: new" for name in new.keys() - old.keys()]
     found += [f"{name}: gone" for name in old.keys() - new.keys()]

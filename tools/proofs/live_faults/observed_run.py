@@ -1,4 +1,4 @@
-"""A live run and all its output: put into a record, and searched for secrets."""
+"""A live run whose output goes into a record and is searched for secrets."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ObservedRun:
         return status
 
     def _ask(self) -> None:
-        """While it has not begun, or is slow, there is no answer: what it does not say in time is late and measured."""
+        """Ask for the status. A run that starts or is slow gives no answer, which the figures then show as lateness."""
         if status := self._run.status():
             self.disclosure.search("status", json.dumps(status))
             self.record.status(status, time.monotonic())

@@ -28,7 +28,7 @@ from tools.simulator.gstreamer import GStreamerServer, missing_packages
 START_S = 120.0
 LEAST_PERCENT = 95.0
 MEMORY_MB = 16.0
-"""So much more may one process have after than before: other codecs and sizes were decoded, allocators keep some."""
+"""How much one process may gain by the faults: other codecs and sizes were decoded, and allocators keep memory."""
 BASE_S = 20.0
 _QUIET_S = 20.0
 _LOOK_S = 0.2
@@ -65,7 +65,7 @@ class FaultProof:
 
     @property
     def problems(self) -> list[str]:
-        """All that should not be, in words."""
+        """All that is wrong, in words."""
         found = [f"{one.case} on {one.camera}: {problem}" for one in self.results for problem in one.problems]
         found += [f"it was not gone through to the end: {self.broke}"] if self.broke else []
         for one, others in zip(self.results, self.others, strict=not self.broke):
@@ -78,14 +78,14 @@ class FaultProof:
         found += [f"a process died: {what}" for what in self.died]
         found += [f"one loss is one `lost` and one `back`: {what}" for what in self.unpaired]
         found += [f"left over: {what}" for what in self.left]
-        # One camera was never to be had: that is reported, and the run was stopped in order.
+        # One camera has a wrong password: the run must report that and nothing else, and end in order.
         if self.status != EXIT_DONE or len(self.problems_reported) != 1 or WRONG not in self.problems_reported[0]:
             found.append(f"the run ended with {self.status} and said {self.problems_reported}")
         return found
 
     @property
     def not_judged(self) -> list[str]:
-        """What could not be held against the run, and so is not proven; [] where all was judged."""
+        """What could not be judged, and so is not proven; [] if all was judged."""
         reasons = [one.not_judged for one in self.others if one.not_judged]
         message = f"the others' rate was not judged around {len(reasons)} of {len(self.others)} faults"
         return [f"{message}: {max(reasons)}"] if reasons else []
@@ -157,13 +157,13 @@ def _go(
 
 
 def _begin(run: ObservedRun, patients: Sequence[Patient], proof: FaultProof, base_s: float) -> Base:
-    """Wait for those who are not absent, and measure what they bring while nothing is done to them."""
+    """Wait for the cameras that are not absent, and measure their rates while nothing is done to them."""
     wait_until(run, lambda: run.record.running_s > 0, START_S, "the start of the graph")
     wait_until(run, lambda: all_well(run, patients), START_S, "the cameras that are not absent")
     first_s = [run.record.frames[patient.name][0].at_s for patient in patients]
     proof.others_began_s = max(first_s) - run.record.running_s
     run.record.well_s = begin_s = time.monotonic()
-    # A second more, for what was filmed meanwhile and is still on its way.
+    # A second more, because frames that were filmed meanwhile are still on their way.
     wait_until(run, lambda: time.monotonic() > begin_s + base_s + 1, base_s + START_S, "the time before any fault")
     return base_of(run.record, [patient.name for patient in patients], begin_s, begin_s + base_s)
 
@@ -171,7 +171,7 @@ def _begin(run: ObservedRun, patients: Sequence[Patient], proof: FaultProof, bas
 def _do_rounds(
     run: ObservedRun, patients: Sequence[Patient], proof: FaultProof, report: Callable[[Result], None]
 ) -> None:
-    """The absent camera first: a sample of a run that lacks one would not be what the others are held against."""
+    """The absent camera first: the others are compared with a sample of the run, which must not lack a camera."""
     movable = [patient for patient in patients if patient.kind != "witness"]
     kinds_here = {patient.kind for patient in movable}
     cases = [case for case in CASES if not case.at_start and case.kinds & kinds_here]
@@ -195,7 +195,7 @@ def _look_at_wrong(run: ObservedRun, patient: Patient, proof: FaultProof) -> Non
 
 
 def _sample_when_well(run: ObservedRun, patients: Sequence[Patient], before: Sequence[Sample]) -> Sample:
-    """Of the run now: what closes by itself has some time for it."""
+    """Sample the run, after some time in which connections that are over can close."""
     wait_until(run, lambda: all_well(run, patients), START_S, "all cameras after the faults")
     late = time.monotonic() + _QUIET_S
     while True:
@@ -207,5 +207,5 @@ def _sample_when_well(run: ObservedRun, patients: Sequence[Patient], before: Seq
 
 
 def _grown(before: Sample, after: Sample) -> list[str]:
-    """Of all but the one that is connected to again and again."""
+    """The growth of all processes but the one that connects again and again."""
     return grown(before, after, memory_mb=MEMORY_MB, but=f"capture.{WRONG}")

@@ -15,7 +15,7 @@ from tools.proofs.live_faults.trial import Result
 from tools.proofs.trials.frames import Seen
 
 LEAST_S = 10.0
-"""Of a window: a frame more or less at its ends is then 1 %."""
+"""The shortest window: one frame more or less at its ends is then 1 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """What the worst off of the witnesses had around one fault, in percent.
+    """The lowest figures of any witness around one fault, in percent.
 
     ``rate``: its frames that came out, of as many as before any fault. ``accounted``: with those that were counted as
     passed over for a newer one; what is missing there is lost, and nobody said so. ``not_judged``: why ``rate`` says
@@ -77,7 +77,7 @@ def witnesses(
 
 
 def passed_over(looks: Sequence[CameraStatus], begin_s: float, end_s: float) -> int:
-    """Frames of a camera for which a newer one was taken meanwhile, or shortly before or after."""
+    """How many frames of a camera a newer one replaced meanwhile, or shortly before or after."""
     counts = [(one.at_s, one.drops.get("queue_full", 0)) for one in looks]
     before = max((n for at_s, n in counts if at_s <= begin_s), default=0)
     return next((n for at_s, n in counts if at_s >= end_s), counts[-1][1]) - before
@@ -102,7 +102,7 @@ def others_of(
 
 
 def hurt(results: Sequence[Result], record: Record, cameras: Collection[str], margin_s: float = 1.0) -> list[str]:
-    """Cameras that were told to be away while nothing was done to them, each in words."""
+    """Cameras that were reported away while nothing was done to them, each in words."""
     found = []
     for name in sorted(cameras):
         own = [one for one in results if one.camera == name]

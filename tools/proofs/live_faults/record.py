@@ -16,7 +16,7 @@ How = Literal["log", "event"]
 
 @dataclass(frozen=True, slots=True)
 class StateReport:
-    """A change of a camera's state, as it was told. Events tell `lost` states and `live`."""
+    """A change of a camera's state, as it was reported. Events report only `lost` states and `live`."""
 
     at_s: float
     camera: str
@@ -36,9 +36,9 @@ class CameraStatus:
 
 
 class Record:
-    """Grows; ``wall_s`` is by how much the wall clock is ahead of the monotonic one.
+    """All reports so far. ``wall_s``: the wall clock less the monotonic one.
 
-    ``running_s``: when the graph was ready; ``well_s``: from when on cameras are well, but for what is done to them.
+    ``running_s``: when the graph was ready; ``well_s``: since when all cameras are well unless they are harmed.
     """
 
     def __init__(self, wall_s: float) -> None:
@@ -79,26 +79,26 @@ class Record:
         self.restarts = {name: process["restarts"] for name, process in status["processes"].items()}
 
     def look(self, camera: str) -> CameraStatus:
-        """The newest."""
+        """The newest status of the camera."""
         return self.looks.get(camera, CameraStatus(0.0))
 
     def first(self, camera: str, how: How, states: Collection[str], after_s: float) -> float | None:
-        """When one of these states was told so for the first time since ``after_s``."""
+        """When one of these states was first reported that way since ``after_s``."""
         return next((t.at_s for t in self._since(camera, how, after_s) if t.state in states), None)
 
     def last_of(self, camera: str, states: Sequence[str], after_s: float) -> float | None:
-        """When the log had told the last of these states, after all others and in this order."""
+        """When the log had reported all of these states in this order: the time of the last."""
         at_s: float | None = after_s
         for state in states:
             at_s = self.first(camera, "log", {state}, at_s) if at_s is not None else None
         return at_s
 
     def shown_lost(self, camera: str, losses: int, after_s: float) -> float | None:
-        """When status showed more losses than so many: one that is back soon may never show as lost."""
+        """When status first showed more losses than this: a camera that is back soon may never show as lost."""
         return next((one.at_s for one in self.history[camera] if one.at_s >= after_s and one.losses > losses), None)
 
     def is_spared(self, camera: str, since_s: float) -> bool:
-        """Whether status has told since then, and of nothing more that was dropped, for a full queue apart."""
+        """Whether status has come since then and shows no new drops, but for `queue_full`."""
         *_, before = [CameraStatus(0.0), *(one for one in self.history[camera] if one.at_s < since_s)]
         now = self.look(camera)
         more = {reason for reason, n in now.drops.items() if n > before.drops.get(reason, 0)}
@@ -113,7 +113,7 @@ class Record:
         return [reported for reported in self._since(camera, "log", after_s) if reported.state in AWAY]
 
     def unpaired(self, camera: str) -> str:
-        """What differs between losses, the events of their begin and those of their end; "" if nothing does."""
+        """How the losses differ from the events of their beginnings and ends; "" if they match."""
         returns = [
             one.state in ("live", "ended") for one in self.reported if one.camera == camera and one.how == "event"
         ]

@@ -93,7 +93,7 @@ def _row(case: Case, proof: FaultProof) -> str:
 
 
 def lowest_rate(others: Sequence[Others]) -> str:
-    """The lowest of those that were judged; how many were not."""
+    """The lowest rate that was judged, and how many were not judged."""
     judged = [one.rate for one in others if not one.not_judged]
     left_out = len(others) - len(judged)
     if not judged:

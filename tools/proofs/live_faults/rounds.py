@@ -17,12 +17,12 @@ from tools.proofs.live_faults.trial import STEADY_S, WELL, Result, Trial
 
 MOST_TRIES = 3
 MUCH_OTHER = 0.5
-"""Of the cores: where other processes take more, everything is late, whatever the cameras do."""
+"""Part of the cores. If other processes take more, everything is late, whatever the cameras do."""
 _LOOK_S = 0.02
 
 
 def wait_until(run: ObservedRun, condition: Callable[[], bool], within_s: float, what: str) -> None:
-    """CameraStatus at the run until it is so. Raises CamgraphError if that takes longer."""
+    """Look at the run until ``condition`` holds. Raises CamgraphError if that takes longer than ``within_s``."""
     late = time.monotonic() + within_s
     while not condition():
         if time.monotonic() > late:
@@ -32,7 +32,7 @@ def wait_until(run: ObservedRun, condition: Callable[[], bool], within_s: float,
 
 
 def all_well(run: ObservedRun, patients: Sequence[Patient]) -> bool:
-    """Whether frames of all of them come, and that for a while."""
+    """Whether frames of all these cameras have come for `STEADY_S`."""
     now_s = time.monotonic()
     return all(
         run.record.look(patient.name).state == "live"
@@ -44,9 +44,9 @@ def all_well(run: ObservedRun, patients: Sequence[Patient]) -> bool:
 def go_through(
     run: ObservedRun, cases: Sequence[Case], patients: Sequence[Patient], at_once: int, report: Callable[[Result], None]
 ) -> list[Result]:
-    """Each case once. Patients take turns; one whose turn comes takes the first case that is for its kind.
+    """Try each case once. The cameras take turns: each takes the first case left that suits its kind.
 
-    What is late while other processes take much of the machine is tried again, at most `MOST_TRIES` times in all.
+    A case that is late while other processes take much of the machine is tried again, `MOST_TRIES` times at most.
     """
     with ThreadPoolExecutor(at_once) as executor:
         round_ = _Round(run, list(cases), list(patients), at_once, executor)
@@ -59,7 +59,7 @@ def go_through(
 
 
 def may_try_again(result: Result, case: Case, load: Load, times: int) -> bool:
-    """Whether lateness, and nothing else wrong, says nothing: other processes had the machine. Not tried for ever.
+    """Whether to try a case again: it was late and nothing else, while other processes had the machine.
 
     ``times``: how often it was tried again. Pure.
     """
@@ -87,7 +87,7 @@ class _Round:
         return bool(self._trials or self._left)
 
     def turn(self, now_s: float) -> list[Result]:
-        """The results that have come."""
+        """Advance all trials that run, and return the results of those that are over."""
         for trial in self._trials:
             trial.turn(now_s)
         over = [trial for trial in self._trials if trial.phase == "over"]
@@ -105,7 +105,7 @@ class _Round:
         return [trial.result for trial in over]
 
     def _take_late(self, result: Result) -> None:
-        """What was late, and could not be otherwise, is tried again; else it is a problem."""
+        """Try a late case again if the machine was too busy to judge it; else its lateness is a problem."""
         tried = next(case for case in self._cases if result.case in (case.name, case.then and case.then.name))
         load = load_of(*between(self._run.record.work, result.from_s, result.until_s))
         if may_try_again(result, tried, load, self._again[tried.name]):
@@ -123,7 +123,7 @@ class _Round:
             self._begin(case, patient, now_s)
 
     def _case_for(self, patient: Patient) -> Case | None:
-        """The one that the fewest can have, of those that are for it."""
+        """Of the cases that suit this camera, the one that suits the fewest others."""
         fitting = [case for case in self._left if patient.kind in case.kinds]
         return min(fitting, key=lambda case: len(case.kinds), default=None)
 

@@ -64,7 +64,7 @@ class Trial:
         self._before = CameraStatus(0.0)
 
     def turn(self, now_s: float) -> None:
-        """CameraStatus what has happened, and do what is next."""
+        """Look at what has happened, and take the next step that is due."""
         if self._act and not self._act.done():
             return
         if self._act:
@@ -90,7 +90,7 @@ class Trial:
         self._act = self._executor.submit(self.case.strike, self.patient)
 
     def _is_well(self, since_s: float) -> bool:
-        # What the fault before has damaged may be told of late, and is not to be this one's.
+        # Damage by the fault before may be reported late: it must not count for this one.
         comes = self._record.frames_since(self._name, since_s) >= WELL * FPS * STEADY_S
         return comes and self._look.state == "live" and self._record.is_spared(self._name, since_s)
 
@@ -141,7 +141,7 @@ class Trial:
         states = self.case.states
         if not states:
             return self._struck_s, self._struck_s
-        # Which is told first, that nothing comes or that the connection is lost, may hang on the moment.
+        # It depends on the moment whether `stalled` or `lost` is reported first.
         first = [self._record.first(self._name, how, AWAY, self._struck_s) for how in ("log", "event")]
         first.append(self._record.shown_lost(self._name, self._before.losses, self._struck_s))
         known = [t for t in first if t is not None]
@@ -149,7 +149,7 @@ class Trial:
         return max(known) if len(known) == len(first) else None, last_s
 
     def _back(self) -> float | None:
-        """When all had told that it is live, and a frame had come out; None while one has not."""
+        """When log, event and status had all reported `live` and a frame had come out; None before that."""
         lost_s = self._record.first(self._name, "event", AWAY, self._struck_s)
         since_s = self._returned_s if lost_s is None else max(self._returned_s, lost_s)
         times = [self._record.frame_after(self._name, since_s)]
@@ -160,7 +160,7 @@ class Trial:
         return max(known) if all_say_so and len(known) == len(times) else None
 
     def _judge(self) -> None:
-        """Steps that took longer than they may."""
+        """Note the steps that took longer than they may."""
         reported_s, back_s, case = self.result.reported_s, self.result.back_s, self.case
         if reported_s is not None and reported_s > DETECTED_S:
             self.result.late.append(f"told after {reported_s:.1f} s, expected at most {DETECTED_S:g}")

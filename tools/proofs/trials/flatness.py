@@ -4,9 +4,10 @@ The slope is the median of the slopes between all pairs of points (Theil and Sen
 restart do not tilt it, at any point of the run. Long series are thinned to medians first.
 
 Its interval (95 %) says how far that can be trusted. Memory grows in steps, and a sample is much like the one before:
-formulas for independent samples would promise far too much. So what is left of the series besides a line is cut into
-pieces of a tenth of the time, these are put together anew by chance, many times, and each time a line is fitted. It is
-the line of least squares: the median of slopes takes no notice of a single large step.
+formulas for independent samples would promise far too much. So the interval is found by a block bootstrap: the
+residuals of a fitted line are cut into blocks of a tenth of the time, the blocks are put together in random order many
+times, and a line is fitted each time. That line is fitted by least squares, because the median of slopes would not
+notice a single large step.
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ from tools.proofs.trials.subject import farm_cameras, write_subject
 from tools.simulator import RtspSimulator
 
 LIMIT_S = 60.0
-"""So long is waited for what should take a few seconds: how long it took is judged by whoever reads."""
+"""The longest wait for a return that should take a few seconds: the report judges how long it took."""
 LEFT_S = LIMIT_S / 6
-"""And so long for a dead supervisor's run to be gone."""
+"""The longest wait until nothing is left of a dead supervisor's run."""
 _LOOK_S = 0.05
 _COUNTS_S = 1.0
 
@@ -56,7 +56,7 @@ class HarmedRun:
         return self.base
 
     def _mark(self) -> dict[str, Count]:
-        """The frames of each camera by now, just when its count has changed: counts come four times a second."""
+        """The frames of each camera so far, taken when its count has just changed: counts come four times a second."""
         self.cpu.append(cpu_time())
         before, late, marks = self._status()["cameras"], time.monotonic() + _COUNTS_S, dict[str, Count]()
         while len(marks) < len(before):
@@ -79,7 +79,7 @@ class HarmedRun:
         self._log.read(time.monotonic())
 
     def _pause(self) -> None:
-        """Between two looks: what has come out meanwhile is noted with its time."""
+        """Wait between two looks, and note the frames that came out meanwhile with their times."""
         self._read()
         time.sleep(_LOOK_S)
 
@@ -134,7 +134,7 @@ class HarmedRun:
         return self._looked_at(Round(process, back_s, noticed_s, faults=wrong), before, epoch, files, struck_s)
 
     def freeze_supervisor(self) -> Round:
-        """SIGSTOP for longer than `hang_s`, and SIGCONT: nobody is to blame, and the work goes on meanwhile."""
+        """SIGSTOP for longer than `hang_s`, then SIGCONT: it must kill nobody, and work goes on meanwhile."""
         before, hung, died = self._status(), self.run.lines("process_hangs"), self.run.lines("process_died")
         size = self.run.subject.events.stat().st_size
         hit(self.run.pid, signal.SIGSTOP)
@@ -146,7 +146,7 @@ class HarmedRun:
         begun = time.monotonic()
         self._until(lambda: bool(self.run.status()), "the thawed supervisor answers")
         back_s = time.monotonic() - begun
-        self._rest(self._hang_s + 1)  # it must not blame anybody afterwards either
+        self._rest(self._hang_s + 1)  # it must kill nobody afterwards either
         after = self._status()
         faults = [] if grown else ["no event was delivered while the supervisor was frozen"]
         if self.run.lines("process_hangs") != hung or self.run.lines("process_died") != died:
@@ -156,7 +156,7 @@ class HarmedRun:
         return Round(SUPERVISOR, back_s, faults=tuple(faults))
 
     def kill_supervisor(self) -> Round:
-        """SIGKILL: all has to be gone in the time that is returned as `noticed_s`, and the next run begins at once."""
+        """SIGKILL the supervisor, wait until all is gone (`noticed_s`), and begin the next run at once."""
         name = self.run.subject.name
         self.ledger.read()
         killed = time.monotonic()

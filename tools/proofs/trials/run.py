@@ -90,7 +90,7 @@ class LiveRun:
     # ---- its output
 
     def status(self) -> dict[str, Any]:
-        """Its own status; empty while it does not answer."""
+        """The status of the run; empty while it does not answer."""
         try:
             return ask(self.subject.name, "status")
         except CamgraphError:

@@ -1,4 +1,4 @@
-"""The harm to a soaked run, and its times: by chance, and the same for the same seed. Pure."""
+"""When a soaked run is harmed, and how: at random, but always the same for the same seed. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ FAULTS: tuple[tuple[Fault, ...], ...] = (
     (Fault(name="clock", value="86400"),),
     (Fault(name="fps", value="25"), _CUT),
 )
-"""What shows only at the next connection comes with a cut. Resized to smaller: slots that have grown stay so."""
+"""Faults that show only at the next connection come with a cut. Pictures are resized to smaller ones, because slots
+that have grown stay large."""
 
 
 @dataclass(frozen=True, slots=True)

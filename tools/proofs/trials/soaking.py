@@ -1,4 +1,4 @@
-"""A soak: a live run that is harmed every few seconds and looked at as often, for as long as is wanted."""
+"""A soak: a live run that is harmed every few seconds, and sampled as often, for as long as you want."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tools.simulator import RtspSimulator
 _TURN_S = 0.1
 _LINE_S = 60.0
 _RECOVERY_S = 90.0
-"""After the last fault: one that was refused for its password is tried again each minute."""
+"""Time to recover after the last fault: a camera that refused its password is tried again each minute."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ _EVERY_FRAME = "{id: seen, when: score > 0.01, update: 1ms, hold: 60s, gap: 60s}
 """Makes an event of each frame that comes out, even if many before it were passed over."""
 
 KINDS = ("capture", "prepare", "infer", "people", "tracks", "actions", "outbox", "log")
-"""Of processes, apart from the supervisor; a process is called `kind.number`, or `capture.camera`."""
+"""The kinds of processes, apart from the supervisor; a process is called `kind.number`, or `capture.camera`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ _LONGEST_WARM_UP_S = 300.0
 _NOT_ONE = Bound(0, 0.5)
 MEMORY = "memory of all (MB)"
 LEAK_MB_PER_HOUR = 1.0
-"""So much all processes of an undisturbed run may gain together, after it has warmed up."""
+"""How much all processes of an undisturbed run may gain together, after it has warmed up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _series(samples: Sequence[Sample], bounds: Bounds) -> dict[str, tuple[list[f
 
 
 def _memory_of(kind: str, samples: Sequence[Sample]) -> list[float]:
-    """The mean over the processes of a kind (MB); while there is none, the last one."""
+    """The mean over the processes of a kind in MB; while there is none, the last mean."""
     values: list[float] = []
     for sample in samples:
         own = [member.own_kb / 1000 for member in sample.kinds().get(kind, [])]
@@ -89,6 +89,6 @@ def _memory_of(kind: str, samples: Sequence[Sample]) -> list[float]:
 
 
 def _zombies(samples: Sequence[Sample]) -> list[str]:
-    """One that dies between two looks is seen once at most: what is seen twice was not waited for."""
+    """Processes that nobody waited for: a zombie that is collected in time shows in one sample at most, not in two."""
     stayed = {pid for before, after in pairwise(samples) for pid in before.zombies & after.zombies}
     return [f"processes stayed zombies: {', '.join(map(str, sorted(stayed)))}"] if stayed else []

@@ -23,7 +23,9 @@ class PoseModel:
         self.min_score, self.iou = job["min_score"], job["iou"]
         provider = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}[job["provider"]]
         self.session = ort.InferenceSession(job["model"], providers=[provider])
-        if self.session.get_providers()[0] != provider:  # it takes the CPU instead, with a warning at most
+        if (
+            self.session.get_providers()[0] != provider
+        ):  # without the provider, ONNX Runtime takes the CPU, with a warning at most
             raise SystemExit(f"ONNX Runtime has no {provider} here")
         self.input = self.session.get_inputs()[0].name
         self.people([np.zeros((self.height, self.width, 3), np.uint8)])
