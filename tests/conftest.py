@@ -1,4 +1,4 @@
-"""What all tests share: where the data lies that is not in the repository."""
+"""Shared by all tests: the folder of data that is not in the repository, and clean surroundings for each test."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from hypothesis import settings
 
 from pipeline.system import redaction
 
-# How long an example takes says nothing on a loaded machine.
+# No deadline: on a loaded machine, the time of an example proves nothing.
 settings.register_profile("camgraph", deadline=None)
 settings.load_profile("camgraph")
 
-# In the background of a script, or under nohup, these are ignored, and what is started here would ignore them as well.
+# In the background of a script, or under nohup, these signals are ignored, and child processes would inherit that.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""The smoke plan on the pretended GPU: all of its steps run, and what calculates nothing does not pass for right."""
+"""The smoke plan on the pretended GPU: all of its steps run, and kernels that calculate nothing do not pass."""
 
 from __future__ import annotations
 

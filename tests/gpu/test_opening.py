@@ -1,4 +1,4 @@
-"""What is taken where CUDA is there, where parts of it are missing, and what is said then."""
+"""Which provider a model gets if CUDA is complete or lacks parts, and what the user reads then."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_onnx_runtime_reads_the_options_of_cuda(cuda: Any, clamp: Path, turn: in
 
 @pytest.mark.parametrize("turn", range(2))
 def test_onnx_runtime_reads_the_options_of_tensorrt(cuda: Any, clamp: Path, turn: int) -> None:
-    """The pretended TensorRT lets options be read, and ends its process thereafter: what is refused is said before."""
+    """The pretended TensorRT reads its options and then ends its process; refused options are reported before that."""
     cuda.parts += ("tensorrt",)
     assert read(cuda, clamp, "TensorrtExecutionProvider", options_for("tensorrt", turn, clamp.parent)) == ""
     assert "should be" in read(cuda, clamp, "TensorrtExecutionProvider", {"trt_fp16_enable": "1"})

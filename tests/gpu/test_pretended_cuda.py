@@ -74,7 +74,7 @@ for memory in (host, pageable):
 
 
 def test_a_device_may_take_its_time_for_each_picture(cuda: Any) -> None:
-    """However many are copied at once; whoever copies back waits for it, whoever copies in does not."""
+    """However many are copied at once: copies from the device wait for the calculation, copies to it do not."""
     program = """
 import ctypes, time
 cuda = ctypes.CDLL("libcudart.so.13")

@@ -1,4 +1,4 @@
-"""Runs of a model on a GPU: what is asked of CUDA, from which thread, for which device, and what its errors come to."""
+"""Runs of a model on a GPU: the calls of CUDA, their threads and devices, and what follows from errors."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tools.simulator.gstreamer import missing_packages
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_faults_are_reported_bounded_and_contained() -> None:
-    """One run of one graph, which is what makes it quick. `FaultProof.problems` says what is held against what."""
+    """One run of one graph for all faults keeps this quick. `FaultProof.problems` lists the conditions."""
     proof = prove(cameras=6, rounds=1, at_once=5, processes="compact", report=lambda _: None, base_s=5.0)
     assert proof.problems == []
     expected = {one.name for case in CASES for one in (case, case.then) if one}

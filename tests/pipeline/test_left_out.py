@@ -1,6 +1,6 @@
-"""What was done before, and is left out of what comes again: whoever begins anew takes it for no loss.
+"""Frames that were done before a death are not resent: the new process must not count them as lost.
 
-Real senders, receivers and intakes; a test turns them one by one, in the order that makes it hard.
+Real senders, receivers and input loops; a test turns them one by one, in the most difficult order.
 
 src --> mid --right--> both
   `--------------left-> both
@@ -68,7 +68,7 @@ LEFT = EdgePlan("src", "both", "left", "note", "block", 8)
 RIGHT = EdgePlan("mid", "both", "right", "note", "block", 8, tombstones=True)
 
 
-def outlet_of(
+def sender_of(
     process: str, poller: zmq.Poller, readers: Mapping[EdgePlan, str], incarnation: int = 1
 ) -> tuple[Sender, SlotRing]:
     ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-{process}", 8)
@@ -91,7 +91,7 @@ class Upstream:
 
     def __init__(self) -> None:
         self.poller = zmq.Poller()
-        self.sender, self.ring = outlet_of("src.a", self.poller, {DOWN: "mid.0", LEFT: "both.0"})
+        self.sender, self.ring = sender_of("src.a", self.poller, {DOWN: "mid.0", LEFT: "both.0"})
 
     def submit(self, *seqs: int) -> None:
         for seq in seqs:
@@ -113,7 +113,7 @@ class Mid:
         runner = pass_on(stage, folder, counters, retry)
         self.poller = zmq.Poller()
         self.receiver = Receiver(endpoint, plan, {DOWN.name: [Note]}, counters, log, successor=successor)
-        self.sender, self.ring = outlet_of("mid.0", self.poller, {RIGHT: "both.0"}, incarnation)
+        self.sender, self.ring = sender_of("mid.0", self.poller, {RIGHT: "both.0"}, incarnation)
         self.input_loop = InputLoop(
             StageChain(plan, {"mid": runner}, log),
             self.receiver,
@@ -215,8 +215,8 @@ def graph(tmp_path: Path) -> Iterator[Graph]:
 
 
 def test_what_only_one_sender_had_heard_to_be_done_is_no_loss(graph: Graph) -> None:
-    """`src` has heard that the second frame is done, `mid` has not: it comes again on one side, between two that come
-    on both."""
+    """`src` knows that the second frame is done, `mid` does not: that frame comes again on one side only, between two
+    frames that come on both."""
     graph.src.submit(1, 2)
     until(lambda: graph.turn() or len(graph.both.rows) == 2)
     graph.both.finish(2)
@@ -236,8 +236,9 @@ def test_what_only_one_sender_had_heard_to_be_done_is_no_loss(graph: Graph) -> N
 
 @pytest.mark.parametrize("attached", [False, True])
 def test_no_drop_after_upstream_restart_either(graph: Graph, attached: bool) -> None:
-    """The second frame comes from `src` alone. `mid` does not make it again, and says so before it has taken all that
-    comes: it waits for the join to be done with what it has taken. `attached`: it knew the join before it took any."""
+    """The second frame comes from `src` alone. `mid` does not make it again, and reports that before it has taken all
+    resent frames, because it waits until the join has finished those that it took. `attached`: `mid` knew the join
+    before it took any."""
     graph.src.submit(1, 2)
     until(lambda: graph.turn() or len(graph.both.rows) == 2)
     graph.src.sender.connect({"both.0": graph.at("both.2")})  # and hears no more of the one that dies
@@ -263,7 +264,7 @@ def test_no_drop_after_upstream_restart_either(graph: Graph, attached: bool) -> 
 
 
 def test_what_is_at_work_in_a_thread_is_waited_for(graph: Graph) -> None:
-    """`mid` has taken all that comes again, but not made anything of it: the join is not told that nothing comes."""
+    """`mid` has taken all resent frames but still works on them: it must not report to the join that nothing comes."""
     graph.src.submit(1)
     until(lambda: graph.turn() or len(graph.both.rows) == 1)
     graph.mid_dies(threads=2)
@@ -290,7 +291,7 @@ MERGE = [EdgePlan(side, "tail", "", "note", "block", 8, inner=True) for side in 
 
 @pytest.mark.parametrize("inner", [CHAIN[:1], [*SIDES, *JOIN], [*SIDES, *MERGE]])
 def test_watermark_passes_in_process_joins_and_merges(tmp_path: Path, inner: list[EdgePlan]) -> None:
-    """What is told has every message of the frames up to there behind it, and none of those that follow."""
+    """A reported key comes after all messages of the frames up to it, and before those of later frames."""
     names = list(dict.fromkeys(["head", *(edge.reader for edge in inner)]))
     stages = tuple(StagePlan(name, "pass_on", {}) for name in names)
     log, counters = structlog.get_logger(), Counters()

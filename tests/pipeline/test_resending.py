@@ -1,4 +1,4 @@
-"""Whatever dies at whichever moment, and in whatever order frames are done: nothing is lost or stuck.
+"""Processes die at any moment, and frames are done in any order: nothing is lost, and nothing is stuck.
 
     src ─> mid ─right─┐
       └──────left─────┴> both        the smallest graph in which two senders of a reader know different things
@@ -6,10 +6,10 @@
 A state machine over the real senders, readers and joins. Only the sockets between them are played, so that the same
 steps always lead to the same end: a message arrives when its reader turns, and dies with either side. What it checks:
 
-    S1  what a sender has not heard to be done it still has, and sends again to whoever takes a dead reader's place
+    S1  a sender keeps each message until it is acknowledged, and resends it to the successor of a dead reader
     S2  a reader takes the frames of a camera in their order, and none twice in one life
-    S3  a partner is missing only of a frame that was joined and done in an earlier life: that is no drop
-    S4  once everybody is alive and turns, all that was submitted is joined, done, and forgotten by its sender
+    S3  a partner is missing only if its frame was joined and done in an earlier life: that is no drop
+    S4  once all processes live and turn, every submitted frame is joined, done, and forgotten by its sender
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class Deaths(RuleBasedStateMachine):
         self.begun([("src", "both.0"), ("mid", "both.0")], late)
 
     def begun(self, pairs: list[tuple[str, str]], late: list[str]) -> None:
-        """A new life has begun: who is not `late` hears of it at once."""
+        """A new life has begun: all senders but those in `late` learn of it at once."""
         for who, process in pairs:
             if who in late:
                 self.untold.append((who, process))

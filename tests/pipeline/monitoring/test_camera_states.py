@@ -1,4 +1,4 @@
-"""How a live camera is, from what is said of it and what happens to its process."""
+"""The state of a live camera, from its source's reports and the fate of its process."""
 
 from __future__ import annotations
 

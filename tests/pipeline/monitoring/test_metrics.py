@@ -1,4 +1,4 @@
-"""What a process counts, and what its sources say of their cameras, must travel, whatever a stage says it with."""
+"""The counts of a process and the reports of its sources must reach the supervisor, whatever types a stage uses."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_what_hangs_and_why(why: str, arguments: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("since", ["working_since_ns", "source_silent_since_ns"])
 def test_an_old_heartbeat_says_nothing_of_what_came_after_it(since: str) -> None:
-    """Heartbeats that are too large to be sent are signs of life; what the last that came says is not true any more."""
+    """Heartbeats that are too large to be sent are signs of life, but the last one that came is out of date."""
     assert not look(heartbeat={since: 79 * S}, heartbeat_at=80.0)
     assert look(heartbeat={since: 69 * S}, heartbeat_at=80.0)
 

@@ -1,4 +1,4 @@
-"""The watchdog: whom it kills, when it ends a run, and what it forgives after it was stopped itself."""
+"""The watchdog: which processes it kills, when it ends a run, and how lenient it is after it was stopped itself."""
 
 from __future__ import annotations
 

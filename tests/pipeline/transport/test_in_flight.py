@@ -1,4 +1,4 @@
-"""Whatever a reader does and however often it is lost: every message gets there, in order, and is forgotten once."""
+"""However a reader behaves and however often it is lost: every message arrives, in order, and is forgotten once."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ steps = st.tuples(
 def test_every_message_arrives_in_order_and_is_forgotten_once(steps: list[tuple[str, int]]) -> None:
     talk = Talk()
     for step, number in steps:
-        # What a reader says of what has not arrived is ignored; it cannot free in advance.
+        # A reader's answers about messages that have not arrived are ignored: it cannot free them in advance.
         if step in ("credit", "finish") and number not in talk.arrived:
             talk.in_flight.hear(Signals([number + 100], [number + 100], [number + 100]))
         else:

@@ -1,4 +1,4 @@
-"""One camera's mailbox: merges and joins of its edges, what cannot be believed, and reports of its senders.
+"""One camera's mailbox: merges and joins of its edges, messages to refuse, and reports of its senders.
 
 Whose turn it is among cameras, and drops of live cameras, are in `test_mailboxes`.
 """

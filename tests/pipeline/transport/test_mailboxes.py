@@ -1,4 +1,4 @@
-"""What a process has not taken yet: joins, what gives way to something newer, and whose turn it is."""
+"""Messages that a process has not taken yet: joins, replacement by newer ones, and whose turn it is."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ END = 1 << 60
 
 
 class Reader:
-    """The mailboxes of a process, and what became of what was put into them. `now`: its clock, in seconds."""
+    """The mailboxes of a process, and what became of the messages put into them. `now`: its clock, in seconds."""
 
     def __init__(self, *edges: EdgePlan, successor: bool = False, priorities: dict[str, int] | None = None) -> None:
         self.counters = Counters()

@@ -1,4 +1,4 @@
-"""What nobody waits for is said together with what somebody waits for, or with the first turn after 0.1 s."""
+"""Signals that nobody waits for travel with those that somebody waits for, or with the first turn after 0.1 s."""
 
 from __future__ import annotations
 

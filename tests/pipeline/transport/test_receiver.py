@@ -1,4 +1,4 @@
-"""A reader believes its senders and nobody else, and on each connection only what nothing is missing before."""
+"""A reader believes its senders and nobody else, and on each connection only messages before the first gap."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def test_one_broken_message_among_others_costs_nothing_else(reader: Reader) -> N
 
 
 def test_unreadable_message_is_not_overtaken(reader: Reader) -> None:
-    """The successor says it again, and it must be new then, though smaller messages have come behind it."""
+    """The successor resends it, and it must count as new then, although smaller messages have come behind it."""
     gone = pack(["note", 1, stamp(0, "a"), {}, ["camgraph-gone-with-its-owner", 0, 1], []])
     first = reader.sender("left.0#1#1")
     first.send(DATA + packed_data(1, [plain(0, body=gone), plain(1)]))

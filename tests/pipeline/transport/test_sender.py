@@ -1,4 +1,4 @@
-"""A sender hands over again what a lost connection took with it, exactly once, and outlives whatever a reader says."""
+"""A sender resends messages that a lost connection took with it, exactly once, and survives any answer of a reader."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Parcel(Message):
 
 
 class Pair:
-    """A sender, and (with `open_inlet`) a reader; a test turns both."""
+    """A sender and, if the test opens one, a reader; a test turns both."""
 
     def __init__(self, folder: Path, policy: Policy = "block", depth: int = 4) -> None:
         self.edge = EdgePlan("src", "model", "", "parcel", policy, depth)
@@ -251,7 +251,7 @@ class RawReader:
         return body[:1], body[1:]
 
     def hear_data(self) -> tuple[int, list[Head]]:
-        """The next messages and the number of the first, which are behind what their sender says of what is done."""
+        """The next messages and the number of the first; the sender's statement of what is done comes before them."""
         kind, body = self.hear()
         if kind == PASSED:
             kind, body = self.hear()
@@ -321,7 +321,7 @@ def test_successor_of_dead_reader_gets_all(pair: Pair) -> None:
 
 
 def test_watermarks_are_sent_once_per_camera(pair: Pair) -> None:
-    """Else each process behind one that began anew would tell of all cameras for each of them."""
+    """Otherwise each process behind a restarted one would report all cameras again for each camera."""
     pair.sender.revise({pair.edge.name: dict.fromkeys("abc", "model.0")})
     reader = RawReader(pair)
     try:
@@ -367,7 +367,8 @@ def test_reconnecting_is_limited_to_once_a_second(pair: Pair) -> None:
 
 
 def test_removed_segment_loses_only_its_message(pair: Pair) -> None:
-    """It attaches anew, for nobody else says it again; what cannot be read then is refused, and the rest goes on."""
+    """The sender attaches anew, because nobody else resends; a message that is unreadable then is refused, and the rest
+    goes on."""
     pair.open_receiver()
     until(lambda: pair.turn() or pair.sender.attached)
     pair.submit(0, INLINE_BYTES + 1)

@@ -1,4 +1,4 @@
-"""Whoever is due is next: shares in proportion to priorities, nobody starves, nobody saves up."""
+"""Cameras take turns in proportion to their priorities; none starves, and none saves turns up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each side of a connection knows to be done; `tests/pipeline/test_resending.py` has the consequences."""
+"""Which messages each side of a connection knows to be done; the consequences are in `../test_resending.py`."""
 
 from __future__ import annotations
 

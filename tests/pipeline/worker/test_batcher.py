@@ -1,4 +1,4 @@
-"""When a batch is closed, by a clock that is moved by hand; and how fresh, and how fairly shared, what is in it is.
+"""When a batch is closed, by a clock that is moved by hand; and how fresh and how fairly shared its frames are.
 
 A device is simulated: frames arrive at their times, and each batch takes as long as it takes. Mailboxes and batcher
 are the real ones.

@@ -1,4 +1,4 @@
-"""What cannot be sent now is sent later, once; nothing of it is lost or doubled."""
+"""Outputs that cannot be sent now are sent later, once; none is lost or doubled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pipeline.worker.emitter import Emitter
 
 
 class ShortOfMemory:
-    """An sender whose shared memory is full the first two times."""
+    """A sender whose shared memory is full the first two times."""
 
     def __init__(self) -> None:
         self.refusals = 2

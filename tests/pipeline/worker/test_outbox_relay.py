@@ -1,4 +1,4 @@
-"""The sinks hear of the end when it is on the disk that they have all, however late the disk takes it."""
+"""The sinks get the end only when the disk has noted that they have all events, however late that is."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Joined:
         self._theirs.close()
 
     def reports(self) -> list[tuple[bytes, bool]]:
-        """What the supervisor has heard of events: the body, and whether it was committed before."""
+        """The events that the supervisor has heard of: the body, and whether it was committed before."""
         self.channel.flush()
         supervisor = Channel(self._theirs)
         return [(report["body"], report.get("again", False)) for report in supervisor.receive()]
@@ -147,7 +147,7 @@ def test_what_many_acknowledge_at_once_costs_few_transactions(joined: Joined) ->
 
 
 def test_repeated_event_is_reported_as_new_first(joined: Joined) -> None:
-    """The supervisor counts what is new, and of what was committed before only what it has not heard of."""
+    """The supervisor counts new events, and of those committed before only the ones that it has not heard of."""
     given = {"sender": "capture", "camera": "cam", "id": "x", "incident": "i", "phase": "single", "incarnation": 0}
     for _ in range(2):
         joined.relay.emit({**given, "time_ns": 0, "body": b"{}"})
