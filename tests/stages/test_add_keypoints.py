@@ -6,23 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from camgraph_test_stages.crops import SIZE, people
 
 from pipeline.errors import UserError
 from pipeline.testing import feed, opened, stamp
 from stages.add_keypoints import AddKeypoints
 from stages.messages import People, Tensor
-
-SIZE = (320, 240)
-
-
-def people(*boxes: tuple[float, ...], seq: int = 0, size: tuple[int, int] = SIZE) -> People:
-    """The later, the better."""
-    scores = np.linspace(0.5, 0.9, len(boxes), dtype=np.float32)
-    count = len(boxes)
-    box = np.array(boxes, np.float32).reshape(-1, 4)
-    return People(
-        stamp(seq), box, scores, np.zeros((count, 0, 3), np.float32), size, np.zeros(count, np.int64), "kpts-0"
-    )
 
 
 def test_undeclared_keypoints_are_refused_on_opening(tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
 import onnx
 import pytest
+from camgraph_test_stages.crops import cropped, frame, people
 from onnx import TensorProto, helper
 
 from pipeline.stage import Upstream
@@ -20,33 +20,9 @@ from stages.crop import Crop
 from stages.decode import Decode, DecodeSettings
 from stages.infer import Infer, InferSettings
 from stages.inference.outputs import OutputSettings
-from stages.messages import Frame, Labels, People, Tensor
+from stages.messages import Frame, Labels, People
 from stages.preprocess import Preprocess
 from stages.vision.decoding.nms import overlaps
-
-SIZE = (320, 240)
-
-
-def people(*boxes: tuple[float, ...], seq: int = 0, size: tuple[int, int] = SIZE) -> People:
-    """The later, the better."""
-    scores = np.linspace(0.5, 0.9, len(boxes), dtype=np.float32)
-    count = len(boxes)
-    box = np.array(boxes, np.float32).reshape(-1, 4)
-    return People(
-        stamp(seq), box, scores, np.zeros((count, 0, 3), np.float32), size, np.zeros(count, np.int64), "kpts-0"
-    )
-
-
-def frame(seq: int = 0) -> Frame:
-    pixels = np.zeros((SIZE[1], SIZE[0], 3), np.uint8)
-    pixels[:, 160:, 2] = 255
-    return Frame(stamp(seq), pixels, *SIZE)
-
-
-def cropped(folder: Path, items: list[dict[str, Any]], **settings: Any) -> tuple[list[Tensor], dict[Any, int]]:
-    with opened(Crop, settings, folder=folder, stage="crops") as stage:
-        made = feed(stage, items)
-        return [item for item in made if isinstance(item, Tensor)], dict(stage.context.counts)
 
 
 def classifier(path: Path, **metadata: str) -> Path:

@@ -3,46 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from camgraph_test_stages.waiting import until
+from camgraph_test_stages.program_inboxes import listening, taken, tracks
 
-from camgraph.inbox import Board, Inbox
-from camgraph.pictures import TrackedFrame, frame_of
 from pipeline.errors import Unavailable
-from pipeline.testing import opened, stamp
-from stages.messages import Tracks
+from pipeline.testing import opened
 from stages.sink_api_tracks import SinkApiTracks
-
-
-def tracks(seq: int, camera: str = "cam") -> Tracks:
-    boxes, scores = np.array([[8, 8, 40, 56]], np.float32), np.array([0.9], np.float32)
-    keypoints = np.full((1, 17, 3), 20, np.float32)
-    return Tracks(stamp(seq, camera), boxes, scores, keypoints, (96, 64), np.zeros(1, np.int64), ids=np.array([seq]))
-
-
-def listening(folder: Path, mode: str) -> Inbox[TrackedFrame]:
-    inbox: Inbox[TrackedFrame] = Inbox(
-        "x", Board(), window=2, read=frame_of, identity=lambda one: (one.camera, one.seq)
-    )
-    inbox.listen(folder / "s", mode)
-    return inbox
-
-
-def taken(inbox: Inbox[TrackedFrame]) -> TrackedFrame:
-    with inbox.board.lock:
-        inbox.confirm()
-        inbox.ask()
-    until(lambda: has_item(inbox))
-    with inbox.board.lock:
-        return inbox.take()
-
-
-def has_item(inbox: Inbox[Any]) -> bool:
-    with inbox.board.lock:
-        return inbox.arrival is not None
 
 
 def test_every_frame_of_files_comes_and_waits_for_room(tmp_path: Path) -> None:
