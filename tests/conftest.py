@@ -98,6 +98,16 @@ def many_descriptors() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.fixture
+def nobody() -> Iterator[None]:
+    """Root may read everything: for the test, be somebody who may not."""
+    mine = os.geteuid()
+    if mine == 0:
+        os.seteuid(65534)
+    yield
+    os.seteuid(mine)
+
+
 @pytest.fixture(scope="session")
 def _other_users() -> None:
     if not hasattr(os, "geteuid") or os.geteuid() != 0:

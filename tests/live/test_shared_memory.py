@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
 import pytest
+from camgraph_test_stages.web_server import WebServer
 
 from tools.measuring.processes import left_over
 from tools.proofs.trials.run import LiveRun
@@ -47,46 +46,23 @@ def coded(width: int, height: int) -> bytes:
 Sizes = Callable[[int], tuple[int, int] | None]
 
 
-class Pictures:
+class Pictures(WebServer):
     """A camera that sends pictures one after the other; `sizes(number)` of each connection's, None to hang up."""
 
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
-        self._closing = threading.Event()
-        camera = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                try:
-                    camera._serve(self)
-                except OSError:
-                    self.close_connection = True
-
-            def log_message(self, *_: Any) -> None:
-                """Says nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-        self._thread.start()
-        self.url = f"http://127.0.0.1:{self._server.server_port}/a.mjpg"
+        super().__init__(self._serve)
 
     def _serve(self, request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
         request.send_header("Content-Type", "multipart/x-mixed-replace; boundary=frame")
         request.end_headers()
         number = 0
-        while (size := self.sizes(number)) is not None and not self._closing.wait(0.05):
+        while (size := self.sizes(number)) is not None and not self.closing.wait(0.05):
             picture = coded(*size)
             head = b"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\n\r\n" % len(picture)
             request.wfile.write(head + picture + b"\r\n")
             number += 1
-
-    def close(self) -> None:
-        self._closing.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
 
 @pytest.fixture
@@ -121,7 +97,7 @@ def subject_of(folder: Path, *cameras: str) -> Subject:
 
 
 def camera_line(camera: Pictures) -> str:
-    return f'guest: {{url: "{camera.url}", memory_mb: {MAY_MB}}}'
+    return f'guest: {{url: "http://{camera.host}/a.mjpg", memory_mb: {MAY_MB}}}'
 
 
 @pytest.mark.benchmark

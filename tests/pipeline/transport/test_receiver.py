@@ -48,7 +48,7 @@ PLAN = ProcessPlan("sum.0", (StagePlan("sum", "sum", {}),), ("a",), 8, (LEFT, RI
 
 
 class Reader:
-    """An receiver, and senders that say what a test wants."""
+    """A receiver, and senders that say what a test wants."""
 
     def __init__(self, folder: Path) -> None:
         self.counters = Counters()

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -128,16 +128,6 @@ def test_early_end_is_reported_as_cut_off_or_damaged(
     assert path.stat().st_size == size
     assert isinstance(error, BadItem)
     assert "a.mkv is cut off or damaged after" in str(error)
-
-
-@pytest.fixture
-def nobody() -> Iterator[None]:
-    """Root may read everything: for the test, be somebody who may not."""
-    mine = os.geteuid()
-    if mine == 0:
-        os.seteuid(65534)
-    yield
-    os.seteuid(mine)
 
 
 @pytest.mark.parametrize("url", ["a.mp4", "closed/b.mp4", "closed"])

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import cv2
 import numpy as np
 import pytest
+from camgraph_test_stages.web_server import Serve, WebServer
 
 from stages.reading.live.gate.gate import Road
 from stages.reading.live.gate.rtsp_gate import RtspGate
@@ -23,50 +23,8 @@ from tests.stages.capture.test_web import jpeg, segment
 from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 Watch = Callable[..., Any]
-Serve = Callable[[BaseHTTPRequestHandler], None]
 
 SEGMENT_S = 1.0
-
-
-class WebServer:
-    """Answers each GET by `serve`, and keeps what was asked: path and headers."""
-
-    def __init__(self, serve: Serve) -> None:
-        self.asked: list[tuple[str, dict[str, str]]] = []
-        self.closing = threading.Event()
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                server.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
-                try:
-                    serve(self)
-                except OSError:
-                    self.close_connection = True
-
-            def log_message(self, *_: Any) -> None:
-                """Says nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-        self._thread.start()
-
-    @property
-    def host(self) -> str:
-        return f"127.0.0.1:{self._server.server_port}"
-
-    def url(self, path: str) -> str:
-        return f"http://viewer:geheim@{self.host}/{path}"
-
-    def paths(self) -> list[str]:
-        return [path for path, _ in self.asked]
-
-    def close(self) -> None:
-        self.closing.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
 
 WebServers = Callable[[Serve], WebServer]

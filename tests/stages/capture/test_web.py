@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from io import BytesIO
 from itertools import pairwise
 from typing import Any
@@ -15,6 +15,7 @@ import av
 import cv2
 import numpy as np
 import pytest
+from camgraph_test_stages.web_server import WebServer
 
 from stages.reading.live import timeouts
 
@@ -44,45 +45,22 @@ def segment(index: int) -> bytes:
     return out.getvalue()
 
 
-class WebCamera:
-    """Serves from its making to `close`. While `frozen` is set it sends nothing more, and keeps its connections."""
+class WebCamera(WebServer):
+    """While `frozen` is set it sends nothing more, and keeps its connections."""
 
     def __init__(self) -> None:
-        self.frozen, self.closing, self.answer = threading.Event(), threading.Event(), 200
+        self.frozen, self.answer = threading.Event(), 200
         self.ended = False
         """Whether the playlist says that nothing more will come."""
         self.begun = time.monotonic()
-        self.connections = 0
         self._segments: dict[int, bytes] = {}
-        camera = self
+        super().__init__(self._answer)
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                camera.connections += 1
-                if camera.answer != 200:
-                    self.send_error(camera.answer)
-                    return
-                try:
-                    camera.serve(self)
-                except OSError:
-                    self.close_connection = True
-
-            def log_message(self, *_: Any) -> None:
-                """Says nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-        self._thread.start()
-
-    def url(self, path: str) -> str:
-        return f"http://viewer:geheim@127.0.0.1:{self._server.server_port}/{path}"
-
-    def close(self) -> None:
-        self.closing.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    def _answer(self, request: BaseHTTPRequestHandler) -> None:
+        if self.answer != 200:
+            request.send_error(self.answer)
+        else:
+            self.serve(request)
 
     def serve(self, request: BaseHTTPRequestHandler) -> None:
         while self.frozen.is_set() and not self.closing.wait(0.02):

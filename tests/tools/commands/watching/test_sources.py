@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -122,16 +121,6 @@ def test_a_pattern_that_fits_nothing_is_told_as_one(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match=r"^no such file or folder: .*/empty/\*\.mp4: nothing fits this pattern$"):
         cameras_of(["empty/*.mp4"], tmp_path, {})
-
-
-@pytest.fixture
-def nobody() -> Iterator[None]:
-    """Root may read everything: for the test, be somebody who may not."""
-    mine = os.geteuid()
-    if mine == 0:
-        os.seteuid(65534)
-    yield
-    os.seteuid(mine)
 
 
 @pytest.fixture
