@@ -212,7 +212,7 @@ class Deaths(RuleBasedStateMachine):
 
     @rule(done=st.lists(st.integers(0, _WINDOW), max_size=3), received=st.sampled_from(["", "src", "mid"]), late=_LATE)
     def both_dies(self, done: list[int], received: str, late: list[str]) -> None:
-        """Its last words may reach one of its senders, and not the other."""
+        """Its last signals may reach one of its senders and not the other."""
         for which in done[: len(self.open)]:
             self.finish(which)
         self.both.receiver.flush()
@@ -234,7 +234,7 @@ class Deaths(RuleBasedStateMachine):
     @precondition(lambda self: self.untold)
     @rule(which=st.integers(0, 5))
     def tell(self, which: int) -> None:
-        """The supervisor's word of a new life comes to each sender at its own time."""
+        """Each sender learns of a new life from the supervisor at its own time."""
         self.hears(*self.untold.pop(which % len(self.untold)))
 
     def hears(self, who: str, process: str) -> None:

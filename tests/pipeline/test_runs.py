@@ -52,7 +52,7 @@ def write(folder: Path, **values: Any) -> Path:
 
 
 def lines(path: Path) -> list[str]:
-    """What a sink wrote, without what it wrote twice: these sinks do not look at what they have already."""
+    """The lines that a sink wrote, without repetitions: these sinks do not check what they have already."""
     return list(dict.fromkeys(path.read_text().splitlines()))
 
 
@@ -179,7 +179,7 @@ def test_death_of_stateless_process_loses_nothing(tmp_path: Path, expected: Any,
     ids=str,
 )
 def test_nobody_waits_for_the_partners_of_what_was_done(tmp_path: Path, expected: Any, victims: list[str]) -> None:
-    """More than a window of frames is done since the source has last told of it: they come again, on one side alone."""
+    """More than a window of frames was done since the source last heard of it: they come again, on one side alone."""
     harm = Harm(victims, unheard_s=0.18)
     outcome, _ = run_graph(load_plan(write(tmp_path, frames=300, pace_ms=8)), harm)
     assert set(harm.done) == set(victims)

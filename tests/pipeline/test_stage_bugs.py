@@ -1,4 +1,4 @@
-"""What a stage or a source does wrong, in whole graphs: what it costs, and what is said of it."""
+"""Mistakes of stages and sources in whole graphs: their cost, and the messages about them."""
 
 from __future__ import annotations
 

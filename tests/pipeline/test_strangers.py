@@ -95,7 +95,7 @@ def child(process: subprocess.Popen[str], plan: str) -> int:
 
 
 def test_names_that_somebody_takes_in_advance_cost_a_run_nothing(person: Callable[[], Person]) -> None:
-    """He sees which files a run has in /dev/shm, and makes those that would be next by their numbers."""
+    """The stranger sees which files a run has in /dev/shm, and creates the next ones by their numbers in advance."""
     owner, stranger = person(), person()
     planting = stranger.start("-c", PLANTS, owner.uid, os.getpid())
     try:
@@ -199,7 +199,7 @@ def test_run_is_found_from_another_login(person: Callable[[], Person]) -> None:
 
 
 def test_no_second_run_uses_an_outbox_wherever_it_is_started(person: Callable[[], Person]) -> None:
-    """Each is told to look in its own folder for runs only, so that neither sees the other."""
+    """Each looks for runs only in its own folder, so that neither sees the other."""
     owner = person()
     folders = [{"CAMGRAPH_RUN_DIR": str(owner.folder / name)} for name in ("h", "t")]
     name = f"n{owner.uid}"
@@ -336,7 +336,7 @@ def test_a_user_without_a_home_is_told_what_to_set(person: Callable[[], Person])
 
 
 def test_a_folder_of_root_among_ones_runs_costs_nothing(person: Callable[[], Person]) -> None:
-    """As `sudo` leaves it where it keeps the environment."""
+    """`sudo` leaves such a folder if it keeps the environment."""
     owner = person()
     here = login(owner, "h")
     runs = owner.folder / "h" / "camgraph"

@@ -1,4 +1,4 @@
-"""What the outside does not take now is waited for, wherever in a process the stage stands that needs it."""
+"""A sink whose receiver is away waits for it, at whatever place of its process it stands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a model's outputs to people, whatever the model: formats, classes, crops, and what is said of others."""
+"""From the outputs of any model to people: formats, classes, crops, and the messages about unknown models."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_people_lie_in_the_frame(tmp_path: Path) -> None:
 
 
 def test_who_is_nowhere_is_left_out_and_counted(tmp_path: Path) -> None:
-    """Outputs are finite, and what they come to is not, or lies far out of any picture."""
+    """The outputs are finite, but the boxes made of them are not, or lie far outside the picture."""
     far = person(500, 340, 50, 100, 0.7)
     far[5] = 1e9
     item = tensor(person(100, 340, 50, 100, 0.9), person(3e38, 340, 3e38, 100, 0.8), far)

@@ -1,4 +1,4 @@
-"""Inference: batches over cameras, contracts, providers, and what is said of models that do not fit."""
+"""Inference: batches over cameras, contracts, providers, and the messages about models that do not fit."""
 
 from __future__ import annotations
 

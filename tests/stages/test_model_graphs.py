@@ -1,4 +1,4 @@
-"""What a graph need not say because its model does, and what `camgraph check` says where they do not go together."""
+"""Settings that follow from the model, and the messages of `camgraph check` if graph and model do not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that ask conditions in Python: what these are told, what they answer, and what their mistakes cost."""
+"""Rules that ask conditions in Python: their arguments, their answers, and the cost of their mistakes."""
 
 from __future__ import annotations
 

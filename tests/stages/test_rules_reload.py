@@ -1,4 +1,4 @@
-"""Rules that change while a graph runs: what is as before goes on as if nothing had happened."""
+"""Rules that change while a graph runs: unchanged rules go on as if nothing had happened."""
 
 from __future__ import annotations
 

@@ -491,7 +491,7 @@ def test_what_cannot_be_written_is_named_at_the_start(tmp_path, path, error, tex
 
 
 def test_missing_permission_is_named_at_the_start(tmp_path) -> None:
-    """In a process that is not root, who may write everywhere."""
+    """In a process without root's rights, because root may write everywhere."""
     (tmp_path / "events.jsonl").touch(mode=0o444)
     for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(folder.stat().st_mode | 0o055)

@@ -442,7 +442,7 @@ def test_a_name_whose_file_came_to_nothing_is_used_again(tmp_path) -> None:
 
 
 def test_a_disk_that_takes_no_video_is_said_until_it_does(tmp_path) -> None:
-    """Drops alone do not say that somebody has to make room."""
+    """Drops alone do not tell people that they have to make room."""
     with opened(SinkVideo, {}, folder=tmp_path) as sink:
         feed(sink, items(2))
         assert sink.context.troubles == {}
@@ -462,7 +462,7 @@ def test_a_file_that_cannot_be_begun_leaves_nothing(tmp_path) -> None:
 
 
 def test_an_abandoned_file_is_let_go_of_once(tmp_path) -> None:
-    """Closing may fail after its descriptor is closed, and the same number may be somebody else's by then."""
+    """Closing may fail after the descriptor is closed, when its number may already belong to another file."""
     recording = Recording(tmp_path / "a.mp4", (64, 64), Encoding(choose_encoder("auto")))
     recording.write(np.zeros((64, 64, 3), np.uint8), 0)
     recording.close()

@@ -232,7 +232,7 @@ def test_endless_headers_and_long_answers_do_no_harm(tmp_path) -> None:
 
 
 def test_a_drop_now_and_then_does_not_prolong_the_limit(tmp_path) -> None:
-    """Each byte comes in time, and the whole answer never."""
+    """Each byte comes in time, but the answer never ends."""
     with web_receiver() as receiver, sink_to(receiver.url, tmp_path, limit="1.5s") as sink:
         receiver.replies = [Reply(fault="trickle")]
         began = time.monotonic()
@@ -348,7 +348,7 @@ def test_private_addresses_are_refused_before_the_run(tmp_path, host) -> None:
 
 
 def test_a_name_that_leads_to_a_private_address_is_not_connected_to(tmp_path, monkeypatch) -> None:
-    """Also if it led to a public one a moment ago: there is one look-up, and the address it gave is the one used."""
+    """Also if the name led to a public address a moment ago: it is looked up once, and that address is used."""
     asked: list[str] = []
 
     def lookup(host: str, port: int, **_: object) -> list[Any]:

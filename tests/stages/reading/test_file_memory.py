@@ -1,4 +1,4 @@
-"""A file may pass `camgraph check` and want gigabytes when it is read on: it ends, and nothing else does."""
+"""A file may pass `camgraph check` and then need gigabytes: its camera ends, and the others go on."""
 
 from __future__ import annotations
 

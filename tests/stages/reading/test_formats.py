@@ -39,7 +39,7 @@ def test_a_camera_sends_what_a_file_may_hold_and_no_text() -> None:
 
 
 def test_names_are_those_of_ffmpeg() -> None:
-    """A name with a slip would keep a format out. `webm` and others are second names of one demuxer."""
+    """A misspelt name would keep a format out. `webm` and others are second names of one demuxer."""
     known = {part for name in av.formats_available for part in name.split(",")}
     # Builds of FFmpeg leave some out.
     assert len(set(FOR_FILES) - known) <= 3, sorted(set(FOR_FILES) - known)

@@ -89,7 +89,7 @@ def test_sound_and_previews_beside_a_playlist_may_be_followed(tmp_path: Path) ->
 
 
 def test_names_are_bytes(tmp_path: Path) -> None:
-    """What cannot be decoded is no other name: there may be a file of that one."""
+    """A name that is no UTF-8 is not replaced by a similar one, which another file may have."""
     write(tmp_path / "a" / "\ufffd.ts", "segment")
     (tmp_path / "a" / os.fsdecode(b"\xff.ts")).symlink_to(write(tmp_path / "secret.ts", "secret"))
     (tmp_path / "a" / "a.m3u8").write_bytes(b"#EXTM3U\n#EXTINF:1,\n\xff.ts\n")

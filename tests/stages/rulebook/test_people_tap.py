@@ -1,4 +1,4 @@
-"""Whoever looks at a camera is told who is there and what the rules say; nobody waits for whoever does not read."""
+"""Viewers of a camera get its people and the answers of the rules; a viewer that does not read delays nobody."""
 
 from __future__ import annotations
 

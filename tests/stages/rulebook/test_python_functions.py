@@ -1,4 +1,4 @@
-"""Conditions in Python as rules name them: which calls are right, and what is told of the others."""
+"""Conditions in Python as rules name them: which calls are accepted, and the messages about the others."""
 
 from __future__ import annotations
 

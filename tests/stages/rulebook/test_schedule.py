@@ -152,7 +152,7 @@ def test_as_a_clock_that_is_read_minute_by_minute(data: st.DataObject) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(of_day, of_day), min_size=1, max_size=3), st.lists(st.integers(0, 9 * 1440), max_size=30))
 def test_what_it_remembers_changes_no_answer(periods: list[tuple[str, str]], moments: list[int]) -> None:
-    """Asked in any order, and as any one of several periods says."""
+    """The answers do not depend on the order of the questions, also with several periods."""
     definitions = [{"from": begin, "to": end} for begin, end in periods]
     begin = ns("2026-10-20T00:00+02:00")
     asked = schedule(*definitions)

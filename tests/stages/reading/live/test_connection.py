@@ -39,7 +39,7 @@ def opened(url: str, context: HandContext, stop: threading.Event, connect_s: flo
 
 
 def test_all_packets_come_also_those_before_a_keyframe(keyless_camera: Any, tmp_path: Path) -> None:
-    """Who waits for the first keyframe alone would wait for ever where none comes."""
+    """A reader that waited for a keyframe alone would wait for ever if none comes."""
     stop = threading.Event()
     with opened(keyless_camera.url, HandContext(tmp_path, tmp_path), stop) as connection:
         assert not any(arrival.packet.is_keyframe for arrival in islice(connection.packets(stop), 5))

@@ -1,4 +1,4 @@
-"""Packets of real cameras into pictures: which are believed, chosen and decoded, and what is said of their times."""
+"""From packets of real cameras to pictures: which are trusted, chosen and decoded, and their times."""
 
 from __future__ import annotations
 

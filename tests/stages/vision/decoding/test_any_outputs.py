@@ -1,4 +1,4 @@
-"""Whatever the outputs are: what is promised comes out of them, or the error that says they are something else."""
+"""Any outputs give either what the format promises, or the error that they have another format."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def points_of(name: str) -> int:
 
 
 class Chance:
-    """All that is left to chance, by one number: hypothesis, drawing each value, takes a hundred times as long."""
+    """All random values, from one seed: if hypothesis drew each value, the test would take a hundred times as long."""
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
@@ -123,7 +123,7 @@ def test_whatever_a_model_gives_is_read_or_refused(name: str) -> None:
 @pytest.mark.parametrize("name", DECODED)
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 def test_what_is_promised_is_read(name: str, kind: str) -> None:
-    """So that the test above does not pass because everything is refused."""
+    """The test above must not pass only because everything is refused."""
     asked = Asked(classes=2, keypoints=points_of(name))
     made = [np.zeros(shape, kind) for shape in good_shapes(name, 3, asked)]
     assert is_read(name, made, asked) == (kind == "float32" or name != "movenet_multipose")

@@ -119,7 +119,7 @@ def test_a_row_of_no_image_is_refused() -> None:
 
 
 def test_what_is_not_wanted_takes_no_place() -> None:
-    """Three chairs that score higher than the one person."""
+    """Three chairs score higher than the one person, and must not take its place."""
     rows = np.array(
         [[0, 0, 9, 9, 0.9, 1], [50, 0, 59, 9, 0.8, 1], [90, 0, 99, 9, 0.7, 1], [200, 0, 209, 9, 0.4, 0]], F32
     )

@@ -57,7 +57,7 @@ class Line:
 
 
 class Listener:
-    """A server that does nothing by itself. `backlog`: so many connections and one more stand before they are taken."""
+    """A server that accepts a connection only when a test says so. `backlog`: one more than this may wait."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0, backlog: int = 64) -> None:
         self._server = socket.create_server((host, port), backlog=backlog)

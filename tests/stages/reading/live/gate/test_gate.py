@@ -143,7 +143,7 @@ def test_one_who_goes_before_he_is_let_in_does_not_end_the_door(
 def test_a_door_without_descriptors_is_closed_and_says_why(
     listener: Listeners, call: Callers, monkeypatch: pytest.MonkeyPatch, gate_type: type[Gate], scheme: str
 ) -> None:
-    """Else FFmpeg would wait before it, and nobody would know for what."""
+    """Otherwise FFmpeg would wait for an answer, and nobody would know why."""
 
     def exhausted(_: socket.socket) -> tuple[socket.socket, object]:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
