@@ -143,7 +143,7 @@ def _blur_heads(picture: Picture, data: Mapping[str, Any]) -> None:
             part[:] = cv2.resize(mean, (width, height), interpolation=cv2.INTER_NEAREST)
 
 
-def jpeg(picture: Picture) -> bytes:
-    """The picture as a JPEG."""
-    _, data = cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
+def jpeg(picture: Picture, quality: int = JPEG_QUALITY) -> bytes:
+    """The picture as a JPEG; `quality` up to 100."""
+    _, data = cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, quality])
     return data.tobytes()

@@ -1,8 +1,10 @@
-"""The calls that show a camera as it is now: its video, and the people in it."""
+"""The calls that show a camera as it is now: its video, its pictures, and the people in it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -10,44 +12,76 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from pipeline.errors import UserError
 from pipeline.system.names import ascii_form
 from stages.footage.packets import SUFFIX as PACKETS
 from stages.rulebook.people_tap import SUFFIX as PEOPLE
 from tools.service.calls import Call, Gives, failure
 from tools.service.camera_calls import checked_camera
 from tools.service.live_people import MOST_VIEWERS, LivePeople
-from tools.service.live_video import FilmFacts, LiveVideo, Showing
+from tools.service.live_pictures import BOUNDARY, MOST_CAMERAS, PictureFilm, PictureViewer
+from tools.service.live_video import Film, FilmViewer
+from tools.service.queries import OneOf, query_of
 from tools.service.run_link import RunLink
+from tools.service.watching import Places, Showing, Watching
 
 _NO_VIDEO = "live video is off: set `video: true` at the stage `serve`, unless another stage lets no picture leave"
 _TOO_MANY = {503: "the run does not answer, or too many look already"}
 _NO_FILM = {400: "the camera cannot be watched live, and why", **_TOO_MANY}
+_PARTS = f"multipart/x-mixed-replace; boundary={BOUNDARY}"
+_MJPEG = {"draw": OneOf("Whether people and zones are drawn on the pictures; by default they are.", ("yes", "no"))}
 _NOT_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 def live_calls(run: RunLink, *, video: bool) -> list[Call]:
     """`video`: whether pictures may leave."""
-    films, seen = LiveVideo(), LivePeople()
+    places, seen = Places(), LivePeople()
+    films = Watching[Film](places)
+    rows = Watching[PictureFilm](places, MOST_CAMERAS)
 
-    async def live(request: Request) -> Response:
+    async def packets_of(request: Request) -> tuple[str, Path]:
+        """The camera and its socket. Raises UserError if it may not be shown, LookupError if it cannot be."""
         if not video:
-            return failure(400, _NO_VIDEO)
-        try:
-            name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
-        except LookupError as error:
-            return failure(404, str(error))
+            raise UserError(_NO_VIDEO, error_id="no-picture")
+        name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
         path = await run_in_threadpool(run.sockets, f"{ascii_form(name)}{PACKETS}")
         if not path:
-            return failure(404, "the camera sends no video now")
+            raise LookupError("the camera sends no video now")
+        return name, path[0]
+
+    async def live(request: Request) -> Response:
+        try:
+            _, path = await packets_of(request)
+        except LookupError as error:
+            return failure(404, str(error))
         if request.method == "HEAD":  # its answer would never end
             return Response(media_type="video/mp4", headers=_NOT_KEPT)
-        showing = films.show(path[0])
+        showing = films.show(path, lambda ended: Film(path, ended), FilmViewer())
+        with _left_if_failed(showing):
+            facts = (await showing.begin()).facts
+        start = f"{float(facts.start):.6f}"
+        headers = _NOT_KEPT | {"X-Camgraph-Epoch": str(facts.epoch), "X-Camgraph-Start": start}
+        return _ShowingResponse(showing, facts.content_type, headers)
+
+    async def mjpeg(request: Request) -> Response:
+        drawn = query_of(request, _MJPEG)["draw"] != "no"
         try:
-            facts = await showing.begin()
-        except BaseException:
-            showing.leave()
-            raise
-        return _FilmResponse(showing, facts)
+            name, path = await packets_of(request)
+        except LookupError as error:
+            return failure(404, str(error))
+        if request.method == "HEAD":
+            return Response(media_type=_PARTS, headers=_NOT_KEPT)
+
+        async def stages() -> Sequence[Path]:
+            return await run_in_threadpool(run.sockets, f"*{PEOPLE}")
+
+        def make(ended: Callable[[], object]) -> PictureFilm:
+            return PictureFilm(path, ended, seen.for_ever(stages, name))
+
+        showing = rows.show(path, make, PictureViewer(drawn=drawn))
+        with _left_if_failed(showing):
+            (await showing.begin()).begin_check()
+        return _ShowingResponse(showing, _PARTS, _NOT_KEPT)
 
     async def people(request: Request) -> Response:
         try:
@@ -68,17 +102,27 @@ def live_calls(run: RunLink, *, video: bool) -> list[Call]:
     return [
         Call("GET", f"{one}/live.mp4", "viewer", live, "The video as it comes: an MP4 without an end.",
              Gives(media="video/mp4"), errors=_NO_FILM),
+        Call("GET", f"{one}/mjpeg", "viewer", mjpeg, "Pictures as they come, people and zones drawn on them.",
+             Gives(media=_PARTS), _MJPEG, errors=_NO_FILM),
         Call("GET", f"{one}/people", "viewer", people, "The people in each frame, and what the rules say (SSE).",
              Gives(media="text/event-stream"), errors=_TOO_MANY),
     ]  # fmt: skip
 
 
-class _FilmResponse(StreamingResponse):
-    """`X-Camgraph-Epoch` and `X-Camgraph-Start` name the frame at 0, as `frame` in events and `at` of people do."""
+@contextmanager
+def _left_if_failed(showing: Showing[Any]) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        showing.leave()
+        raise
 
-    def __init__(self, showing: Showing, facts: FilmFacts) -> None:
-        headers = _NOT_KEPT | {"X-Camgraph-Epoch": str(facts.epoch), "X-Camgraph-Start": f"{float(facts.start):.6f}"}
-        super().__init__(showing.pieces(), media_type=facts.content_type, headers=headers)
+
+class _ShowingResponse(StreamingResponse):
+    """The pieces of one who watches, until the camera ends, or the viewer leaves."""
+
+    def __init__(self, showing: Showing[Any], media_type: str, headers: Mapping[str, str]) -> None:
+        super().__init__(showing.pieces(), media_type=media_type, headers=headers)
         self._showing = showing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> Any:

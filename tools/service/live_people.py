@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 from pipeline.system.local_socket import short_address
@@ -18,6 +18,7 @@ _MOST_LINE = 4 << 20
 _MOST_WAITING = 16
 """Lines of one who looks; the stage parts with those who are far behind."""
 _HEARTBEAT_S = 15.0
+_AGAIN_S = 3.0
 
 
 class LivePeople:
@@ -26,7 +27,7 @@ class LivePeople:
     def __init__(self) -> None:
         self.viewers = 0
 
-    async def lines(self, paths: Sequence[Path], camera: str) -> AsyncIterator[bytes]:
+    async def lines(self, paths: Sequence[Path], camera: str) -> AsyncGenerator[bytes]:
         """Lines of JSON without their ends, until all stages have ended; empty ones while nothing comes."""
         lines: asyncio.Queue[bytes | None] = asyncio.Queue(_MOST_WAITING)
         tasks = [asyncio.ensure_future(_read(path, camera, lines)) for path in paths]
@@ -46,6 +47,16 @@ class LivePeople:
             self.viewers -= 1
             for task in tasks:
                 task.cancel()
+
+    async def for_ever(self, find: Callable[[], Awaitable[Sequence[Path]]], camera: str) -> AsyncIterator[bytes]:
+        """As `lines`, but when the stages have ended, those that `find` finds then; nothing while too many look."""
+        while True:
+            paths = await find()
+            if paths and self.viewers < MOST_VIEWERS:
+                async with aclosing(self.lines(paths, camera)) as lines:
+                    async for line in lines:
+                        yield line
+            await asyncio.sleep(_AGAIN_S)
 
 
 async def _read(path: Path, camera: str, lines: asyncio.Queue[bytes | None]) -> None:

@@ -1,8 +1,6 @@
 """The video of a camera as it comes, for those who watch: packets as the camera sent them, nothing is decoded.
 
-    capture's socket --packets--> Film, one of each watched camera --fragments--> Viewer, one of each who watches
-
-While nobody watches a camera, nobody listens to it. All of it runs in the service's loop.
+packets --> Film, one of each watched camera --fragments--> FilmViewer, one of each who watches
 """
 
 from __future__ import annotations
@@ -14,21 +12,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-import av
-
 from pipeline.errors import Unavailable, UserError, WireError
-from pipeline.system.local_socket import short_address
 from stages.footage.live_mp4 import LiveMp4, can_play
-from stages.footage.packets import Packet, PacketReader
+from stages.footage.packets import Packet, VideoStreamInfo
+from tools.service.watching import WatchedCamera
 
-MOST_VIEWERS = 32
 _MOST_WAITING = 4 << 20
 """Bytes that wait for a viewer: whoever is further behind is parted with, and can begin anew."""
 _MOST_KEPT = 16 << 20
 """Bytes since the last keyframe, with which the next viewer begins at once."""
-_FIRST_S = 20.0
-"""How long a keyframe may take to come."""
-_READ_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +32,7 @@ class FilmFacts:
     start: Fraction
 
 
-class Viewer:
+class FilmViewer:
     """The pieces that one who watches has not taken yet."""
 
     def __init__(self) -> None:
@@ -84,62 +76,29 @@ class Viewer:
             await self._come.wait()
 
 
-class Film:
+class Film(WatchedCamera[FilmViewer]):
     """One camera while somebody watches it. `ended` is called when nothing more comes."""
 
-    def __init__(self, path: Path, ended: Callable[[Film], object]) -> None:
-        self._path, self._ended = path, ended
-        self.viewers: set[Viewer] = set()
-        self.facts: FilmFacts | None = None
-        self.refused = ""
-        """Why it cannot be shown at all, for people."""
-        self.begun = asyncio.Event()
-        """It has facts, or is over."""
+    def __init__(self, path: Path, ended: Callable[[], object]) -> None:
+        super().__init__(path, ended)
+        self._facts: FilmFacts | None = None
         self._mp4: LiveMp4 | None = None
         self._stream: object = None
         self._kept: list[bytes] = []
         """The beginning, and the fragments since the last keyframe; none of these if they would be too many."""
         self._kept_size = 0
-        self._task = asyncio.ensure_future(self._read())
 
-    def join(self, viewer: Viewer) -> None:
-        """Once it has begun."""
-        self.viewers.add(viewer)
+    @property
+    def facts(self) -> FilmFacts:
+        """Once it has begun. Raises Unavailable if it has ended before."""
+        if self._facts is None:
+            raise Unavailable("the camera sends no picture now")
+        return self._facts
+
+    def greet(self, viewer: FilmViewer) -> None:
         viewer.begin_with(self._kept)
 
-    def leave(self, viewer: Viewer) -> None:
-        """The last who leaves ends it."""
-        self.viewers.discard(viewer)
-        if not self.viewers:
-            self._task.cancel()
-            self._end()
-
-    async def _read(self) -> None:
-        try:
-            with short_address(self._path) as address:
-                reader, writer = await asyncio.open_unix_connection(address)
-            try:
-                packets = PacketReader()
-                while not packets.ended and (data := await reader.read(_READ_BYTES)):
-                    for packet in packets.feed(data):
-                        self._take(packet)
-            finally:
-                writer.close()
-        except (OSError, WireError, ValueError, TypeError, av.FFmpegError):
-            pass  # of a camera that ends in the middle of a packet; the next viewer tries anew
-        except UserError as error:
-            self.refused = str(error)
-        finally:
-            self._end()
-
-    def _end(self) -> None:
-        self.begun.set()
-        for viewer in self.viewers:
-            viewer.end()
-        self._ended(self)
-
-    def _take(self, packet: Packet) -> None:
-        """Raises UserError for a stream that cannot be shown, and WireError for the packet of another stream."""
+    def take(self, packet: Packet) -> None:
         if self._mp4 is None:
             if packet.is_key:
                 self._begin(packet)
@@ -158,65 +117,24 @@ class Film:
             viewer.hand(fragment.data)
 
     def _begin(self, packet: Packet) -> None:
-        if not packet.stream.is_paced:
-            raise UserError(
-                "a file that is read as fast as possible cannot be watched: give it `realtime: true`",
-                error_id="no-picture",
-            )
+        check_paced(packet.stream)
         if not can_play(packet.stream):
             raise UserError(
-                f"browsers cannot play the video of this camera ({packet.stream.codec}): look at its stills",
+                f"browsers cannot play the video of this camera ({packet.stream.codec}): take its pictures, `mjpeg`",
                 error_id="no-picture",
             )
         self._mp4, self._stream = LiveMp4(packet), packet.stream
         self._kept = [self._mp4.beginning]
-        self.facts = FilmFacts(self._mp4.content_type, packet.stream.epoch, self._mp4.start)
+        self._facts = FilmFacts(self._mp4.content_type, packet.stream.epoch, self._mp4.start)
         for viewer in self.viewers:
             viewer.hand(self._mp4.beginning)
         self.begun.set()
 
 
-class Showing:
-    """A film and one who watches it, until `leave`."""
-
-    def __init__(self, film: Film) -> None:
-        self._film, self._viewer = film, Viewer()
-        film.join(self._viewer)
-
-    async def begin(self) -> FilmFacts:
-        """Wait for the first picture. Raises UserError if it cannot be shown, Unavailable if it does not come."""
-        try:
-            await asyncio.wait_for(self._film.begun.wait(), _FIRST_S)
-        except TimeoutError:
-            raise Unavailable(f"the camera has sent no keyframe for {_FIRST_S:g} s") from None
-        if self._film.refused:
-            raise UserError(self._film.refused, error_id="no-picture")
-        if self._film.facts is None:
-            raise Unavailable("the camera sends no picture now")
-        return self._film.facts
-
-    def pieces(self) -> AsyncIterator[bytes]:
-        return self._viewer.pieces()
-
-    def leave(self) -> None:
-        self._film.leave(self._viewer)
-
-
-class LiveVideo:
-    """The films of all cameras that are watched, by the paths of their sockets. For one loop."""
-
-    def __init__(self) -> None:
-        self._films: dict[Path, Film] = {}
-
-    def show(self, path: Path) -> Showing:
-        """Begin to watch. Raises Unavailable if too many do so."""
-        if sum(len(film.viewers) for film in self._films.values()) >= MOST_VIEWERS:
-            raise Unavailable(f"{MOST_VIEWERS} others watch already")
-        film = self._films.get(path)
-        if film is None:
-            film = self._films[path] = Film(path, self._forget)
-        return Showing(film)
-
-    def _forget(self, film: Film) -> None:
-        for path in [path for path, one in self._films.items() if one is film]:
-            del self._films[path]
+def check_paced(stream: VideoStreamInfo) -> None:
+    """Raises UserError for a stream that is read faster than anybody could watch."""
+    if not stream.is_paced:
+        raise UserError(
+            "a file that is read as fast as possible cannot be watched: give it `realtime: true`",
+            error_id="no-picture",
+        )
