@@ -140,25 +140,47 @@ def test_an_operator_says_what_it_was(page: Browser, served: Served) -> None:
     assert "False alarm, operator, today" in page.text()
 
 
+DRAWN = """(() => {
+    const canvas = document.querySelector('canvas.over');
+    const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+    return pixels.some((value, n) => n % 4 === 3 && value > 0);
+})()"""
+
+
 def test_a_camera_is_watched_live_with_the_people_drawn_where_they_are(
     page: Browser, served: Served, tmp_path: Path
 ) -> None:
     logged_in(page, served, "viewer")
     page.run("location.hash = '#/camera/hall'")
     page.until("!!document.querySelector('video') && document.querySelector('video').currentTime > 0.3")
-    drawn = """(() => {
-        const canvas = document.querySelector('canvas.over');
-        const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
-        return pixels.some((value, n) => n % 4 === 3 && value > 0);
-    })()"""
-    page.until(drawn)
+    page.until(DRAWN)
     page.run("document.getElementById('draw').click()")
-    page.until(f"!({drawn})")
+    page.until(f"!({DRAWN})")
     page.run("document.getElementById('draw').click()")
-    page.until(drawn)
+    page.until(DRAWN)
     page.run("location.hash = '#/'")
     page.until("!document.querySelector('video')")
     assert [error for error in page.errors if "live.mp4" not in error] == []
+
+
+def test_who_cannot_play_the_video_sees_pictures_a_few_a_second(page: Browser, served: Served, tmp_path: Path) -> None:
+    logged_in(page, served, "viewer")
+    page.run("MediaSource.isTypeSupported = () => false")
+    page.run("location.hash = '#/camera/yard'")
+    page.until("document.querySelector('.live .bar').innerText.includes('Live, a few pictures a second: this browser')")
+    first = page.run("document.querySelector('img.moving').src")
+    page.until(f"document.querySelector('img.moving').src !== {first!r}")
+    assert page.run("document.querySelector('img.moving').naturalWidth") == 192
+    assert page.run("!document.querySelector('video') && !document.querySelector('.live .still')")
+    page.until(DRAWN)
+    page.picture(tmp_path / "pictures.png")
+    page.run("document.getElementById('draw').click()")
+    page.until(f"!({DRAWN})")
+    page.run("document.getElementById('draw').click()")
+    page.run("location.hash = '#/'")
+    page.until("!document.querySelector('.live')")
+    assert [error for error in page.errors if "live.mp4" not in error and "mjpeg" not in error] == []
+    page.open("about:blank")
 
 
 def test_an_admin_draws_a_zone_that_the_rules_then_know(page: Browser, served: Served, tmp_path: Path) -> None:

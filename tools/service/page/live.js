@@ -1,5 +1,5 @@
-// A camera as it is now: its video as it comes, in a <video>, with people and zones over it. Until the video is there, and
-// if it cannot be had, the newest still.
+// A camera as it is now: its video as it comes, in a <video>, with people and zones over it. If the browser cannot play it,
+// pictures in an <img>, a few a second. Until these are there, and if none can be had, the newest still.
 
 import { make } from "./dom.js";
 import { draw, People } from "./people.js";
@@ -11,6 +11,7 @@ const REFUSED_MS = 60000; // what cannot be shown now will hardly be shown in a 
 const LEAST_S = 0.3; // behind the newest picture, so that playing does not stop at each late packet
 const MOST_S = 2.5;
 const KEPT_S = 20;
+const LEFT = Symbol("nobody looks any more");
 const STILL_MS = 3000; // after so long without a packet, the picture is no longer that of now
 
 export class Live {
@@ -18,7 +19,9 @@ export class Live {
     this.camera = camera;
     this.tries = 0;
     this.still = new Still(camera);
-    this.video = make("video", { muted: true, playsinline: true, "aria-label": `${camera}, live` });
+    this.shown = this.still.element;
+    this.image = make("img", { class: "moving", alt: `${camera}, live` });
+    this.video = make("video", { class: "moving", muted: true, playsinline: true, "aria-label": `${camera}, live` });
     this.video.muted = true;
     this.canvas = make("canvas", { class: "over", "aria-hidden": "true" });
     this.picture = make("div", { class: "picture" }, this.still.element, this.canvas);
@@ -62,33 +65,49 @@ export class Live {
 
   async play() {
     clearTimeout(this.timer);
-    const film = new Film(this.camera, this.video, () => this.onPlaying());
-    this.film = film;
-    let why = "";
     let wait = Math.min(REFUSED_MS, RETRY_MS * 2 ** this.tries++);
-    try {
-      await film.play();
-    } catch (problem) {
-      why = problem.name === "AbortError" ? "" : problem.message;
-      if (problem instanceof NotShown) wait = REFUSED_MS;
+    let problem = await this.watch(new Film(this.camera, this.video, (...size) => this.onPlaying(this.video, ...size)));
+    if (problem instanceof NotShown) {
+      const pictures = new Pictures(this.camera, this.image, (...size) => this.onPlaying(this.image, ...size));
+      pictures.words = `Live, a few pictures a second: ${problem.instead}`;
+      problem = await this.watch(pictures);
     }
-    if (this.film !== film) return;
-    film.close();
-    this.film = null;
+    if (problem === LEFT) return;
+    if (problem instanceof NotShown) wait = REFUSED_MS;
+    const why = problem && problem.name !== "AbortError" ? problem.message : "";
     this.note.textContent = why ? `Stills: ${why}` : "";
     this.picture.classList.remove("stale");
-    if (!this.still.element.isConnected) {
-      this.picture.replaceChild(this.still.element, this.video);
-      this.picture.style.aspectRatio = this.picture.style.maxWidth = "";
-    }
+    this.show(this.still.element);
     this.timer = setTimeout(() => this.play(), wait);
   }
 
-  // The first picture of the video is there.
-  onPlaying() {
+  // Until it ends: why, or null; LEFT if nobody looks any more.
+  async watch(film) {
+    let problem = null;
+    this.film = film;
+    await film.play().catch((error) => { problem = error; });
+    if (this.film !== film) return LEFT;
+    film.close();
+    this.film = null;
+    return problem;
+  }
+
+  show(element) {
+    if (this.shown === element) return;
+    this.picture.replaceChild(element, this.shown);
+    this.shown = element;
+    if (!this.isMoving) this.picture.style.aspectRatio = this.picture.style.maxWidth = "";
+  }
+
+  get isMoving() {
+    return this.shown !== this.still.element;
+  }
+
+  // The first picture of the video, or of the row of pictures, is there.
+  onPlaying(element, width, height) {
     this.tries = 0;
-    if (this.still.element.isConnected) this.picture.replaceChild(this.video, this.still.element);
-    this.shape(this.video.videoWidth, this.video.videoHeight);
+    this.show(element);
+    this.shape(width, height);
     if (!this.turn) this.onFrame();
   }
 
@@ -110,26 +129,32 @@ export class Live {
     if (!this.film?.isPlaying) return;
     const silent = performance.now() - this.film.came;
     const stands = silent > STILL_MS;
-    const text = stands ? `This picture is ${span(silent / 1000)} old: nothing comes from the camera.` : "Live";
+    const text = stands ? `This picture is ${span(silent / 1000)} old: nothing comes from the camera.` : this.film.words;
     if (this.note.textContent !== text) this.note.textContent = text;
     this.picture.classList.toggle("stale", stands);
   }
 
-  // Over the video those of the picture that is shown; over a still the newest ones, if there is no picture at all.
+  // Over the video, and over pictures, those of the picture that is shown; over a still the newest ones, if there is no picture at all.
   redraw() {
     if (!this.people) return;
     const isShown = this.shows.checked;
     const place = this.film?.place();
-    const isBlack = !this.video.isConnected && !this.still.hasPicture;
+    const isBlack = !this.isMoving && !this.still.hasPicture;
     // A still is shown in the shape of the camera's pictures, so that zones lie where they belong.
-    if (!this.video.isConnected && this.people.shapes) this.shape(...this.people.shapes.size);
+    if (!this.isMoving && this.people.shapes) this.shape(...this.people.shapes.size);
     this.picture.classList.toggle("black", isBlack && Boolean(this.people.shapes));
-    const frame = this.video.isConnected && place ? this.people.at(...place) : isBlack ? this.people.newest() : null;
+    const frame = this.isMoving && place ? this.people.at(...place) : isBlack ? this.people.newest() : null;
     draw(this.canvas, isShown || isBlack ? this.people.shapes : null, frame);
   }
 }
 
-class NotShown extends Error {}
+// `instead`: why pictures are shown in place of the video, if they can be.
+class NotShown extends Error {
+  constructor(why, instead = why) {
+    super(why);
+    this.instead = instead;
+  }
+}
 
 // The pieces of one answer, handed to the video. Over when the camera ends, or begins anew.
 class Film {
@@ -137,6 +162,7 @@ class Film {
     this.path = `/api/cameras/${encodeURIComponent(camera)}/live.mp4`;
     this.video = video;
     this.playing = playing;
+    this.words = "Live";
     this.stopping = new AbortController();
   }
 
@@ -152,11 +178,7 @@ class Film {
 
   async play() {
     if (!window.MediaSource) throw new NotShown("this browser cannot show live video");
-    const answer = await fetch(this.path, { cache: "no-store", signal: this.stopping.signal });
-    if (!answer.ok) {
-      const why = (await answer.json().catch(() => ({}))).error || "the video does not come";
-      throw answer.status === 400 ? new NotShown(why) : new Error(why);
-    }
+    const answer = await asked(this.path, this.stopping.signal);
     const type = answer.headers.get("Content-Type");
     if (!MediaSource.isTypeSupported(type)) throw new NotShown(`this browser cannot show ${inWords(type)}`);
     this.epoch = Number(answer.headers.get("X-Camgraph-Epoch"));
@@ -187,7 +209,7 @@ class Film {
       this.isPlaying = true;
       this.video.currentTime = Math.max(ranges.start(0), ranges.end(ranges.length - 1) - LEAST_S);
       this.video.play().catch(() => {});
-      this.playing();
+      this.playing(this.video.videoWidth, this.video.videoHeight);
     }
     if (this.video.currentTime - ranges.start(0) > 2 * KEPT_S) {
       const removed = once(this.buffer, "updateend");
@@ -216,6 +238,93 @@ class Film {
     this.video.playbackRate = behind > wanted + 0.25 ? 1.1 : behind < wanted - 0.25 ? 0.9 : 1;
     if (this.video.paused) this.video.play().catch(() => {});
   }
+}
+
+// The pictures of one answer (`multipart/x-mixed-replace`), each shown as soon as it is whole. Nothing is drawn on them:
+// that is done here, as over a video.
+class Pictures {
+  constructor(camera, image, playing) {
+    this.path = `/api/cameras/${encodeURIComponent(camera)}/mjpeg?draw=no`;
+    this.image = image;
+    this.playing = playing;
+    this.stopping = new AbortController();
+  }
+
+  close() {
+    this.stopping.abort();
+    URL.revokeObjectURL(this.url);
+    this.image.removeAttribute("src");
+  }
+
+  async play() {
+    const answer = await asked(this.path, this.stopping.signal);
+    const reader = answer.body.getReader();
+    let data = new Uint8Array();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      data = joined(data, value);
+      for (let part = partOf(data); part; part = partOf(data)) {
+        data = data.slice(part.end);
+        await this.show(part);
+      }
+    }
+  }
+
+  async show(part) {
+    const before = this.url;
+    this.url = URL.createObjectURL(new Blob([part.body], { type: "image/jpeg" }));
+    this.image.src = this.url;
+    await this.image.decode().catch(() => {});
+    URL.revokeObjectURL(before);
+    if (this.stopping.signal.aborted) return;
+    this.came = performance.now();
+    this.at = [Number(part.head.get("x-camgraph-epoch")), Number(part.head.get("x-camgraph-at"))];
+    if (!this.isPlaying) this.playing(this.image.naturalWidth, this.image.naturalHeight);
+    this.isPlaying = true;
+  }
+
+  // [epoch, time of the stream] of the picture that is shown.
+  place() {
+    return this.isPlaying ? this.at : null;
+  }
+
+  keepUp() {}
+}
+
+// An answer that goes on. What cannot be shown now will hardly be shown in a moment.
+async function asked(path, signal) {
+  const answer = await fetch(path, { cache: "no-store", signal });
+  if (answer.ok) return answer;
+  const why = (await answer.json().catch(() => ({}))).error || "the video does not come";
+  throw answer.status === 400 ? new NotShown(why, "browsers cannot play what this camera sends") : new Error(why);
+}
+
+function joined(one, other) {
+  const both = new Uint8Array(one.length + other.length);
+  both.set(one);
+  both.set(other, one.length);
+  return both;
+}
+
+// { head, body, end } of the first part; null if it is not whole yet. Each begins behind its boundary or with it.
+function partOf(data) {
+  const empty = endOfHead(data);
+  if (!empty) return null;
+  const lines = new TextDecoder().decode(data.subarray(0, empty)).split("\r\n");
+  const head = new Map(lines.filter((line) => line.includes(": ")).map((line) => {
+    const [name, value] = line.split(": ");
+    return [name.toLowerCase(), value];
+  }));
+  const end = empty + Number(head.get("content-length"));
+  return data.length < end ? null : { head, body: data.subarray(empty, end), end };
+}
+
+function endOfHead(data) {
+  for (let n = 3; n < data.length; n++) {
+    if (data[n] === 10 && data[n - 1] === 13 && data[n - 2] === 10 && data[n - 3] === 13) return n + 1;
+  }
+  return 0;
 }
 
 function inWords(type) {
