@@ -48,7 +48,7 @@ _RULES = """version: 1
 zones: {bed: [[0, 0], [0.5, 0], [0.5, 1], [0, 1]]}
 rules: [{id: somebody, when: score > 0.3, hold: 0.2s}]
 """
-_ENDLESS = ("/live.mp4", "/people", "/stream")
+_ENDLESS = ("/live.mp4", "/mjpeg", "/people", "/stream")
 """Answers without an end, which tests open by themselves."""
 _CAMERAS, _SPARE, _BUG = ("hall", "yard"), "spare", "a bug of camgraph"
 _LOGIN = "/login"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import itertools
 import json
 import re
 import socket
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import av
+import cv2
 import httpx
+import numpy as np
 import pytest
 from camgraph_test_stages.services import TOKENS, Served, serving_run, with_tokens
 from camgraph_test_stages.waiting import until
@@ -23,7 +26,7 @@ from pipeline.errors import GraphError
 from pipeline.graph import load_graph
 from tools.measuring.blinking import write_clip
 from tools.measuring.light_model import SIDE, write_model
-from tools.service import live_video
+from tools.service import live_video, watching
 from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 WITHIN_S = 120.0
@@ -57,7 +60,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     write_model(folder / "light.onnx", bright=110.0)
     clips = {
         "hall": ClipSettings(path=str(folder / "cam.mp4")),
-        "yard": ClipSettings(codec="h265", width=320, seconds=2),
+        "yard": ClipSettings(path=str(folder / "cam.mp4"), codec="h265", width=320),
     }
     with RtspSimulator([CameraSettings(name=name, clip=clip) for name, clip in clips.items()]) as simulator:
         graph = GRAPH
@@ -67,11 +70,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             yield run
 
 
-def watching(served: Served, camera: str, stack: ExitStack) -> httpx.Response:
+def film_of(served: Served, camera: str, stack: ExitStack, path: str = "live.mp4") -> httpx.Response:
     """The answer of its video, once it begins."""
     client = stack.enter_context(httpx.Client(timeout=WITHIN_S))
     headers = {"Authorization": f"Bearer {TOKENS['viewer']}"}
-    url = f"http://127.0.0.1:{served.port}/api/cameras/{camera}/live.mp4"
+    url = f"http://127.0.0.1:{served.port}/api/cameras/{camera}/{path}"
 
     def tried() -> httpx.Response | None:
         answer = stack.enter_context(client.stream("GET", url, headers=headers))
@@ -96,7 +99,7 @@ def pictures(pieces: Iterator[bytes], enough: int) -> list[Fraction]:
 @pytest.mark.parametrize(("camera", "codec"), [("hall", r"avc1\.[0-9a-f]{6}"), ("yard", r"hvc1\.1\.6\.L\d+\..*")])
 def test_a_camera_is_watched_as_it_comes(served: Served, camera: str, codec: str) -> None:
     with ExitStack() as stack:
-        answer = watching(served, camera, stack)
+        answer = film_of(served, camera, stack)
         assert re.fullmatch(f'video/mp4; codecs="{codec}"', answer.headers["Content-Type"])
         times = pictures(answer.iter_bytes(), 25)
         assert len(times) >= 20
@@ -105,10 +108,10 @@ def test_a_camera_is_watched_as_it_comes(served: Served, camera: str, codec: str
 
 def test_a_second_viewer_begins_at_once_and_none_costs_anything_once_gone(served: Served) -> None:
     with ExitStack() as stack:
-        first = watching(served, "hall", stack)
+        first = film_of(served, "hall", stack)
         pieces = first.iter_bytes()
         assert len(pictures(pieces, 8)) >= 5
-        second = watching(served, "hall", stack)
+        second = film_of(served, "hall", stack)
         assert len(pictures(second.iter_bytes(), 8)) >= 5
         assert second.headers["X-Camgraph-Start"] == first.headers["X-Camgraph-Start"]
     until(lambda: listeners(served, "hall.packets") == 0, WITHIN_S, every_s=0.3)
@@ -126,7 +129,7 @@ def listeners(served: Served, name: str) -> int:
 def test_who_begins_with_many_pictures_is_not_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pictures since the last keyframe of a large camera are more than may wait for a viewer."""
     monkeypatch.setattr(live_video, "_MOST_WAITING", 10)
-    viewer = live_video.Viewer()
+    viewer = live_video.FilmViewer()
     viewer.begin_with([b"beginning", b"keyframe", b"fragment"])
     viewer.hand(b"newest")
 
@@ -140,13 +143,13 @@ def test_who_begins_with_many_pictures_is_not_behind(monkeypatch: pytest.MonkeyP
     assert asyncio.run(rest_of(viewer)) == []
 
 
-async def rest_of(viewer: live_video.Viewer) -> list[bytes]:
+async def rest_of(viewer: live_video.FilmViewer) -> list[bytes]:
     return [piece async for piece in viewer.pieces()]
 
 
 def test_the_people_of_a_picture_have_its_time(served: Served) -> None:
     with ExitStack() as stack:
-        film = watching(served, "hall", stack)
+        film = film_of(served, "hall", stack)
         begin = float(film.headers["X-Camgraph-Start"])
         seen: list[dict[str, Any]] = []
         people = stack.enter_context(httpx.Client(timeout=WITHIN_S))
@@ -172,6 +175,39 @@ def test_the_people_of_a_picture_have_its_time(served: Served) -> None:
     assert any(one["people"] and one["now"][0]["ids"] == [one["people"][0]["id"]] for one in fired)
 
 
+def test_a_camera_is_seen_as_pictures_with_people_drawn_on_them(served: Served) -> None:
+    """H.265 over RTSP. Somebody is in the bright pictures, and nobody in the dark ones."""
+    found: list[tuple[float, int, bool]] = []
+    with ExitStack() as stack:
+        answer = film_of(served, "yard", stack, "mjpeg")
+        assert answer.headers["Content-Type"] == "multipart/x-mixed-replace; boundary=picture"
+        data = b""
+        for piece in answer.iter_raw():
+            *whole, data = (data + piece).split(b"\r\n--picture\r\n")
+            found += map(seen_in, whole)
+            if any(drawn for _, _, drawn in found) and any(level < 90 for _, level, _ in found) and len(found) > 5:
+                break
+    times = [at for at, _, _ in found]
+    assert all(later - earlier > 0.19 for earlier, later in itertools.pairwise(times))
+    assert all(level > 90 for _, level, drawn in found if drawn)
+    until(lambda: listeners(served, "yard.packets") == 0, WITHIN_S, every_s=0.3)
+    refused = served.get("/api/cameras/yard/mjpeg?draw=perhaps", "viewer")
+    assert (refused.status_code, refused.json()["error"]) == (400, "draw: expected yes or no")
+    assert served.call("HEAD", "/api/cameras/yard/mjpeg", "viewer").status_code == 200
+    assert served.get("/api/cameras/nobody/mjpeg", "viewer").status_code == 404
+
+
+def seen_in(part: bytes) -> tuple[float, int, bool]:
+    """Of a part: its time, how bright it is, and whether a skeleton is drawn on its middle; it is grey itself."""
+    head, _, body = part.partition(b"\r\n\r\n")
+    at = re.search(rb"X-Camgraph-At: ([0-9.]+)", head)
+    picture = cv2.imdecode(np.frombuffer(body, np.uint8), cv2.IMREAD_COLOR)
+    assert at is not None
+    assert picture is not None
+    middle = picture[40:-40, 150:170].astype(int)
+    return float(at[1]), int(np.median(picture)), int((middle.max(axis=2) - middle.min(axis=2)).max()) > 100
+
+
 def test_what_cannot_be_watched_says_why(served: Served) -> None:
     answer = until(lambda: _of_film(served), WITHIN_S, every_s=0.5)
     assert answer == (400, "a file that is read as fast as possible cannot be watched: give it `realtime: true`")
@@ -187,12 +223,13 @@ def _of_film(served: Served) -> tuple[int, str] | None:
 
 def test_more_viewers_than_may_be_are_refused_and_take_no_place(served: Served) -> None:
     with ExitStack() as stack:
-        for _ in range(live_video.MOST_VIEWERS):
-            watching(served, "hall", stack)
+        for _ in range(watching.MOST_VIEWERS):
+            film_of(served, "hall", stack)
         answer = served.get("/api/cameras/yard/live.mp4", "viewer")
-        assert (answer.status_code, answer.json()["error"]) == (503, f"{live_video.MOST_VIEWERS} others watch already")
+        assert (answer.status_code, answer.json()["error"]) == (503, f"{watching.MOST_VIEWERS} others watch already")
+        assert served.get("/api/cameras/yard/mjpeg", "viewer").status_code == 503
     with ExitStack() as stack:
-        assert len(pictures(watching(served, "yard", stack).iter_bytes(), 5)) >= 3
+        assert len(pictures(film_of(served, "yard", stack).iter_bytes(), 5)) >= 3
 
 
 def test_who_watches_and_reads_nothing_slows_nobody(served: Served) -> None:
@@ -201,7 +238,7 @@ def test_who_watches_and_reads_nothing_slows_nobody(served: Served) -> None:
         for _ in range(5):
             silent = stack.enter_context(socket.create_connection(("127.0.0.1", served.port)))
             silent.sendall(request.encode())
-        assert len(pictures(watching(served, "hall", stack).iter_bytes(), 30)) >= 25
+        assert len(pictures(film_of(served, "hall", stack).iter_bytes(), 30)) >= 25
 
 
 @pytest.mark.parametrize(

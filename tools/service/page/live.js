@@ -327,9 +327,11 @@ function endOfHead(data) {
   return 0;
 }
 
+const CODECS = { hvc1: "H.265 video", avc1: "H.264 video", av01: "AV1 video", vp09: "VP9 video" };
+
 function inWords(type) {
-  const codec = type.split('"')[1] || type;
-  return codec.startsWith("hvc1") ? "H.265 video; another one may, such as Edge or Safari" : `video of the kind ${codec}`;
+  const codec = (type.split('"')[1] || type).split(".")[0];
+  return `${CODECS[codec] || "this video"}; another one may${codec === "hvc1" ? ", such as Edge or Safari" : ""}`;
 }
 
 // Both listeners go with the first event: a camera that is open for days would gather one for each picture.

@@ -1,0 +1,356 @@
+"""A camera as a row of pictures: which are made, what is drawn on them, and what is left when nobody looks any more."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import av
+import cv2
+import httpx
+import numpy as np
+import pytest
+from av.video.stream import VideoStream
+from camgraph_test_stages.waiting import until
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from structlog import get_logger
+
+from pipeline.errors import Unavailable, UserError
+from stages.footage.packets import Packet, PacketReader
+from stages.footage.tap import PacketTap
+from tools.service.access import Access, Token
+from tools.service.app import build_app
+from tools.service.http_server import HttpServer, bound
+from tools.service.known_people import KnownPeople, Moment
+from tools.service.live_calls import live_calls
+from tools.service.live_pictures import LivePicture, PictureFilm, PictureMaker, PictureViewer
+from tools.service.run_link import RunLink
+from tools.service.watching import MOST_VIEWERS, Places, Showing, Watching
+
+WITHIN_S = 60.0
+SIZE, FPS = (320, 192), 25
+SHAPES = {"stage": "r", "size": SIZE, "zones": {}, "lines": {}, "bones": [], "floor": 0.3}
+
+
+def told(at: float, *people: int) -> bytes:
+    """A line of `rules`: these people stand in the middle."""
+    found = [{"id": one, "box": [0.4, 0.1, 0.6, 0.9], "joints": [0.5, 0.5, 0.9] * 17} for one in people]
+    return json.dumps({"stage": "r", "epoch": 0, "at": at, "people": found, "now": []}).encode()
+
+
+def write_old(path: Path, codec: str = "mpeg4", seconds: int = 3) -> Path:
+    """Grey pictures that get brighter, in a codec that no browser plays."""
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(codec, rate=FPS, options={"g": "10"})
+        assert isinstance(stream, VideoStream)
+        stream.width, stream.height, stream.pix_fmt = *SIZE, "yuv420p"
+        for number in range(seconds * FPS):
+            grey = np.full((*SIZE[::-1], 3), 40 + 2 * number, np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(grey, format="rgb24")))
+        container.mux(stream.encode())
+    return path
+
+
+class Camera:
+    """Serves the packets of a file on a socket, again and again, a few hundred a second."""
+
+    def __init__(self, path: Path, file: Path, *, paced: bool = True) -> None:
+        self.path = path
+        self._tap = PacketTap(path, patient=False, paced=paced)
+        self._file = file
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._send)
+
+    def _send(self) -> None:
+        with av.open(str(self._file)) as container:
+            packets = [packet for packet in container.demux(video=0) if packet.size]
+            last = (packets[-1].pts or 0) + (packets[-1].duration or 0)
+            turn = 0
+            while not self._stop.is_set():
+                for packet in packets:
+                    again = av.Packet(bytes(packet))
+                    again.stream, again.time_base = packet.stream, packet.time_base
+                    again.pts = again.dts = (packet.pts or 0) + turn * last
+                    again.is_keyframe = packet.is_keyframe
+                    self._tap.offer(again, 0)
+                    if self._stop.wait(0.005):
+                        break
+                turn += 1
+        self._tap.close()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def __enter__(self) -> Camera:
+        self._thread.start()
+        until(self.path.exists, WITHIN_S)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._thread.join()
+
+
+async def nothing() -> AsyncIterator[bytes]:
+    for line in ():
+        yield line
+
+
+def parts(data: bytes) -> Iterator[tuple[float, np.ndarray[Any, Any]]]:
+    """The times and pictures of an answer."""
+    for part in data.split(b"\r\n--picture")[:-1]:
+        head, _, body = part.partition(b"\r\n\r\n")
+        at = next(line for line in head.split(b"\r\n") if line.startswith(b"X-Camgraph-At"))
+        picture = cv2.imdecode(np.frombuffer(body, np.uint8), cv2.IMREAD_COLOR)
+        assert picture is not None
+        yield float(at.split(b": ")[1]), picture
+
+
+async def watched(film: PictureFilm, enough: int, viewer: PictureViewer | None = None) -> bytes:
+    """So many parts, as one who then leaves gets them."""
+    showing = Showing(film, viewer or PictureViewer(drawn=True), Places())
+    try:
+        (await showing.begin()).begin_check()
+        data, count = b"", 0
+        async for piece in showing.pieces():
+            data, count = data + piece, count + 1
+            if count > enough:
+                break
+    finally:
+        showing.leave()
+    return data
+
+
+def with_camera(tmp_path: Path, file: Path, use: Callable[[Path], Awaitable[Any]], **more: Any) -> Any:
+    async def using() -> Any:
+        return await use(camera.path)
+
+    with Camera(tmp_path / "c.packets", file, **more) as camera:
+        return asyncio.run(using())
+
+
+def decoders() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("mjpeg")]
+
+
+@pytest.mark.parametrize("codec", ["mpeg4", "mpeg2video"])
+def test_pictures_of_any_codec_come_a_few_a_second_and_leave_nothing_behind(tmp_path: Path, codec: str) -> None:
+    over: list[bool] = []
+
+    async def use(path: Path) -> bytes:
+        return await watched(PictureFilm(path, lambda: over.append(True), nothing()), 4)
+
+    found = list(parts(with_camera(tmp_path, write_old(tmp_path / "old.mkv", codec), use)))
+    times = [at for at, _ in found]
+    assert len(times) >= 4
+    assert all(later - earlier > 0.19 for earlier, later in itertools.pairwise(times))
+    assert all(picture.shape == (*SIZE[::-1], 3) for _, picture in found)
+    assert len({picture.tobytes() for _, picture in found}) == len(found)
+    assert over == [True]
+    until(lambda: not decoders(), WITHIN_S)
+
+
+def test_a_file_that_is_read_as_fast_as_possible_is_refused(tmp_path: Path) -> None:
+    async def use(path: Path) -> bytes:
+        return await watched(PictureFilm(path, lambda: None, nothing()), 1)
+
+    with pytest.raises(UserError, match="realtime: true"):
+        with_camera(tmp_path, write_old(tmp_path / "old.mkv"), use, paced=False)
+    until(lambda: not decoders(), WITHIN_S)
+
+
+def test_viewers_of_a_camera_that_ends_or_is_silent_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.service.live_pictures._SILENT_S", 0.5)
+    file = write_old(tmp_path / "old.mkv")
+
+    async def until_it_ends(path: Path, stop: Callable[[], None]) -> int:
+        showing = Showing(PictureFilm(path, lambda: None, nothing()), PictureViewer(drawn=True), Places())
+        (await showing.begin()).begin_check()
+        count = 0
+        async for _ in showing.pieces():
+            count += 1
+            stop()
+        showing.leave()
+        return count
+
+    with Camera(tmp_path / "c.packets", file) as camera:
+        assert asyncio.run(until_it_ends(camera.path, camera.stop)) >= 2
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / "s"))
+        silent.listen()
+        with pytest.raises(Unavailable, match="no picture now"):
+            asyncio.run(until_it_ends(tmp_path / "s", silent.close))
+    until(lambda: not decoders(), WITHIN_S)
+
+
+def test_only_so_many_cameras_are_decoded(tmp_path: Path) -> None:
+    async def use(path: Path) -> None:
+        places = Places()
+        cameras = Watching[PictureFilm](places, 1)
+
+        def show(place: Path) -> Showing[PictureFilm]:
+            return cameras.show(place, lambda ended: PictureFilm(place, ended, nothing()), PictureViewer(drawn=True))
+
+        one, other = show(path), show(path)
+        assert one.camera is other.camera
+        with pytest.raises(Unavailable, match="1 other cameras"):
+            show(tmp_path / "other")
+        places.taken = MOST_VIEWERS
+        with pytest.raises(Unavailable, match="others watch already"):
+            show(path)
+        places.taken = 2
+        one.leave()
+        assert not other.camera.is_over
+        other.leave()
+        other.leave()
+        assert other.camera.is_over
+        assert places.taken == 0
+
+    with_camera(tmp_path, write_old(tmp_path / "old.mkv"), use)
+    until(lambda: not decoders(), WITHIN_S)
+
+
+# ---- people
+
+
+def packets_of(tmp_path: Path, count: int) -> list[Packet]:
+    """The first packets of a camera, from a keyframe on."""
+    found: list[Packet] = []
+    with Camera(tmp_path / "p.packets", write_old(tmp_path / "p.mkv")) as camera:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(camera.path))
+            reader = PacketReader()
+            while len(found) < count:
+                found += reader.feed(client.recv(1 << 16))
+    return found[:count]
+
+
+def is_drawn_on(data: bytes) -> bool:
+    """Whether somebody stands in the middle; the picture itself is grey."""
+    picture = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    assert picture is not None
+    middle = picture[:, SIZE[0] // 3 : -SIZE[0] // 3].astype(int)
+    return int((middle.max(axis=2) - middle.min(axis=2)).max()) > 60
+
+
+def test_people_are_drawn_into_the_picture_of_their_moment_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rules tell of every eighth picture, and then of none any more."""
+    monkeypatch.setattr("tools.service.known_people._TOLD_S", 1e6)
+    packets = packets_of(tmp_path, 70)
+    times = [float(packet.pts * packet.stream.time_base) for packet in packets]
+    known = KnownPeople()
+    known.take(json.dumps(SHAPES).encode(), time.monotonic())
+    for at in times[4:40:8]:
+        known.take(told(at, 7), time.monotonic())
+    maker = PictureMaker(known)
+    made = [maker.make([packet], {True, False}) for packet in packets]
+    maker.close()
+    found = [one for one in made if one is not None]
+    drawn = [one.moment.at for one in found if is_drawn_on(one.jpegs[True])]
+    assert drawn == pytest.approx([at for at in times[4:40:8] if at > found[0].moment.at + 0.19])
+    assert not any(is_drawn_on(one.jpegs[False]) for one in found)
+    between = [one.moment.at for one in found if drawn[0] < one.moment.at < drawn[-1]]
+    assert between == drawn[1:-1], "a picture of which nothing is told waits for one of which something is"
+    after = [one.moment.at for one in found if one.moment.at >= drawn[-1]]
+    assert np.diff(after) == pytest.approx([0.2] * (len(after) - 1), abs=0.001)
+    assert len(after) >= 4
+
+
+def test_of_several_packets_the_newest_picture_is_made(tmp_path: Path) -> None:
+    packets = packets_of(tmp_path, 30)
+    maker = PictureMaker(KnownPeople())
+    made = maker.make(packets, {False})
+    maker.close()
+    assert made is not None
+    assert made.moment.at > float(packets[20].pts * packets[20].stream.time_base)
+    assert made.jpegs.keys() == {False}
+
+
+def test_several_stages_of_rules_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = KnownPeople()
+    assert known.is_past(Moment(0, 1.0), 0.0) is None
+    known.take(told(2.0, 1), 0.0)
+    known.take(told(1.0, 1).replace(b'"stage": "r"', b'"stage": "other"'), 2.0)
+    assert known.is_past(Moment(0, 1.0), 2.0) is True
+    assert known.is_past(Moment(0, 1.5), 2.0) is False
+    known.take(told(3.0, 1), 5.5)
+    assert known.is_past(Moment(0, 2.5), 5.5) is True, "the other one tells of nothing any more"
+    assert known.is_past(Moment(1, 0.0), 5.5) is False, "another life of the camera"
+    scene = known.scene(Moment(0, 2.0005))
+    assert scene is not None
+    assert [one["at"] for one in scene.frames] == [2.0]
+    assert known.scene(Moment(1, 2.0)) is None
+    known.take(b"", 6.0)
+
+
+# ---- over HTTP
+
+
+def test_who_reads_slowly_gets_the_newest_picture_and_none_waits(tmp_path: Path) -> None:
+    """Real HTTP: of 200 pictures, those that the sockets hold are old, and the next one is the newest."""
+    viewer = PictureViewer(drawn=True)
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def rows(request: Request) -> Response:
+        loops.append(asyncio.get_running_loop())
+        return StreamingResponse(viewer.pieces())
+
+    listener = bound("127.0.0.1", 0)
+    server = HttpServer(Starlette(routes=[Route("/", rows)]), listener)
+    server.start()
+    try:
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.settimeout(WITHIN_S)
+            slow.connect(listener.getsockname()[:2])
+            slow.sendall(b"GET / HTTP/1.0\r\nHost: a\r\n\r\n")
+            until(lambda: loops, WITHIN_S)
+            for number in range(200):
+                picture = LivePicture(Moment(0, float(number)), {True: bytes(200_000)})
+                asyncio.run_coroutine_threadsafe(_handed(viewer, picture), loops[0]).result(WITHIN_S)
+            loops[0].call_soon_threadsafe(lambda: None)
+            data = b""
+            while b"X-Camgraph-At: 199" not in data:
+                data += slow.recv(1 << 16)
+            taken = data.count(b"X-Camgraph-At")
+            asyncio.run_coroutine_threadsafe(_ended(viewer), loops[0]).result(WITHIN_S)
+            while slow.recv(1 << 16):
+                pass
+    finally:
+        server.stop()
+    assert taken < 20
+
+
+async def _handed(viewer: PictureViewer, picture: LivePicture) -> None:
+    viewer.hand(picture)
+    await asyncio.sleep(0)
+
+
+async def _ended(viewer: PictureViewer) -> None:
+    viewer.end()
+
+
+@pytest.mark.parametrize("path", ["mjpeg", "live.mp4"])
+def test_pictures_that_may_not_leave_do_not(path: str) -> None:
+    access = Access([Token("ward", "w" * 20, "viewer")])
+    app = build_app(live_calls(RunLink("nobody"), video=False), access, get_logger())
+
+    async def asking(**more: Any) -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://a") as client:
+            return await client.get(f"/api/cameras/hall/{path}", **more)
+
+    assert asyncio.run(asking()).status_code == 401
+    answer = asyncio.run(asking(headers={"Authorization": f"Bearer {'w' * 20}"}))
+    assert (answer.status_code, answer.json()["error"][:17]) == (400, "live video is off")
