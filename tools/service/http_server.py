@@ -25,6 +25,8 @@ _HEAD_S = 10.0
 """Within this time the head of a request has to be there: otherwise its connection only takes another one's place."""
 _STALLED_S = 30.0
 """Who takes none of an answer for so long is parted with."""
+_MOST_UNSENT = 128 << 10
+"""Bytes that the system takes of an answer before the network can."""
 _STOP_S = 2
 _STUCK_S = 30.0
 """A loop that has not turned for so long never will."""
@@ -101,6 +103,8 @@ class Listener(socket.socket):
         self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Also where the rest of an answer is too small for the loop to notice; connections inherit it.
         self.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_STALLED_S * 1000))
+        # Otherwise the system keeps megabytes for a slow reader, and its live pictures are old ones.
+        self.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _MOST_UNSENT)
         try:
             self.bind(address)
             self.listen(_MOST_CONNECTIONS)

@@ -330,7 +330,7 @@ def test_who_reads_slowly_gets_the_newest_picture_and_none_waits(tmp_path: Path)
                 pass
     finally:
         server.stop()
-    assert taken < 20
+    assert taken < 10
 
 
 async def _handed(viewer: PictureViewer, picture: LivePicture) -> None:
