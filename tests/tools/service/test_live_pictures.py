@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from starlette.routing import Route
 from structlog import get_logger
 
 from pipeline.errors import Unavailable, UserError
+from pipeline.system.local_socket import short_address
 from stages.footage.packets import Packet, PacketReader
 from stages.footage.tap import PacketTap
 from tools.service.access import Access, Token
@@ -93,8 +95,15 @@ class Camera:
 
     def __enter__(self) -> Camera:
         self._thread.start()
-        until(self.path.exists, WITHIN_S)
+        until(self._listens, WITHIN_S)
         return self
+
+    def _listens(self) -> bool:
+        """The path is there shortly before."""
+        with socket.socket(socket.AF_UNIX) as client, suppress(OSError), short_address(self.path) as address:
+            client.connect(address)
+            return True
+        return False
 
     def __exit__(self, *_: object) -> None:
         self.stop()
@@ -185,8 +194,8 @@ def test_viewers_of_a_camera_that_ends_or_is_silent_are_told(tmp_path: Path, mon
 
     with Camera(tmp_path / "c.packets", file) as camera:
         assert asyncio.run(until_it_ends(camera.path, camera.stop)) >= 2
-    with socket.socket(socket.AF_UNIX) as silent:
-        silent.bind(str(tmp_path / "s"))
+    with socket.socket(socket.AF_UNIX) as silent, short_address(tmp_path / "s") as address:
+        silent.bind(address)
         silent.listen()
         with pytest.raises(Unavailable, match="no picture now"):
             asyncio.run(until_it_ends(tmp_path / "s", silent.close))
@@ -228,7 +237,8 @@ def packets_of(tmp_path: Path, count: int) -> list[Packet]:
     found: list[Packet] = []
     with Camera(tmp_path / "p.packets", write_old(tmp_path / "p.mkv")) as camera:
         with socket.socket(socket.AF_UNIX) as client:
-            client.connect(str(camera.path))
+            with short_address(camera.path) as address:
+                client.connect(address)
             reader = PacketReader()
             while len(found) < count:
                 found += reader.feed(client.recv(1 << 16))
