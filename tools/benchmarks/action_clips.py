@@ -109,7 +109,7 @@ def format_of(model: Path) -> str:
 
 
 def estimator(model: Path, clip: Path) -> Estimator:
-    """As `camgraph watch` sets it up for this clip."""
+    """The estimator that `camgraph watch` would set up for this clip."""
     kind = format_of(model)
     weak = score_range(kind).weak
     if kind == "yolo_pose":
@@ -142,7 +142,7 @@ def watched(clip: Path, model: Path, max_fps: float, cache: Path | None) -> Watc
 
 
 def tracks_of(seen: Watched, kind: str) -> Iterator[Tracks]:
-    """As the stage `track` follows them."""
+    """The tracks that the stage `track` makes of these people."""
     usual = score_range(kind)
     thresholds = {f"{name}_score": getattr(usual, name) for name in ("weak", "good", "new", "sure")}
     tracker = Tracker(TrackSettings.model_validate(thresholds).options())

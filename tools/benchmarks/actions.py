@@ -60,7 +60,7 @@ In each trial, the fall begins at another moment between two frames."""
 
 @dataclass
 class Figures:
-    """Of one action: by rate, of the trials in which it had to fire, those in which it did; delays; false trials."""
+    """Figures of one action: by rate, how many of the trials that had to fire did; delays; false trials."""
 
     found: dict[float, list[bool]] = field(default_factory=lambda: defaultdict(list))
     delays_s: list[float] = field(default_factory=list)

@@ -50,7 +50,7 @@ FAULTS: tuple[tuple[str, FaultName, tuple[float, ...]], ...] = (
 )
 AT_ONCE = 4
 STILL_HELD = 8
-"""So many of the last pictures may have come out of one of the two decoders alone."""
+"""How many of the last pictures one decoder may have given and the other still holds."""
 CLIP_S = 4.0
 FPS = 50
 
@@ -92,7 +92,7 @@ class Confusion:
 
 
 def digest(frame: VideoFrame) -> bytes:
-    """Of all planes, without the padding at the end of their lines."""
+    """A digest of all planes, without the padding at the end of their lines."""
     made = hashlib.blake2b(digest_size=16)
     for plane in frame.planes:
         lines = np.frombuffer(cast("memoryview[int]", plane), np.uint8).reshape(plane.height, plane.line_size)
@@ -101,7 +101,7 @@ def digest(frame: VideoFrame) -> bytes:
 
 
 def open_camera(url: str, transport: str) -> InputContainer:
-    """As camgraph opens it, by this transport."""
+    """The camera, opened as camgraph does it, by this transport."""
     options = options_of(Camera.model_validate({"url": url, "transport": transport}))
     return av.open(url, options=options, timeout=(10, 5))
 
@@ -142,7 +142,7 @@ def watch(
 
 
 def from_keyframe(packets: Iterable[Packet[VideoStream]]) -> Iterable[Packet[VideoStream]]:
-    """Those from the first keyframe on, up to the end of the stream."""
+    """The packets from the first keyframe on, up to the end of the stream."""
     started = False
     for packet in packets:
         if packet.size == 0:
@@ -153,7 +153,7 @@ def from_keyframe(packets: Iterable[Packet[VideoStream]]) -> Iterable[Packet[Vid
 
 
 def plain_decoder(stream: VideoStream) -> VideoCodecContext:
-    """As FFmpeg decodes by itself; pictures hold the number of their packet."""
+    """FFmpeg's decoder with its own settings; pictures have the number of their packet."""
     made = CodecContext.create(stream.codec_context.name, "r")
     assert isinstance(made, VideoCodecContext)
     made.extradata, made.thread_type, made.copy_opaque = stream.codec_context.extradata, "NONE", True
@@ -169,7 +169,7 @@ def decode(context: VideoCodecContext, packet: Packet[VideoStream]) -> list[Vide
 
 
 def confusion_of(verdicts: dict[int, bool], believed: set[int]) -> Confusion:
-    """Of pictures by number: whether each is good, and which were believed."""
+    """Compare pictures by number: whether each is good, and whether the decoder let it through."""
     made, last = Confusion(), max(verdicts, default=0) - STILL_HELD
     for number, good in verdicts.items():
         if number <= last:
@@ -201,7 +201,7 @@ def row(case: Case, seen: Confusion) -> str:
 
 
 def all_cases() -> list[Case]:
-    """Those of the table, in its order."""
+    """All cases of the table, in its order."""
     return [
         Case(codec, b_frames, way, fault, percent)
         for codec, b_frames in STREAMS

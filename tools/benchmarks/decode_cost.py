@@ -43,7 +43,7 @@ STREAMS: tuple[tuple[Codec, int], ...] = (("h264", 0), ("h264", 2), ("h265", 0))
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one camera: processor time, how much was decoded, and how many pictures came."""
+    """The cost of one camera: processor time, packets decoded, and pictures that came."""
 
     cpu_s: float
     level: str

@@ -85,7 +85,7 @@ def utc_ms(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Ages:
-    """Of one run, in ms. `events`: sink -> those of the starts of incidents; `files`: kind -> those of ready files.
+    """Ages of one run, in ms. `events`: sink -> ages of the starts of incidents; `files`: kind -> ages of ready files.
 
     A picture is as old as the frame of its incident's start, a clip as the end of what it shows.
     """

@@ -32,7 +32,7 @@ from tools.models.declaration import DeclaredModel
 
 TOOL = "benchmarks.gpu_path"
 _SIDE = 640
-"""Of a picture, if the model takes any."""
+"""Side of a picture, if the model takes any size."""
 _WARM_UP_S = 3.0
 _AROUND_S = 20.0
 """About what a run takes beside the time it is looked at."""
@@ -70,7 +70,7 @@ WAYS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Subject:
-    """What is measured. ``device_ms``: of a picture on the pretended device; ``wait_ms``: for a batch to be full."""
+    """What to measure. ``device_ms``: of a picture on the pretended device; ``wait_ms``: how long a batch waits."""
 
     model: str
     cameras: int
@@ -82,7 +82,7 @@ class Subject:
 
     @property
     def device_fps(self) -> float:
-        """What the device could do."""
+        """Frames a second that the device could do."""
         return 1000 / self.device_ms
 
     @property

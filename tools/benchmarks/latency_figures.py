@@ -80,7 +80,7 @@ class FramePath(NamedTuple):
 def paths(
     received: Iterable[ReceivedEvent], ran: Iterable[Inference], sent: Mapping[str, Sequence[FrameSent]]
 ) -> list[FramePath]:
-    """Of all events whose frames are known to both sides: those whose wall clock is the camera's."""
+    """The paths of all events whose frames are known to both sides: those whose wall clock is the camera's."""
     by_key = {one.key: one for one in ran}
     logs = {camera: sorted(frames, key=_wall_ns) for camera, frames in sent.items()}
     found = []

@@ -43,7 +43,7 @@ def appearances(camera: Camera, scenes: range) -> Iterator[tuple[F64, F64]]:
 
 
 def leans(camera: Camera, scenes: range, convergence: float) -> F64:
-    """Of the appearances with a known torso, in degrees."""
+    """The leans of all appearances with a known torso, in degrees."""
     found = [
         row[LEAN]
         for joints, boxes in appearances(camera, scenes)

@@ -54,7 +54,7 @@ class Start:
 
 
 def events(first: int, count: int) -> list[Item]:
-    """So many events of 1 kB, one of a frame, each an incident of its own."""
+    """Make this many events of 1 kB, one a frame, each an incident of its own."""
     found = []
     for n in range(first, first + count):
         head = b'{"id":"%032x","camera":"front","text":"' % n
@@ -116,7 +116,7 @@ def start(folder: Path) -> Start:
 
 
 def measured_start(folder: Path) -> dict[str, float]:
-    """As `Start`, of the next run, in this process."""
+    """The `Start` of the next run, measured in this process."""
     started = time.perf_counter()
     outbox = opened(folder, "full", run=2)
     outbox.tend(time.monotonic())

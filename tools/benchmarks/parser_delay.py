@@ -65,7 +65,7 @@ class _Timeout:
 
 
 def held_ms(camera: CameraHandle, way: ReadSettings, seconds: float) -> list[float]:
-    """Of each picture: from when the last of it was sent until its packet is here, behind what opening piled up."""
+    """For each picture, the time from its last byte sent until its packet is here, without the backlog of opening."""
     until_s = time.monotonic() + _WARM_UP_S + seconds
     came = [(reported_ns(packet), at_ns) for packet, at_ns in _packets(camera.url, way, until_s)]
     sent = sorted(camera.sent(), key=lambda frame: frame.wall_ns)

@@ -47,7 +47,7 @@ _JOINTS = np.array(
         *((0.09, -0.27), (-0.09, -0.27), (0.09, -0.04), (-0.09, -0.04)),
     ]
 )
-"""Of someone who stands, from the feet, in heights."""
+"""Joints of someone who stands, measured from the feet in body heights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def crowd(people: int, seq: int) -> Picture:
 
 
 def rules(count: int, kinds: Sequence[str]) -> list[Rule]:
-    """So many rules, each with other numbers."""
+    """This many rules, each with other numbers."""
     found = []
     for n in range(count):
         text = kinds[n % len(kinds)].format(n=n)

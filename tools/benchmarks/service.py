@@ -120,7 +120,7 @@ def _look(port: int, path: str, stop: Stop) -> None:
 
 
 def attacking(port: int, connections: int, stop: Stop) -> None:
-    """So many connections, each opened again when it is closed."""
+    """Keep this many connections open: each is opened again when it is closed."""
     ways: tuple[Callable[[socket.socket], None], ...] = (_silent, _slow, _nonsense, _reads_nothing)
     threads = [
         threading.Thread(target=_attack, args=(port, ways[number % len(ways)], stop), daemon=True)
@@ -221,7 +221,7 @@ class Measured:
         return Phase(name, frames / took_s, cpu_s / took_s, tuple(scrapes) if scrapes is not None else ())
 
     def _status(self) -> dict[str, Any]:
-        """Of the run itself: the service is what is measured."""
+        """The status, asked of the run itself, because asking the service would add to its load."""
         from pipeline.supervision.control import ask  # noqa: PLC0415
 
         return ask(self.plan.graph, "status", within_s=30)

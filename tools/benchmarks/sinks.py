@@ -66,7 +66,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of one case. `arrived`: of the burst; 1 for all."""
+    """Figures of one case. `arrived`: the part of the burst that arrived; 1 for all."""
 
     name: str
     burst_s: float

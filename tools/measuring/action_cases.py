@@ -16,7 +16,7 @@ class Case:
     fires: Mapping[str, float]
     may: frozenset[str] = field(default_factory=frozenset)
     share: float = 0.75
-    """Of the sides from which somebody is seen, those from which it must fire."""
+    """The share of views, from all sides, from which the action must fire."""
 
 
 FALLS = ("falling forward", "falling backward", "falling sideways", "slumping")

@@ -103,7 +103,7 @@ class Firing:
 
 
 def pictures(trial: Trial) -> list[Picture]:
-    """What the rules see of a trial."""
+    """The frames of a trial, as the rules see them."""
     frames = trial.scene.frames(trial.fps, trial.seed, trial.view.camera, trial.model)
     return [picture_of(item) for item in tracks(frames, min_score=LEAST_SCORE)]
 

@@ -64,7 +64,7 @@ class BrokerServer:
             time.sleep(0.02)
 
     def kill(self) -> None:
-        """As a power cut would, with its children."""
+        """Kill the server with its children, as a power cut would."""
         if self.process:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait(_READY_S)
@@ -104,7 +104,7 @@ def mosquitto(folder: Path, *more: str) -> BrokerServer:
 
 
 def redis_server(folder: Path, *more: str) -> BrokerServer:
-    """It writes each entry to its file before it answers."""
+    """A Redis that writes each entry to its file before it answers."""
     port = free_port()
     kept = ["--appendonly", "yes", "--save", "", "--dir", str(folder), "--bind", "127.0.0.1"]
     return BrokerServer([program("redis-server"), "--port", str(port), *kept, *more], port, folder)

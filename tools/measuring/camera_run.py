@@ -81,7 +81,7 @@ class Window:
 
     @property
     def inferred(self) -> list[Inference]:
-        """Those with which inference began meanwhile."""
+        """The frames with which inference began meanwhile."""
         return [one for one in self.ran if self.before.at_ns <= one.begun_ns < self.after.at_ns]
 
     def grown(self, camera: str, kind: str) -> Counter[str]:
@@ -118,7 +118,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class CameraSet:
-    """So many simulated cameras that all send the same clip: H.264 with a keyframe each second, or ``gop`` frames."""
+    """Simulated cameras that all send the same clip: H.264 with a keyframe each second, or ``gop`` frames."""
 
     cameras: int
     fps: float

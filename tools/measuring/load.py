@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from tools.measuring.processor_time import CpuTime, other_cores, own_cores
 
 MOST_OTHER = 0.15
-"""Of the cores, for other processes, before a fault and during it."""
+"""The most that other processes may take, as a part of the cores, before a fault and during it."""
 MOST_BUSY = 0.7
-"""Of the cores, for all processes, before a fault: up to this load others keep their rate (guarantee G3)."""
+"""The most that all processes may take, as a part of the cores, before a fault: up to this load other cameras keep
+their rate (guarantee G3)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class GpuLoad(NamedTuple):
 
 
 def gpus_of(output: str) -> list[Gpu]:
-    """Those of an answer to `GPUS`; a line that is about none ("No devices were found") is passed over."""
+    """The GPUs in an answer to `GPUS`; a line about none ("No devices were found") is skipped."""
     lines = [[part.strip() for part in line.rsplit(",", 3)] for line in output.splitlines()]
     return [Gpu(*parts) for parts in lines if len(parts) == len(Gpu._fields)]
 
@@ -71,7 +71,7 @@ def busy_of(line: str) -> tuple[int, float] | None:
 
 
 def loads_of(output: str) -> Iterator[GpuLoad]:
-    """Those of an answer to `LOADS`; a line that is about none is passed over. Memory is MiB in it."""
+    """The loads in an answer to `LOADS`, which has memory in MiB; a line about no GPU is skipped."""
     for line in output.splitlines():
         number, *values = (part.strip() for part in line.split(",", 4))
         if len(values) == 4 and number.isdecimal():

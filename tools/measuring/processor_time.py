@@ -75,7 +75,7 @@ def _spans(times: Sequence[CpuTime], span_s: float) -> list[tuple[CpuTime, CpuTi
 
 
 def machine_cpu_s() -> float:
-    """Of all processes since the machine was started: user, nice and system, the first numbers of /proc/stat.
+    """Processor time of all processes since the machine was started: user, nice and system in /proc/stat.
 
     Interrupts are left out: they are nobody's, and our own network traffic causes them too.
     """
@@ -83,7 +83,7 @@ def machine_cpu_s() -> float:
 
 
 def tree_cpu_s(root: int) -> float:
-    """Of a process and all below it, and of the dead that they have waited for: fields 14 to 17 of proc(5)."""
+    """Processor time of a process and all below it, and of dead ones they waited for: fields 14 to 17 of proc(5)."""
     children: dict[int, list[int]] = defaultdict(list)
     used: dict[int, int] = {}
     for path in _PROC.glob("[0-9]*/stat"):
@@ -100,6 +100,6 @@ def tree_cpu_s(root: int) -> float:
 
 
 def process_cpu_s(pid: int) -> float:
-    """Of one living process, without its children."""
+    """Processor time of one living process, without its children."""
     fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS

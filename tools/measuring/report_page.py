@@ -79,7 +79,7 @@ def _words(name: str, value: Any) -> list[str]:
 
 
 def _quoted(value: Any) -> str:
-    """As it would be typed; an absolute path is cut to its name, because the page is read elsewhere."""
+    """The word as you would type it; an absolute path is cut to its name, because the page is read elsewhere."""
     text = f"{value:g}" if isinstance(value, float) else str(value)
     if text.startswith("/"):
         text = f"DIR/{Path(text).name}"

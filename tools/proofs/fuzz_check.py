@@ -40,7 +40,7 @@ from tools.measuring.report_page import estimate, machine_line, percentile, publ
 
 TOOL = "proofs.fuzz_check"
 LIMIT_S = 1.0
-"""Of processor time, within which `check` must have answered."""
+"""Processor time within which `check` must answer."""
 _BROKEN_OFF_S = 30.0
 _CASE_S = 0.02
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

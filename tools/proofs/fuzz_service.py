@@ -52,10 +52,10 @@ _ENDLESS = ("/live.mp4", "/mjpeg", "/people", "/stream")
 """Answers without an end, which tests open by themselves."""
 _CAMERAS, _SPARE, _BUG = ("hall", "yard"), "spare", "a bug of camgraph"
 _LOGIN = "/login"
-"""It refuses who has sent too many wrong tokens, and hardly any of those sent here is right."""
+"""The call refuses clients with too many wrong tokens, and hardly any token sent here is right."""
 _NOT_TRIED = (429, 503)
 _MOST_NOT_TRIED = 0.02
-"""Of all answers: those of a service that is busy, or not there, say nothing about the calls."""
+"""The most answers, as a part of all, that come from a busy or absent service: they prove nothing about the calls."""
 _WITHIN_S, _PAUSE_S = 60.0, 0.01
 """More than 100 requests a second of one client are refused (429) before anybody looks at them."""
 _ROLES = ("", "viewer", "operator", "admin")
@@ -63,7 +63,7 @@ _ROLES = ("", "viewer", "operator", "admin")
 
 @dataclass
 class Found:
-    """What came of the requests of all roles."""
+    """The results of the requests of all roles."""
 
     statuses: Counter[str] = field(default_factory=Counter)
     slowest_s: float = 0.0
@@ -86,7 +86,7 @@ class Found:
 
 
 def _try_all(document: Mapping[str, Any], url: str, role: str, token: str, cases: int) -> Found:
-    """So many requests to each call, as somebody of this role; as nobody if it is ""."""
+    """Send this many requests to each call, with a token of this role, or with none if it is ""."""
     schemathesis, hypothesis = importlib.import_module("schemathesis"), importlib.import_module("hypothesis")
     checks = importlib.import_module("schemathesis.specs.openapi.checks")
     described = [getattr(checks, f"{name}_conformance") for name in ("status_code", "content_type", "response_schema")]
@@ -128,7 +128,7 @@ def _operations(schema: Any) -> Iterator[Any]:
 
 
 def prove(cases: int) -> tuple[Mapping[str, Found], list[str]]:
-    """What came of it by role, and what was wrong with the run."""
+    """Fuzz a run: the results by role, and all that is wrong with the run afterwards."""
     services = importlib.import_module("camgraph_test_stages.services")
     with tempfile.TemporaryDirectory(prefix="camgraph-fuzz-") as name:
         folder = Path(name)
@@ -147,7 +147,7 @@ def prove(cases: int) -> tuple[Mapping[str, Found], list[str]]:
 
 
 def _wrong_with(run: Any) -> list[str]:
-    """What the requests have done to the run."""
+    """Damage that the requests have done to the run, in words."""
     wrong = [f"{camera} gives no frames any more" for camera in _CAMERAS if not _gives_frames(run, camera)]
     processes = run.get("/api/status", "admin").json()["processes"]
     wrong += [f"{name} was restarted" for name, one in processes.items() if one.get("restarts")]

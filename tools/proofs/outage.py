@@ -146,7 +146,7 @@ def _facts(event: Mapping[str, Any]) -> tuple[str, int, str]:
 
 @dataclass
 class Outcome:
-    """What was seen."""
+    """The results of an outage."""
 
     committed: frozenset[str] = frozenset()
     commit_s: float = 0.0

@@ -12,7 +12,7 @@ F32 = NDArray[np.float32]
 
 ANCHORS = 8400
 OF_EACH = 8
-"""So many candidates a model has for a person, which overlap."""
+"""How many overlapping candidates a model has for a person."""
 MOST = 100
 FPS = 10.0
 SIDE = 640
@@ -47,7 +47,7 @@ def tensor(people: int, seq: int) -> Tensor:
 
 
 def rules(count: int) -> list[dict[str, str]]:
-    """So many different rules, about joints, a zone, posture and speed. Only the first comes true again and again."""
+    """This many different rules, about joints, a zone, posture and speed. Only the first comes true again and again."""
     kinds = (
         "left_wrist.y < nose.y - 2.{n:03}h and right_wrist.y < nose.y - 2.{n:03}h",
         "in door and speed < 0.2{n:03}h/s",

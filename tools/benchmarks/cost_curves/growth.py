@@ -16,7 +16,7 @@ _MODEL_SIZE = (320, 192)
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """So many cameras: ``row`` has the figures."""
+    """One point of the curve: how many cameras, and their figures (``row``)."""
 
     cameras: int
     row: Row
@@ -28,7 +28,7 @@ class Grown:
 
     @property
     def memory_mb(self) -> float:
-        """Of all processes, the supervisor with the tool in it too."""
+        """Memory of all processes, including the supervisor with this tool in it."""
         return self.row.memory_mb + self.row.supervisor_mb
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def plot(curves: Curves, path: Path) -> None:
-    """All that was measured. Raises EnvironmentProblem without matplotlib."""
+    """Draw all curves. Raises EnvironmentProblem without matplotlib."""
     draw(path, (11.0, 7.5), lambda figure: _draw(curves, figure))
 
 

@@ -24,7 +24,7 @@ from stages.track import Track
 from tools.benchmarks.cost_curves.crowd import MOST, ZONES, rules, tensor
 
 _FRAMES = 20
-"""Of a point in a round: one raising and lowering of hands."""
+"""Frames of a point in a round: one raising and lowering of hands."""
 USUAL_RULES = 10
 USUAL_PEOPLE = 20
 
@@ -45,7 +45,7 @@ class Point:
 
     @property
     def whole_ms(self) -> float:
-        """Of all stages."""
+        """The cost of all stages together."""
         return sum(map(self.ms, self.rounds))
 
 
@@ -71,7 +71,7 @@ class Line:
         }
 
     def frames(self, count: int) -> dict[str, float]:
-        """So many frames more: stage -> ms of all of them."""
+        """Process this many more frames: stage -> ms of all of them."""
         spent = dict.fromkeys(self._stages, 0.0)
         for seq in range(self._seq, self._seq + count):
             items: Sequence[Any] = [tensor(self.point.people, seq)]

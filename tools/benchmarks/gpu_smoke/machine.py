@@ -8,7 +8,7 @@ import subprocess
 from tools.benchmarks.gpu_smoke.task import Bench, Failed
 
 _LEFT_MB = 300
-"""So much of the GPU's memory may be missing in the end: other programs come and go."""
+"""How much of the GPU's memory may be missing in the end: other programs come and go."""
 
 
 def libraries(bench: Bench) -> str:
@@ -47,7 +47,7 @@ def doctor(bench: Bench) -> str:
 
 
 def doctor_after(bench: Bench) -> str:
-    """As before the other steps: the GPU still runs a model, and nothing of them has stayed in its memory."""
+    """The GPU still runs a model after the other steps, and they have left nothing in its memory."""
     reported = doctor(bench)
     before, now = bench.task.free_mb, _free_mb(bench)
     bench.figures |= {"free_mb_before": before, "free_mb": now}

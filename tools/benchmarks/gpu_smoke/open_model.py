@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stages.inference.engines.engine import ProviderName
 
 CANDIDATES = {"most": 1000, "min_score": 0.3}
-"""As `decode` asks for them in a graph."""
+"""The candidates that `decode` asks for in a graph."""
 
 
 class Runs:

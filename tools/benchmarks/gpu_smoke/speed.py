@@ -27,7 +27,7 @@ _NO_DEARER = 2.0
 _TIMES_SLOWER = 5
 
 _BINDING_NO_SLOWER = 0.5
-"""Of the rate of a plain run: a step is short, and the machine has other work."""
+"""The least rate, as a part of a plain run's: a step is short, and the machine has other work."""
 
 _FOLDS: Mapping[str, Mapping[str, Any]] = {
     "as it is": {"fold": "never"},

@@ -47,7 +47,7 @@ _LIMIT_S = 600.0
 _NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 """Hides the GPU from all contestants, so that none has what the others lack."""
 GPU_TOOL = "benchmarks.peers_gpu"
-"""It has a place of its own on the page."""
+"""The figures of a GPU have marks of their own."""
 _GPU_THREADS = 2
 """One batch is copied while the other is calculated."""
 _NO_MATTER = ("json_file", "plot", "no_install")
@@ -85,7 +85,7 @@ class Subject:
 
 @dataclass(slots=True)
 class Findings:
-    """All that came out. ``left_out``: name -> why; ``versions``: name -> package -> version."""
+    """All results. ``left_out``: name -> why; ``versions``: name -> package -> version."""
 
     runs: list[Run] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -186,7 +186,7 @@ def as_json(subject: Subject, findings: Findings, rows: Sequence[Row]) -> str:
 
 
 def _given_or_usual(given: str | None, usual: str) -> Path | None:
-    """What was asked for, else the test data's; None if nothing was asked for and that is not there."""
+    """The file asked for, else that of the test data or None. Raises UserError if the file asked for is missing."""
     if given is not None:
         path = resolve(given, Path.cwd())
         if not path.is_file():

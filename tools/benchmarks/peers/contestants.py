@@ -1,4 +1,4 @@
-"""Who takes part: a name, and the command that does a job."""
+"""The contestants: a name, and the command that does a job."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Job:
         return 1 if self.provider == "cpu" else min(self.cameras, _GPU_BATCH)
 
     def to_json(self) -> str:
-        """As it stands on a command line."""
+        """The job as JSON for a command line."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -68,7 +68,7 @@ class Answer:
 
     @property
     def seconds(self) -> float:
-        """It took so long."""
+        """How long the job took."""
         return (self.ended_ns - self.begun_ns) / 1e9
 
     def to_json(self) -> str:

@@ -14,7 +14,7 @@ _HEAD = (
 
 
 def tables(rows: Sequence[Row], marks: Sequence[Mark], marks_cameras: int, left_out: Mapping[str, str]) -> str:
-    """All that stands below the description of the run. ``marks``: none where models run on a GPU."""
+    """The tables below the description of the run. ``marks``: none if models run on a GPU."""
     with_gpu = any(row.gpu is not None for row in rows)
     head = f"{_HEAD} share of time the GPU is busy |" if with_gpu else _HEAD
     lines = [head, "|" + "---|" * (head.count("|") - 1), *(_line(row, with_gpu=with_gpu) for row in rows), ""]

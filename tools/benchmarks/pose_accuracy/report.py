@@ -91,7 +91,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Measured:
-    """All that the page says."""
+    """All figures of the page."""
 
     sets: str
     rows: Sequence[Row]

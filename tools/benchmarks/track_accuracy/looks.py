@@ -41,7 +41,7 @@ _NAME = "street"
 
 @dataclass
 class Tally:
-    """Of one way to follow: the accuracy of each run, and how many of the tracks told as continued were."""
+    """Results of one way to follow: the accuracy of each run, and how many reported continuations are right."""
 
     runs: list[Accuracy]
     right: int = 0
@@ -54,7 +54,7 @@ class Tally:
 
 
 def colours(folder: Path, found: Sequence[sequences.Found]) -> list[F32]:
-    """Of each frame of the street, the colours of the detections."""
+    """The colours of the detections, for each frame of the street."""
     with av.open(str(folder / f"{folder.name}.mp4")) as container:
         frames = zip(container.decode(video=0), found, strict=True)
         return [

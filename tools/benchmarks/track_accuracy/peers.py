@@ -97,7 +97,7 @@ def _drawn(name: str, fps: float, draw: random.Random) -> Mapping[str, Any]:
 def followed(
     environment: str, runs: Sequence[Run], scenes: Sequence[sequences.Sequence], *, install: bool
 ) -> list[list[list[Labelled]]]:
-    """Of each run and each of its scenes, the tracks. Raises NotToBeHad if the environment cannot be made or used."""
+    """The tracks of each run in each of its scenes. Raises NotToBeHad if the environment cannot be made or used."""
     return _answers(python_of(environment, ENVIRONMENTS[environment][0], install=install), runs, scenes)
 
 

@@ -13,7 +13,7 @@ from tools.benchmarks.track_accuracy.sequences import Found, Sequence
 
 _FPS = 25.0
 _IOU = 0.6
-"""As `decode` has it for MultiPose."""
+"""The overlap that `decode` uses for MultiPose."""
 
 
 def street(folder: Path, model: Path) -> Sequence:
@@ -37,7 +37,7 @@ def read_mot(path: Path, frames: int | None = None) -> list[Labelled]:
 
 
 def detections(video: Path, model: Path) -> Iterator[Found]:
-    """All that `decode` passes on to `track`, frame by frame."""
+    """The detections that `decode` passes on to `track`, frame by frame."""
     import av  # noqa: PLC0415 - heavy, and not needed for scenes
     import onnxruntime  # noqa: PLC0415
 

@@ -53,7 +53,7 @@ class ObservedRun:
 
     @property
     def problems_reported(self) -> list[str]:
-        """What it wrote for people: the problems, at its end."""
+        """The problems that the run printed at its end."""
         return self._run.problems()
 
     def look(self) -> None:

@@ -36,7 +36,7 @@ _LOOK_S = 0.2
 
 @dataclass
 class FaultProof:
-    """What was found. ``base``: before any fault; ``others``: the worst off of the other cameras, around
+    """The findings. ``base``: rates before any fault; ``others``: the lowest of the other cameras, around
     each of ``results``; ``hurt``: cameras that were lost while nothing was done to them."""
 
     cameras: int

@@ -20,7 +20,7 @@ from tools.proofs.live_faults.record import CameraStatus, Record
 
 Phase = Literal["waiting", "struck", "healed", "settling", "over"]
 STEADY_S, WELL = 1.5, 0.3
-"""So long, and of all its frames such a part: on a slow machine many are passed over."""
+"""A camera is well once this part of its frames has come for this long. On a slow machine many are replaced."""
 _WAIT_S = 30.0
 """For the camera to be well in the first place; and how much longer than it may take anything is waited for."""
 

@@ -91,9 +91,9 @@ class HarmedRun:
     # ---- rounds
 
     def series(self, kind: str, rounds: int, harm: Callable[[str], Round], *, round_s: float) -> Series:
-        """So many rounds on processes of one kind, in turn, and the cameras' frames meanwhile.
+        """Harm processes of one kind in turn for this many rounds, and count the cameras' frames meanwhile.
 
-        A round takes `round_s` or longer, for rates need some time.
+        A round takes `round_s` or longer, because rates need some time.
         """
         processes = sorted(process for process in self.run.processes() if process.partition(".")[0] == kind)
         victims = [processes[number % len(processes)] for number in range(rounds)]

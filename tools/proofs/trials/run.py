@@ -155,7 +155,7 @@ class LiveRun:
 
 
 def _problem(line: str) -> str:
-    """What a line of a run with `--json-logs` says of why it failed; "" if it is another line of the log."""
+    """The problem in a line of a run with `--json-logs`; "" if it is another line of the log."""
     try:
         values = json.loads(line)
     except ValueError:

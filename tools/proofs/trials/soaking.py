@@ -47,7 +47,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Soaked:
-    """What was seen. `cpu`: what the processors did up to each sample; `status`: the last answer of the run,
+    """The results of a soak. `cpu`: processor time up to each sample; `status`: the last answer of the run,
     `exit_status` and `problems` its end. `back_s`: from the end of all faults until all cameras were live, None where
     `broke` says why they were not. `states`: how often its log says that a camera is in one; `deaths`: how often a
     process died of what."""

@@ -68,7 +68,7 @@ class PoseModel:
 
 
 class Results:
-    """What came, by camera, and when it began: from the making of this on."""
+    """The results by camera. The time counts from the making of this object."""
 
     def __init__(self, cameras: int) -> None:
         self.frames, self.people = [0] * cameras, [0] * cameras

@@ -16,7 +16,7 @@ NOBODY = 0
 
 
 def bytetrack_of_supervision(parameters: dict):
-    """It counts lost frames in units of 30 frames a second."""
+    """ByteTrack of supervision, which counts lost frames in units of 30 frames a second."""
     tracker = supervision.ByteTrack(**parameters)
     return lambda found, _: tracker.update_with_detections(found)
 
