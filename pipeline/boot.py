@@ -40,6 +40,8 @@ class Boot:
     """See `pipeline.stage.Context`."""
     outbox_folder: str = ""
     """The folder of the run's outbox, "" if it has none."""
+    tracing: Mapping[str, Any] | None = field(default=None, repr=False)
+    """See `pipeline.plan.RunPlan`."""
 
     def resume_of(self, camera: str) -> Stamp | None:
         """The frame up to which an earlier incarnation knew all of a camera to be done."""

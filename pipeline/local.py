@@ -182,6 +182,7 @@ class LocalRun:
                 self._note_undelivered(self._built.outbox)
             except CamgraphError as error:
                 self.outcome.add(error.exit_status, str(error))
+        self._built.close_tracer()
         for failure in self._built.chain.close():
             self.outcome.add(failure.exit_status, str(failure))
 
@@ -205,6 +206,7 @@ class LocalRun:
             shm_prefix="",
             base_folder=self.plan.base_folder,
             outbox_folder=str(outbox_folder(self.plan) or ""),
+            tracing=self.plan.tracing,
             camera_settings=self.plan.camera_settings,
             switches=self._switches.changed,
         )
@@ -237,7 +239,10 @@ class LocalRun:
     def _source_thread(self, source: Source[Any], pulse: Pulse) -> SourceThread:
         live = source.is_live(source.camera_settings)
         window = self.plan.processes[0].window
-        return SourceThread(source, pulse, self._collector, window=window, live=live, wake=self._wake.set)
+        traced = self.plan.tracing is not None
+        return SourceThread(
+            source, pulse, self._collector, window=window, live=live, wake=self._wake.set, traced=traced
+        )
 
     # ---- the loop
 

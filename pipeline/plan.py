@@ -220,6 +220,8 @@ class RunPlan:
     camera_defaults: Mapping[str, Any] = field(default_factory=dict, repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values that nobody may see, wherever they occur."""
+    tracing: Mapping[str, Any] | None = field(default=None, repr=False)
+    """`endpoint`, `share` and `headers`, as in the graph file; None if nobody wants traces."""
 
     @property
     def source(self) -> str:

@@ -16,6 +16,7 @@ import structlog
 from pipeline.dead_letters import DeadLetters
 from pipeline.messages import Array, End, Event, Message, Stamp
 from pipeline.stage import Logger, Stage
+from pipeline.traces import traceparent
 
 AnyStage = TypeVar("AnyStage", bound=Stage[Any])
 
@@ -62,6 +63,8 @@ class HandContext:
     camera_facts: dict[str, dict[str, str | float]] = field(default_factory=dict)
     facts: dict[str, str | float] = field(default_factory=dict)
     """What the stage has told about itself."""
+    traced_share: float | None = None
+    """The share of events that are traced; None for none."""
     emitted: list[Event] = field(default_factory=list)
     """The events that a sink has given to the outbox by itself."""
     counters: dict[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
@@ -103,6 +106,9 @@ class HandContext:
 
     def wrote(self, path: Path) -> None:
         self.files.append(path)
+
+    def traceparent(self, event_id: str) -> str | None:
+        return None if self.traced_share is None else traceparent(event_id, self.traced_share)
 
     def emit(self, event: Event) -> None:
         self.emitted.append(event)

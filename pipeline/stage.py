@@ -214,6 +214,9 @@ class Context(Protocol):
     def wrote(self, path: Path) -> None:
         """Name a file that the user will look for; the summary of the run shows it."""
 
+    def traceparent(self, event_id: str) -> str | None:
+        """The W3C trace context for an event with this id, to put into its body; None if events are not traced."""
+
     def emit(self, event: Event) -> None:
         """Give the outbox an event that comes later than the item that it is about, such as "the clip is ready".
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -42,6 +42,10 @@ EndReason = Literal[
 Clock = Literal["ntp", "wall", "start_at", "metadata", "name", "file"]
 Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$", description="UTC, RFC 3339")]
 Hex = Annotated[str, Field(pattern="^[0-9a-f]+$")]
+Traceparent = Annotated[str, Field(pattern="^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$")]
+TRACEPARENT = "The trace of the event, as W3C Trace Context; left out unless the graph has `tracing`"
+Traced = Callable[[str], str | None]
+"""The id of an event -> its `traceparent`."""
 
 
 class Part(BaseModel):
@@ -195,6 +199,7 @@ class CloudEvent(Part):
     type: str = Field(pattern=r"^camgraph\.incident\.(start|update|end|single)$", description="The phase, spelt out")
     subject: str = Field(description="The camera")
     time: Time = Field(description="The time of the frame")
+    traceparent: Traceparent | None = Field(None, description=TRACEPARENT)
     datacontenttype: Literal["application/json"] = "application/json"
     dataschema: Literal["urn:camgraph:event:1"] = "urn:camgraph:event:1"
     data: IncidentData = Field(description="The incident")
@@ -345,6 +350,7 @@ class CounterReport(Part):
     type: Literal["camgraph.counter.report"] = "camgraph.counter.report"
     subject: str = Field(description="The camera")
     time: Time = Field(description="The time of the frame")
+    traceparent: Traceparent | None = Field(None, description=TRACEPARENT)
     datacontenttype: Literal["application/json"] = "application/json"
     dataschema: Literal["urn:camgraph:counter:1"] = "urn:camgraph:counter:1"
     data: CounterData = Field(description="The numbers")
@@ -423,8 +429,19 @@ def person(
     return Person(track_id=track_id, continues=continues, bbox=(x1, y1, x2, y2), score=share(score), keypoints=flat)
 
 
+def _untraced(event_id: str) -> None:
+    """Of a graph without `tracing`."""
+
+
 def incident_event(
-    stamp: Stamp, site: str, key: tuple[object, ...], data: IncidentData, *, time: str, updates: int
+    stamp: Stamp,
+    site: str,
+    key: tuple[object, ...],
+    data: IncidentData,
+    *,
+    time: str,
+    updates: int,
+    traced: Traced = _untraced,
 ) -> Event:
     """The message for `data`, made from the frame of `stamp`. `updates`: how many came before this one."""
     event_id = digest(*key, data.phase, updates)
@@ -434,17 +451,23 @@ def incident_event(
         type=f"camgraph.incident.{data.phase}",
         subject=stamp.camera,
         time=time,
+        traceparent=traced(event_id),
         data=data,
     )
     return Event(stamp, event_id, data.incident, data.phase, _body(whole))
 
 
-def counter_event(stamp: Stamp, site: str, data: CounterData) -> Event:
+def counter_event(stamp: Stamp, site: str, data: CounterData, traced: Traced = _untraced) -> Event:
     """The message for the report of a counter, made at the frame of `stamp`."""
     key = (site, stamp.camera, stamp.epoch, data.counter, data.reason, stamp.time_ns)
     event_id = digest("counter", *key)
     whole = CounterReport(
-        id=event_id, source=f"camgraph/{site}", subject=stamp.camera, time=utc(stamp.wall_ns), data=data
+        id=event_id,
+        source=f"camgraph/{site}",
+        subject=stamp.camera,
+        time=utc(stamp.wall_ns),
+        traceparent=traced(event_id),
+        data=data,
     )
     return Event(stamp, event_id, event_id, "single", _body(whole))
 

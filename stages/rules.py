@@ -456,12 +456,14 @@ class Rules(Stage[RulesSettings]):
             data.model_copy(update=self._named(data, events.digest(*key), begun)),
             time=events.utc(stamp.wall_ns),
             updates=verdict.incident.updates,
+            traced=self.context.traceparent,
         )
 
     def _reports(self, reports: Iterable[Report], at: Stamp) -> Iterator[Event]:
         """The events of counters, made at a frame."""
         for report in reports:
-            yield events.counter_event(at, self.context.graph, _counter_data(report, at.camera))
+            data = _counter_data(report, at.camera)
+            yield events.counter_event(at, self.context.graph, data, self.context.traceparent)
 
     def _named(self, data: events.IncidentData, incident: str, begun: Stamp) -> dict[str, str]:
         """The name of the incident, and the names of its files if a stage makes them."""

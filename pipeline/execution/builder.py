@@ -16,7 +16,9 @@ from pipeline.execution.outbox_runner import OutboxRunner
 from pipeline.execution.retry import Retry
 from pipeline.execution.runner import Runner, StageRunner
 from pipeline.execution.stage_chain import StageChain
+from pipeline.messages import Event
 from pipeline.monitoring.metrics import Counters
+from pipeline.monitoring.tracer import SpanExporter, Tracer, TraceReports
 from pipeline.outbox.outbox import Outbox
 from pipeline.plan import StagePlan, slots_of_camera
 from pipeline.registry import find_stage
@@ -30,6 +32,12 @@ class Built:
     chain: StageChain
     sources: list[tuple[Source[Any], Pulse]]
     outbox: Outbox | None
+    tracer: Tracer | None = None
+
+    def close_tracer(self) -> None:
+        """Send the last spans, if there are traces."""
+        if self.tracer is not None:
+            self.tracer.close()
 
 
 class Builder:
@@ -77,7 +85,21 @@ class Builder:
         outbox = next((stage for stage in stages.values() if isinstance(stage, Outbox)), None)
         if outbox:
             outbox.expects_more = self._plan.expects_more
-        return Built(StageChain(self._plan, self._runners(stages), self._log), sources, outbox)
+        tracer = self._tracer()
+        return Built(StageChain(self._plan, self._runners(stages, tracer), self._log), sources, outbox, tracer)
+
+    def _tracer(self) -> Tracer | None:
+        wanted = self._boot.tracing
+        if wanted is None or not self._plan.stages:
+            return None
+        deals_with_events = any(map(_deals_with_events, self._plan.stages))
+        return Tracer(wanted["share"], self._exporter(wanted) if deals_with_events else None)
+
+    def _exporter(self, wanted: Mapping[str, Any]) -> SpanExporter:
+        from pipeline.monitoring.trace_export import OtlpExporter  # noqa: PLC0415 - an extra
+
+        tell = TraceReports(self._counters, self._log).tell
+        return OtlpExporter(wanted["endpoint"], wanted["headers"], self._boot.graph, self._plan.name, tell)
 
     def _context(self, plan: StagePlan, pulse: Pulse | None = None) -> StageContext:
         leaves = plan.name in self._leaving
@@ -105,6 +127,7 @@ class Builder:
             cores=plan.threads if self._one_at_a_time else 1,
             batch_max=plan.batch_max,
             emissions=self._emissions if _emits(plan) else None,
+            traced_share=self._boot.tracing["share"] if self._boot.tracing else None,
         )
 
     def source(self, camera: str) -> tuple[Source[Any], Pulse]:
@@ -117,10 +140,10 @@ class Builder:
         camera_settings = stage_class.camera_type.model_validate(dict(self._boot.camera_settings[camera]))
         return stage_class(settings, camera, camera_settings, self._context(plan, pulse)), pulse
 
-    def _runners(self, stages: Mapping[str, Stage[Any]]) -> dict[str, Runner]:
+    def _runners(self, stages: Mapping[str, Stage[Any]], tracer: Tracer | None) -> dict[str, Runner]:
         plans = {plan.name: plan for plan in self._plan.stages}
         usual = {
-            name: StageRunner(plans[name], stage, self._counters, self._retry, self._log)
+            name: StageRunner(plans[name], stage, self._counters, self._retry, self._log, tracer=tracer)
             for name, stage in stages.items()
             if not isinstance(stage, Outbox)
         }
@@ -128,8 +151,14 @@ class Builder:
         for name, stage in stages.items():
             if isinstance(stage, Outbox):
                 sinks = {e.reader: usual[e.reader] for e in self._plan.edges if e.inner and e.sender == name}
-                runners[name] = OutboxRunner(plans[name], stage, sinks=sinks, retry=self._retry)
+                runners[name] = OutboxRunner(plans[name], stage, sinks=sinks, retry=self._retry, tracer=tracer)
         return {name: runners[name] for name in stages}
+
+
+def _deals_with_events(plan: StagePlan) -> bool:
+    """Whether it makes or takes events, so that there is something to tell about their traces."""
+    kind = find_stage(plan.use)
+    return issubclass(kind, Stage) and (kind.inputs is Event or Event in kind.outputs)
 
 
 def _emits(plan: StagePlan) -> bool:

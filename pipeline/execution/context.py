@@ -17,6 +17,7 @@ from pipeline.execution.emissions import Emissions
 from pipeline.messages import Array, Event
 from pipeline.monitoring.metrics import Counters
 from pipeline.stage import CameraState, Logger
+from pipeline.traces import traceparent
 
 if TYPE_CHECKING:
     from pipeline.shm.slots import Slot
@@ -140,6 +141,7 @@ class StageContext:
         switches: Mapping[str, bool] | None = None,
         emissions: Emissions | None = None,
         resets: Mapping[str, Mapping[str, int]] | None = None,
+        traced_share: float | None = None,
     ) -> None:
         self.stage = stage
         self.graph = graph
@@ -165,6 +167,7 @@ class StageContext:
         self._pulse = pulse
         self._report_opening = report_opening
         self._emissions = emissions
+        self._traced_share = traced_share
 
     def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
         """See `pipeline.stage.Context`."""
@@ -220,6 +223,10 @@ class StageContext:
     def wrote(self, path: Path) -> None:
         """See `pipeline.stage.Context`."""
         self._counters.wrote(str(path))
+
+    def traceparent(self, event_id: str) -> str | None:
+        """See `pipeline.stage.Context`."""
+        return None if self._traced_share is None else traceparent(event_id, self._traced_share)
 
     def emit(self, event: Event) -> None:
         """See `pipeline.stage.Context`."""

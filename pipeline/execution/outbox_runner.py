@@ -14,6 +14,7 @@ from pipeline.execution.runner import StageRunner
 from pipeline.items import Item, Key
 from pipeline.messages import End, Message
 from pipeline.monitoring.metrics import StageTimes
+from pipeline.monitoring.tracer import Tracer
 from pipeline.outbox.outbox import Outbox
 from pipeline.plan import EVERY_CAMERA, StagePlan
 
@@ -32,12 +33,14 @@ class OutboxRunner:
         *,
         sinks: Mapping[str, StageRunner],
         retry: Retry,
+        tracer: Tracer | None = None,
     ) -> None:
         self.plan = plan
         self.stage = stage
         self.times = StageTimes()
         self._sinks = sinks
         self._retry = retry
+        self._tracer = tracer
 
     def run(self, items: Sequence[Item]) -> list[list[Message]]:
         """Commit the events among `items`, and note the frames that made none. Waits while the disk is full."""
@@ -48,8 +51,11 @@ class OutboxRunner:
     def _accept(self, items: Sequence[Item]) -> None:
         started = time.perf_counter_ns()
         self.stage.accept(items)
+        took_ns = time.perf_counter_ns() - started
         # Also for the supervisor, which soon restarts a process that works between its deaths.
-        self.times.add(time.perf_counter_ns() - started, len(items))
+        self.times.add(took_ns, len(items))
+        if self._tracer is not None:
+            self._tracer.committed(items, took_ns)
 
     def end(self, camera: str, end: End) -> list[Message]:
         """The camera sends no more events; after the last camera, the sinks get the end of all.

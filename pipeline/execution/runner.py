@@ -28,6 +28,7 @@ from pipeline.execution.retry import Closing, GivenUp, Retry
 from pipeline.items import MOST_PARTS, Item
 from pipeline.messages import End, Event, Message
 from pipeline.monitoring.metrics import Counters, StageTimes
+from pipeline.monitoring.tracer import Tracer
 from pipeline.plan import EVERY_CAMERA, StagePlan
 from pipeline.stage import Logger, Stage
 from pipeline.system.scarcity import in_words
@@ -72,13 +73,23 @@ class StageRunner:
 
     hands_out = False
 
-    def __init__(self, plan: StagePlan, stage: Stage[Any], counters: Counters, retry: Retry, log: Logger) -> None:
+    def __init__(
+        self,
+        plan: StagePlan,
+        stage: Stage[Any],
+        counters: Counters,
+        retry: Retry,
+        log: Logger,
+        *,
+        tracer: Tracer | None = None,
+    ) -> None:
         self.plan = plan
         self.stage = stage
         self.times = StageTimes()
         self._counters = counters
         self._retry = retry
         self._log = log
+        self._tracer = tracer
 
     def run(self, items: Sequence[Item]) -> list[list[Message]]:
         """See `Runner`."""
@@ -104,7 +115,8 @@ class StageRunner:
     def end(self, camera: str, end: End) -> list[Message]:
         """See `Runner`."""
         counted = "" if camera == EVERY_CAMERA else camera
-        return self._bounded(counted, self._guarded(counted, lambda: self._declared(self.stage.finish(camera, end))))
+        made = self._guarded(counted, lambda: self._declared(self.stage.finish(camera, end)))
+        return self._bounded(counted, self._traced(made))
 
     def _bounded(self, camera: str, made: list[Message]) -> list[Message]:
         """As many messages as there are keys for those made of one item."""
@@ -128,7 +140,13 @@ class StageRunner:
         due = self.stage.due_ns
         if due is None or item.stamp.time_ns < due:
             return []
-        return self._guarded(item.camera, lambda: self._declared(self.stage.tick(item.camera, item.stamp.time_ns)))
+        made = self._guarded(item.camera, lambda: self._declared(self.stage.tick(item.camera, item.stamp.time_ns)))
+        return self._traced(made)
+
+    def _traced(self, made: list[Message]) -> list[Message]:
+        if self._tracer is not None:
+            self._tracer.made(self.plan.name, made)
+        return made
 
     def _run_piece(self, items: Sequence[Item]) -> list[list[Message]]:
         """With several items an error is pinned down by handing them in one by one."""
@@ -185,7 +203,10 @@ class StageRunner:
     def _call(self, items: Sequence[Item]) -> list[list[Message]]:
         started = time.perf_counter_ns()
         outputs = self._processed(items)
-        self.times.add(time.perf_counter_ns() - started, len(items))
+        took_ns = time.perf_counter_ns() - started
+        self.times.add(took_ns, len(items))
+        if self._tracer is not None:
+            self._tracer.called(self.plan.name, items, outputs, took_ns)
         if len(items) == 1:
             return [outputs]
         rows: list[list[Message]] = [[] for _ in items]

@@ -22,6 +22,7 @@ from pipeline.execution.runner import BUGS
 from pipeline.messages import End, EndReason, Message, Stamp
 from pipeline.stage import Source
 from pipeline.system.redaction import redact_urls
+from pipeline.traces import captured
 
 if TYPE_CHECKING:
     from pipeline.shm.slots import Slot
@@ -61,7 +62,9 @@ class SourceThread:
         window: int,
         live: bool,
         wake: Callable[[], None],
+        traced: bool = False,
     ) -> None:
+        """`traced`: its frames carry when they were captured."""
         self.camera = source.camera
         self.stage = source.context.stage
         self._source = source
@@ -71,6 +74,7 @@ class SourceThread:
         self._collector = collector
         self.live = live
         self._wake = wake
+        self._traced = traced
         self._window = threading.Semaphore(window)
         self._stop = threading.Event()
         self._handed: deque[Handed] = deque()
@@ -221,7 +225,7 @@ class SourceThread:
             if type(message) not in self._source.outputs:
                 raise TypeError(f"made {type(message).__name__}, which is not among its declared outputs")
             self._last, self._opening = message.stamp, False
-            self._hand(Handed(message, slots))
+            self._hand(Handed(captured(message, self.stage) if self._traced else message, slots))
             if self._ending or self._paused:
                 self._stop_unless_owing()
 

@@ -199,6 +199,21 @@ class OutboxEntry(Entry):
     )
 
 
+class TracingEntry(Entry):
+    """Traces of events, by OpenTelemetry: where the time went, from the packet to the sinks."""
+
+    endpoint: Annotated[str, Field(pattern=r"^https?://[^\s@]+$")] = Field(
+        title="Collector",
+        description="Where a collector takes OTLP over HTTP, such as http://localhost:4318.",
+    )
+    share: float = Field(
+        1.0, gt=0, le=1, allow_inf_nan=False, title="Share", description="The share of the events that are traced."
+    )
+    headers: dict[str, str] = Field(
+        default={}, title="Headers", description="Headers of each request, such as `Authorization: ${secret:NAME}`."
+    )
+
+
 class GraphFile(Entry):
     """A graph: the cameras, the stages that their frames go through, and how these are spread over processes."""
 
@@ -232,6 +247,12 @@ class GraphFile(Entry):
         None,
         title="Outbox",
         description="Events wait in the outbox, a file of the run, until every sink has taken them.",
+    )
+    tracing: TracingEntry | None = Field(
+        None,
+        title="Tracing",
+        description="Traces of events: where the time went, from the packet to the sinks. Needs "
+        "`pip install 'camgraph[tracing]'`.",
     )
     pass_environment: list[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\*?$")]] = Field(
         default=[],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -149,6 +150,10 @@ def _checked(parsed: GraphFile, names: _Names, base_folder: Path, report: Report
         known = dict.fromkeys([*written, *names.further])
         sizes = {name: cameras[name].frame_size if name in cameras else None for name in known}
         check_cameras_of_stages(nodes.values(), sizes, base_folder, report)
+    if parsed.tracing and not report.touches(("tracing",)) and find_spec("opentelemetry") is None:
+        report.add(
+            ("tracing",), "tracing: OpenTelemetry is not installed: `pip install 'camgraph[tracing]'`", at_key=True
+        )
     if not report.problems:
         check_groups(nodes, order_of(nodes, arrows), arrows, report)
         check_withheld(nodes, arrows, report)

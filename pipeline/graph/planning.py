@@ -101,6 +101,7 @@ def plan_of(graph: Graph) -> RunPlan:
         file=graph.path,
         camera_defaults=graph.file.camera_defaults or {},
         secrets=tuple(sorted(graph.secrets)),
+        tracing=graph.file.tracing.model_dump() if graph.file.tracing else None,
     )
 
 

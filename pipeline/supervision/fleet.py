@@ -114,6 +114,7 @@ class Fleet:
             shm_prefix=shm_prefix(self._folder.name, self._token, plan.name, incarnation),
             base_folder=self._plan.base_folder,
             outbox_folder=str(outbox_folder(self._plan) or ""),
+            tracing=self._plan.tracing,
             frames_done=process.reported.frames_done,
             gave_up=process.life.gave_up,
             switches=dict(self.switches),

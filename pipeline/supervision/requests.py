@@ -353,6 +353,10 @@ class Requests:
         kept = {name: values for name, values in members.wanted.items() if name in self._by_command}
         live_before = set(members.live) - wanted.camera_settings.keys()
         members.want({**wanted.camera_settings, **kept}, {*wanted.live_cameras, *live_before})
+        if before.tracing != wanted.tracing:
+            self._log.warning(
+                "tracing_unchanged", why="a change of `tracing` takes effect at the next start of the run"
+            )
         replaced = members.restart(_changed_stages(before, wanted))
         members.adopt(wanted)
         names = before.camera_settings.keys() | members.wanted.keys()

@@ -1,6 +1,6 @@
 """Messages as bytes. msgpack for the header, raw little-endian arrays beside it or in a slot; never pickle.
 
-    type, version, stamp, fields, descriptor | nil, [[name, dtype, shape, bytes | offset in the slot]...]
+    type, version, stamp, fields, descriptor | nil, [[name, dtype, shape, bytes | offset in the slot]...], steps if any
 
 A message is encoded once for all its readers; its edge and its place in the camera's order travel before it
 (`protocol.Head`). Everything received is bounded and checked before it is believed; a message that breaks a bound
@@ -24,6 +24,7 @@ from pipeline.messages import Array, Message, Stamp, frozen
 from pipeline.shm.mappings import MappedSegment
 from pipeline.shm.segments import ALIGN, Descriptor
 from pipeline.shm.slots import Slot, SlotRing
+from pipeline.traces import Step, steps_from_wire, steps_of, with_steps
 
 MAX_PART = 4 << 20
 MAX_BODY = MAX_PART - (64 << 10)
@@ -97,7 +98,9 @@ def encode(message: Message, ring: SlotRing) -> Encoded:
         slot, offsets = _place(large, ring)
         rows += [(name, array.dtype.str, array.shape, offsets[name]) for name, array in large.items()]
     place = slot.descriptor if slot else None
-    body = pack((message.TYPE, message.VERSION, message.stamp, dict(message.fields()), place, rows))
+    steps = steps_of(message)
+    traced = (steps,) if steps else ()
+    body = pack((message.TYPE, message.VERSION, message.stamp, dict(message.fields()), place, rows, *traced))
     if len(body) > MAX_BODY:
         if slot:
             ring.release(slot)
@@ -160,12 +163,13 @@ class Header:
     fields: dict[str, Any]
     descriptor: Descriptor | None
     rows: list[Any]
+    steps: tuple[Step, ...] = ()
 
 
 def read_header(body: bytes, types: Mapping[str, type[Message]]) -> Header:
     """Check a message up to the arrays. Raises WireError, also for a type or version that is not among `types`."""
     try:
-        type_name, version, stamp, fields, descriptor, rows = unpack(body)
+        type_name, version, stamp, fields, descriptor, rows, *traced = unpack(body)
         known = types.get(type_name) or types.get(Message.TYPE)
         if known is None or (version != known.VERSION and known is not Message):
             wanted = ", ".join(f"{name} {t.VERSION}" for name, t in sorted(types.items()))
@@ -174,9 +178,10 @@ def read_header(body: bytes, types: Mapping[str, type[Message]]) -> Header:
         if not isinstance(fields, dict) or len(rows) > MAX_ARRAYS:
             raise WireError(f"a {type_name} message with a broken header")
         place = Descriptor.from_wire(descriptor) if descriptor is not None else None
+        steps = steps_from_wire(*traced) if traced else ()
     except (ValueError, TypeError) as error:
         raise WireError(f"a message with a broken header: {error}") from None
-    return Header(type_name, checked, fields, place, rows)
+    return Header(type_name, checked, fields, place, rows, steps)
 
 
 def read_arrays(header: Header, mapping: MappedSegment | None) -> dict[str, Array]:
@@ -207,7 +212,8 @@ def _read_array(row: Any, memory: Array | None) -> tuple[str, Array]:
 def build(header: Header, types: Mapping[str, type[Message]], arrays: Mapping[str, Array]) -> Message:
     """The message itself. Raises WireError."""
     try:
-        return types.get(header.type, Message).build(header.stamp, header.fields, arrays)
+        message = types.get(header.type, Message).build(header.stamp, header.fields, arrays)
+        return with_steps(message, header.steps) if header.steps else message
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise WireError(f"a {header.type} message with a missing or broken field: {error!r}") from None
 

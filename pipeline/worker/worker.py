@@ -69,7 +69,7 @@ class Worker:
         self._retry = Retry(self._pause, self._collector, log)
         self._emissions = Emissions(self._send_emitted)
         built = self._builder(boot).build()
-        self._chain = built.chain
+        self._chain, self._close_tracer = built.chain, built.close_tracer
         self._receiver = self._make_receiver()
         self._sender = Sender(
             process=self._plan.name,
@@ -148,6 +148,7 @@ class Worker:
             window=self._boot.plan.window,
             live=source.is_live(source.camera_settings),
             wake=self._wake,
+            traced=self._boot.tracing is not None,
         )
 
     def _new_source(self, boot: Boot, camera: str) -> SourceThread:
@@ -329,6 +330,7 @@ class Worker:
             failures = self._chain.close()
         else:
             self._log.warning("stage_not_closed", why="it is still at work")
+        self._close_tracer()
         self._sender.close()
         if self._receiver:
             self._receiver.close()

@@ -55,6 +55,8 @@ OTHERS: Mapping[str, str] = {
     "late": "Events that came when the outbox had already ended their incident, because their stage had died; they are "
     "left out.",
     "written": "Events that a sink has written.",
+    "spans_sent": "Spans of [traces](../traces.md) that the collector has taken.",
+    "spans_lost": "Spans of traces that it has not taken, or that did not fit into the queue.",
     "letters_discarded": "Dead letters of a sink that gave way to newer ones: its file was full.",
     "filtered": "Events that a sink has left out, because its `only` or `never` says so.",
     "merged": "Ends of incidents that a sink with `merge` has left out, because others of their camera went on.",

@@ -92,12 +92,15 @@ def measure(hops: Sequence[Hop], rounds: int, frames: int) -> None:
             hop.two_us.append(apart - together)
 
 
-def cpu_us(processes: str, size: int, frames: int, cameras: int = 1, pace_ms: int = 0) -> float:
-    """Processor time of all processes for a message, of `frames` from all cameras, from when they were ready."""
+def cpu_us(processes: str, size: int, frames: int, cameras: int = 1, pace_ms: int = 0, *, more: str = "") -> float:
+    """Processor time of all processes for a message, of `frames` from all cameras, from when they were ready.
+
+    `more`: further lines of the graph.
+    """
     each = frames // cameras
     camera = f"{{frames: {each}, bytes: 16, pace_ms: {pace_ms}}}"
     listed = ", ".join(f"c{number}: {camera}" for number in range(cameras))
-    text = _GRAPH.format(pid=os.getpid(), processes=processes, cameras=listed, size=size)
+    text = _GRAPH.format(pid=os.getpid(), processes=processes, cameras=listed, size=size) + more
     with tempfile.TemporaryDirectory() as folder:
         plan = plan_of(parse_graph(text, "hops.yaml", base_folder=Path(folder)))
     outcome, status = run_graph(plan, limit_s=300)

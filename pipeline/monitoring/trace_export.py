@@ -1,0 +1,112 @@
+"""Sends spans to a collector by OTLP over HTTP, with the exporter of OpenTelemetry (the extra `tracing`).
+
+A thread of its own sends them. It keeps so many; those that come while they do not arrive are left out and told, and
+neither events nor the end of the process wait for them. (The SDK's own batches do not tell what they leave out, and
+wait at the end for as long as the collector takes.)
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
+
+from pipeline.monitoring.tracer import Span
+
+_MOST_WAITING, _MOST_AT_ONCE = 2048, 256
+_GATHER_S = 0.5
+_TIMEOUT_S = 5
+_CLOSE_S = 2.0
+_PATH = "/v1/traces"
+
+Tell = Callable[[int, bool], None]
+"""Called with a number of spans, and whether they have arrived. From any thread."""
+
+
+class OtlpExporter:
+    """See the module. `site` and `process` say in each span whose it is."""
+
+    def __init__(self, endpoint: str, headers: Mapping[str, str], site: str, process: str, tell: Tell) -> None:
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # `tell` says it, once and in our words
+        self._resource = Resource({"service.name": "camgraph", "service.namespace": site, "camgraph.process": process})
+        self._ids = RandomIdGenerator()
+        url = endpoint.rstrip("/")
+        url = url if url.endswith(_PATH) else url + _PATH
+        self._exporter = OTLPSpanExporter(url, headers=dict(headers), timeout=_TIMEOUT_S)
+        self._tell = tell
+        self._on_the_way = 0
+        self._waiting: queue.Queue[Span | None] = queue.Queue(_MOST_WAITING)
+        self._thread = threading.Thread(target=self._send, name="traces", daemon=True)
+        self._thread.start()
+
+    def add(self, span: Span) -> None:
+        """See `pipeline.monitoring.tracer.SpanExporter`."""
+        try:
+            self._waiting.put_nowait(span)
+        except queue.Full:
+            self._tell(1, False)
+
+    def close(self) -> None:
+        """Send what is left, as far as it goes within two seconds."""
+        try:
+            self._waiting.put_nowait(None)
+        except queue.Full:
+            pass
+        else:
+            self._thread.join(_CLOSE_S)
+        if self._thread.is_alive() and (left := self._waiting.qsize() + self._on_the_way):
+            self._tell(left, False)
+
+    # ---- in the thread
+
+    def _send(self) -> None:
+        is_open = True
+        while is_open:
+            spans, is_open = self._gathered()
+            self._on_the_way = len(spans)
+            if spans:
+                arrived = self._exporter.export([self._readable(span) for span in spans]) is SpanExportResult.SUCCESS
+                self._tell(len(spans), arrived)
+
+    def _gathered(self) -> tuple[list[Span], bool]:
+        """The next spans, and whether more may come. Waits for the first of them, and for others a moment."""
+        found: list[Span] = []
+        until_s = 0.0
+        while len(found) < _MOST_AT_ONCE:
+            try:
+                span = self._waiting.get(timeout=max(0.0, until_s - time.monotonic()) if found else None)
+            except queue.Empty:
+                break
+            if span is None:
+                return found, False
+            until_s = until_s or time.monotonic() + _GATHER_S
+            found.append(span)
+        return found, True
+
+    def _readable(self, span: Span) -> ReadableSpan:
+        trace, number = int(span.trace, 16), int(span.number, 16) if span.number else self._ids.generate_span_id()
+        facts: dict[str, Any] = dict(span.attributes)
+        return ReadableSpan(
+            name=span.name,
+            context=_context(trace, number),
+            parent=_context(trace, int(span.parent, 16)) if span.parent else None,
+            resource=self._resource,
+            attributes=facts,
+            kind=SpanKind.INTERNAL,
+            start_time=span.begun_ns,
+            end_time=span.ended_ns,
+        )
+
+
+def _context(trace: int, span: int) -> SpanContext:
+    return SpanContext(trace, span, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
