@@ -13,6 +13,7 @@ _SECTIONS = (
     ("At the top", "GraphFile", "The keys of the file itself."),
     ("A stage", "StageEntry", "The keys of each entry of `stages`."),
     ("The outbox", "OutboxEntry", "The keys of `outbox`: [the outbox](../outbox.md) explains them."),
+    ("Tracing", "TracingEntry", "The keys of `tracing`: [traces](../traces.md) explains them."),
     ("A batch", "BatchEntry", "The keys of `batch` of a stage."),
     (
         "An edge",
@@ -44,6 +45,7 @@ def _flat(part: dict[str, Any]) -> dict[str, Any]:
         "cameras": {"type": "name -> settings"},
         "stages": {"type": "name -> stage"},
         "outbox": {"type": "settings, see below"},
+        "tracing": {"type": "settings, see below"},
     }
     for key, shape in shapes.items():
         if key in fields:
