@@ -93,6 +93,7 @@ prove: dev
 	$(BIN)/python -m tools.proofs.fuzz_rules --report docs/proof.md || failed="$$failed fuzz_rules"; \
 	$(BIN)/pip install -q $(EDITABLE) -e '.[fuzz]'; \
 	$(BIN)/python -m tools.proofs.fuzz_service --report docs/proof.md || failed="$$failed fuzz_service"; \
+	$(BIN)/python -m tools.proofs.stuck_model --report docs/proof.md || failed="$$failed stuck_model"; \
 	$(BIN)/python -m tools.proofs.outage --report docs/proof.md || failed="$$failed outage"; \
 	$(BIN)/python -m tools.proofs.live_faults --rounds 2 --report docs/live_faults.md || failed="$$failed live_faults"; \
 	$(BIN)/python -m tools.proofs.live_kills --report docs/live_kills.md || failed="$$failed live_kills"; \

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from pipeline.messages import Event
 from pipeline.monitoring.bottleneck import Limit, limit_of
 from pipeline.monitoring.camera_states import CameraNow
 from pipeline.monitoring.event_format import EventSummary
@@ -231,7 +232,7 @@ class Meter:
             "graph": self.plan.graph,
             "uptime_s": round(time.monotonic() - self._started, 3),
             "phase": self._phase[0],
-            "health": asdict(self._health(cameras, troubles)),
+            "health": asdict(self._health(cameras, troubles, _halted(processes, plights))),
             "troubles": [{**asdict(trouble), "since_s": round(trouble.since_s, 1)} for trouble in troubles],
             "limit": asdict(limit) if limit else None,
             "cameras": cameras,
@@ -334,10 +335,12 @@ class Meter:
         last = self._through.get(camera)
         return round(time.monotonic() - last[0], 1) if last else None
 
-    def _stuck_s(self, camera: str) -> float | None:
+    def _stuck_s(self, camera: str, *, halted: bool) -> float | None:
         """How long no frame has gone through; None while frames do.
 
         A frame may take as long as the last one did. A graph may leave frames out on purpose; others must go through.
+        `halted`: a process on its way does nothing, so none is left out on purpose there, and none is counted as
+        dropped.
         """
         ended, age_s = self._through.get(camera, (0.0, 0.0))
         since = max(ended, self._here_since.get(camera, self._started))
@@ -346,12 +349,19 @@ class Meter:
             return None
         rates = self._recent.rates(KEPT_S)
         frames, drops = (rates.get(f"{kind} {camera}", 0.0) for kind in ("camera", "drops"))
-        return None if frames > 0 and drops < _MOSTLY * frames else silent_s
+        return None if not halted and frames > 0 and drops < _MOSTLY * frames else silent_s
 
-    def _health(self, cameras: Mapping[str, Mapping[str, Any]], troubles: Sequence[Trouble]) -> Health:
+    def _health(
+        self, cameras: Mapping[str, Mapping[str, Any]], troubles: Sequence[Trouble], halted: Collection[str]
+    ) -> Health:
         phase, since = self._phase
         sights = {
-            name: CameraSight(camera["state"], camera["why"] or camera["error"], camera["since_s"], self._stuck_s(name))
+            name: CameraSight(
+                camera["state"],
+                camera["why"] or camera["error"],
+                camera["since_s"],
+                self._stuck_s(name, halted=name in halted),
+            )
             for name, camera in cameras.items()
         }
         flow = Flow(sum(float(camera["fps"]) for camera in cameras.values()), self._dropped())
@@ -423,6 +433,14 @@ def _together_facts(each: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         name: next(iter(values)) if len(values) == 1 else ", ".join(map(str, values)) for name, values in found.items()
     }
+
+
+def _halted(processes: Iterable[Reporting], plights: Collection[str]) -> frozenset[str]:
+    """The cameras whose frames go through a process that processes nothing."""
+    plans = (process.plan for process in processes if process.plan.name in plights)
+    return frozenset(
+        camera for plan in plans if any(e.type != Event.TYPE for e in plan.incoming) for camera in plan.seen_cameras
+    )
 
 
 def _outbox(processes: Sequence[Reporting]) -> dict[str, dict[str, Any]]:

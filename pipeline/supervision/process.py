@@ -32,6 +32,8 @@ from pipeline.transport.channel import Channel
 
 _EARLY = 0.25
 """After this share of its limit a process may be hanging, and its waiting time for a core is measured from then on."""
+_SILENT_S = 5.0
+"""Without a report for so long, a process does nothing as far as anybody can see; it reports four times a second."""
 _OVER_AT_DEATH: dict[str, Any] = {
     "queue": 0,
     "blocked_on": "",
@@ -393,6 +395,9 @@ class Process:
 
     def plight(self, now: float) -> Plight | None:
         """Return why it processes nothing at present, or may soon stop; None if all is well, or it is not needed."""
+        silent_s = now - self._reported.reported_at
+        if self.state == "running" and not self._life.leaving and silent_s > _SILENT_S:
+            return Plight("gives no sign of life", silent_s)
         return self._life.plight(now)
 
     def hung(self, now: float, limits: Limits) -> str:

@@ -313,6 +313,21 @@ def test_frames_filtered_by_graph_are_not_missed(scene: Scene) -> None:
     assert status_of(scene)["health"]["level"] == "healthy"
 
 
+def test_behind_a_process_that_does_nothing_frames_are_missed(scene: Scene) -> None:
+    """What waits there is not counted as dropped, and is not left out on purpose either."""
+    scene.meter.enter("running")
+    for _ in range(300):
+        scene.frame(0.1)
+        scene.meter.look([scene.capture])
+    [reader] = [one for one in scene.meter.plan.processes if one.incoming]
+    silent = Capture(reader)
+    plights = {reader.name: Plight("gives no sign of life", 6.0)}
+    status = scene.meter.status([scene.capture, silent], [], plights=plights)
+    assert status["health"]["level"] == "down"
+    status = scene.meter.status([scene.capture, silent], [], plights={"src.a": Plight("is being opened", 1.0)})
+    assert status["health"]["level"] == "degraded", "the process of a source has nothing to do with it"
+
+
 def test_a_file_that_only_waits_for_the_model_is_not_stalled(scene: Scene) -> None:
     scene.meter.enter("running")
     scene.frame(1)

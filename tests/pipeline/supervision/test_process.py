@@ -100,6 +100,10 @@ def test_a_child_is_started_ready_killed_and_started_again(process: Process, fol
     process.start(boot_of(process, folder), revision=3)
     assert (process.state, process.incarnation, process.revision) == ("starting", 1, 3)
     listen_until(process, lambda: process.state == "running" and process.reported.heartbeat_at)
+    silent = process.plight(process.reported.reported_at + 6)
+    assert silent is not None
+    assert (silent.why, round(silent.since_s)) == ("gives no sign of life", 6)
+    assert process.plight(process.reported.reported_at + 1) is None
     pid, address = process.pid, process.life.attempt.endpoint
     assert Path(address.removeprefix("ipc://")).exists()
 

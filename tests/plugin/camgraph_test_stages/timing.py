@@ -63,6 +63,24 @@ class TimedInfer(Infer):
         super().close()
 
 
+class StuckInferSettings(InferSettings):
+    """Those of `infer`, and when it is stuck."""
+
+    while_file: str = Field(description="While there is a file of this name, the model does not return.")
+
+
+class StuckInfer(Infer):
+    """`infer` with a model that does not return."""
+
+    settings_type = StuckInferSettings
+    settings: Any
+
+    def process(self, items: Sequence[Tensor]) -> Iterable[Tensor]:
+        while resolve(self.settings.while_file, self.context.base_folder).exists():
+            time.sleep(0.05)
+        return super().process(items)
+
+
 class NullPoseSettings(Settings):
     """What it takes, and where the times go."""
 
