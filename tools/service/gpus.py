@@ -48,7 +48,10 @@ class Gpus:
             self._note(())
             return
         self._answered.clear()
-        threading.Thread(target=self._run, args=(program,), name="nvidia-smi", daemon=True).start()
+        try:
+            threading.Thread(target=self._run, args=(program,), name="nvidia-smi", daemon=True).start()
+        except RuntimeError:  # the machine gives no thread now: who asks next tries again
+            self._answered.set()
 
     def _run(self, program: str) -> None:
         try:

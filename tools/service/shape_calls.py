@@ -62,9 +62,10 @@ class StageShapes(TypedDict):
 
 
 class ShapeList(TypedDict):
-    """Those of all stages with rules."""
+    """Those of all stages with rules. `problems`: why those of a stage are missing."""
 
     stages: list[StageShapes]
+    problems: list[str]
 
 
 class Changed(TypedDict):
@@ -120,18 +121,23 @@ class ShapeFiles:
         self._run, self._base_folder, self._files = run, base_folder, files
         self._saving = threading.Lock()
 
-    def listed(self, camera: str) -> list[StageShapes]:
-        """The shapes of a camera, of all stages."""
-        found: list[StageShapes] = []
+    def listed(self, camera: str) -> ShapeList:
+        """The shapes of a camera, of all stages whose file can be read."""
+        found: ShapeList = {"stages": [], "problems": []}
         for stage in self._files:
-            file = self._file(stage)
-            text = file.text()
-            has = _rules_in(text, file)
-            zone, line = (_of_camera(has.get(key), camera) for key in _KINDS.values())
-            found.append(
-                {"stage": stage, "file": file.path.name, "version": _version(text), "zone": zone, "line": line}
-            )
+            try:
+                found["stages"].append(self._of_stage(stage, camera))
+            except (UserError, EnvironmentProblem) as error:
+                found["problems"].append(f"{stage}: {redact_urls(str(error))}")
         return found
+
+    def _of_stage(self, stage: str, camera: str) -> StageShapes:
+        """Raises UserError or EnvironmentProblem for a file that cannot be read."""
+        file = self._file(stage)
+        text = file.text()
+        has = _rules_in(text, file)
+        zone, line = (_of_camera(has.get(key), camera) for key in _KINDS.values())
+        return {"stage": stage, "file": file.path.name, "version": _version(text), "zone": zone, "line": line}
 
     def change(self, camera: str, wanted: ShapeChange) -> Changed:
         """Try a change, or save it. Raises UserError, and EnvironmentProblem if the file cannot be written."""
@@ -207,7 +213,7 @@ def shape_calls(run: RunLink, base_folder: Path, files: Mapping[str, str]) -> li
             name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
         except LookupError as error:
             return failure(404, str(error))
-        return JSONResponse({"stages": await run_in_threadpool(known.listed, name)})
+        return JSONResponse(await run_in_threadpool(known.listed, name))
 
     async def change(request: Request) -> Response:
         wanted = await body_of(request, ShapeChange)

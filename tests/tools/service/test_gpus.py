@@ -92,6 +92,18 @@ def test_while_a_slow_one_answers_the_answer_before_is_told_until_it_is_old(
     until(lambda: len(samples(gpus)) == 3, WITHIN_S)
 
 
+def test_without_a_thread_the_next_one_asks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus = Gpus(program(tmp_path, "print('0, 1, 2, 3, NVIDIA T400')"), within_s=WITHIN_S)
+
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refused)
+        assert gpus.now() == ()
+    assert len(gpus.now()) == 1
+
+
 def test_one_that_never_ends_is_given_up(tmp_path: Path) -> None:
     gpus = Gpus(program(tmp_path, "time.sleep(1000)"), within_s=WITHIN_S, given_up_s=0.1)
     assert samples(gpus) == []

@@ -182,6 +182,15 @@ def test_a_graph_that_cannot_be_read_leaves_the_file_as_it_was(served: Served) -
     assert (served.folder / "rules.yaml").read_text() == RULES
 
 
+def test_a_broken_file_hides_its_own_shapes_alone(served: Served) -> None:
+    (served.folder / "rules.yaml").write_text("zones: {bed: [[0")
+    answer = served.get("/api/cameras/hall/shapes", "viewer")
+    assert_as_described("GET", "/api/cameras/{name}/shapes", answer)
+    assert [one["stage"] for one in answer.json()["stages"]] == ["others"]
+    [problem] = answer.json()["problems"]
+    assert problem.startswith("actions: rules.yaml")
+
+
 def test_only_an_admin_draws(served: Served) -> None:
     assert served.call("POST", "/api/cameras/hall/shapes", "operator", json={}).status_code == 403
 

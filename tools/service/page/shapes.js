@@ -63,13 +63,15 @@ export class ShapeEditor {
 
   async load(keep = NEW) {
     try {
-      this.stages = (await get(this.path)).stages;
+      const known = await get(this.path);
+      this.stages = known.stages;
+      this.message.textContent = known.problems.join("; ");
     } catch (problem) {
       this.message.textContent = problem.message;
       return;
     }
     if (!this.stages.length) {
-      this.message.textContent = "The graph has no stage with rules: there is nothing that could ask about zones.";
+      this.message.textContent ||= "The graph has no stage with rules: there is nothing that could ask about zones.";
       return;
     }
     const chosen = this.stage.value;
