@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from pipeline.foreign_text import shown
 
@@ -42,6 +43,11 @@ class CamgraphError(Exception):
         if error_id:
             self.error_id = error_id
 
+    @property
+    def error_ids(self) -> tuple[str, ...]:
+        """The kinds of all mistakes that it tells of."""
+        return (self.error_id,) if self.error_id else ()
+
 
 class UserError(CamgraphError):
     """The person's mistake: shown without a traceback."""
@@ -54,9 +60,30 @@ class SettingError(UserError):
 
     error_id = "setting-value"
 
-    def __init__(self, path: tuple[str, ...], text: str) -> None:
+    def __init__(self, path: tuple[str, ...], text: str, *, error_id: str = "") -> None:
         self.path = path
-        super().__init__(text)
+        super().__init__(text, error_id=error_id)
+
+
+class ProblemText(str):
+    """Why a setting is wrong, with the id of that kind of mistake: wherever a text alone would do."""
+
+    error_id: str
+
+    def __new__(cls, text: str, *, error_id: str) -> Self:
+        made = super().__new__(cls, text)
+        made.error_id = error_id
+        return made
+
+    @classmethod
+    def of(cls, error: CamgraphError) -> Self:
+        """That of an error."""
+        return cls(str(error), error_id=error.error_id)
+
+
+def id_of(told: str | CamgraphError) -> str:
+    """The kind of mistake in a setting, told by a text or an error."""
+    return getattr(told, "error_id", "") or "setting-value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +96,8 @@ class Problem:
     text: str
     excerpt: str = field(default="", compare=False, repr=False)
     """The line of the file with a caret under the place, in two lines; "" if it is not known or may hold a secret."""
+    error_id: str = field(default="graph-mistake", compare=False, repr=False)
+    """The kind of mistake: see `CamgraphError`."""
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
@@ -81,7 +110,8 @@ MOST_REPORTED = 50
 class GraphError(UserError):
     """A graph file that cannot be run. Its problems are sorted by place; its text shows the first 50, in a line each.
 
-    `more`: how many further problems there are, of which only the number is known.
+    `more`: how many further problems there are, of which only the number is known. Its `error_id` is that of its
+    problems if they share one.
     """
 
     error_id = "graph-mistake"
@@ -91,7 +121,13 @@ class GraphError(UserError):
         listed = [str(problem) for problem in self.problems[:MOST_REPORTED]]
         left = len(self.problems) - len(listed) + more
         self._more = [f"and {left:,} more"] if left else []
-        super().__init__("\n".join(listed + self._more))
+        ids = self.error_ids
+        super().__init__("\n".join(listed + self._more), error_id=ids[0] if len(ids) == 1 else "")
+
+    @property
+    def error_ids(self) -> tuple[str, ...]:
+        """Those of its problems, each once, in the order of the file."""
+        return tuple(dict.fromkeys(problem.error_id for problem in self.problems))
 
     @property
     def with_excerpts(self) -> str:

@@ -252,7 +252,10 @@ class Upstream:
 
 
 SettingProblems = Iterable[tuple[tuple[str | int, ...], str]]
-"""Problems of settings: the path of the key, and a text for people: `("zones", 0, "name"), "there are two of it"`."""
+"""Problems of settings: the path of the key, and a text for people: `("zones", 0, "name"), "there are two of it"`.
+
+A `pipeline.errors.ProblemText` says as well which kind of mistake it is, if not that of a value (`setting-value`).
+"""
 
 S = TypeVar("S", bound=Settings)
 

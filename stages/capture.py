@@ -13,7 +13,7 @@ from pathlib import Path
 
 from av.video.reformatter import VideoReformatter
 
-from pipeline.errors import BadItem, UserError
+from pipeline.errors import BadItem, ProblemText, UserError, id_of
 from pipeline.messages import Stamp
 from pipeline.stage import Context, FrameSize, Settings, Source, Stop
 from stages.footage.packets import socket_path
@@ -72,7 +72,8 @@ class Capture(Source[Settings]):
             memory_mb=camera_settings.memory_mb,
         )
         if problem:
-            yield ("url",), problem + inspection.what_was_meant(camera_settings.url, base_folder)
+            text = problem + inspection.what_was_meant(camera_settings.url, base_folder)
+            yield ("url",), ProblemText(text, error_id=id_of(problem))
         for name, why in camera_settings.idle_settings():
             yield (name,), why
 
@@ -80,7 +81,7 @@ class Capture(Source[Settings]):
     def unreadable(cls, camera_settings: Camera, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
         found = None if addresses.is_live(camera_settings.url) else _examined(camera_settings, base_folder)
         if found and found.unreadable and not found.refused:
-            yield ("url",), found.unreadable
+            yield ("url",), ProblemText(found.unreadable, error_id="video-unreadable")
 
     @classmethod
     def frames_alone(cls, camera_settings: Camera, base_folder: Path) -> bool:

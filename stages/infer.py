@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import BadItem, EnvironmentProblem, SettingError, Unavailable, UserError
+from pipeline.errors import BadItem, EnvironmentProblem, ProblemText, SettingError, Unavailable, UserError
 from pipeline.messages import Array
 from pipeline.stage import FrameSize, Stage, Upstream
 from pipeline.system.cores import usable_cores
@@ -81,16 +81,16 @@ class Infer(Stage[InferSettings]):
         try:
             find_libraries(settings.custom_ops, base_folder)
         except UserError as error:
-            yield ("custom_ops",), str(error)
+            yield ("custom_ops",), ProblemText.of(error)
         try:
             path = find_model(settings.file, base_folder)
             signature = signature_of(path, settings, base_folder)
             contract, _ = inputs_of(signature, settings)
             verify_model(path, settings.sha256)
         except SettingError as error:
-            yield error.path, str(error)
+            yield error.path, ProblemText.of(error)
         except UserError as error:
-            yield ("model",), str(error)
+            yield ("model",), ProblemText.of(error)
         else:
             yield from reading_problems(signature, settings)
             yield from size_problems(contract, settings)

@@ -17,10 +17,10 @@ from typing import Any, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from pipeline.errors import BadItem, GraphError, SettingError, UserError
+from pipeline.errors import BadItem, GraphError, ProblemText, SettingError, UserError
 from pipeline.graph.report import dotted
 from pipeline.messages import End, Event, Message, Stamp
-from pipeline.stage import Context, FrameSize, Settings, Stage, Upstream
+from pipeline.stage import Context, FrameSize, SettingProblems, Settings, Stage, Upstream
 from pipeline.system.paths import resolve
 from pipeline.system.spelling import did_you_mean
 from stages import events
@@ -30,6 +30,7 @@ from stages.messages import Tracks
 from stages.rulebook.camera_check import impossible_alone, outside_frames, too_few_frames, unwatched
 from stages.rulebook.counting import Counting, Report
 from stages.rulebook.evidence import UNITS
+from stages.rulebook.fault import Fault
 from stages.rulebook.firing import FiringRules
 from stages.rulebook.library import hiding
 from stages.rulebook.merging import Merger
@@ -190,7 +191,7 @@ class Rules(Stage[RulesSettings]):
         """Problems of the rules that stand here; raises GraphError with those of a file."""
         yield from settings.beside_file()
         if settings.file is None:
-            yield from ((fault.path, fault.text) for fault in compile_rules(settings.whole())[1])
+            yield from _told(compile_rules(settings.whole())[1])
             return
         path, text = _file_of(settings, base_folder)
         parse_rules(text, str(path))
@@ -206,8 +207,7 @@ class Rules(Stage[RulesSettings]):
             if name not in cameras
         )
         if settings.file is None:
-            faults = compile_rules(settings.whole(), cameras)[1]
-            yield from ((fault.path, fault.text) for fault in faults)
+            yield from _told(compile_rules(settings.whole(), cameras)[1])
             return
         path, text = _file_of(settings, base_folder)
         problems = examined_rules(text, str(path), cameras)[1]
@@ -572,6 +572,10 @@ def _counter_data(report: Report, camera: str) -> events.CounterData:
     )
 
 
+def _told(faults: Iterable[Fault]) -> SettingProblems:
+    return ((fault.path, ProblemText(fault.text, error_id="rule-mistake")) for fault in faults)
+
+
 def _known_rules(settings: RulesSettings) -> RuleFile:
     """The rules as far as they are known while a graph is planned: all, or none of a file that was not read."""
     if settings.file is None:
@@ -588,7 +592,7 @@ def _file_of(settings: RulesSettings, base_folder: Path) -> tuple[Path, str]:
         path = resolve(settings.file, base_folder)
         return path, rules_text(path) if settings.text is None else settings.text
     except UserError as error:
-        raise SettingError(("file",), str(error)) from None
+        raise SettingError(("file",), str(error), error_id=error.error_id) from None
 
 
 def _people(verdict: Verdict) -> list[events.Person]:

@@ -34,7 +34,7 @@ from typing import IO, Any
 
 from pydantic import Field
 
-from pipeline.errors import Unavailable
+from pipeline.errors import ProblemText, Unavailable
 from pipeline.foreign_text import shown
 from pipeline.stage import Context, SettingProblems, Upstream
 from pipeline.system.redaction import LONGEST_SECRET, holds_secret, redacted_end
@@ -303,13 +303,16 @@ def _why_not_startable(program: str, base_folder: Path) -> str:
         return (
             _why_no_script(Path(found))
             if found
-            else f"there is no program {shown(program)} on the PATH: write its path"
+            else ProblemText(
+                f"there is no program {shown(program)} on the PATH: write its path", error_id="file-missing"
+            )
         )
     path = base_folder / program
     if not path.is_file():
-        return f"there is no file {path}"
+        return ProblemText(f"there is no file {path}", error_id="file-missing")
     if not os.access(path, os.X_OK):
-        return f"{path} may not be started: make it executable with `chmod +x`"
+        text = f"{path} may not be started: make it executable with `chmod +x`"
+        return ProblemText(text, error_id="file-permission")
     return _why_no_script(path)
 
 

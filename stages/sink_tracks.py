@@ -29,7 +29,7 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.errors import EnvironmentProblem, ProblemText, UserError
 from pipeline.messages import End, Message, Stamp
 from pipeline.stage import Context, FrameSize, Settings, Stage
 from pipeline.system.disk import write_whole
@@ -122,7 +122,7 @@ class SinkTracks(Stage[SinkTracksSettings]):
         if why:
             yield ("path",), why
         if settings.form == "parquet" and not is_installed():
-            yield ("path" if settings.path else "format",), MISSING
+            yield ("path" if settings.path else "format",), ProblemText(MISSING, error_id="extra-missing")
 
     @classmethod
     def check_cameras(

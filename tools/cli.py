@@ -128,7 +128,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except CamgraphError as error:
-            tell(redact_urls(_shown(error)), error.exit_status, error.error_id)
+            tell(redact_urls(_shown(error)), error.exit_status, error.error_id, error.error_ids)
             ctx.exit(error.exit_status)
         except click.ClickException as error:
             if not writes_json():

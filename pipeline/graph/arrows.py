@@ -58,18 +58,21 @@ def check_ports(node: Node, report: Report) -> None:
     if "" in node.ports:
         if isinstance(given, dict):
             text = f"{node.name} has one input, without ports{_long_form_hint(given)}"
-            report.add(path, f"{dotted(path)}: {text}; expected a stage's name or a list of them")
+            text += "; expected a stage's name or a list of them"
+            report.add(path, f"{dotted(path)}: {text}", error_id="stages-do-not-fit")
         return
     if not isinstance(given, dict):
         wanted = ", ".join(f"{port}: STAGE" for port in node.ports)
-        report.add(path, f"{dotted(path)}: {node.name} joins by frame; expected {{{wanted}}}")
+        text = f"{node.name} joins by frame; expected {{{wanted}}}"
+        report.add(path, f"{dotted(path)}: {text}", error_id="stages-do-not-fit")
         return
     for port in sorted(given.keys() - node.ports.keys()):
         known = ", ".join(node.ports)
         text = f"{node.name} has no port `{port}`{did_you_mean(port, node.ports) or f'; it has {known}'}"
-        report.add((*path, port), f"{dotted(path)}: {text}", at_key=True)
+        report.add((*path, port), f"{dotted(path)}: {text}", at_key=True, error_id="key-unknown")
     for port in sorted(node.ports.keys() - given.keys()):
-        report.add(path, f"{dotted(path)}: the port `{port}` is missing; it takes {node.ports[port].__name__}")
+        text = f"the port `{port}` is missing; it takes {node.ports[port].__name__}"
+        report.add(path, f"{dotted(path)}: {text}", error_id="setting-missing")
 
 
 def _long_form_hint(given: Mapping[str, object]) -> str:
@@ -80,7 +83,8 @@ def check_from(node: Node, nodes: Mapping[str, Node], written: Iterable[str], re
     """Return the arrows into a stage from existing stages; report the others. `written`: all names under `stages`."""
     path = (*node.path, "from")
     if node.source and node.entry.from_ is not None:
-        report.add(path, f"{dotted(path)}: {node.name} is a source and reads from no stage: remove `from`", at_key=True)
+        text = f"{dotted(path)}: {node.name} is a source and reads from no stage: remove `from`"
+        report.add(path, text, at_key=True, error_id="stages-do-not-fit")
         return []
     check_ports(node, report)
     return [arrow for arrow in _distinct(node, report) if _known(arrow, node, nodes, written, report)]
@@ -90,7 +94,8 @@ def _distinct(node: Node, report: Report) -> Iterator[Arrow]:
     seen: set[tuple[str, str]] = set()
     for arrow in arrows_of(node):
         if (arrow.sender, arrow.port) in seen:
-            report.add(arrow.path, f"{dotted(arrow.path)}: `{arrow.sender}` appears twice: remove one of them")
+            text = f"{dotted(arrow.path)}: `{arrow.sender}` appears twice: remove one of them"
+            report.add(arrow.path, text, error_id="setting-value")
             continue
         seen.add((arrow.sender, arrow.port))
         yield arrow
@@ -100,11 +105,13 @@ def _known(arrow: Arrow, node: Node, nodes: Mapping[str, Node], written: Iterabl
     if arrow.sender in nodes or (arrow.sender == EVENTS and node.takes_events):
         return True
     if arrow.sender == EVENTS:
-        report.add(arrow.path, f"{dotted(arrow.path)}: `{EVENTS}` means Events, but {node.name} takes none")
+        text = f"{dotted(arrow.path)}: `{EVENTS}` means Events, but {node.name} takes none"
+        report.add(arrow.path, text, error_id="stages-do-not-fit")
     elif arrow.sender not in written:
         others = () if report.is_full else [name for name in nodes if name != node.name]
         guess = did_you_mean(arrow.sender, others)
-        report.add(arrow.path, f"{dotted(arrow.path)}: no stage of this graph is called `{arrow.sender}`{guess}")
+        text = f"{dotted(arrow.path)}: no stage of this graph is called `{arrow.sender}`{guess}"
+        report.add(arrow.path, text, error_id="stage-not-in-graph")
     return False
 
 
@@ -134,7 +141,7 @@ def check_type(arrow: Arrow, nodes: Mapping[str, Node], report: Report) -> str:
     else:
         makes = " and ".join(made.__name__ for made in sender.outputs) or "nothing"
         text = f"{taken}, and {arrow.sender} makes {makes}{_makers(nodes, wanted, arrow.reader)}"
-    report.add(arrow.path, f"{dotted(arrow.path)}: {text}")
+    report.add(arrow.path, f"{dotted(arrow.path)}: {text}", error_id="stages-do-not-fit")
     return ""
 
 

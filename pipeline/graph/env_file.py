@@ -17,7 +17,7 @@ from pathlib import Path
 from pipeline.errors import GraphError, Problem
 from pipeline.graph.secret_files import open_to_others
 from pipeline.system.disk import read_text
-from pipeline.system.paths import instead_of_file
+from pipeline.system.paths import id_of_unreadable, instead_of_file
 
 _LINE = re.compile(r"(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=(?P<value>.*)")
 _PIPE = "a pipe"
@@ -32,13 +32,16 @@ def read_env_file(file: Path) -> dict[str, str]:
     """Return the variables in the file. Raises GraphError with the number of each wrong line, without its text."""
     other = instead_of_file(file)
     if other and other != _PIPE:  # a shell's <(...) is one
-        raise GraphError([Problem(str(file), 0, 0, f"is {other}: expected a file of NAME=VALUE lines")])
+        text = f"is {other}: expected a file of NAME=VALUE lines"
+        raise GraphError([Problem(str(file), 0, 0, text, error_id="file-kind")])
     try:
         text = read_text(file, pipe=True)
     except UnicodeDecodeError as error:
-        raise GraphError([Problem(str(file), 0, 0, f"not UTF-8 at byte {error.start}")]) from None
+        text = f"not UTF-8 at byte {error.start}"
+        raise GraphError([Problem(str(file), 0, 0, text, error_id="env-file")]) from None
     except OSError as error:
-        raise GraphError([Problem(str(file), 0, 0, f"cannot be read: {error.strerror}")]) from None
+        text = f"cannot be read: {error.strerror}"
+        raise GraphError([Problem(str(file), 0, 0, text, error_id=id_of_unreadable(error))]) from None
     return _variables(text, str(file))
 
 
@@ -52,9 +55,9 @@ def _variables(text: str, file: str) -> dict[str, str]:
         if match and value is not None:
             found[match["name"]] = value
         elif match:
-            problems.append(Problem(file, number, raw.index("=") + 2, _UNCLOSED))
+            problems.append(Problem(file, number, raw.index("=") + 2, _UNCLOSED, error_id="env-file"))
         elif line and not line.startswith("#"):
-            problems.append(Problem(file, number, 1, _EXPECTED))
+            problems.append(Problem(file, number, 1, _EXPECTED, error_id="env-file"))
     if problems:
         raise GraphError(problems)
     return found

@@ -184,25 +184,29 @@ class _Teller:
         name = dotted(place)
         at = f"{name}: " if name else ""
         if first.kind == "extra_forbidden":
-            self.report.add(place, f"{dotted(place[:-1]) or 'the graph'}: {self._unknown(first)}", at_key=True)
+            text = f"{dotted(place[:-1]) or 'the graph'}: {self._unknown(first)}"
+            self.report.add(place, text, at_key=True, error_id="key-unknown")
         elif first.kind == "missing":
-            self.report.add(place, f"{at}{self._missing(first)}", at_key=True, about=(*place, first.error["loc"][-1]))
+            about = (*place, first.error["loc"][-1])
+            text = f"{at}{self._missing(first)}"
+            self.report.add(place, text, at_key=True, about=about, error_id="setting-missing")
         elif first.kind in ("value_error", "assertion_error"):
             text = str(first.error.get("ctx", {}).get("error", first.error["msg"]))
             is_key = first.key == "[key]"
             named = first.named(_value_at(self.data, first.path))
-            about = (*place, named[0]) if named else None
+            whole = (*place, named[0]) if named else None
             message = f"{dotted(place[:-1])}: {text}" if is_key else f"{at}{text}"
-            self.report.add(place, message, at_key=is_key, about=about)
+            self.report.add(place, message, at_key=is_key, about=whole, error_id="setting-value")
         elif first.key == "[key]":
             written, expected = str(first.path[-1]), _expected(first)
             nearest = {A_NAME: nearest_name, A_CAMERA_NAME: nearest_camera_name}.get(expected)
             near = nearest(written) if nearest and len(written) <= MAX_NAME else ""
             guess = f"; did you mean `{near}`?" if near else ""
             text = f"{dotted(place[:-1])}: expected {expected}, got `{_short(written)}`{guess}"
-            self.report.add(place, text, at_key=True)
+            kind = "name-not-allowed" if nearest else "key-unknown"
+            self.report.add(place, text, at_key=True, error_id=kind)
         else:
-            self.report.add(place, f"{at}{self._wrong(group, place)}")
+            self.report.add(place, f"{at}{self._wrong(group, place)}", error_id="setting-value")
 
     def _unknown(self, found: Found) -> str:
         # By pydantic's own path if a short form was expanded before.

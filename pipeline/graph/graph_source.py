@@ -70,7 +70,8 @@ class GraphSource:
                 environ={**environ, **given.first},
             )
         except GraphError as error:
-            raise UserError("\n".join(problem.text for problem in error.problems), error_id="graph-mistake") from None
+            text = "\n".join(problem.text for problem in error.problems)
+            raise UserError(text, error_id=error.error_id) from None
         camera = checked.camera
         asked = {"camera": name, "values": dict(camera.values), "size": camera.frame_size, "secrets": checked.secrets}
         return asked, remarks

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.errors import SettingError, UserError
+from pipeline.errors import SettingError, UserError, id_of
 from pipeline.graph.arrows import Arrow
 from pipeline.graph.explain import plainly
 from pipeline.graph.nodes import EVENTS, Node
@@ -95,6 +95,7 @@ def _adapted(node: Node, nodes: Mapping[str, Node], arrows: Sequence[Arrow], bas
                     node.path,
                     f"{dotted(node.path)}: `{wanting[key]}` wants {key} {found[key]}, and `{reader.name}` {value}: "
                     "give each of them its own stage, or write the setting",
+                    error_id="stages-do-not-fit",
                 )
             wanting.setdefault(key, reader.name)
     return _with(node, found, report)
@@ -114,7 +115,7 @@ def _asked(node: Node, ask: Callable[[type[Stage[Any]], Any], Mapping[str, Any]]
     except UserError as error:
         if not report.touches(node.path):
             path = (*node.path, *_place(error, node.stage))
-            report.add(path, f"{dotted(path)}: {error}")
+            report.add(path, f"{dotted(path)}: {error}", error_id=id_of(error))
         return {}
 
 
@@ -138,6 +139,7 @@ def _with(node: Node, found: Mapping[str, Any], report: Report) -> Node:
             node.path,
             f"{dotted(node.path)}: it cannot use the settings that follow from its neighbours ("
             f"{plainly(error, values)}): write the setting, or choose another model",
+            error_id="stages-do-not-fit",
         )
         return node
     return replace(node, entry=node.entry.model_copy(update={"with_": values}), settings=settings)

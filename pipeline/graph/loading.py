@@ -24,7 +24,7 @@ from pipeline.graph.yaml_source import load
 from pipeline.plan import RunPlan
 from pipeline.system.disk import read_text
 from pipeline.system.names import A_NAME, MAX_NAME, is_camera_name, is_name, nearest_camera_name, nfc
-from pipeline.system.paths import instead_of_file
+from pipeline.system.paths import id_of_unreadable, instead_of_file
 from pipeline.system.redaction import hide
 
 Amend = Callable[[GraphFile], GraphFile]
@@ -74,14 +74,14 @@ def read_graph(path: Path) -> str:
     """The text of a graph file. Raises GraphError if there is none."""
     other = instead_of_file(path)
     if other and other != "a pipe":  # a shell's <(...) is one
-        raise GraphError([Problem(str(path), 0, 0, f"is {other}: expected a graph file")])
+        raise GraphError([Problem(str(path), 0, 0, f"is {other}: expected a graph file", error_id="file-kind")])
     try:
         return read_text(path, pipe=True)
     except UnicodeDecodeError as error:
-        text = f"not UTF-8 at byte {error.start}: expected a YAML file in UTF-8"
+        text, kind = f"not UTF-8 at byte {error.start}: expected a YAML file in UTF-8", "yaml-mistake"
     except OSError as error:
-        text = f"cannot be read: {error.strerror}: expected a graph file"
-    raise GraphError([Problem(str(path), 0, 0, text)]) from None
+        text, kind = f"cannot be read: {error.strerror}: expected a graph file", id_of_unreadable(error)
+    raise GraphError([Problem(str(path), 0, 0, text, error_id=kind)]) from None
 
 
 def parse_graph(
@@ -141,7 +141,8 @@ def _checked(parsed: GraphFile, names: _Names, base_folder: Path, report: Report
     sources = [node.source for node in nodes.values() if node.source]
     cameras = find_cameras(parsed, sources[0], base_folder, report) if sources else {}
     if not parsed.cameras and not report.touches(("cameras",)):
-        report.add(("cameras",), "cameras: there is none: expected at least one `name: {...}`", at_key=True)
+        text = "cameras: there is none: expected at least one `name: {...}`"
+        report.add(("cameras",), text, at_key=True, error_id="setting-missing")
     if not report.touches(("cameras",)) and not report.touches(("camera_defaults",)):
         check_mixed(nodes, arrows, cameras.values(), report)
     check_forms([*names.further, *parsed.cameras], report)
@@ -151,9 +152,8 @@ def _checked(parsed: GraphFile, names: _Names, base_folder: Path, report: Report
         sizes = {name: cameras[name].frame_size if name in cameras else None for name in known}
         check_cameras_of_stages(nodes.values(), sizes, base_folder, report)
     if parsed.tracing and not report.touches(("tracing",)) and find_spec("opentelemetry") is None:
-        report.add(
-            ("tracing",), "tracing: OpenTelemetry is not installed: `pip install 'camgraph[tracing]'`", at_key=True
-        )
+        text = "tracing: OpenTelemetry is not installed: `pip install 'camgraph[tracing]'`"
+        report.add(("tracing",), text, at_key=True, error_id="extra-missing")
     if not report.problems:
         check_groups(nodes, order_of(nodes, arrows), arrows, report)
         check_withheld(nodes, arrows, report)

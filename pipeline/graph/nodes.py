@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
-from pipeline.errors import CamgraphError, GraphError, SettingError
+from pipeline.errors import CamgraphError, GraphError, SettingError, id_of
 from pipeline.graph.definition import UNKNOWN_USE, GraphFile, StageEntry
 from pipeline.graph.reading import validated
 from pipeline.graph.report import Report, dotted
@@ -119,12 +119,13 @@ def _node(name: str, entry: StageEntry, base_folder: FilePath, report: Report) -
     if entry.use == UNKNOWN_USE:
         return Node(name, entry, None)
     if entry.use == OUTBOX:
-        report.add((*path, "use"), f"{dotted(path)}.use: {RESERVED[OUTBOX]}: remove this stage")
+        text = f"{dotted(path)}.use: {RESERVED[OUTBOX]}: remove this stage"
+        report.add((*path, "use"), text, error_id="name-not-allowed")
         return Node(name, entry, None)
     try:
         kind = find_stage(entry.use)
     except CamgraphError as error:
-        report.add((*path, "use"), f"{dotted(path)}.use: {error}")
+        report.add((*path, "use"), f"{dotted(path)}.use: {error}", error_id=error.error_id)
         return Node(name, entry, None)
     settings = _settings(kind, entry, path, report)
     if settings is not None:
@@ -148,13 +149,13 @@ def _look(check: Callable[[], Finding], around: Path, report: Report, origin: Ca
         for rest, text in check():
             path = origin(rest)
             if not report.covers(path):
-                report.add(path, f"{dotted(path)}: {text}")
+                report.add(path, f"{dotted(path)}: {text}", error_id=id_of(text))
     except GraphError as error:
         # A file that the graph names, with places of its own.
         report.take(error.problems)
     except CamgraphError as error:
         path = origin(error.path) if isinstance(error, SettingError) else around
-        report.add(path, f"{dotted(path)}: {error}")
+        report.add(path, f"{dotted(path)}: {error}", error_id=id_of(error))
 
 
 # ---- cameras
@@ -180,7 +181,7 @@ def check_forms(names: Iterable[str], report: Report) -> None:
         owner = owners.setdefault(form, name)
         if owner != name and is_camera_name(name):
             text = f"`{name}` and `{owner}` have the same ASCII form `{form}`, for paths and addresses: rename one"
-            report.add(("cameras", name), f"cameras: {text}", at_key=True)
+            report.add(("cameras", name), f"cameras: {text}", at_key=True, error_id="name-taken")
 
 
 def find_camera(

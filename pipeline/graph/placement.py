@@ -137,11 +137,13 @@ def check_groups(nodes: Mapping[str, Node], order: Iterable[str], arrows: Sequen
             continue
         path = (*node.path, "group")
         if label == OUTBOX or (label in nodes and nodes[label].entry.group != label):
-            report.add(path, f"{dotted(path)}: a stage outside of the group is called `{label}`: choose another name")
+            text = f"{dotted(path)}: a stage outside of the group is called `{label}`: choose another name"
+            report.add(path, text, error_id="name-taken")
         if label in members:
             why = _why_not(node, arrows, members[label], copies[label])
             if why:
-                report.add(path, f"{dotted(path)}: {name} cannot share the process of {label}: {why}")
+                text = f"{dotted(path)}: {name} cannot share the process of {label}: {why}"
+                report.add(path, text, error_id="setting-value")
         copies.setdefault(label, own_copies(node))
         members.setdefault(label, set()).add(name)
 

@@ -57,12 +57,12 @@ def validated(model: type[M], data: Any, report: Report, origin: Callable[[Path]
 def read_graph_file(report: Report) -> GraphFile | None:
     """Return the readable part of the file; None if there is none."""
     if not isinstance(report.source.data, dict):
-        report.add((), "expected `key: value` lines: version, cameras and stages")
+        report.add((), "expected `key: value` lines: version, cameras and stages", error_id="setting-value")
         return None
     too_many = [(key, most) for key, most in _LIMITS.items() if len(report.source.mapping(key)) > most]
     for key, most in too_many:
         text = f"{key}: {len(report.source.mapping(key)):,}, expected at most {most:,}: make several graphs of it"
-        report.add((key,), text, at_key=True)
+        report.add((key,), text, at_key=True, error_id="setting-value")
     if too_many:
         return None
     return validated(GraphFile, report.source.data, report)

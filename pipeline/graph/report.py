@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pipeline.errors import MOST_REPORTED, GraphError, Problem
 from pipeline.graph.yaml_reader import Path
@@ -20,6 +20,8 @@ class Report:
     source: Source
     strict: bool = False
     """Whether a camera that can never give a frame is a problem: a run goes on without it."""
+    error_id: str = ""
+    """The kind of all mistakes in it, as in a file of rules; "" if each has its own."""
     problems: list[Problem] = field(default_factory=list)
     more: int = 0
     """How many problems beyond the shown ones were only counted."""
@@ -28,15 +30,27 @@ class Report:
     _around: set[Path] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.problems += self.source.problems
+        self.problems += map(self._of_its_kind, self.source.problems)
         self._known.update(self.problems)
         for path in self.source.broken:
             self._note(path)
 
-    def add(self, path: Path, text: str, *, at_key: bool = False, about: Path | None = None) -> None:
+    def add(
+        self,
+        path: Path,
+        text: str,
+        *,
+        at_key: bool = False,
+        about: Path | None = None,
+        error_id: str = "graph-mistake",
+    ) -> None:
         """Report a mistake in the value (or the key) at `path`; `about`: the path of a missing value."""
         self._note(about or path)
-        self.take([self.source.problem(path, self.source.redact(path, text), at_key=at_key)])
+        text = self.source.redact(path, text)
+        self.take([self._of_its_kind(self.source.problem(path, text, at_key=at_key, error_id=error_id))])
+
+    def _of_its_kind(self, problem: Problem) -> Problem:
+        return replace(problem, error_id=self.error_id) if self.error_id else problem
 
     @property
     def is_full(self) -> bool:

@@ -60,7 +60,8 @@ def order_of(names: Iterable[str], arrows: Iterable[Arrow]) -> list[str]:
 
 def _check_node(node: Node, report: Report) -> None:
     if node.name in RESERVED and node.entry.use != OUTBOX:
-        report.add(node.path, f"a stage cannot be called `{node.name}`: {RESERVED[node.name]}", at_key=True)
+        text = f"a stage cannot be called `{node.name}`: {RESERVED[node.name]}"
+        report.add(node.path, text, at_key=True, error_id="name-not-allowed")
     if node.source:
         _check_source(node, report)
     elif node.stage:
@@ -69,7 +70,8 @@ def _check_node(node: Node, report: Report) -> None:
 
 def _check_source(node: Node, report: Report) -> None:
     def refuse(key: str, why: str) -> None:
-        report.add((*node.path, key), f"{dotted(node.path)}.{key}: {node.name} is a source: {why}", at_key=True)
+        text = f"{dotted(node.path)}.{key}: {node.name} is a source: {why}"
+        report.add((*node.path, key), text, at_key=True, error_id="setting-value")
 
     if node.entry.threads != 1:
         refuse("threads", "every camera has a thread already; remove `threads`")
@@ -90,28 +92,29 @@ def _check_stage(node: Node, report: Report) -> None:
     name = dotted(node.path)
     if node.entry.each:
         text = f"{name}.each: only a source has a copy per camera; `workers: N` deals the cameras among N processes"
-        report.add((*node.path, "each"), text, at_key=True)
+        report.add((*node.path, "each"), text, at_key=True, error_id="setting-value")
     if node.entry.cameras_per_process:
         text = f"{name}.cameras_per_process: is for sources; `workers: N` deals the cameras among N processes"
-        report.add((*node.path, "cameras_per_process"), text, at_key=True)
+        report.add((*node.path, "cameras_per_process"), text, at_key=True, error_id="setting-value")
     if node.entry.threads > 1 and not node.stage.thread_safe:
         text = f"{name}.threads: {node.entry.use} is not safe in several threads: expected 1; use `workers` instead"
-        report.add((*node.path, "threads"), text)
+        report.add((*node.path, "threads"), text, error_id="setting-value")
     least = node.stage.least_workers(node.settings) if node.settings is not None else 1
     if (node.entry.workers or 1) < least:
         text = f"{name}.workers: its settings are for {least} processes, got {node.entry.workers or 1}: write {least}"
-        report.add((*node.path, "workers"), text)
+        report.add((*node.path, "workers"), text, error_id="setting-value")
     if node.entry.batch and node.entry.batch.wait_ms and node.entry.batch.max == 1:
         text = f"{name}.batch.wait_ms: nothing waits for a batch of one: set `max` to 2 or more, or remove `wait_ms`"
-        report.add((*node.path, "batch", "wait_ms"), text)
+        report.add((*node.path, "batch", "wait_ms"), text, error_id="setting-value")
     if node.takes_events and (node.entry.workers or 1) > 1:
         text = f"{name}.workers: an event sink takes all cameras' events in one line: expected 1"
-        report.add((*node.path, "workers"), text)
+        report.add((*node.path, "workers"), text, error_id="setting-value")
     if node.takes_events and node.makes_events:
         text = f"{name}.use: {node.entry.use} takes Events and makes Events, which would go round for ever"
-        report.add((*node.path, "use"), text)
+        report.add((*node.path, "use"), text, error_id="stage-broken")
     if any(issubclass(wanted, Event) for port, wanted in node.ports.items() if port):
-        report.add((*node.path, "use"), f"{name}.use: {node.entry.use} joins Events, which are not one a frame")
+        text = f"{name}.use: {node.entry.use} joins Events, which are not one a frame"
+        report.add((*node.path, "use"), text, error_id="stage-broken")
 
 
 def _miss_from(node: Node, report: Report) -> None:
@@ -121,6 +124,7 @@ def _miss_from(node: Node, report: Report) -> None:
         f"{dotted(node.path)}: `from` is missing: where does it get its {wanted}?",
         at_key=True,
         about=(*node.path, "from"),
+        error_id="setting-missing",
     )
 
 
@@ -148,7 +152,8 @@ def _check_loops(arrows: Sequence[Arrow], nodes: Mapping[str, Node], report: Rep
             cut = min((arrow for arrow in left if (arrow.sender, arrow.reader) in steps), key=lambda arrow: arrow.path)
             start = ring.index(cut.reader)
             turned = [*ring[start:-1], *ring[:start], cut.reader]
-            report.add(cut.path, f"{dotted(cut.path)}: a loop: {' > '.join(turned)}; a frame would never leave it")
+            text = f"{dotted(cut.path)}: a loop: {' > '.join(turned)}; a frame would never leave it"
+            report.add(cut.path, text, error_id="graph-loop")
             left.remove(cut)
         else:
             return
@@ -171,12 +176,14 @@ def _check_events(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: Re
     for arrow in arrows:
         if arrow.type == Event.TYPE and arrow.policy not in (None, "block"):
             text = "edges that carry Events always block: remove `policy`"
-            report.add((*arrow.path[:-1], "policy"), f"{dotted(arrow.path[:-1])}.policy: {text}")
+            path = (*arrow.path[:-1], "policy")
+            report.add(path, f"{dotted(path)}: {text}", error_id="setting-value")
         if arrow.sender == EVENTS and not makers and not unknown:
-            report.add(arrow.path, f"{dotted(arrow.path)}: no stage of this graph makes Events")
+            text = "no stage of this graph makes Events"
+            report.add(arrow.path, f"{dotted(arrow.path)}: {text}", error_id="stages-do-not-fit")
         if arrow.sender == EVENTS and (others := named[arrow.reader]):
             text = f"`{EVENTS}` means {', '.join(others)} as well: keep one of them"
-            report.add(arrow.path, f"{dotted(arrow.path)}: {text}")
+            report.add(arrow.path, f"{dotted(arrow.path)}: {text}", error_id="setting-value")
 
 
 def _check_read(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: Report) -> None:

@@ -62,14 +62,14 @@ class Reader:
 
     def _complain(self, node: yaml.Node, path: Path, text: str) -> None:
         self.broken.add(path)
-        self.problems.append(Problem(self._file, *place_of(node), text))
+        self.problems.append(Problem(self._file, *place_of(node), text, error_id="yaml-mistake"))
 
-    def _complain_once(self, node: yaml.Node, path: Path, text: str) -> None:
-        """Report one mistake in several places, at the first, with the lines of the others."""
+    def _lack(self, node: yaml.Node, path: Path, text: str) -> None:
+        """Report one variable that is missing in several places, at the first, with the lines of the others."""
         self.broken.add(path)
         at, lines = self._reported.setdefault(text, (len(self.problems), []))
         if at == len(self.problems):
-            self.problems.append(Problem(self._file, *place_of(node), text))
+            self.problems.append(Problem(self._file, *place_of(node), text, error_id="variable-missing"))
             return
         lines.append(place_of(node)[0])
         self.problems[at] = replace(self.problems[at], text=f"{text}; {_also_in(lines)}")
@@ -98,7 +98,7 @@ class Reader:
 
     def _beyond(self, node: yaml.Node, what: str) -> GraphError:
         text = f"{what}, aliases counted as often as they are used: expected a smaller file"
-        return GraphError([*self.problems, Problem(self._file, *place_of(node), text)])
+        return GraphError([*self.problems, Problem(self._file, *place_of(node), text, error_id="yaml-mistake")])
 
     # ---- collections
 
@@ -116,7 +116,7 @@ class Reader:
             if key in data:
                 first = self.keys[(*path, key)].line
                 text = f"the key `{key}` appears twice, first in line {first}: remove one of them"
-                self.problems.append(Problem(self._file, *place_of(key_node), text))
+                self.problems.append(Problem(self._file, *place_of(key_node), text, error_id="yaml-mistake"))
             elif key is not None:
                 self.keys[(*path, key)] = place_of(key_node)
                 data[key] = self.value(value_node, (*path, key))
@@ -176,7 +176,7 @@ class Reader:
             return text
         result = substitute(text, self._environ)
         for problem in result.problems:
-            self._complain_once(node, path, problem)
+            self._lack(node, path, problem)
         self.hidden.update(result.hidden)
         self.remarks.update(dict.fromkeys(result.remarks))
         if result.secrets:

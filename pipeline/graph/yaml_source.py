@@ -64,10 +64,10 @@ class Source:
             value = value.get(part) if isinstance(value, dict) else None
         return value if isinstance(value, dict) else {}
 
-    def problem(self, path: Path, text: str, *, at_key: bool = False) -> Problem:
+    def problem(self, path: Path, text: str, *, at_key: bool = False, error_id: str = "graph-mistake") -> Problem:
         """A problem with the value (or the key) at `path`."""
         place = self.key_position(path) if at_key else self.position(path)
-        return self.shown_in(Problem(self.file, *place, text))
+        return self.shown_in(Problem(self.file, *place, text, error_id=error_id))
 
     def shown_in(self, problem: Problem) -> Problem:
         """The problem with the line of the file, unless that holds a value that is to be hidden."""
@@ -134,9 +134,9 @@ def _composed(text: str, file: str) -> yaml.Node:
         _refuse_deep(text, file)
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
-        raise GraphError([_syntax_problem(error, file)]) from None
+        raise _syntax_error(error, file) from None
     if root is None:
-        raise GraphError([Problem(file, 1, 1, "the file is empty: expected `key: value` lines")])
+        raise _unreadable(file, Place(1, 1), "the file is empty: expected `key: value` lines")
     return root
 
 
@@ -151,13 +151,13 @@ def _shown_in(problem: Problem, lines: Sequence[str], hidden: Collection[str]) -
 
 def _refuse_unreadable(text: str, file: str) -> None:
     if len(text) > MAX_CHARACTERS:
-        raise GraphError([Problem(file, 0, 0, f"{len(text)} characters: at most {MAX_CHARACTERS} are accepted")])
+        raise _unreadable(file, Place(0, 0), f"{len(text)} characters: at most {MAX_CHARACTERS} are accepted")
     bad = _NOT_TEXT.search(text)
     if bad:
         line = text.count("\n", 0, bad.start()) + 1
         column = bad.start() - text.rfind("\n", 0, bad.start())
         what = f"the character U+{ord(bad[0]):04X} is not text: expected a YAML file in UTF-8"
-        raise GraphError([Problem(file, line, column, what)])
+        raise _unreadable(file, Place(line, column), what)
 
 
 def _refuse_deep(text: str, file: str) -> None:
@@ -169,15 +169,18 @@ def _refuse_deep(text: str, file: str) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > MAX_DEPTH:
-            place = place_of(event)
-            raise GraphError([Problem(file, *place, f"more than {MAX_DEPTH} levels deep: expected a flatter file")])
+            raise _unreadable(file, place_of(event), f"more than {MAX_DEPTH} levels deep: expected a flatter file")
 
 
-def _syntax_problem(error: yaml.MarkedYAMLError, file: str) -> Problem:
+def _unreadable(file: str, place: Place, text: str) -> GraphError:
+    return GraphError([Problem(file, *place, text, error_id="yaml-mistake")])
+
+
+def _syntax_error(error: yaml.MarkedYAMLError, file: str) -> GraphError:
     mark = error.problem_mark or error.context_mark
-    line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+    place = Place(mark.line + 1, mark.column + 1) if mark else Place(0, 0)
     what = f"{error.context}, {error.problem}" if error.context else f"{error.problem}"
-    return Problem(file, line, column, f"not YAML: {what}{_hint(error.problem or '')}")
+    return _unreadable(file, place, f"not YAML: {what}{_hint(error.problem or '')}")
 
 
 _QUOTED = "put the whole of a text that begins with {, [, * or a quote in quotes"

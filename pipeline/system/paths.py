@@ -140,6 +140,13 @@ def _runtime_folder(value: str) -> Path | None:
     return Path(value) / "camgraph" if value.startswith("/") else None
 
 
+def id_of_unreadable(error: OSError) -> str:
+    """The `error_id` of a file that cannot be read."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return "file-missing"
+    return "file-permission" if isinstance(error, PermissionError) else "cannot-read"
+
+
 def resolve(text: str, base_folder: Path) -> Path:
     """A path as a graph file writes it: `asset:NAME`, absolute, `~/...`, or relative to the graph file's folder.
 

@@ -55,7 +55,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.errors import EnvironmentProblem, Unavailable
+from pipeline.errors import EnvironmentProblem, ProblemText, Unavailable
 from pipeline.stage import Context, SettingProblems
 from stages.delivery.bounded_socket import AnswerTooLong
 from stages.delivery.event_sink import DeliverySettings, EventSink
@@ -149,7 +149,7 @@ class BrokerSink(EventSink[B]):
     @classmethod
     def check(cls, settings: Any, base_folder: Path) -> SettingProblems:
         if not is_installed(cls.package):
-            yield ("address",), cls._missing()
+            yield ("address",), ProblemText(cls._missing(), error_id="extra-missing")
         yield from tls_problems(settings.tls, base_folder)
 
     def open(self) -> None:

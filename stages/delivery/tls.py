@@ -16,9 +16,9 @@ from typing import NamedTuple, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.errors import Unavailable, UserError
+from pipeline.errors import ProblemText, Unavailable, UserError
 from pipeline.stage import SettingProblems, Settings
-from pipeline.system.paths import instead_of_file, resolve
+from pipeline.system.paths import id_of_unreadable, instead_of_file, resolve
 
 
 def can_be_host(name: str) -> bool:
@@ -173,13 +173,13 @@ def _place(name: str, base_folder: Path) -> Path | str:
         path = resolve(name, base_folder)
         kind = instead_of_file(path)
         if kind:
-            return f"{path}: is {kind}, expected a file"
+            return ProblemText(f"{path}: is {kind}, expected a file", error_id="file-kind")
         with path.open("rb"):
             return path
     except UserError as error:
-        return str(error)
+        return ProblemText.of(error)
     except OSError as error:
-        return f"{path}: cannot be read: {error.strerror}"
+        return ProblemText(f"{path}: cannot be read: {error.strerror}", error_id=id_of_unreadable(error))
 
 
 def _why_no_authority(context: ssl.SSLContext, path: Path | None) -> tuple[str, str]:

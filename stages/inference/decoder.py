@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 from pydantic import Field
 
-from pipeline.errors import SettingError, UserError
+from pipeline.errors import ProblemText, SettingError, UserError
 from pipeline.stage import Settings
 from pipeline.system.spelling import did_you_mean
 from stages.facts import Facts
@@ -96,7 +96,7 @@ class Decoder(BehindModel[D]):
         try:
             numbers_kept(settings.classes, settings.class_names)
         except SettingError as error:
-            yield error.path, str(error)
+            yield error.path, ProblemText.of(error)
 
     @classmethod
     def followed(cls, settings: D, found: ModelBefore) -> Mapping[str, Any]:

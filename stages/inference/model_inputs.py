@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import UserError
+from pipeline.errors import ProblemText, UserError
 from pipeline.messages import Array
 from stages.inference.contracts import read_contract, reading_of
 from stages.inference.feeds import Feeds, read_feeds
@@ -97,7 +97,7 @@ def reading_problems(signature: Signature, settings: InferSettings) -> Iterator[
         if declared:
             read_signature(signature, settings.shown_model, settings.declared)
     except UserError as error:
-        yield (next(iter(declared)),), str(error)
+        yield (next(iter(declared)),), ProblemText.of(error)
 
 
 def size_problems(contract: InputContract, settings: InferSettings) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -7,7 +7,7 @@ import re
 import stat
 from pathlib import Path
 
-from pipeline.errors import CamgraphError, UserError
+from pipeline.errors import CamgraphError, ProblemText, UserError
 from pipeline.system.paths import ASSET_PREFIX, resolve
 from stages.assets import CLIPS, how_to_get
 from stages.reading import addresses, examiner, pictures
@@ -22,18 +22,23 @@ def what_is_wrong(url: str, base_folder: Path, *, playlist: bool = False, memory
     FFmpeg looks at a file in another process; damage that it finds there is reported when the file is read.
     """
     if addresses.is_live(url):
-        return addresses.why_no_protocol(url) or addresses.why_no_host(url)
+        return _of_address(addresses.why_no_protocol(url) or addresses.why_no_host(url))
     mistyped = why_mistyped(url, base_folder)
     if mistyped:
-        return mistyped
+        return _of_address(mistyped)
     try:
         path = path_of(url, base_folder)
     except UserError as error:
-        return str(error)
+        return ProblemText.of(error)
     problem = _why_not_readable(path, playlist=playlist, memory_mb=memory_mb)
     if problem and url.startswith(ASSET_PREFIX):
-        problem += f"; {how_to_get(addresses.file_of(url), CLIPS)}"
+        text = f"{problem}; {how_to_get(addresses.file_of(url), CLIPS)}"
+        return ProblemText(text, error_id="asset-missing")
     return problem
+
+
+def _of_address(problem: str) -> str:
+    return ProblemText(problem, error_id="camera-address")
 
 
 def what_was_meant(url: str, base_folder: Path) -> str:
@@ -73,13 +78,15 @@ def _why_not_readable(path: Path, *, playlist: bool, memory_mb: int) -> str:
     try:
         mode = path.stat().st_mode
     except OSError:
-        return f"no such file or folder: {path}"
+        return ProblemText(f"no such file or folder: {path}", error_id="file-missing")
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        return f"{path} is neither a file nor a folder: expected a video, a picture or a folder of pictures"
+        text = f"{path} is neither a file nor a folder: expected a video, a picture or a folder of pictures"
+        return ProblemText(text, error_id="file-kind")
     if not os.access(path, os.R_OK, effective_ids=True):
-        return f"no permission to read {path}"
+        return ProblemText(f"no permission to read {path}", error_id="file-permission")
     try:
         pictures.list_pictures(path)
     except CamgraphError as error:
-        return str(error)
-    return examiner.examine(path, playlist=playlist, memory_mb=memory_mb).refused
+        return ProblemText.of(error)
+    refused = examiner.examine(path, playlist=playlist, memory_mb=memory_mb).refused
+    return ProblemText(refused, error_id="video-unreadable")

@@ -60,7 +60,7 @@ def library_text(name: str) -> str:
 
 
 def _read(name: str) -> LibraryFile:
-    report = Report(load(library_text(name), name))
+    report = Report(load(library_text(name), name), error_id="rule-mistake")
     found = validated(LibraryFile, report.source.data, report)
     if found is None or report.problems:
         raise GraphError(report.problems)

@@ -612,7 +612,7 @@ def examined_rules(text: str, name: str, cameras: FrameSizes | None = None) -> t
     `cameras`: those that the rules are for; without them it is not asked whether rules and zones are for any of them.
     Raises GraphError for a text that is no YAML.
     """
-    report = Report(load(text, name))
+    report = Report(load(text, name), error_id="rule-mistake")
     if not isinstance(report.source.data, dict):
         report.add((), "expected `key: value` lines: version, zones, lines and rules")
         return None, report.problems
@@ -634,7 +634,7 @@ def _problem(report: Report, fault: Fault) -> Problem:
     if fault.offset is not None:
         whole = str(_value(report.source.data, fault.path))
         line, column = _place_within(report.source.lines, Place(line, column), whole, fault.offset)
-    return report.source.shown_in(Problem(report.source.file, line, column, words))
+    return report.source.shown_in(Problem(report.source.file, line, column, words, error_id="rule-mistake"))
 
 
 def _place_within(rows: Sequence[str], place: Place, text: str, offset: int) -> Place:

@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -195,16 +195,21 @@ def _pump(sources: dict[int, _Source], out: LossyWriter) -> None:
                     ready.unregister(key.fd)
 
 
-def tell(problem: str, status: int, error_id: str = "") -> None:
+def tell(problem: str, status: int, error_id: str = "", error_ids: Sequence[str] = ()) -> None:
     """Say why the program ends with this status. `error_id`: of the kind of error, if it has one.
 
-    In JSON it is told always; as text only on a terminal, where somebody can type the command.
+    `error_ids`: if it is about several mistakes, the kind of each. In JSON they are told always; as text only on a
+    terminal, where somebody can type the command.
     """
+    ids = error_ids or ((error_id,) if error_id else ())
     if writes_json():
-        _log().error("failed", why=problem, status=status, **({"error_id": error_id} if error_id else {}))
+        kinds = {"error_id": error_id} if error_id else {}
+        _log().error(
+            "failed", why=problem, status=status, **kinds, **({"error_ids": list(ids)} if len(ids) > 1 else {})
+        )
     else:
-        if error_id and sys.stderr.isatty():
-            problem += f"\nmore: camgraph explain {error_id}"
+        if ids and sys.stderr.isatty():
+            problem += f"\nmore: camgraph explain {' '.join(ids)}"
         sys.stderr.write(
             f"{problem}\n"
         )  # click would remove sequences that it knows, and not show that they were there

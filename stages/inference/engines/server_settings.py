@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from pipeline.errors import UserError
+from pipeline.errors import ProblemText, UserError
 from pipeline.stage import Settings
 from pipeline.system.paths import resolve
 from pipeline.system.redaction import HIDDEN, hide
@@ -101,7 +101,7 @@ class ServerSettings(Settings):
             try:
                 find()
             except UserError as error:
-                yield (key,), str(error)
+                yield (key,), ProblemText.of(error)
 
     def headers(self) -> Mapping[str, str]:
         """The headers of each request. Raises UserError if the token is not available; never shows it."""

@@ -36,7 +36,8 @@ def find_libraries(names: Iterable[str], base_folder: Path) -> tuple[Path, ...]:
     found = tuple(resolve(name, base_folder) for name in names)
     missing = [str(path) for path in found if not path.is_file() or instead_of_file(path)]
     if missing:
-        raise SettingError(("custom_ops",), f"no such library of operators: {', '.join(missing)}")
+        text = f"no such library of operators: {', '.join(missing)}"
+        raise SettingError(("custom_ops",), text, error_id="file-missing")
     return found
 
 
@@ -96,4 +97,5 @@ def verify_model(path: Path, sha256: str | None) -> None:
             ("sha256",),
             f"{path}: its sha256 is {found}, expected {sha256}: it is another model, or has been changed since; "
             "run the graph anew, or correct `sha256`",
+            error_id="model-changed",
         )

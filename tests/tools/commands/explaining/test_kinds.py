@@ -21,7 +21,7 @@ from tools.display.screen import tell
 ROOT = Path(__file__).resolve().parents[4]
 PRODUCT = ("camgraph", "pipeline", "stages", "tools")
 ASIDE = {"animator", "benchmarks", "measuring", "proofs", "reference"}
-RAISED = {"UserError", "EnvironmentProblem", "Shortage"}
+RAISED = {"UserError", "EnvironmentProblem", "Shortage", "Problem", "ProblemText"}
 
 
 def sources() -> Iterator[tuple[Path, ast.Module]]:
@@ -83,6 +83,12 @@ def test_explain_says_what_an_id_means() -> None:
     assert "- Docker: `--shm-size 2g`" in told.output
 
 
+def test_explain_says_what_several_ids_mean() -> None:
+    told = CliRunner().invoke(main, ["explain", "key-unknown", "graph-loop"]).output
+    assert told.startswith("key-unknown: ")
+    assert "\n\ngraph-loop: " in told
+
+
 def test_explain_lists_all() -> None:
     told = CliRunner().invoke(main, ["explain"]).output
     assert [line.rstrip(":") for line in told.splitlines() if line and line[0] != " "] == list(topics())
@@ -105,8 +111,20 @@ def test_an_error_names_its_id_on_a_terminal(
 
 
 @pytest.mark.slow
-def test_an_error_names_its_id_in_json(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "camgraph", "run", "nowhere.yaml", "--json-logs"]
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, {"error_id": "file-missing"}),
+        (
+            "version: 3\nkeys: 1",
+            {"error_id": "graph-mistake", "error_ids": ["setting-missing", "setting-value", "key-unknown"]},
+        ),
+    ],
+)
+def test_an_error_names_its_ids_in_json(text: str | None, expected: dict[str, object], tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "g.yaml").write_text(text)
+    words = [sys.executable, "-m", "camgraph", "run", "g.yaml", "--json-logs"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     [line] = done.stderr.splitlines()
-    assert json.loads(line)["error_id"] == "graph-mistake"
+    assert {key: value for key, value in json.loads(line).items() if key.startswith("error")} == expected
