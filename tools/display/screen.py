@@ -204,9 +204,8 @@ def tell(problem: str, status: int, error_id: str = "", error_ids: Sequence[str]
     ids = error_ids or ((error_id,) if error_id else ())
     if writes_json():
         kinds = {"error_id": error_id} if error_id else {}
-        _log().error(
-            "failed", why=problem, status=status, **kinds, **({"error_ids": list(ids)} if len(ids) > 1 else {})
-        )
+        several = {"error_ids": " ".join(ids)} if len(ids) > 1 else {}
+        _log().error("failed", why=problem, status=status, **kinds, **several)
     else:
         if ids and sys.stderr.isatty():
             problem += f"\nmore: camgraph explain {' '.join(ids)}"
