@@ -23,6 +23,14 @@ from typing import Literal, NamedTuple
 from pipeline.messages import EndReason
 from pipeline.stage import AWAY, CameraState
 
+ERROR_IDS: Mapping[str, str] = {
+    "stalled": "camera-silent",
+    "lost": "camera-lost",
+    "unauthorised": "camera-refuses",
+    "gone": "camera-no-stream",
+}
+"""State -> the kind of error, for `camgraph explain`."""
+
 MOST_DEPARTED = 1000
 """How many removed cameras keep their number of losses, the last ones removed."""
 _SECOND_NS = 1_000_000_000

@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Iterable
 
 from pipeline.messages import EndReason
-from pipeline.monitoring.camera_states import CameraNow, CameraStates, Change, LossOver
+from pipeline.monitoring.camera_states import ERROR_IDS, CameraNow, CameraStates, Change, LossOver
 from pipeline.monitoring.metrics import reason_line
 from pipeline.monitoring.notices import Notices
 from pipeline.monitoring.reports import Heartbeat
@@ -87,7 +87,8 @@ class Cameras:
             return
         say = self._log.info if change.state in _FINE else self._log.warning
         keys = {"camera": change.camera, "state": change.state, "was": change.was, "for_s": change.for_s}
-        say("camera_state", **keys, **({"why": change.why} if change.why else {}))
+        kind = {"error_id": ERROR_IDS[change.state]} if change.state in ERROR_IDS else {}
+        say("camera_state", **keys, **({"why": change.why} if change.why else {}), **kind)
         if change.loss:
             self._note(change)
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from pipeline.messages import Event
 from pipeline.monitoring.bottleneck import Limit, limit_of
-from pipeline.monitoring.camera_states import CameraNow
+from pipeline.monitoring.camera_states import ERROR_IDS, CameraNow
 from pipeline.monitoring.event_format import EventSummary
 from pipeline.monitoring.health import CameraSight, Flow, Health, Phase, Plight, Trouble, health_of
 from pipeline.monitoring.histogram import BOUNDS_S, Histogram
@@ -545,7 +545,8 @@ def _durations(histograms: Mapping[str, Histogram], names: Iterable[str]) -> dic
 
 
 def _as(state: str, why: str = "", since_s: float | None = None) -> dict[str, Any]:
-    return {"state": state, "why": why, "since_s": None if since_s is None else round(since_s, 1)}
+    since_s = None if since_s is None else round(since_s, 1)
+    return {"state": state, "why": why, "error_id": ERROR_IDS.get(state, ""), "since_s": since_s}
 
 
 def _by_reason(kind: str, camera: str, counts: Counter[tuple[str, str]]) -> dict[str, int]:

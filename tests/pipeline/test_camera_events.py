@@ -162,6 +162,8 @@ def test_state_changes_are_events_once_and_in_order(tmp_path: Path, logs: list[A
     assert [line["was"] for line in logged] == ["starting", *(line["state"] for line in logged[:-1])]
     assert {line["log_level"] for line in logged if line["state"] in ("live", "connecting")} == {"info"}
     assert {line["log_level"] for line in logged if line["state"] not in ("live", "connecting")} == {"warning"}
+    away = {line["state"]: line["error_id"] for line in logged if "error_id" in line}
+    assert away == {"lost": "camera-lost", "unauthorised": "camera-refuses", "gone": "camera-no-stream"}
     assert status["cameras"]["front"]["losses"] == 3
     assert status["cameras"]["front"]["facts"] == {"codec": "count", "width": 4, "fps": 0.5}
     assert [status["cameras"][name]["losses"] for name in ("yard", "mute")] == [0, 0]

@@ -21,10 +21,13 @@ _REFUSED = {400: "the run refuses it, and says why", **NO_ANSWER}
 
 
 class CameraState(TypedDict):
-    """`since_s`: for how long it is so; `drops`: frames that were not processed; `age_ms`: of its newest frame."""
+    """`error_id`: as `camgraph explain` knows it, "" if it is not away; `since_s`: for how long it is so; `drops`:
+    frames that were not processed; `age_ms`: of its newest frame.
+    """
 
     state: str
     why: str
+    error_id: str
     since_s: float | None
     losses: int
     fps: float

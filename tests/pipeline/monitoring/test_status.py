@@ -107,6 +107,8 @@ def test_what_the_source_says_of_its_camera_is_shown(scene: Scene) -> None:
     scene.frame(1)
     camera = scene.camera("unauthorised", "401", since_s=3.04, losses=2)
     assert (camera["state"], camera["why"], camera["since_s"]) == ("unauthorised", "401", 3.0)
+    assert camera["error_id"] == "camera-refuses"
+    assert scene.camera("live")["error_id"] == ""
     assert (camera["losses"], camera["facts"]) == (2, {"codec": "h264"})
     assert (camera["drops"], camera["drops_by_reason"], camera["skipped_by_reason"]) == (2, {"stale": 2}, {"rate": 7})
 

@@ -6,7 +6,7 @@ import click
 
 from pipeline.errors import UserError
 from pipeline.foreign_text import shown
-from pipeline.system.spelling import did_you_mean
+from pipeline.system.spelling import nearest
 from tools.commands.explaining.kinds import Kind, kinds, topics
 
 
@@ -28,10 +28,22 @@ def _found(error_id: str) -> Kind:
     kind = kinds().get(error_id)
     if kind is None:
         raise UserError(
-            f"no error has the id {shown(error_id)}{did_you_mean(error_id, kinds())}; `camgraph explain` lists them",
+            f"no error has the id {shown(error_id)}{_meant(error_id)}; `camgraph explain` lists them",
             error_id="name-unknown",
         )
     return kind
+
+
+def _meant(error_id: str) -> str:
+    """Which id may be meant; if only its first word says something, all that begin like it."""
+    known = {word: kind.id for kind in kinds().values() for word in (kind.id, *kind.also)}
+    begin = error_id.partition("-")[0] + "-"
+    alike = {word.removeprefix(begin): word for word in known if word.startswith(begin)}
+    for near in nearest(error_id.removeprefix(begin), alike):
+        return f"; did you mean `{known[alike[near]]}`?"
+    if alike:
+        return f"; there are {', '.join(dict.fromkeys(known[word] for word in alike.values()))}"
+    return "".join(f"; did you mean `{known[near]}`?" for near in nearest(error_id, known))
 
 
 def _list() -> list[str]:

@@ -14,13 +14,16 @@ _FILE = Path(__file__).with_name("kinds.yaml")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a kind of mistake is about, why it comes about, and what to do; all in Markdown."""
+    """What a kind of mistake is about, why it comes about, and what to do; all in Markdown. `also`: what people may
+    take its id to be.
+    """
 
     id: str
     topic: str
     about: str
     why: str
     do: tuple[str, ...]
+    also: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
         """Its text for a terminal."""
@@ -34,7 +37,7 @@ def kinds() -> Mapping[str, Kind]:
     """All kinds by their ids, in the order of the file."""
     topics = yaml.safe_load(_FILE.read_text("utf-8"))
     return {
-        name: Kind(name, topic, told["about"], told["why"], tuple(told["do"]))
+        name: Kind(name, topic, told["about"], told["why"], tuple(told["do"]), tuple(told.get("also", ())))
         for topic, members in topics.items()
         for name, told in members.items()
     }

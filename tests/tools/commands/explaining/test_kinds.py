@@ -50,6 +50,8 @@ def ids_in(tree: ast.Module) -> Iterator[str]:
             yield str(node.value.value)
         elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "error_id":
             yield str(ast.literal_eval(node.value))
+        elif isinstance(node, ast.AnnAssign) and node.value and ast.unparse(node.target) == "ERROR_IDS":
+            yield from ast.literal_eval(node.value).values()
 
 
 def test_every_error_that_is_raised_has_an_id() -> None:
@@ -95,10 +97,29 @@ def test_explain_lists_all() -> None:
     assert all(f"  {name} " in told for name in kinds())
 
 
-def test_an_id_that_there_is_not() -> None:
-    told = CliRunner().invoke(main, ["explain", "shard-memory"])
+@pytest.mark.parametrize(
+    ("wrong", "advice"),
+    [
+        ("shard-memory", "did you mean `shared-memory`?"),
+        ("unknown-key", "did you mean `key-unknown`?"),
+        ("camera-unreachable", "did you mean `camera-lost`?"),
+        ("camera-unreachabel", "did you mean `camera-lost`?"),
+        ("camera-broken", "there are camera-address, camera-lost, "),
+        ("camera", "there are camera-address, camera-lost, "),
+        ("quux", "the id quux; `camgraph explain`"),
+    ],
+)
+def test_an_id_that_there_is_not(wrong: str, advice: str) -> None:
+    told = CliRunner().invoke(main, ["explain", wrong])
     assert told.exit_code == errors.EXIT_USER
-    assert "did you mean `shared-memory`?" in told.output
+    assert advice in told.output
+
+
+def test_another_word_for_an_id_is_no_id_and_means_one_alone() -> None:
+    words = [word for kind in kinds().values() for word in kind.also]
+    assert words
+    assert len(words) == len(set(words))
+    assert not set(words) & set(kinds())
 
 
 @pytest.mark.parametrize("terminal", [True, False])
