@@ -98,7 +98,7 @@ class Requests:
         if answer is not None:
             self._signalled = None
             if "error" in answer:
-                self._log.error("reload_failed", why=answer["error"])
+                self._log.error("reload_failed", why=answer["error"], error_id=answer.get("error_id", ""))
             for remark in answer.get("remarks", ()):
                 self._log.warning("graph_remark", text=remark)
 
@@ -285,7 +285,7 @@ class Requests:
         try:
             self._signalled = self._loaded(WantedGraph(plan.file, plan.graph))
         except (UserError, RuntimeError) as error:  # RuntimeError: the machine gives no thread
-            self._log.error("reload_failed", why=str(error))
+            self._log.error("reload_failed", why=str(error), error_id=getattr(error, "error_id", ""))
         return True
 
     @property

@@ -202,19 +202,24 @@ def test_a_hangup_while_another_is_under_way_counts(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "why"),
+    ("more", "why", "error_id"),
     [
-        ("  three: {url: 'rtsp://${THREE}@h'}\n", "g.yaml:6:16: the environment variable THREE is not set"),
-        ("  three: {frobs: 'Zq9one'}\n", "unknown key `frobs`"),
-        ("  three: [\n", "not YAML"),
+        (
+            "  three: {url: 'rtsp://${THREE}@h'}\n",
+            "g.yaml:6:16: the environment variable THREE is not set",
+            "variable-missing",
+        ),
+        ("  three: {url: 'rtsp://h', frobs: 'Zq9one'}\n", "unknown key `frobs`", "key-unknown"),
+        ("  three: [\n", "not YAML", "yaml-mistake"),
     ],
 )
-def test_a_hangup_with_a_wrong_graph_leaves_the_run_as_it_is(place: Place, more: str, why: str) -> None:
+def test_a_hangup_with_a_wrong_graph_leaves_the_run_as_it_is(place: Place, more: str, why: str, error_id: str) -> None:
     place.write(more=more)
     place.hang_up()
     place.wait(lambda: place.logged("reload_failed"))
     [failed] = [line for line in place.log() if line["event"] == "reload_failed"]
     assert why in str(failed["why"])
+    assert failed["error_id"] == error_id
     assert place.cameras() == ["one"]
     place.write(two=True)
     place.hang_up()

@@ -87,8 +87,9 @@ def test_a_further_camera_is_checked_like_those_of_the_file(wanted: WantedGraph)
     run = load_plan(wanted.file, environ={"FRAMES": "3"})
     asked, remarks = source.camera("b", {"frames": "${MORE}"}, run, GivenVariables(besides={"MORE": "4"}))
     assert (asked["camera"], asked["values"], remarks) == ("b", {"frames": "4"}, [])
-    with pytest.raises(UserError, match="unknown key `frobs`"):
+    with pytest.raises(UserError, match="unknown key `frobs`") as caught:
         source.camera("b", {"frobs": "${DOOR_PASSWORD}"}, run, GivenVariables())
+    assert caught.value.error_id == "key-unknown"
 
 
 def test_given_variables_precede_for_added_camera(wanted: WantedGraph) -> None:

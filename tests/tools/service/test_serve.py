@@ -138,6 +138,12 @@ def test_nonsense_is_refused_in_words(served: Served, body: bytes, why: str) -> 
     assert why in answer.json()["error"]
 
 
+def test_a_camera_with_wrong_settings_is_refused_by_the_id_of_the_mistake(served: Served) -> None:
+    settings = {"url": "rtsp://127.0.0.1/x", "nope": 1}
+    answer = served.call("POST", "/api/cameras", "admin", json={"name": "d", "settings": settings})
+    assert answer.json()["id"] == "key-unknown"
+
+
 def test_a_large_body_is_refused(served: Served) -> None:
     assert served.call("POST", "/api/cameras", "admin", content=bytes(100_000)).status_code == 413
 
