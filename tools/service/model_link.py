@@ -9,6 +9,7 @@ itself, which is what costs memory and time, is that of the run.
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,14 +131,12 @@ class ModelLink:
 def read_picture(coded: bytes) -> Frame:
     """A JPEG, PNG or WebP, turned upright. Raises UserError if it is none, or has more than `MOST_PIXELS`."""
     import numpy as np  # noqa: PLC0415 - a run without such requests does without
-    from PIL import Image, ImageOps, UnidentifiedImageError  # noqa: PLC0415
+    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415
 
     try:
-        with Image.open(io.BytesIO(coded), formats=FORMATS) as image:
-            width, height = image.size
-            if width * height > MOST_PIXELS:
-                raise Image.DecompressionBombError
-            upright = ImageOps.exif_transpose(image).convert("RGB")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about damaged EXIF: whoever sends such pictures must not fill the log
+            upright = _upright(coded)
     except Image.DecompressionBombError:
         most = MOST_PIXELS // 1_000_000
         raise UserError(f"expected a picture of at most {most} megapixels", error_id="too-large") from None
@@ -146,3 +145,14 @@ def read_picture(coded: bytes) -> Frame:
     except (OSError, ValueError, SyntaxError) as error:  # SyntaxError: Pillow's for a broken PNG
         raise UserError(f"the picture is damaged: {error}", error_id="request-value") from None
     return Frame.of_bgr(_STAMP, np.ascontiguousarray(np.asarray(upright)[:, :, ::-1]))
+
+
+def _upright(coded: bytes) -> Any:
+    """The picture of Pillow, in RGB. Raises what Pillow does."""
+    from PIL import Image, ImageOps  # noqa: PLC0415
+
+    with Image.open(io.BytesIO(coded), formats=FORMATS) as image:
+        width, height = image.size
+        if width * height > MOST_PIXELS:
+            raise Image.DecompressionBombError
+        return ImageOps.exif_transpose(image).convert("RGB")

@@ -177,6 +177,29 @@ def test_a_picture_is_turned_upright() -> None:
     assert (frame.width, frame.height) == (20, 40)
 
 
+def test_damaged_exif_is_passed_over_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
+    file = io.BytesIO()
+    image = Image.new("RGB", (40, 20), "black")
+    exif = image.getexif()
+    exif[0x010E] = "about it" * 3
+    image.save(file, "JPEG", exif=exif)
+    coded = file.getvalue()
+    with (
+        pytest.warns(UserWarning, match="EXIF|Tag data"),
+        Image.open(io.BytesIO(damaged := _without_end(coded))) as bad,
+    ):
+        bad.getexif()
+    frame = read_picture(damaged)
+    assert (frame.width, frame.height) == (40, 20)
+    assert capfd.readouterr() == ("", "")
+
+
+def _without_end(coded: bytes) -> bytes:
+    """A JPEG whose EXIF says that its text is longer than there are bytes."""
+    at = coded.index(b"\x01\x0e\x00\x02") if b"\x01\x0e\x00\x02" in coded else coded.index(b"\x0e\x01\x02\x00")
+    return coded[: at + 4] + b"\x7f\xff\xff\xff" + coded[at + 8 :]
+
+
 def test_spare_time_is_saved_again_as_it_passes() -> None:
     now = [100.0]
     spare = SpareTime(0.04, lambda: now[0])
