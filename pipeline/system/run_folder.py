@@ -147,7 +147,7 @@ def _claim(folder: Path) -> int:
     """
     until = time.monotonic() + _SWEEP_S
     while True:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        _make(folder)
         fd = _lock(folder / "lock")
         if fd >= 0 and is_at(fd, folder / "lock"):
             return fd
@@ -156,6 +156,16 @@ def _claim(folder: Path) -> int:
         elif time.monotonic() > until:
             return -1
         time.sleep(0.01)
+
+
+def _make(folder: Path) -> None:
+    """Unless it is there. `Path.mkdir(exist_ok=True)` fails if another run removes it between its two looks."""
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        with contextlib.suppress(FileNotFoundError):  # gone meanwhile: `_claim` tries again
+            if not stat.S_ISDIR(folder.stat().st_mode):
+                raise
 
 
 def _empty(folder: Path) -> None:

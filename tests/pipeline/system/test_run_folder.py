@@ -106,6 +106,21 @@ def test_many_runs_that_start_at_once_do_not_sweep_each_other() -> None:
     assert running(runs_folder()) == []
 
 
+def test_a_folder_that_another_run_removes_while_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    really = os.mkdir
+
+    def mkdir(path: str | Path, *more: int) -> None:
+        made.append(Path(path).name)
+        if made.count("lobby") == 1 and made[-1] == "lobby":
+            raise FileExistsError(errno.EEXIST, "File exists")
+        really(path, *more)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    RunFolder("lobby").close()
+    assert made.count("lobby") == 2
+
+
 def test_what_a_late_child_of_a_dead_run_put_back_is_swept() -> None:
     for name in ("dead", "lobby"):
         (runs_folder() / name / "state" / "outbox").mkdir(parents=True)
