@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,8 @@ class Bounded(RuleBasedStateMachine):
         self.delivered: list[str] = []
         self.given_up = self.requeued = self.dropped = 0
         self.outbox: Outbox
+        # no number of the object: the next example may get the same one, and would open this one's outbox
+        self.place = Path(tempfile.mkdtemp(dir=self.folder))
 
     @initialize()
     def begin(self) -> None:
@@ -169,7 +172,7 @@ class Bounded(RuleBasedStateMachine):
 
     def _open(self) -> None:
         self.life += 1
-        self.outbox = open_outbox(self.folder / str(id(self)), incarnation=self.life, keep_events=6, sync="none")
+        self.outbox = open_outbox(self.place, incarnation=self.life, keep_events=6, sync="none")
 
     @rule(n=st.integers(1, 9))
     def accept(self, n: int) -> None:
