@@ -369,7 +369,10 @@ class Run:
         if outcome is None or not outcome.status or self._closed:
             return
         kind = {EXIT_USER: UserError, EXIT_ENVIRONMENT: EnvironmentProblem}.get(outcome.status, GaveUp)
-        raise kind("\n".join(outcome.problems), error_id="run-failed")
+        error = kind("\n".join(outcome.problems), error_id="run-failed")
+        if len(outcome.error_ids) == 1:
+            error.error_id = outcome.error_ids[0]
+        raise error
 
     def __enter__(self) -> Self:
         return self

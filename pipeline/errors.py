@@ -66,7 +66,7 @@ class SettingError(UserError):
 
 
 class ProblemText(str):
-    """Why a setting is wrong, with the id of that kind of mistake: wherever a text alone would do."""
+    """What is wrong, with the id of that kind of mistake ("" if it has none): wherever a text alone would do."""
 
     error_id: str
 

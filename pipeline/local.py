@@ -18,7 +18,7 @@ from typing import Any
 import structlog
 
 from pipeline.boot import Boot
-from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError, EnvironmentProblem
+from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError, EnvironmentProblem, ProblemText
 from pipeline.execution.builder import Builder, Built
 from pipeline.execution.context import Collector, Pulse
 from pipeline.execution.emissions import Emissions
@@ -33,7 +33,7 @@ from pipeline.monitoring.event_format import EventSummary, event_format
 from pipeline.monitoring.health import Phase
 from pipeline.monitoring.metrics import Counters, counter_of
 from pipeline.monitoring.notices import Notices
-from pipeline.monitoring.outcome import Outcome
+from pipeline.monitoring.outcome import Outcome, blocked_too_long, not_drained
 from pipeline.monitoring.reports import Heartbeat, StageStats
 from pipeline.monitoring.status import Meter
 from pipeline.monitoring.switches import Switches
@@ -53,7 +53,7 @@ class _OneProcess:
         self.state = "running"
         self.heartbeat = Heartbeat()
         self.trouble = ""
-        self.ended: dict[str, tuple[str, str]] = {}
+        self.ended: dict[str, tuple[str, ProblemText]] = {}
         self.end_status: dict[str, int] = {}
         self.restarts = 0
         self.counters = Counters()
@@ -163,7 +163,7 @@ class LocalRun:
             except Closing:
                 pass  # why is known to the outcome
             except CamgraphError as error:
-                self.outcome.add(error.exit_status, str(error))
+                self.outcome.add(error.exit_status, ProblemText.of(error))
             finally:
                 self._close()
         self.outcome.add_camera_errors(self._process.ended, self.plan.camera_settings, self._process.end_status)
@@ -181,10 +181,10 @@ class LocalRun:
                 self._built.outbox.try_to_note(math.inf)
                 self._note_undelivered(self._built.outbox)
             except CamgraphError as error:
-                self.outcome.add(error.exit_status, str(error))
+                self.outcome.add(error.exit_status, ProblemText.of(error))
         self._built.close_tracer()
         for failure in self._built.chain.close():
-            self.outcome.add(failure.exit_status, str(failure))
+            self.outcome.add(failure.exit_status, ProblemText.of(failure))
 
     def _note_undelivered(self, outbox: Outbox) -> None:
         for sink in outbox.settings.sinks:
@@ -192,7 +192,7 @@ class LocalRun:
                 text = (
                     f"{sink} did not take all events: they are kept, and the next run of this name delivers them first"
                 )
-                self.outcome.add(EXIT_ENVIRONMENT, text)
+                self.outcome.add(EXIT_ENVIRONMENT, ProblemText(text, error_id="events-wait"))
 
     def _build(self, folder: str) -> Built:
         self._emissions, self._thread = Emissions(self._send_emitted), threading.get_ident()
@@ -296,7 +296,7 @@ class LocalRun:
 
     def _end(self, thread: SourceThread, end: End) -> None:
         self._built.chain.end(thread.stage, Item(thread.camera, Key(end.stamp.epoch, END_SEQ, 0), end))
-        self._process.ended[thread.camera] = (end.reason, end.error)
+        self._process.ended[thread.camera] = (end.reason, ProblemText(end.error, error_id=end.error_id))
         self._cameras.ended(thread.camera, end.reason, end.error)
         self._process.end_status[thread.camera] = end.status
 
@@ -312,12 +312,11 @@ class LocalRun:
         if self._hurried:
             return True
         if self._stop_since and now - self._stop_since > self.plan.drain_s:
-            message = f"not all was processed within {self.plan.drain_s:g} s after the stop: {why}"
-            self.outcome.add(EXIT_GAVE_UP, message)
+            self.outcome.add(EXIT_GAVE_UP, not_drained(self.plan.drain_s, why))
             return True
         since = self._retry.since
         if since and not any(thread.live for thread in self._threads) and now - since > BLOCKED_LIMIT_S:
-            self.outcome.add(EXIT_ENVIRONMENT, f"given up after {BLOCKED_LIMIT_S:g} s of waiting: {why}")
+            self.outcome.add(EXIT_ENVIRONMENT, blocked_too_long(BLOCKED_LIMIT_S, why))
             return True
         return False
 

@@ -97,7 +97,8 @@ EndReason = Literal["end", "error", "removed", "stopped"]
 class End(Message):
     """A camera's last word on an edge. Needs no credit and is never dropped.
 
-    `error` is free of secrets. `status` is the exit status that it stands for (`pipeline.errors`), 0 without an error.
+    `error` is free of secrets. `status` is the exit status that it stands for, and `error_id` its kind
+    (`pipeline.errors`); 0 and "" without an error.
     """
 
     TYPE: ClassVar[str] = "end"
@@ -105,13 +106,14 @@ class End(Message):
     reason: EndReason = "end"
     error: str = ""
     status: int = 0
+    error_id: str = ""
 
     def fields(self) -> Fields:
-        return {"reason": self.reason, "error": self.error, "status": self.status}
+        return {"reason": self.reason, "error": self.error, "status": self.status, "error_id": self.error_id}
 
     @classmethod
     def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
-        return cls(stamp, fields["reason"], fields["error"], fields["status"])
+        return cls(stamp, fields["reason"], fields["error"], fields["status"], fields["error_id"])
 
 
 @dataclass(frozen=True, eq=False)

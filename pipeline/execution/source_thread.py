@@ -176,7 +176,7 @@ class SourceThread:
     # ---- in the thread
 
     def _run(self, resume: Stamp | None, gave_up: str) -> None:
-        end = self._end("error", gave_up, EXIT_GAVE_UP) if gave_up else self._until_end(resume)
+        end = self._end("error", gave_up, EXIT_GAVE_UP, "process-died") if gave_up else self._until_end(resume)
         with self._lock:
             self._resting = resting = end.reason == "stopped" and not self._ending
         if not resting:  # once it rests, `attend` may have begun again
@@ -188,13 +188,13 @@ class SourceThread:
             while self._is_short(resume):
                 resume = self._last
         except (UserError, EnvironmentProblem, BadItem) as problem:
-            return self._end("error", redact_urls(str(problem)), problem.exit_status)
+            return self._end("error", redact_urls(str(problem)), problem.exit_status, problem.error_id)
         except BUGS as bug:
             self._context.log.exception("source_failed", stage=self.stage, camera=self.camera)
             message = (
                 f"{type(bug).__name__} in the source {self.stage} of camera {self.camera}; the log has the details"
             )
-            return self._end("error", message, EXIT_GAVE_UP)
+            return self._end("error", message, EXIT_GAVE_UP, "bug")
         return self._end("stopped" if self._stop.is_set() else "end")
 
     def _is_short(self, resume: Stamp | None) -> bool:
@@ -233,8 +233,8 @@ class SourceThread:
         with self._pulse.asked():
             return iter(self._source.frames(self._stop, resume))
 
-    def _end(self, reason: EndReason, error: str = "", status: int = EXIT_DONE) -> End:
-        return End(self._last or Stamp(self.camera, 0, 0, 0, 0, 0), reason, error, status)
+    def _end(self, reason: EndReason, error: str = "", status: int = EXIT_DONE, error_id: str = "") -> End:
+        return End(self._last or Stamp(self.camera, 0, 0, 0, 0, 0), reason, error, status, error_id)
 
     def _place(self) -> bool:
         """Wait for a place in the window; False when the stop came first."""

@@ -308,7 +308,8 @@ class StageChain:
 def _failure(stage: str, error: BaseException, done: str) -> CamgraphError:
     """The message for the user if a stage failed to open or close."""
     if not isinstance(error, CamgraphError):
-        return CamgraphError(f"stage {stage}: {type(error).__name__} while it was {done}; the log has the details")
-    failure = CamgraphError(f"stage {stage}, while it was {done}: {error}")
+        text = f"stage {stage}: {type(error).__name__} while it was {done}; the log has the details"
+        return CamgraphError(text, error_id="bug")
+    failure = CamgraphError(f"stage {stage}, while it was {done}: {error}", error_id=error.error_id)
     failure.exit_status = error.exit_status
     return failure

@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from pipeline.errors import ProblemText
 from pipeline.messages import EndReason
 from pipeline.stage import AWAY, CameraState
 
@@ -222,10 +223,12 @@ class CameraStates:
             for camera, known in self._cameras.items()
         }
 
-    def absent(self) -> dict[str, str]:
+    def absent(self) -> dict[str, ProblemText]:
         """Camera -> its state and the reason, for cameras that were tried and never live."""
         return {
-            camera: ": ".join(filter(None, (known.state, known.why)))
+            camera: ProblemText(
+                ": ".join(filter(None, (known.state, known.why))), error_id=ERROR_IDS.get(known.state, "")
+            )
             for camera, known in self._cameras.items()
             if known.state in AWAY and not known.was_live
         }

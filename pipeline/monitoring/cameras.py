@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable
 
+from pipeline.errors import ProblemText
 from pipeline.messages import EndReason
 from pipeline.monitoring.camera_states import ERROR_IDS, CameraNow, CameraStates, Change, LossOver
 from pipeline.monitoring.metrics import reason_line
@@ -78,7 +79,7 @@ class Cameras:
         """The states of all cameras."""
         return self._states.now(time.monotonic_ns())
 
-    def absent(self) -> dict[str, str]:
+    def absent(self) -> dict[str, ProblemText]:
         """Camera -> its state and the reason, for cameras that were tried and never live."""
         return self._states.absent()
 

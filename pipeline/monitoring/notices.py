@@ -16,6 +16,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from pipeline.errors import ProblemText
 from pipeline.monitoring.camera_states import Change, LossOver
 from pipeline.monitoring.event_format import Origin, event_format
 from pipeline.plan import ProcessPlan
@@ -70,7 +71,7 @@ class Notices:
         self._kept: dict[str, _Kept] = {}
         self._again_at = 0.0
 
-    def lost_by(self, process: Mortal, reason: str) -> list[str]:
+    def lost_by(self, process: Mortal, reason: str) -> list[ProblemText]:
         """The stages of a dead process have lost their state: keep their events, and return one text a stage.
 
         Cameras that have ended had no state left.
@@ -80,7 +81,9 @@ class Notices:
         for stage in stages:
             for camera in cameras:
                 self.lost(stage, camera, process.incarnation, reason)
-        return [f"{stage} lost its state ({reason}) and began anew" for stage in stages]
+        return [
+            ProblemText(f"{stage} lost its state ({reason}) and began anew", error_id="state-lost") for stage in stages
+        ]
 
     def lost(self, stage: str, camera: str, incarnation: int, reason: str) -> None:
         """A stage has lost its state of a camera, because its process died in this incarnation."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_USER
+from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_USER, ProblemText
 from pipeline.stage import DROPPED
 from pipeline.system.redaction import redact_urls
 
@@ -31,22 +31,29 @@ GIVEN_UP = "given_up."
 """How the counters of events begin that waited for too long: `given_up.<sink>`."""
 _OTHERWISE = "`{reason}`; the log has the details"
 _DROPPED_THINGS = {"invalid_event": "events"}
+ERROR_IDS: Mapping[str, str] = {"frames": "frames-dropped", "events": "events-dropped"}
+"""What was dropped -> the kind of problem."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """The exit status of a run, and its problems."""
+    """The exit status of a run, and its problems; each may be a `ProblemText`."""
 
     status: int = EXIT_DONE
     problems: list[str] = field(default_factory=list)
 
     def add(self, status: int, problem: str) -> None:
-        """Add a problem; the first one decides the exit status. Hides secrets in it."""
-        problem = redact_urls(problem)
+        """Add a problem, with its id if it has one; the first one decides the exit status. Hides secrets in it."""
+        problem = ProblemText(redact_urls(problem), error_id=_id_of(problem))
         if problem not in self.problems:
             self.problems.append(problem)
         if self.status == EXIT_DONE:
             self.status = status
+
+    @property
+    def error_ids(self) -> tuple[str, ...]:
+        """The kinds of all problems, each once."""
+        return tuple(dict.fromkeys(filter(None, map(_id_of, self.problems))))
 
     def add_camera_errors(
         self,
@@ -63,7 +70,7 @@ class Outcome:
         faults = {statuses.get(camera) or EXIT_USER for camera in failed}
         status = faults.pop() if len(failed) == len(cameras) and len(faults) == 1 else EXIT_GAVE_UP
         for camera, error in failed.items():
-            self.add(status, error if error.startswith(f"camera {camera}:") else f"camera {camera}: {error}")
+            self.add(status, error if error.startswith(f"camera {camera}:") else _of_camera(camera, error))
 
     def add_absent(
         self, absent: Mapping[str, str], ended: Mapping[str, tuple[str, str]], *, stopped: bool = False
@@ -76,7 +83,7 @@ class Outcome:
         status = EXIT_DONE if stopped else EXIT_GAVE_UP
         for camera, how in absent.items():
             if ended.get(camera, ("",))[0] not in ("error", "removed"):
-                self.add(status, f"camera {camera}: no frame in the whole run ({how})")
+                self.add(status, _of_camera(camera, f"no frame in the whole run ({how})", error_id=_id_of(how)))
 
     def add_losses(self, counts: Mapping[tuple[str, str], int], *, edges_drop: bool = False) -> None:
         """Report frames that were dropped because of a fault, not because the graph or a live camera drops frames.
@@ -90,12 +97,33 @@ class Outcome:
             if n and reason != name and reason not in intended:
                 lost.setdefault(reason, {})[camera] = n
         for sink, n in _given_up(counts).items():
-            self.add(EXIT_GAVE_UP, f"{n} events were given up for {sink}: more waited for it than `outbox` allows")
+            text = f"{n} events were given up for {sink}: more waited for it than `outbox` allows"
+            self.add(EXIT_GAVE_UP, ProblemText(text, error_id="events-given-up"))
         for reason, cameras in lost.items():
             what = _DROPPED_THINGS.get(reason, "frames")
             message = ", ".join(f"{n} of {camera or '?'}" for camera, n in cameras.items())
             why = _WHY.get(reason, _OTHERWISE).format(reason=reason, stages=_failed_stages(counts))
-            self.add(EXIT_GAVE_UP, f"{what} dropped ({message}): {why}")
+            text = f"{what} dropped ({message}): {why}"
+            self.add(EXIT_GAVE_UP, ProblemText(text, error_id=ERROR_IDS[what]))
+
+
+def not_drained(drain_s: float, waits_for: str = "") -> ProblemText:
+    """Frames or events were left after a stop."""
+    more = f": {waits_for}" if waits_for else ""
+    return ProblemText(f"not all was processed within {drain_s:g} s after the stop{more}", error_id="stop-too-short")
+
+
+def blocked_too_long(limit_s: float, waits_for: str) -> ProblemText:
+    """A run of files waits for a disk or a receiver no longer."""
+    return ProblemText(f"gave up after waiting for {limit_s:g} s: {waits_for}", error_id="blocked-too-long")
+
+
+def _id_of(problem: str) -> str:
+    return getattr(problem, "error_id", "")
+
+
+def _of_camera(camera: str, problem: str, *, error_id: str = "") -> ProblemText:
+    return ProblemText(f"camera {camera}: {problem}", error_id=error_id or _id_of(problem))
 
 
 def _given_up(counts: Mapping[tuple[str, str], int]) -> dict[str, int]:

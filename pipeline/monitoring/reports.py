@@ -111,13 +111,14 @@ class Heartbeat(_Report):
 
 
 class Ended(_Report):
-    """`status`: the exit status of the error; 0 if unknown."""
+    """`status`: the exit status of the error; 0 if unknown. `error_id`: its kind."""
 
     op: Literal["ended"]
     camera: str
     reason: EndReason
     error: str = ""
     status: int = EXIT_DONE
+    error_id: str = ""
 
 
 class Revised(_Report):
@@ -136,11 +137,12 @@ class Settled(_Report):
 
 
 class Failed(_Report):
-    """`status`: the exit status for the run."""
+    """`status`: the exit status for the run; `error_id`: the kind of error."""
 
     op: Literal["failed"]
     status: int
     error: str
+    error_id: str = ""
 
 
 class Line(_Report):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass, replace
 
-from pipeline.errors import EXIT_GAVE_UP, EXIT_USER
+from pipeline.errors import EXIT_GAVE_UP, EXIT_USER, ProblemText
 from pipeline.plan import RunPlan
 
 MOST_DEATHS = 8
@@ -35,10 +35,14 @@ def hint_at(status: int, killed_for: str) -> str:
     return ""
 
 
-def lost_at_close(process: str, status: int, killed_for: str) -> str:
+def lost_at_close(process: str, status: int, killed_for: str) -> ProblemText:
     """Describe the death of a process while it closed; `killed_for`: the reason if the supervisor killed it."""
     how = f"was killed: {killed_for}" if killed_for else f"died while it closed: {reason_of(status)}"
-    return f"{process} {how}; data that its stages had not written yet are lost"
+    return _died(f"{process} {how}; data that its stages had not written yet are lost")
+
+
+def _died(text: str) -> ProblemText:
+    return ProblemText(text, error_id="process-died")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class Death:
     process: str
     status: int
     opened: bool
-    failure: tuple[int, str] | None
+    failure: tuple[int, ProblemText] | None
     failed_starts: int
     fruitless: int
     last_chance: bool = True
@@ -75,7 +79,7 @@ class EndRun:
     """The run ends with this status and problem."""
 
     status: int
-    problem: str
+    problem: ProblemText
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ class GoOn:
 class NotNeeded:
     """The process is not needed any more. `problem`: exit status and text, if something was lost with it."""
 
-    problem: tuple[int, str] | None = None
+    problem: tuple[int, ProblemText] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +129,12 @@ def judge(death: Death, *, running: bool, finite: bool) -> EndRun | EndCameras |
     if death.failure and (not running or (death.failure[0] == EXIT_USER and (finite or death.opened))):
         return EndRun(*death.failure)
     if death.killed_for and not death.opened and not running:
-        return EndRun(EXIT_GAVE_UP, f"{death.process} does not start: {death.killed_for}: {_WAY_OUT}")
+        return EndRun(EXIT_GAVE_UP, _died(f"{death.process} does not start: {death.killed_for}: {_WAY_OUT}"))
     if death.status >= 0 and not death.opened and not running and death.failed_starts >= _MOST_FAILED_STARTS:
-        return EndRun(EXIT_GAVE_UP, f"{death.process} does not start: {death.reason}")
+        return EndRun(EXIT_GAVE_UP, _died(f"{death.process} does not start: {death.reason}"))
     if finite and death.fruitless >= MOST_DEATHS:
         why = f"{death.process} died {death.fruitless} times in a row, last of {death.killed_for or death.reason}"
-        return EndRun(EXIT_GAVE_UP, why) if death.last_chance else EndCameras(why)
+        return EndRun(EXIT_GAVE_UP, _died(why)) if death.last_chance else EndCameras(why)
     return GoOn(lost=death.failure is None or death.opened)
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pipeline.errors import EXIT_GAVE_UP, WireError
+from pipeline.errors import EXIT_GAVE_UP, ProblemText, WireError
 from pipeline.monitoring.health import Plight
 from pipeline.monitoring.metrics import reason_line
 from pipeline.plan import StagePlan
@@ -80,7 +80,7 @@ class Attempt:
     opening: tuple[str, float] = ("", 0.0)
     endpoint: str = ""
     opened: bool = False
-    failure: tuple[int, str] | None = None
+    failure: tuple[int, ProblemText] | None = None
     killed_for: str = ""
     refused: bool = False
     outdated: bool = False
@@ -149,7 +149,7 @@ class Lifecycle:
             return self._judge_change()
         return self._judge_death(run, now)
 
-    def _problem_at_close(self, run: RunState, *, source_done: bool) -> tuple[int, str] | None:
+    def _problem_at_close(self, run: RunState, *, source_done: bool) -> tuple[int, ProblemText] | None:
         """The exit status and problem of a process that is not needed any more; None for a source that is done."""
         attempt = self.attempt
         if attempt.failure:  # a stage that could not be closed
@@ -207,7 +207,7 @@ class Lifecycle:
         """A slow part of its opening may take until then, and is no hang."""
         return replace(self, attempt=replace(self.attempt, opening=(doing, until)))
 
-    def note_failure(self, exit_status: int, why: str) -> Lifecycle:
+    def note_failure(self, exit_status: int, why: ProblemText) -> Lifecycle:
         """It has reported why it fails."""
         return replace(self, attempt=replace(self.attempt, failure=(exit_status, why)))
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipeline.boot import Boot
-from pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem
+from pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem, ProblemText
 from pipeline.monitoring.cumulative_counters import CumulativeCounters
 from pipeline.monitoring.health import Plight
 from pipeline.monitoring.reports import Ended, Failed, Heartbeat, Opening, Revised, Settled
@@ -64,7 +64,7 @@ class Reported:
         self.heartbeat = Heartbeat()
         self.counters = CumulativeCounters()
         self.frames_done: dict[str, Any] = {}
-        self.ended: dict[str, tuple[str, str]] = {}
+        self.ended: dict[str, tuple[str, ProblemText]] = {}
         self.end_status: dict[str, int] = {}
         self.reported_at = 0.0
         self.heartbeat_at = 0.0
@@ -87,7 +87,7 @@ class Reported:
 
     def note_end(self, end: Ended, status: int) -> None:
         """Record the end of a camera; `status`: the exit status of its error."""
-        self.ended[end.camera] = (end.reason, end.error)
+        self.ended[end.camera] = (end.reason, ProblemText(end.error, error_id=end.error_id))
         self.end_status[end.camera] = status
 
     def die(self) -> None:
@@ -233,7 +233,7 @@ class Process:
         return self._reported.heartbeat
 
     @property
-    def ended(self) -> Mapping[str, tuple[str, str]]:
+    def ended(self) -> Mapping[str, tuple[str, ProblemText]]:
         """Camera -> (reason, error) of those that have ended."""
         return self._reported.ended
 
@@ -269,7 +269,7 @@ class Process:
 
     def note_failure(self, failed: Failed) -> None:
         """It reports why it fails."""
-        self._life = self._life.note_failure(failed.status, failed.error)
+        self._life = self._life.note_failure(failed.status, ProblemText(failed.error, error_id=failed.error_id))
 
     def note_revised(self, revised: Revised) -> None:
         """It has a newer plan."""

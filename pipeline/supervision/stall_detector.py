@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipeline.errors import ProblemText
+
 _LONGEST_WAIT_S = 3600.0
 
 
@@ -43,12 +45,13 @@ class Stuck:
     over: bool
 
     @property
-    def problem(self) -> str:
+    def problem(self) -> ProblemText:
         """The problem to report if the run ends."""
         unfinished = ", ".join(f"{n} of {process}" for process, n in self.in_flight.items() if n)
-        return (
+        return ProblemText(
             f"nothing moves, even after the stuck processes were restarted (unfinished messages: {unfinished}): "
-            "a bug of a stage or of the runtime; the log has the details"
+            "a bug of a stage or of the runtime; the log has the details",
+            error_id="bug",
         )
 
 

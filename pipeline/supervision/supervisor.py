@@ -21,13 +21,13 @@ from typing import Any
 import structlog
 import zmq
 
-from pipeline.errors import EXIT_GAVE_UP
+from pipeline.errors import EXIT_GAVE_UP, ProblemText
 from pipeline.monitoring.cameras import Cameras
 from pipeline.monitoring.counter_resets import CounterResets
 from pipeline.monitoring.event_format import EventSummary, event_format
 from pipeline.monitoring.health import Phase
 from pipeline.monitoring.notices import Notices
-from pipeline.monitoring.outcome import Outcome
+from pipeline.monitoring.outcome import Outcome, not_drained
 from pipeline.monitoring.reports import (
     Committed,
     Emitted,
@@ -273,7 +273,7 @@ class Supervisor:
         if self._all_ended() or (self._stop_since and not self._running):
             self._closing_since = now
         elif self._stop_since and now - self._stop_since > self.plan.drain_s:
-            self._fail(EXIT_GAVE_UP, f"not all was processed within {self.plan.drain_s:g} s after the stop", stuck=True)
+            self._fail(EXIT_GAVE_UP, not_drained(self.plan.drain_s), stuck=True)
         else:
             self._watchdog.check_run(self.plan, now, running=self._running)
 
@@ -415,7 +415,9 @@ class Supervisor:
         self.outcome.add_absent(self._cameras.absent(), ended, stopped=in_order)
         for process in self.processes:
             if process.trouble and process.trouble not in self.outcome.problems:
-                self.outcome.add(EXIT_GAVE_UP, f"{process.plan.name} did not open again: {process.trouble}")
+                text = f"{process.plan.name} did not open again: {process.trouble}"
+                kind = getattr(process.trouble, "error_id", "") or "process-died"
+                self.outcome.add(EXIT_GAVE_UP, ProblemText(text, error_id=kind))
         self._fleet.close(lambda: CLOSE_S if self._hurried else max(CLOSE_S, self.plan.drain_s), self._close_turn)
         for counts in (self._fleet.departed, *(process.counts() for process in self.processes)):
             self.outcome.add_losses(counts, edges_drop=self.plan.edges_drop)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP
 from pipeline.messages import Event
+from pipeline.monitoring.outcome import blocked_too_long
 from pipeline.plan import BLOCKED_LIMIT_S, ProcessPlan, RunPlan
 from pipeline.stage import Logger
 from pipeline.supervision.fleet import Fleet
@@ -78,7 +79,7 @@ class Watchdog:
             since = process.reported.blocked_since
             if since and now - max(since, self._waits_from(process.plan)) > BLOCKED_LIMIT_S:
                 why = process.heartbeat.blocked_on
-                self._fail(EXIT_ENVIRONMENT, f"gave up after waiting for {BLOCKED_LIMIT_S:g} s: {why}")
+                self._fail(EXIT_ENVIRONMENT, blocked_too_long(BLOCKED_LIMIT_S, why))
                 return
 
     def _waits_from(self, plan: ProcessPlan) -> float:

@@ -65,16 +65,18 @@ def run_child(control: int, life: int, label: str) -> int:
         worker.run()
         return 0
     except CamgraphError as error:
-        channel.send("failed", status=error.exit_status, error=redacted_beginning(str(error), _LONGEST))
+        text = redacted_beginning(str(error), _LONGEST)
+        channel.send("failed", status=error.exit_status, error=text, error_id=error.error_id)
         return error.exit_status
     except Exception as bug:
         scarce = in_words(bug)
         if scarce:
-            channel.send("failed", status=EXIT_ENVIRONMENT, error=f"{boot.plan.name}: {scarce}")
+            text = f"{boot.plan.name}: {scarce}"
+            channel.send("failed", status=EXIT_ENVIRONMENT, error=text, error_id="system-limit")
             return EXIT_ENVIRONMENT
         log.exception("process_failed")
         message = f"{boot.plan.name}: {type(bug).__name__} in the runtime; the log has the details"
-        channel.send("failed", status=EXIT_GAVE_UP, error=message)
+        channel.send("failed", status=EXIT_GAVE_UP, error=message, error_id="bug")
         return EXIT_GAVE_UP
     finally:
         if channel.closed:

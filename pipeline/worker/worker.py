@@ -319,7 +319,8 @@ class Worker:
     def _camera_ended(self, item: Item) -> None:
         end = item.payload
         assert isinstance(end, End)
-        self._channel.send("ended", camera=item.camera, reason=end.reason, error=end.error, status=end.status)
+        error = {"error": end.error, "status": end.status, "error_id": end.error_id}
+        self._channel.send("ended", camera=item.camera, reason=end.reason, **error)
 
     def _close(self) -> list[CamgraphError]:
         """Close everything; returns the errors of stages that failed to close."""

@@ -70,12 +70,17 @@ def graph(folder: Path, processes: str, **crash: Any) -> str:
 
 
 @pytest.mark.parametrize("processes", ["separate", "one"])
-@pytest.mark.parametrize(("how", "status"), [("raise", 1), ("user_error", 2), ("open", 1), ("close", 1)])
-def test_a_stage_that_fails(tmp_path: Path, environ: dict[str, str], processes: str, how: str, status: int) -> None:
+@pytest.mark.parametrize(
+    ("how", "status", "error_id"),
+    [("raise", 1, "frames-dropped"), ("user_error", 2, "option-value"), ("open", 1, "bug"), ("close", 1, "bug")],
+)
+def test_a_stage_that_fails(
+    tmp_path: Path, environ: dict[str, str], processes: str, how: str, status: int, error_id: str
+) -> None:
     at_seq = 999 if how in ("open", "close") else 5
     ended, lines = run(tmp_path, environ, graph(tmp_path, processes, how=how, at_seq=at_seq))
     assert ended == status
-    assert any(line["event"] == "problem" for line in lines)
+    assert error_id in [line.get("error_id") for line in lines if line["event"] == "problem"]
     assert (lines[-1]["event"], lines[-1]["status"]) == ("over", status)
 
 

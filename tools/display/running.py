@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -33,7 +34,7 @@ from stages.events import CAMERA_TYPES
 from tools.display.console import console_of_errors
 from tools.display.live_table import REFRESH_S, Display, open_display, render_summary
 from tools.display.run_status import Status, Summary
-from tools.display.screen import hide_in_words_of_libraries, log_line
+from tools.display.screen import hide_in_words_of_libraries, log_line, way_to_explanations
 from tools.display.service_notices import ServiceNotices, service_notices
 
 if TYPE_CHECKING:
@@ -154,6 +155,8 @@ def run_plan(
             _print(console, f"no events: {no_events}")
         for problem in outcome.problems:
             _print(console, f"camgraph: {problem}")
+        if outcome.error_ids and sys.stderr.isatty():
+            _print(console, way_to_explanations(outcome.error_ids))
     return exit_status
 
 
@@ -196,7 +199,8 @@ def _log_the_end(outcome: Outcome, status: Mapping[str, Any], why_no_events: str
     if why_no_events:
         log.warning("no_events", why=why_no_events)
     for problem in outcome.problems:
-        log.error("problem", why=problem)
+        kind = getattr(problem, "error_id", "")
+        log.error("problem", why=problem, **({"error_id": kind} if kind else {}))
     log.info("over", graph=status["graph"], status=exit_status, duration_s=status["uptime_s"], **status["totals"])
 
 

@@ -208,10 +208,15 @@ def tell(problem: str, status: int, error_id: str = "", error_ids: Sequence[str]
         _log().error("failed", why=problem, status=status, **kinds, **several)
     else:
         if ids and sys.stderr.isatty():
-            problem += f"\nmore: camgraph explain {' '.join(ids)}"
+            problem += f"\n{way_to_explanations(ids)}"
         sys.stderr.write(
             f"{problem}\n"
         )  # click would remove sequences that it knows, and not show that they were there
+
+
+def way_to_explanations(error_ids: Sequence[str]) -> str:
+    """The command that says more, for people."""
+    return f"more: camgraph explain {' '.join(error_ids)}"
 
 
 def _log() -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.errors import ProblemText
 from pipeline.monitoring.outcome import Outcome
 
 
@@ -38,6 +39,23 @@ def test_what_went_wrong_first_keeps_the_status() -> None:
     outcome.add(3, "no disk")
     outcome.add_camera_errors({"a": ("error", "camera a: broken")}, ["a"], {"a": 2})
     assert (outcome.status, outcome.problems) == (3, ["no disk", "camera a: broken"])
+
+
+def test_problems_keep_the_ids_of_their_kinds() -> None:
+    outcome = Outcome()
+    missing = ProblemText("rtsp://guard:geheim@host is away", error_id="source-missing")
+    outcome.add_camera_errors(dict.fromkeys("ab", ("error", missing)), "ab")
+    outcome.add_absent({"c": ProblemText("lost", error_id="camera-lost")}, {})
+    outcome.add_losses({("dropped.error", "a"): 1, ("dropped.invalid_event", "a"): 1, ("given_up.log", "a"): 1})
+    outcome.add(1, "what nobody has a name for")
+    assert "geheim" not in str(outcome.problems)
+    assert outcome.error_ids == (
+        "source-missing",
+        "camera-lost",
+        "events-given-up",
+        "frames-dropped",
+        "events-dropped",
+    )
 
 
 @pytest.mark.parametrize("reason", ["model_failed", "unpaired", "told", "stale", "quarantined", "error", "late"])

@@ -25,7 +25,7 @@ TYPES = types_for([Message, End, Tombstone])
 FIELDS: dict[str, dict[str, Any]] = {
     Message.TYPE: {},
     Tombstone.TYPE: {"reason": ""},
-    End.TYPE: {"reason": "end", "error": "", "status": 0},
+    End.TYPE: {"reason": "end", "error": "", "status": 0, "error_id": ""},
 }
 BROKEN_ROWS = [["scores", "<f4", [4], b"too short"]]
 

@@ -61,7 +61,7 @@ class Reader:
     def put(self, edge: EdgePlan, seqs: Sequence[int], camera: str = "a", kind: str = "note") -> None:
         partition = self.mailboxes.partition(edge.name, camera)
         for seq in seqs:
-            fields = {"reason": "end", "error": "", "status": 0} if kind == "end" else {"reason": ""}
+            fields = {"reason": "end", "error": "", "status": 0, "error_id": ""} if kind == "end" else {"reason": ""}
             header = Header(kind, stamp(seq, camera), {} if kind == "note" else fields, None, [])
             origin = [(f"{edge.sender}.0#1#1".encode(), seq)]
             self.mailboxes.put(Received(partition, Key(0, seq, 0), header, None, origin))

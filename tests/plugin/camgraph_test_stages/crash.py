@@ -157,7 +157,7 @@ def _go_wrong(how: How) -> None:
     if how == "bad_item":
         raise BadItem("told", "told to refuse this item")
     if how == "user_error":
-        raise UserError("told to be the user's mistake")
+        raise UserError("told to be the user's mistake", error_id="option-value")
     if how == "interrupt":
         raise KeyboardInterrupt
     if how == "system_exit":

@@ -53,7 +53,7 @@ class CountSource(Source[Settings]):
 
     def frames(self, stop: Stop, resume: Stamp | None) -> Iterator[Message]:
         if self.camera_settings.fail:
-            raise UserError(f"camera {self.camera}: {self.camera_settings.fail}")
+            raise UserError(f"camera {self.camera}: {self.camera_settings.fail}", error_id="source-missing")
         first = resume.seq + 1 if resume else 0
         epoch = (resume.epoch + self.camera_settings.live) if resume else 0
         for seq in range(first, self.camera_settings.frames):
