@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import logging
 import queue
+import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
-from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 
 from pipeline.monitoring.tracer import Span
@@ -39,12 +40,12 @@ class OtlpExporter:
     def __init__(self, endpoint: str, headers: Mapping[str, str], site: str, process: str, tell: Tell) -> None:
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # `tell` says it, once and in our words
         self._resource = Resource({"service.name": "camgraph", "service.namespace": site, "camgraph.process": process})
-        self._ids = RandomIdGenerator()
         url = endpoint.rstrip("/")
         url = url if url.endswith(_PATH) else url + _PATH
         self._exporter = OTLPSpanExporter(url, headers=dict(headers), timeout=_TIMEOUT_S)
         self._tell = tell
         self._on_the_way = 0
+        self._gave_up = False
         self._waiting: queue.Queue[Span | None] = queue.Queue(_MOST_WAITING)
         self._thread = threading.Thread(target=self._send, name="traces", daemon=True)
         self._thread.start()
@@ -58,25 +59,32 @@ class OtlpExporter:
 
     def close(self) -> None:
         """Send what is left, as far as it goes within two seconds."""
-        try:
-            self._waiting.put_nowait(None)
-        except queue.Full:
-            pass
-        else:
-            self._thread.join(_CLOSE_S)
-        if self._thread.is_alive() and (left := self._waiting.qsize() + self._on_the_way):
+        until_s = time.monotonic() + _CLOSE_S
+        with suppress(queue.Full):
+            self._waiting.put(None, timeout=_CLOSE_S)
+        self._thread.join(max(0.0, until_s - time.monotonic()))
+        if self._thread.is_alive():
+            self._give_up()
+
+    def _give_up(self) -> None:
+        self._gave_up = True
+        with self._waiting.mutex:
+            left = sum(span is not None for span in self._waiting.queue) + self._on_the_way
+        self._exporter.shutdown()  # it tries no more; what is on the way ends after `_TIMEOUT_S`
+        if left:
             self._tell(left, False)
 
     # ---- in the thread
 
     def _send(self) -> None:
         is_open = True
-        while is_open:
+        while is_open and not self._gave_up:
             spans, is_open = self._gathered()
             self._on_the_way = len(spans)
             if spans:
                 arrived = self._exporter.export([self._readable(span) for span in spans]) is SpanExportResult.SUCCESS
-                self._tell(len(spans), arrived)
+                if not self._gave_up:
+                    self._tell(len(spans), arrived)
 
     def _gathered(self) -> tuple[list[Span], bool]:
         """The next spans, and whether more may come. Waits for the first of them, and for others a moment."""
@@ -94,7 +102,7 @@ class OtlpExporter:
         return found, True
 
     def _readable(self, span: Span) -> ReadableSpan:
-        trace, number = int(span.trace, 16), int(span.number, 16) if span.number else self._ids.generate_span_id()
+        trace, number = int(span.trace, 16), int(span.number, 16) if span.number else _any_number()
         facts: dict[str, Any] = dict(span.attributes)
         return ReadableSpan(
             name=span.name,
@@ -106,6 +114,11 @@ class OtlpExporter:
             start_time=span.begun_ns,
             end_time=span.ended_ns,
         )
+
+
+def _any_number() -> int:
+    """Of a span. 0 means none."""
+    return secrets.randbits(64) or 1
 
 
 def _context(trace: int, span: int) -> SpanContext:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from camgraph_test_stages.waiting import until
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from structlog.testing import capture_logs
 
@@ -101,6 +102,16 @@ class Collector:
         self.over.set()
         self.server.shutdown()
         self.server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def no_thread_stays() -> Iterator[None]:
+    """That of a collector that does not answer ends as well, a few seconds after its run.
+
+    The library's retries take numbers of `random`, which tests of Hypothesis afterwards would notice.
+    """
+    yield
+    until(lambda: all(thread.name != "traces" for thread in threading.enumerate()))
 
 
 @pytest.fixture
