@@ -48,7 +48,7 @@ from stages.vision.rules.geometry import Line, Surroundings, Zone, in_pixels, zo
 from stages.vision.rules.groups import Nearness
 from stages.vision.rules.incidents import Timing
 from stages.vision.rules.judge import Rule, Why
-from stages.vision.rules.lens import convergence
+from stages.vision.rules.lens import Lens
 
 MAX_OVERRIDES = 2_000
 """Cameras and patterns under `per_camera` of all rules of a file."""
@@ -163,14 +163,16 @@ class RuleSet:
                 if (drawn := for_camera(file.zones.get(name, {}), camera))
             },
             {name: _line(drawn, size) for name in lines if (drawn := for_camera(file.lines.get(name, {}), camera))},
-            convergence=_convergence(for_camera(file.lenses, camera), size),
+            lens=_lens(for_camera(file.lenses, camera), size),
         )
 
 
-def _convergence(lens: LensDefinition | Literal["learn"] | None, size: tuple[int, int]) -> float | None:
-    if lens is None:
-        return 0.0
-    return None if lens == "learn" else convergence(degrees(lens.tilt), degrees(lens.fov), size[0])
+def _lens(
+    definition: LensDefinition | Literal["learn"] | None, size: tuple[int, int]
+) -> Lens | Literal["learn"] | None:
+    if definition is None or definition == "learn":
+        return definition
+    return Lens.of(degrees(definition.tilt), degrees(definition.fov), size[0])
 
 
 def _line(definition: LineDefinition, size: tuple[int, int]) -> Line:

@@ -533,7 +533,10 @@ class _Writer:
             raise ExpressionError(node.point.begin, f"`{text}` is no point: expected one such as feet or left_wrist")
         point = found
         name = self._named("zone", node.zone)
-        code = f"g.zones[{name!r}]({point.x}, {point.y})"
+        place = f"{point.x}, {point.y}"
+        if point.of_body:
+            place = f"*{self._whose(node.point)[1]}.seen_at({place})"
+        code = f"g.zones[{name!r}]({place})"
         self._note(self._slice(node), Kind.TRUTH, code)
         return _Truth(code, f"({point.x} == {point.x} and {point.y} == {point.y} and not {code})")
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stages.vision.heads import Area
 from stages.vision.rules.geometry import Line, Surroundings
-from stages.vision.rules.lens import LensEstimate, straightened
+from stages.vision.rules.lens import Lens, LensEstimate, Turn, straightened
 from stages.vision.rules.people import COCO_17, LOST_NS, NAN, UNSEEN, Joints, Past, Person, Point, with_more
 
 F32 = NDArray[np.float32]
@@ -24,7 +24,7 @@ LINE_MARGIN = 0.05
 _BORDER = 0.01
 """Of the frame: a box that ends so near to its border ends at it."""
 _WALKS, _SURE = 0.3, 0.3
-"""Body heights a second, and the confidence of joints, from which on people teach how the camera looks down."""
+"""Body heights a second, from which on people teach how the camera looks down; and the confidence of their joints."""
 _AHEAD_S = 1.0
 """Who would have been out of the frame after so long, going on as before, has left it."""
 
@@ -93,7 +93,7 @@ class Crowd:
 
     _past: dict[int, Past] = field(default_factory=dict)
     _last: dict[int, _Last] = field(default_factory=dict)
-    _lens: LensEstimate = field(default_factory=LensEstimate)
+    _estimate: LensEstimate = field(default_factory=LensEstimate)
 
     def forget(self, before_ns: int) -> set[int]:
         """Forget the tracks that were last seen before a time, and return their ids."""
@@ -123,17 +123,14 @@ class Crowd:
         gone = list(self._gone(picture)) if with_lost else []
         if with_lost and not picture.alone:
             self._last.update({person.id: _Last(picture, person.row) for person in people})
-        return Cast(picture, people, around, gone, self._convergence(picture, people, around))
+        lens = self._learnt(picture, people) if around.lens == "learn" else around.lens
+        return Cast(picture, people, around, gone, lens)
 
-    def _convergence(self, picture: Picture, people: Sequence[Person], around: Surroundings) -> float:
-        if around.convergence is not None:
-            return around.convergence
-        now = self._lens.convergence(picture.size)
+    def _learnt(self, picture: Picture, people: Sequence[Person]) -> Lens | None:
+        now = self._estimate.lens(picture.size)
         rows = [person.row for person in people if person.speed > _WALKS * person.h]
         if rows and picture.joints_known:
-            joints = picture.keypoints[rows].astype(np.float64)
-            joints[joints[:, :, 2] < _SURE] = NAN
-            self._lens.look(joints[:, :, :2], picture.size)
+            self._estimate.look(_sure_places(picture)[rows], picture.size)
         return now
 
     def _people(self, picture: Picture, around: Surroundings) -> Iterator[Person]:
@@ -217,12 +214,15 @@ class Cast:
         people: Sequence[Person],
         around: Surroundings,
         gone: Sequence[_Gone],
-        convergence: float = 0.0,
+        lens: Lens | None = None,
     ) -> None:
-        self._convergence = convergence
         self.picture = picture
+        self._turns = None if lens is None else _turns(lens, picture)
         self.with_lost = _extended(picture, [one.last for one in gone])
         self.people = people
+        if self._turns is not None:
+            for person in people:
+                person.turn = Turn(*self._turns[person.row].tolist())
         self.around = around
         self._gone = gone
         self._joints: dict[float, list[Joints]] = {}
@@ -268,11 +268,23 @@ class Cast:
             places = keypoints[:, :, :2].astype(np.float64)
             # The confidence is compared as it came: 0.3 of a model is less than 0.3 in double precision.
             places[~(keypoints[:, :, 2] >= floor)] = NAN  # also of a confidence that is no number
-            if self._convergence:
-                boxes = self.picture.boxes.astype(np.float64)
-                places = straightened(places, boxes, self.picture.size, self._convergence)
+            if self._turns is not None:
+                places = straightened(places, self._turns)
             self._joints[floor] = with_more(places)
         return self._joints[floor]
+
+
+def _turns(lens: Lens, picture: Picture) -> NDArray[np.float64]:
+    nowhere = np.full((len(picture.ids), len(COCO_17), 2), NAN)
+    joints = _sure_places(picture) if picture.joints_known else nowhere
+    return lens.turns(picture.boxes.astype(np.float64), joints, picture.size)
+
+
+def _sure_places(picture: Picture) -> NDArray[np.float64]:
+    """The places of joints (N, 17, 2); NaN for those of less confidence than `_SURE`."""
+    places = picture.keypoints[:, :, :2].astype(np.float64)
+    places[~(picture.keypoints[:, :, 2] >= _SURE)] = NAN
+    return places
 
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
+from stages.vision.rules.lens import Lens
 from stages.vision.rules.people import Point
 
 Zone = Callable[[float, float], bool]
@@ -50,8 +51,8 @@ class Surroundings:
     counters: Mapping[str, Any] = field(default_factory=dict)
     """Counter -> its counts (`counters.Counter`)."""
     running: Mapping[str, Collection[tuple[int, ...]]] = field(default_factory=dict)
-    convergence: float | None = 0.0
-    """Of verticals in the picture, in 1 / pixel (`lens`); None to learn it from people who walk."""
+    lens: Lens | Literal["learn"] | None = None
+    """How the camera looks down; by default it looks level. `learn`: from people who walk."""
 
     def runs(self, rule: str, ids: tuple[int, ...]) -> bool:
         """Whether a rule has a running incident of these people, of the scene, or of others with or among them."""

@@ -17,6 +17,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.vision.rules.lens import Turn
+
 NAN = math.nan
 
 COCO_17 = (
@@ -49,6 +51,8 @@ Point = tuple[float, float]
 class Person:
     """One person of one frame, in pixels; `h` is the box's height, `x` its middle, `row` the row in the frame's arrays.
 
+    Under a camera that looks down, joints are as a level one would see them, and `turn` is how they were made so.
+
     `age`: seconds since the track was first seen; `speed`: pixels a second. For the step of the feet from their last
     seen place to here: `crossed` (line -> 1 rightward, -1 leftward, 0) and `entered` (zone -> 1 came in, -1 went out,
     0). `inside`: zone -> whether the feet are in it. `lost_ns`: for how long nobody has seen them; -1 of those who are
@@ -75,12 +79,17 @@ class Person:
     speed: float = NAN
     lost_ns: float = NAN
     left_picture: bool = False
+    turn: Turn | None = None
     h: float = field(init=False)
     x: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.h = self.bottom - self.top
         self.x = (self.left + self.right) / 2
+
+    def seen_at(self, x: float, y: float) -> Point:
+        """Where a place of the upright person is in the picture."""
+        return (x, y) if self.turn is None else self.turn.back(x, y)
 
     @property
     def feet(self) -> Point:
@@ -172,11 +181,11 @@ def beyond(k: Joints, p: Person, g: Frame, joint: int, side: str) -> bool | None
     """
     x, y = k[2 * joint], k[2 * joint + 1]
     if x == x:  # noqa: PLR0124 - NaN
-        return _outside(x, y, g, side)
+        return _outside(*p.seen_at(x, y), g, side)
     for near, far, share in _LIMBS.get(joint, ()):
         ax, ay = _middle(k, near)
         bx, by = _middle(k, far)
-        if _outside(ax + (ax - bx) * share, ay + (ay - by) * share, g, side):
+        if _outside(*p.seen_at(ax + (ax - bx) * share, ay + (ay - by) * share), g, side):
             return True
     at_the_border = _CUT_OFF * g.height
     if side in ("", "bottom") and joint >= _FIRST_OF_LEGS and p.bottom >= g.height - at_the_border:

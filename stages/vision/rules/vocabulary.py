@@ -27,10 +27,11 @@ class Measure(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Python text of the two numbers of a point."""
+    """Python text of the two numbers of a point. `of_body`: as a level camera would see the body; False: of the box."""
 
     x: str
     y: str
+    of_body: bool = True
 
 
 MIDDLES = {f"{joint}s" if joint != "foot" else "feet": joint for joint in PAIRED}
@@ -152,9 +153,9 @@ class PersonWords:
     def point(self, name: str, k: str, p: str) -> Place:
         """A point's Python text."""
         if name == "feet":
-            return Place(f"{p}.x", f"{p}.bottom")
+            return Place(f"{p}.x", f"{p}.bottom", of_body=False)
         if name == "center":
-            return Place(f"{p}.x", f"(({p}.top + {p}.bottom) / 2)")
+            return Place(f"{p}.x", f"(({p}.top + {p}.bottom) / 2)", of_body=False)
         if name in MIDDLES:
             at = MIDDLES_AT + 2 * PAIRED.index(MIDDLES[name])
             return Place(f"{k}[{at}]", f"{k}[{at + 1}]")

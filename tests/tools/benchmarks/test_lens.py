@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.vision.rules.lens import convergence
-from tools.benchmarks.lens import CAMERAS, leans, learnt
+from stages.vision.rules.lens import Lens
+from tools.benchmarks.lens import CAMERAS, learnt, seen
 
 
-def test_a_known_and_a_learnt_lens_make_people_upright() -> None:
+def test_a_known_and_a_learnt_lens_make_people_upright_and_as_tall_everywhere() -> None:
     camera = CAMERAS[-1]
-    known = convergence(camera.tilt_deg, camera.fov_deg, camera.size[0])
-    found = [np.median(leans(camera, range(1), c)) for c in (0.0, known, learnt(camera, range(1, 2)))]
-    assert max(found[1:]) < found[0] / 3
+    known = Lens.of(camera.tilt_deg, camera.fov_deg, camera.size[0])
+    found = [seen(camera, range(3, 6), lens) for lens in (None, known, learnt(camera, range(1000, 1003)))]
+    leans = [np.median(one.leans) for one in found]
+    assert max(leans[1:]) < leans[0] / 3
+    spreads = [np.subtract(*np.percentile(one.torsos, [95, 5])) for one in found]
+    assert max(spreads[1:]) < 0.8 * spreads[0]
