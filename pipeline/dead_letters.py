@@ -9,7 +9,7 @@
 
 Such an event has left the outbox, so this file is all that is left of it: a line is on the disk before `add` returns. A
 sink and the commands of a person (`camgraph outbox`) may change the file at the same time: each of them holds its lock
-meanwhile, and whoever waited for the lock of a file that was replaced opens the new one.
+meanwhile, and a process that waited for the lock of a file that was replaced opens the new one.
 """
 
 from __future__ import annotations
@@ -295,7 +295,7 @@ def _copy(descriptor: int, part: tuple[int, int], target: Path) -> None:
 def _replacing(target: Path) -> Iterator[Any]:
     """A new file that takes the target's place, durably, when the block is left without an exception."""
     part = target.with_name(target.name + _PART)
-    part.unlink(missing_ok=True)  # of a process that died; whoever writes one has the lock
+    part.unlink(missing_ok=True)  # of a process that died: the lock is held while one is written
     try:
         with open(open_regular(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:  # noqa: PTH123
             yield file

@@ -86,5 +86,5 @@ def is_sampled(event_id: str, share: float) -> bool:
 
 
 def traceparent(event_id: str, share: float) -> str:
-    """As W3C Trace Context has it, for the event, and for whoever goes on with its trace."""
+    """As W3C Trace Context has it, for the event, and for programs that continue its trace."""
     return f"00-{trace_id(event_id)}-{root_span(event_id)}-{'01' if is_sampled(event_id, share) else '00'}"

@@ -5,7 +5,7 @@
 Each person adds the time since the camera's last frame (at most 1 s) to the cell of their feet. The end of `path`
 chooses the format: .json has the grid and what it is about, .csv and .npy the seconds of each cell, row by row.
 
-A file is written anew every `every`, as a whole: whoever reads it never sees half of it. It never takes the place of a
+A file is written anew every `every`, as a whole: a reader never sees half of it. It never takes the place of a
 file of an earlier run; if its name is taken, `front.2.json` follows. With `period` each period has files of its own.
 After a failure the process goes on with the last written state, so up to `every` is lost.
 """

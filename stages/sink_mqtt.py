@@ -4,7 +4,7 @@
             password: "${secret:mqtt}", home_assistant: true}}
 
 An event goes to `camgraph/GRAPH/CAMERA/ACTION` with QoS 1, and is delivered once the broker has acknowledged it. Beside
-the events, these topics are retained, so that whoever connects later knows how things stand:
+the events, these topics are retained, so that a client that connects later knows how things stand:
 
 | topic | |
 |---|---|

@@ -1,4 +1,4 @@
-"""Writes events to a syslog server or to the log of this machine: for whoever watches logs, such as a SIEM.
+"""Writes events to a syslog server or to the log of this machine, for programs that watch logs, such as a SIEM.
 
     siem: {use: sink_syslog, from: actions, with: {address: "tls://log.example.org", tls: {ca: hospital-ca.pem}}}
 

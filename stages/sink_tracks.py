@@ -256,7 +256,7 @@ class SinkTracks(Stage[SinkTracksSettings]):
         file, state = self._files.get(camera), self._states.get(camera)
         if file is None or state is None:
             return
-        # Noted first: whoever finds a file that is not noted completes it, and nothing comes into it again.
+        # Noted first: a file that is found and not noted is completed, and nothing is added to it.
         last = self._written.get(camera)
         state.current, state.last = "", list(last) if last else None
         self._save(self._states)

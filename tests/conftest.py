@@ -57,7 +57,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_runs() -> Iterator[None]:
-    """Whoever works on this machine has runs of their own: `camgraph stop` without a name must not meet a test's."""
+    """You may have runs of your own on this machine: `camgraph stop` without a name must not meet a test's."""
     short = "/tmp"
     with tempfile.TemporaryDirectory(prefix="cgr", dir=short) as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("CAMGRAPH_RUN_DIR", f"{folder}/runs")

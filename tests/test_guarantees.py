@@ -71,7 +71,7 @@ def test_any_stateless_process_may_die(reference: Ran, processes: tuple[str, str
 
 @pytest.mark.parametrize("processes", [("infer.0", "people.0"), STATELESS], ids=len)
 def test_several_stateless_processes_may_die_at_once(reference: Ran, processes: tuple[str, ...]) -> None:
-    """Also all of them: whoever sent a frame is dead as well as whoever had it."""
+    """Also all of them: the sender of a frame is dead as well as its reader."""
     killing = Killing([processes], 12)
     ran = run_way(KILLED, SECONDS, killing)
     assert set(killing.recovery_s) == set(processes)

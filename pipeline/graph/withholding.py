@@ -10,7 +10,7 @@ from pipeline.graph.report import Report, dotted
 
 
 def check_withheld(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: Report) -> None:
-    """Report each reader of what is withheld, at its `from`, and whoever else shows that."""
+    """Report each reader of what is withheld, at its `from`, and each other stage that would show it."""
     for node in nodes.values():
         withheld = node.stage.withholds(node.settings) if node.stage else {}
         if not withheld:

@@ -142,7 +142,7 @@ class Notices:
             begun.add(kept.about)
 
     def committed(self, event_id: str) -> bool:
-        """The outbox has committed the event of this id, whoever sent it; if it is a kept one, the next may go.
+        """The outbox has committed the event of this id, of any sender. If it is a kept one, the next may go.
 
         True if it was a kept one.
         """

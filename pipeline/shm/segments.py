@@ -9,8 +9,8 @@
 The owner holds a lock (flock) on each of its files for life; a file that nobody locks is left over and may go.
 `pipeline.shm.slots` explains who may write when.
 
-Any user of the machine may put files into /dev/shm. So the name of a segment is random, because whoever knew it
-beforehand could take it first. A file of another user is never opened, counted or removed; it is reported once.
+Any user of the machine may put files into /dev/shm. So the name of a segment is random, because a user who
+knew it beforehand could take it first. A file of another user is never opened, counted or removed; it is reported once.
 """
 
 from __future__ import annotations

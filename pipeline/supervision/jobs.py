@@ -24,7 +24,7 @@ class Job(Generic[T]):
     def _do(self) -> None:
         try:
             self._found.append(self._work())
-        except Exception as failure:  # noqa: BLE001 - handed on to whoever asks for the result
+        except Exception as failure:  # noqa: BLE001 - handed on to the caller who asks for the result
             self._failure = failure
 
     @property

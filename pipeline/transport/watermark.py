@@ -9,7 +9,7 @@ neither counted as lost nor waited for. So each sender reports, before it sends 
     final         The same, and it is known which message up to this key is the last one that comes (`again`). A sender
                   knows that when it has taken everything that came again to itself.
 
-    W1  Both only rise, and `final` is not higher than `provisional`: a report stays true, whoever dies.
+    W1  Both only rise, and `final` is not higher than `provisional`: a report stays true when a process dies.
     W2  A message up to `provisional` that is missing between others is done: no loss.
     W3  Once the message `again` has come, nothing more comes up to `final`: joins and merges need not wait.
 

@@ -2,8 +2,8 @@
 
     tls: {ca: authority.pem, certificate: camgraph.pem, key: camgraph.key, server_name: broker.local}
 
-The other side's certificate and name are always checked; there is no setting that turns that off. Whoever has a
-certificate of their own making names it, or its authority, as `ca`. The files are read each time a sink connects, so
+The other side's certificate and name are always checked; there is no setting that turns that off. If you
+made the certificate yourself, name it, or its authority, as `ca`. The files are read each time a sink connects, so
 renewed certificates need no restart.
 """
 

@@ -151,7 +151,7 @@ class _Encoded:
 
 
 def plays(path: Path) -> bool:
-    """Whether there is a picture in a file, whoever left it."""
+    """Whether there is a picture in a file; anybody may have left it."""
     try:
         with av.open(str(path)) as container:
             return next(container.decode(video=0), None) is not None

@@ -4,7 +4,7 @@
                                    incidents: one row a record: what a list of incidents says of it
 
 The records are the truth, and the index is a cache of them. Each file that appears, goes or is replaced changes the
-stamp of its folder, so whoever asks compares the stamps first and reads again only the folders that have changed, and
+stamp of its folder, so each call compares the stamps first and reads again only the folders that have changed, and
 there only the records that have. So nobody has to tell the index anything, and a process may be killed at any moment.
 
 An index that is lost or damaged is made anew. One that cannot be written (a full disk, a lock, a medium that is read
@@ -125,7 +125,7 @@ def incidents_in(folder: Path, wanted: IncidentFilter) -> list[IncidentSummary]:
 
 
 def summary_of(record: IncidentRecord) -> IncidentSummary | None:
-    """What a list says of this record; None if it has not the facts of an incident, whoever wrote it."""
+    """What a list says of this record; None if it lacks the facts of an incident: anybody may have written it."""
     with suppress(KeyError, ValueError, TypeError, AttributeError, OverflowError):
         path, data = record.path, record.data
         end = record.last["data"] if record.last else {}
@@ -472,7 +472,7 @@ class IndexKeeper:
         self._touched.set()
 
     def close(self) -> None:
-        """Complete it if that takes no time; else whoever asks does so."""
+        """Complete it if that takes no time; else the next call does so."""
         self._stop.set()
         self.touch()
         if self._thread.ident is not None:

@@ -151,7 +151,7 @@ class IncidentRecord:
 
 
 def read_record(path: Path) -> IncidentRecord | None:
-    """The record in a file; None if it is none, whoever wrote it: no name in it leads out of its folder."""
+    """The record in a file, None if it is none. Anybody may have written it: no name in it leads out of its folder."""
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         plain = json.loads(_bytes_of(path))
         files = {kind: FileState(**plain.get(kind, _NO_BEST)) for kind in STATES}

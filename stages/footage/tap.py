@@ -1,4 +1,4 @@
-"""Hands the packets that a camera sends to whoever keeps them, beside their way into the decoder.
+"""Gives the packets that a camera sends to those who keep or show them, beside their way into the decoder.
 
 If nobody listens, a packet costs one look at a socket. If somebody listens and does not keep up, a live camera's
 packets are left out until the next keyframe, so that reading never waits; a file waits, up to `PATIENCE_S`.

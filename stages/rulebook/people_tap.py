@@ -1,6 +1,6 @@
-"""Tells whoever looks at a camera who is in its picture, and what the rules say of them: a line of JSON for each frame.
+"""Tells programs that watch a camera who is in its picture, and which rules fire: a line of JSON for each frame.
 
-The one who looks connects to a socket in the state folder of `rules`, which other users cannot enter, and sends the
+A program connects to a socket in the state folder of `rules`, which other users cannot enter, and sends the
 camera's name as a line. Positions are fractions of the frame, so that they fit a picture of any size:
 
     {"size": [1280, 720], "zones": {"bed": [[0.1, 0.2], ...]}, "lines": {"door": [[0.5, 0], [0.5, 1]]},
@@ -9,8 +9,8 @@ camera's name as a line. Positions are fractions of the frame, so that they fit 
      "now": [{"action": "fall", "ids": [3], "why": "...", "shapes": ["bed"]}]}
 
 `at` is the time of the stream in seconds, null if the camera gives its pictures no times; joints below `floor` are not
-known to the rules. The first line comes again when the rules change. While nobody looks, a frame costs one look at the
-clock. Whoever does not keep up is parted with: nobody waits for them.
+known to the rules. The first line comes again when the rules change. While nobody is connected, a frame costs one look
+at the clock. A program that does not keep up is disconnected: nothing waits for it.
 """
 
 from __future__ import annotations

@@ -452,7 +452,7 @@ class RuleDefinition(Settings):
         {}, alias="with", description="Values for the parameters of the template, such as {low_for: 8s}"
     )
     action: Action | None = Field(None, description="What events call it; the id by default")
-    severity: Severity = Field("warning", description="How grave it is, for whoever reads the events")
+    severity: Severity = Field("warning", description="How grave it is, for the people who get the events")
     about: str = Field(
         "",
         max_length=500,

@@ -72,7 +72,7 @@ def test_a_latch_lets_all_go_on_that_wait_and_that_come_later() -> None:
     assert not latch.is_set()
     assert not latch.wait(0.001)
     assert not latch.wait(-1)
-    assert len(latch._waiting) == 3, "whoever waits no more is forgotten"
+    assert len(latch._waiting) == 3, "who waits no more is forgotten"
     latch.set()
     latch.set()
     for one in waiting:

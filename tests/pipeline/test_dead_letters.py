@@ -1,4 +1,4 @@
-"""What a sink has given up stays, whole and bounded, whoever dies or changes the file meanwhile."""
+"""What a sink has given up stays, whole and bounded, even if a process dies or changes the file meanwhile."""
 
 from __future__ import annotations
 

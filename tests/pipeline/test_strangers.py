@@ -237,7 +237,7 @@ def test_only_root_may_ask_run_of_another_user(person: Callable[[], Person]) -> 
 
 
 @pytest.mark.parametrize("by_link", [False, True])
-def test_whoever_pretends_to_be_a_run_of_somebody_is_not_asked(person: Callable[[], Person], by_link: bool) -> None:
+def test_a_false_run_of_another_user_is_not_asked(person: Callable[[], Person], by_link: bool) -> None:
     """He has a socket of the right name in a folder that everybody may enter, or lets its name lead to files of yours.
 
     Such a link could lead elsewhere a moment later.

@@ -43,7 +43,7 @@ def free_port() -> int:
 
 
 class Receiver:
-    """A server that reads lines from whoever connects, until it is closed."""
+    """A server that reads lines from each client, until it is closed."""
 
     def __init__(self, family: socket.AddressFamily, where: object) -> None:
         self.lines: list[str] = []

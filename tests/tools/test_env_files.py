@@ -1,4 +1,4 @@
-"""A run remembers its variables: whoever changes it needs no password. SIGHUP reloads, unless the terminal is gone."""
+"""A run remembers its variables: you change it without a password. SIGHUP reloads, unless the terminal is gone."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_reload_rereads_env_file_or_keeps_old_values(place: Place) -> None:
     assert place.output("reload") == "nothing has changed\n", "the new file is remembered"
 
 
-def test_the_shell_of_whoever_asks_does_not_overrule_the_run(place: Place) -> None:
+def test_the_shell_of_the_caller_does_not_overrule_the_run(place: Place) -> None:
     assert place.output("reload", ONE="Zq9 of another") == "nothing has changed\n"
 
 

@@ -3,7 +3,7 @@
     a token            `Authorization: Bearer TOKEN`, or a cookie that the page gets for it (`/login`)
     a password         `Authorization: Basic`, for programs that can send nothing else: the token, with any name. It
                        lets them look and never change anything: browsers keep a password and send it from any page
-    no tokens set      whoever reaches the address is an admin: the address must be on loopback
+    no tokens set      everybody who reaches the address is an admin: it must be on loopback
     names of hosts     without tokens, the name in `Host` must be one of this machine: otherwise a web page elsewhere,
                        whose name was pointed to 127.0.0.1, could speak to the service from the user's browser
     changes            by a browser must come from a page of this service (`Origin`): otherwise any page could make

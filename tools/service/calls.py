@@ -99,7 +99,7 @@ class Call:
 
 
 def routes_of(calls: Sequence[Call]) -> list[Route]:
-    """A route for each path, which knows all its methods: whoever tries another one is told them (`Allow`)."""
+    """A route for each path, which knows all its methods: the answer to another one names them (`Allow`)."""
     paths: dict[str, dict[str, Call]] = {}
     for call in calls:
         paths.setdefault(call.path, {})[call.method] = call

@@ -413,7 +413,7 @@ class EventHistory:
 
 
 def _row(event: Event) -> tuple[object, ...]:
-    """All facts are those of the body, whoever wrote it."""
+    """All facts are those of the body."""
     view = view_of(event)
     kind, facts = view.body.get("type", ""), (view.camera, view.rule, view.action)
     texts = [_fact(text) for text in (*facts, kind, view.phase, view.incident)]

@@ -63,7 +63,7 @@ class LivePicture:
 
 
 class PictureViewer:
-    """Holds the newest picture alone, so that whoever reads slowly gets fewer pictures, not older ones."""
+    """Holds the newest picture alone, so that a slow reader gets fewer pictures, not older ones."""
 
     def __init__(self, *, drawn: bool) -> None:
         self.drawn = drawn

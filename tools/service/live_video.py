@@ -18,7 +18,7 @@ from stages.footage.packets import Packet, VideoStreamInfo
 from tools.service.watching import WatchedCamera
 
 _MOST_WAITING = 4 << 20
-"""Bytes that wait for a viewer: whoever is further behind is parted with, and can begin anew."""
+"""Bytes that wait for a viewer. One that is further behind is disconnected, and can begin anew."""
 _MOST_KEPT = 16 << 20
 """Bytes since the last keyframe, with which the next viewer begins at once."""
 

@@ -135,7 +135,7 @@ def read_picture(coded: bytes) -> Frame:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about damaged EXIF: whoever sends such pictures must not fill the log
+            warnings.simplefilter("ignore")  # about damaged EXIF: such pictures must not fill the log
             upright = _upright(coded)
     except Image.DecompressionBombError:
         most = MOST_PIXELS // 1_000_000

@@ -1,4 +1,4 @@
-"""How much of the machine's time those may take who ask the model, while cameras need it."""
+"""How much of the machine's time calls to the model may take while cameras need it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_S = 0.5
 
 
 class SpareTime:
-    """Whoever has taken some waits until it has been saved again. For one thread or loop."""
+    """Time that is saved up, and spent by calls. After one, the next waits until it is saved again. For one thread."""
 
     def __init__(self, share: float = SHARE, clock: Callable[[], float] = time.monotonic) -> None:
         self._share, self._clock = share, clock

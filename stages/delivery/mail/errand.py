@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Errand(Generic[T]):
-    """Begins at once. What it waits for must be closed by whoever gives it up: a thread cannot be stopped."""
+    """Begins at once. If you give it up, close what it waits for: a thread cannot be stopped."""
 
     def __init__(self, run: Callable[[], T], limit_s: float, name: str) -> None:
         self._run = run

@@ -1,6 +1,6 @@
 """Which incidents are open at each camera and whether the camera is there: what a newcomer has to know.
 
-Events are changes. Whoever shows a state, as a light on a wall does, needs the sum of them.
+Events are changes. What shows a state, such as a light on a wall, needs the sum of them.
 """
 
 from __future__ import annotations

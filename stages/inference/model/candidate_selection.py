@@ -6,7 +6,7 @@
 
 `decode` drops all but a few hundred of 8400 candidates, and suppresses overlaps from the best one down. So of the best
 k it makes the people that it makes of all A, as long as no more than k score enough (`Selection.full`). If they do, it
-makes the best of them: whoever is left out scores less than all k.
+makes the best of them: the people left out score less than all k.
 
 If a value is no number anywhere in the heads of a picture, all that is selected of it is none, so that the picture is
 dropped as it would be without a selection.

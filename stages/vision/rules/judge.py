@@ -224,8 +224,9 @@ class Judge:
         return ends
 
     def _inherit(self, group: _Group, place: int, before: Mapping[tuple[_About, Ids], dict[Key, Any]]) -> None:
-        """Take the cells of one condition over, for whoever they know; `before`: those that the other had taken over,
-        of people who have not come back since.
+        """Take the cells of one condition over, for the people that they know.
+
+        `before`: those that the other had taken over, of people who have not come back since.
         """
         keys = list(group.program.cells)
         own = [keys[i] for i in group.program.places[place]]

@@ -128,7 +128,7 @@ def test_pictures_come_evenly(web_camera: WebCamera, watch: Watch, path: str) ->
     assert watching.facts["size"] == "96x64"
     assert {stamp.epoch for stamp in watching.stamps} == {0}
     took_s = (watching.stamps[-1].time_ns - watching.stamps[0].time_ns) / 1e9
-    # A playlist brings a second at once: whoever does not spread it has 75 frames in two steps.
+    # A playlist brings a second at once: a reader that does not spread it has 75 frames in two steps.
     assert took_s > 2.0
     gaps_s = [(later.time_ns - earlier.time_ns) / 1e9 for earlier, later in pairwise(watching.stamps)]
     assert sum(gap_s < 0.01 for gap_s in gaps_s) < len(gaps_s) / 2

@@ -1,4 +1,4 @@
-"""A listener that never reads costs packets, and never the time of whoever reads the camera."""
+"""A listener that never reads costs packets, and never the time of the camera's reader."""
 
 from __future__ import annotations
 

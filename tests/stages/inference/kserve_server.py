@@ -202,7 +202,7 @@ def main() -> None:
     else:
         port = server.add_insecure_port(address)
     server.start()
-    print(json.dumps({"port": port}), flush=True)  # noqa: T201 - what whoever started it waits for
+    print(json.dumps({"port": port}), flush=True)  # noqa: T201 - its parent waits for it
     sys.stdin.read()
     server.stop(0).wait()
 

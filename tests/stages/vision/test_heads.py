@@ -1,4 +1,4 @@
-"""The areas of heads hold the whole head, whoever turns where, and the whole person if nobody knows where it is."""
+"""The areas of heads hold the whole head, however people turn, and the whole person if nobody knows where it is."""
 
 from __future__ import annotations
 

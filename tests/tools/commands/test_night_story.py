@@ -30,7 +30,7 @@ CAMERAS = """\
 
 
 class MailServer:
-    """Takes mails of whoever logs in, with STARTTLS."""
+    """Takes mails of clients that log in, with STARTTLS."""
 
     def __init__(self, authority: trustme.CA) -> None:
         self.mails: list[EmailMessage] = []

@@ -32,5 +32,5 @@ def test_rates_are_judged_where_other_processes_take_little(before: Load, during
     assert bool(found) == bool(why)
 
 
-def test_whoever_wants_to_judges_on_any_machine() -> None:
+def test_you_may_judge_on_any_machine() -> None:
     assert why_not_judged(Load(1.0, 1.0, 2), Load(0.1, 1.9, 2), most_other=1.0) == ""

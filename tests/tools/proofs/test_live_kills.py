@@ -107,7 +107,7 @@ def test_rates_on_a_busy_machine_are_not_judged(busy: str) -> None:
     page = report(proof, LIMITS)
     assert "**Not all is proven:**" in page
     assert "| 50.0% * | 100.0% * |" in page
-    assert faults_of(proof, Limits(other=1.0)), "but whoever wants to judges them"
+    assert faults_of(proof, Limits(other=1.0)), "but you may judge them"
 
 
 @pytest.mark.parametrize(("left", "status"), [([], 0), (["process 7"], 1)])

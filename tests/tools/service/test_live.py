@@ -84,7 +84,7 @@ def film_of(served: Served, camera: str, stack: ExitStack, path: str = "live.mp4
 
 
 def pictures(pieces: Iterator[bytes], enough: int) -> list[Fraction]:
-    """The times of the first pictures, in seconds of the file. Whoever drops `pieces` leaves."""
+    """The times of the first pictures, in seconds of the file. To drop `pieces` is to leave."""
     film = b""
     for piece in pieces:
         film += piece

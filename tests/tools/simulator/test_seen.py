@@ -1,4 +1,4 @@
-"""The faults of a camera as FFmpeg, by PyAV, reports them, or fails to: what whoever reads live cameras must expect."""
+"""The faults of a camera as FFmpeg, by PyAV, reports them, or fails to: what a reader of live cameras must expect."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def _against_best(runs: Sequence[Run], cameras: int, name: str, others: Iterable
 
 
 def disagreeing(rows: Sequence[Row]) -> list[str]:
-    """Sentences on whoever found other numbers of people than camgraph, or left frames out, by number of cameras."""
+    """Sentences on peers that found other numbers of people than camgraph, or left frames out, by number of cameras."""
     ours = {row.cameras: row.people for row in rows if row.name in OURS}
     lines = []
     for row in rows:

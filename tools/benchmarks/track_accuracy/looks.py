@@ -2,7 +2,7 @@
 
 The street (TUD-Stadtmitte) has colours of its own. The people of the animator have none, so each wears the colours of
 somebody in the street, as they were seen in one of its frames, drawn anew for each frame. So they change with the
-light, the pose and whoever is in the way, as those in the street do.
+light, the pose and the people in the way, as those in the street do.
 """
 
 from __future__ import annotations

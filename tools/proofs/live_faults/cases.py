@@ -119,7 +119,7 @@ CASES: tuple[Case, ...] = (
     Case("half_open", _do("half_open"), states=("stalled", "lost"), returns="told"),
     Case("stall, for long", _do("stall"), _heal("stall"), ("stalled", "lost"), holds_s=1,
          counts=DAMAGE),
-    # Whoever plays has got as many packets before: it stops at once, and would after each reopening.
+    # A client that plays has got as many packets before: it stops at once, and would after each reopening.
     Case("stall, after 20 packets", _do("stall", after_packets=20), _heal("stall"), ("stalled",), counts=DAMAGE),
     Case("codec:h265", _do("codec", "h265"), states=("lost",), returns="told", shows=_shows("codec", "h265"),
          counts=DAMAGE, then=_CODEC_BACK),

@@ -60,7 +60,7 @@ function open() {
   view.update();
 }
 
-// Asked for once: whoever is typing a token is not disturbed by what the page still hears.
+// Asked for once: a person who types a token is not disturbed by what the page still hears.
 function login(message = "") {
   if (document.getElementById("token")) return;
   release();
@@ -82,7 +82,7 @@ function login(message = "") {
   };
   fill(main, make("form", { class: "login", onsubmit: send },
     make("h1", { text: "Who is looking?" }),
-    make("label", { for: "token", text: "Your token, from whoever set camgraph up" }), token,
+    make("label", { for: "token", text: "Your token, from the person who set camgraph up" }), token,
     make("button", { text: "Log in" }), error));
   token.focus();
 }

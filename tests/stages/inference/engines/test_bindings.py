@@ -169,7 +169,7 @@ class Watched(Wrapped):
         self._session.run_with_iobinding(binding, options)
 
 
-def test_one_thread_runs_the_session_whoever_asks(session: ort.InferenceSession) -> None:
+def test_one_thread_runs_the_session_for_all(session: ort.InferenceSession) -> None:
     watched = Watched(session)
     runs = RecordedRuns(watched, CPU)  # type: ignore[arg-type]
     runs.run(batch(0))

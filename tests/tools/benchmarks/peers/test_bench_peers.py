@@ -45,7 +45,7 @@ def test_bare_loop_camgraph_and_the_plain_loop_do_the_same_work(two_people: Path
     assert f"| 2 | {LOOP} | " in page.read_text()
 
 
-def test_whoever_cannot_be_run_is_left_out_by_name(
+def test_a_peer_that_cannot_be_run_is_left_out_by_name(
     two_people: Path, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -65,7 +65,7 @@ def test_some_marks_are_upper_bounds(got: float, verdict: str) -> None:
     assert Mark("memory", "<=", 0.5, got).verdict == verdict
 
 
-def test_whoever_does_less_is_named() -> None:
+def test_a_peer_that_does_less_is_named() -> None:
     runs = [run(BARE, 1.0, people=0), run(SEPARATE, 2.0), run(LOOP, 2.0, frames=98), run(ULTRALYTICS, 2.0, people=9)]
     assert disagreeing(rows_of(runs, cores=2)) == [
         f"{LOOP}, cameras 2: 2 frames came to no result.",

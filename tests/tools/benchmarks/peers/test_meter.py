@@ -49,7 +49,7 @@ def test_a_failure_is_told_in_its_own_last_words() -> None:
         watch([sys.executable, "-c", "raise ValueError('no such camera')"], limit_s=60)
 
 
-def test_whoever_takes_too_long_is_ended() -> None:
+def test_a_peer_that_takes_too_long_is_ended() -> None:
     began = time.monotonic()
     with pytest.raises(NotToBeHad, match="not over after 1 s"):
         watch([sys.executable, "-c", "import time; time.sleep(600)"], limit_s=1)

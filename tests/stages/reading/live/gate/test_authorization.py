@@ -103,7 +103,7 @@ def test_nonce_count_restarts_with_a_new_nonce() -> None:
         assert [count_of(one.header("GET", "/")) for _ in counts] == counts
 
 
-def test_no_count_comes_twice_whoever_asks() -> None:
+def test_no_count_comes_twice_in_any_thread() -> None:
     threads, each, interval = 4, 2000, sys.getswitchinterval()
     one, headers = mufasa(), list[str]()
     challenge = 'Digest realm="r", nonce="n", qop="auth"'

@@ -200,7 +200,7 @@ def asking() -> Iterator[Asking]:
 
 
 def full(listener: Listeners, call: Callers, host: str = "127.0.0.1", port: int = 0) -> int:
-    """The port of a server that takes no more connections: whoever comes waits."""
+    """The port of a server that takes no more connections: a client that comes waits."""
     server = listener(host, port, backlog=0)
     call(f"x://{host}:{server.port}/")
     return server.port

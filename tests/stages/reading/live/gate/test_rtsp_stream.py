@@ -67,7 +67,7 @@ def test_frames_that_ffmpeg_reads_as_text_are_left_out(size: int, sizes: list[in
 
 @given(st.binary(max_size=3000), st.lists(st.integers(1, 500), min_size=1))
 def test_nothing_but_whole_frames_is_passed_on_as_media(garbage: bytes, sizes: list[int]) -> None:
-    """Whoever takes media by the sizes that it states never meets anything else."""
+    """A reader that takes media by the sizes that it states never meets anything else."""
     splitter, passed = Splitter(), b""
     try:
         for piece in cut(garbage, sizes):
