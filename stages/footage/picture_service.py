@@ -1,4 +1,4 @@
-"""Answers who asks for a picture of a camera: the newest one, or that of a moment, as long as its packets are kept.
+"""Gives programs a picture of a camera: the newest one, or that of a moment, as long as its packets are kept.
 
     request   one line of JSON:  {"camera": "front"}                                         the newest
                                  {"camera": "front", "epoch": 0, "pts": 900, "time_base": [1, 90000]}
@@ -8,10 +8,10 @@
 
 Nothing is decoded before somebody asks: the newest picture is made of one keyframe, and another one of the packets from
 its keyframe on. The socket lies in the run's folder, which other users cannot enter. One thread makes all answers, one
-after another: who asks a lot waits, and neither cameras nor clips do.
+after another: a client that asks a lot waits, and neither cameras nor clips do.
 
 Each client has `WITHIN_S` from the moment it is let in, for its request, the picture and the reading of it; then it is
-parted with. A picture that does not come in that time is "gone". Who sends nothing, or reads nothing, keeps nobody
+disconnected. A picture that does not come in that time is "gone". A client that sends or reads nothing keeps nobody
 waiting: all are served at once, and if there are `_MOST_CLIENTS`, a new one takes the place of the oldest.
 """
 

@@ -1,4 +1,4 @@
-"""Answers who asks for a run of the model on a picture of their own, beside the frames of the cameras.
+"""Runs the model on pictures of other programs, beside the frames of the cameras.
 
     request   one line of JSON:  {"shape": [1, 640, 640, 3], "fit": [0.5, 0.5, 0, 140], "frame_size": [1280, 720]},
               and then the picture: uint8 RGB
@@ -7,7 +7,7 @@
                                  {"error": "why"}
 
 The socket lies in the run's folder, which other users cannot enter. One thread answers, one client after another, each
-with one picture at a time. How often they ask is theirs to bound: each run takes time from the cameras.
+with one picture at a time. Clients bound how often they ask, because each run takes time from the cameras.
 """
 
 from __future__ import annotations

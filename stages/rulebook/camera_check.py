@@ -118,7 +118,7 @@ def _missing(file: RuleFile, uses: tuple[Collection[str], Collection[str]], came
 
 
 def _lacks(per_camera: Mapping[str, Any] | None, camera: str) -> bool:
-    """Nothing is said of one that could not be read."""
+    """Whether a shape is not drawn for the camera. `per_camera`: None for one that could not be read."""
     return per_camera is not None and not for_camera(per_camera, camera)
 
 

@@ -2,7 +2,7 @@
 
 one model        --format yolo_pose --size 640x384
 several models   --format yolo_pose                                     of all of them
-                 --format first.onnx=yolox --order second.onnx=bgr      of one, before what is said of all
+                 --format first.onnx=yolox --order second.onnx=bgr      of one, over those for all
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _MOST_OF_ADDRESS = 64
 _HEAD_S = 10.0
 """Within this time the head of a request has to be there: otherwise its connection only takes another one's place."""
 _STALLED_S = 30.0
-"""Who takes none of an answer for so long is parted with."""
+"""A client that takes none of an answer for so long is disconnected."""
 _MOST_UNSENT = 128 << 10
 """Bytes that the system takes of an answer before the network can."""
 _STOP_S = 2
@@ -33,7 +33,7 @@ _STUCK_S = 30.0
 
 
 class _Protocol(H11Protocol):
-    """As uvicorn's, but who only takes a place is parted with.
+    """As uvicorn's, but a client that only takes a place is disconnected.
 
     A head must be there soon after the connection, or after its own first byte, and an answer must be read.
     """
