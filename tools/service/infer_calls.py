@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -16,8 +17,8 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 
 from pipeline.errors import UserError
 from stages.messages import People
-from tools.service.calls import Call, Gives, bytes_of, failure
-from tools.service.model_link import Looked, ModelLink, ModelWay
+from tools.service.calls import Call, Gives, bytes_of, drained, failure
+from tools.service.model_link import Looked, ModelLink, ModelWay, check_picture
 from tools.service.queries import Text, query_of
 from tools.service.run_link import NO_ANSWER, RunLink
 from tools.service.spare_time import SHARE, SpareTime
@@ -87,12 +88,16 @@ class _Asking:
 
     async def answer(self, request: Request) -> Response:
         if self._waiting >= _MOST_WAITING:
+            await drained(request)
             return self._busy()
         self._waiting += 1
         try:
             name = query_of(request, _QUERY)["model"]
             way = await run_in_threadpool(self._link.way, name)
             pictures = await _pictures_of(request)
+            for file_name, coded in pictures:  # what is no picture need not wait
+                with _about(file_name):
+                    await run_in_threadpool(check_picture, coded)
             until_s = time.monotonic() + _WITHIN_S
             async with asyncio.timeout(_WITHIN_S), self._turn:
                 seen = [await self._seen(way, *picture, until_s) for picture in pictures]
@@ -113,9 +118,8 @@ class _Asking:
             await asyncio.sleep(wait_s)
         begun_s = time.monotonic()
         try:
-            looked = await run_in_threadpool(self._link.look, way, coded)
-        except UserError as error:
-            raise UserError(f"{name}: {error}" if name else str(error), error_id=error.error_id) from None
+            with _about(name):
+                looked = await run_in_threadpool(self._link.look, way, coded)
         finally:
             if needed:
                 self._spare.spend(time.monotonic() - begun_s)
@@ -125,6 +129,15 @@ class _Asking:
         why = f"the cameras leave the model no time: others may take {SHARE:.0%} of it. Send fewer pictures, or later"
         wait_s = max(1, round(self._spare.wait_s()))
         return failure(503, why, {"Retry-After": str(wait_s)}, error_id="model-busy")
+
+
+@contextmanager
+def _about(name: str) -> Iterator[None]:
+    """Put the name of the file before what is wrong with it."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{name}: {error}" if name else str(error), error_id=error.error_id) from None
 
 
 async def _pictures_of(request: Request) -> list[tuple[str, bytes]]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,15 +129,29 @@ class ModelLink:
         raise problem
 
 
+def check_picture(coded: bytes) -> None:
+    """Look at the head of a picture. Raises UserError as `read_picture`, for what is seen there."""
+    with _in_words(), _opened(coded):
+        pass
+
+
 def read_picture(coded: bytes) -> Frame:
     """A JPEG, PNG or WebP, turned upright. Raises UserError if it is none, or has more than `MOST_PIXELS`."""
     import numpy as np  # noqa: PLC0415 - a run without such requests does without
+
+    with _in_words(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about damaged EXIF: such pictures must not fill the log
+        upright = np.asarray(_upright(coded))
+    return Frame.of_bgr(_STAMP, np.ascontiguousarray(upright[:, :, ::-1]))
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Turn what Pillow raises into a UserError."""
     from PIL import Image, UnidentifiedImageError  # noqa: PLC0415
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about damaged EXIF: such pictures must not fill the log
-            upright = _upright(coded)
+        yield
     except Image.DecompressionBombError:
         most = MOST_PIXELS // 1_000_000
         raise UserError(f"expected a picture of at most {most} megapixels", error_id="too-large") from None
@@ -144,15 +159,26 @@ def read_picture(coded: bytes) -> Frame:
         raise UserError(f"expected a picture: {', '.join(FORMATS)}", error_id="request-value") from None
     except (OSError, ValueError, SyntaxError) as error:  # SyntaxError: Pillow's for a broken PNG
         raise UserError(f"the picture is damaged: {error}", error_id="request-value") from None
-    return Frame.of_bgr(_STAMP, np.ascontiguousarray(np.asarray(upright)[:, :, ::-1]))
 
 
-def _upright(coded: bytes) -> Any:
-    """The picture of Pillow, in RGB. Raises what Pillow does."""
-    from PIL import Image, ImageOps  # noqa: PLC0415
+@contextmanager
+def _opened(coded: bytes) -> Iterator[Any]:
+    """The picture of Pillow, of which only the head has been read. Raises what Pillow does."""
+    from PIL import Image  # noqa: PLC0415
 
     with Image.open(io.BytesIO(coded), formats=FORMATS) as image:
         width, height = image.size
         if width * height > MOST_PIXELS:
             raise Image.DecompressionBombError
-        return ImageOps.exif_transpose(image).convert("RGB")
+        yield image
+
+
+def _upright(coded: bytes) -> Any:
+    """The picture of Pillow, in RGB. Raises what Pillow does."""
+    from PIL import ImageOps  # noqa: PLC0415
+
+    with _opened(coded) as image:
+        upright = ImageOps.exif_transpose(image)
+    if upright.mode.startswith("I"):  # 16 bits a pixel, as PNGs of thermal cameras have; Pillow would cut them to 255
+        upright = upright.point(lambda value: value * (1 / 256)).convert("L")
+    return upright.convert("RGB")

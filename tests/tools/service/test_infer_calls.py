@@ -136,6 +136,17 @@ def test_a_name_that_is_no_model_is_refused(served: Served) -> None:
     assert (answer.status_code, "expected one of infer" in answer.json()["error"]) == (400, True)
 
 
+def test_what_is_no_picture_need_not_wait(served: Served) -> None:
+    """The pictures before it use the time up, which comes again 25 times as slowly."""
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(infer, served, picture(200, (2000, 1500), "JPEG")) for _ in range(12)]
+        until(lambda: sum(one.done() for one in asked) >= 6, WITHIN_S, every_s=0.01)
+        assert infer(served, b"no picture").status_code == 400
+        assert not all(one.done() for one in asked)
+        for one in asked:
+            one.cancel()
+
+
 def test_cameras_go_on_and_those_who_ask_wait(served: Served) -> None:
     """More at once than may wait: the others are told when to come again."""
 
@@ -165,6 +176,16 @@ def test_a_picture_of_too_many_pixels_is_not_decoded(side: int) -> None:
     with pytest.raises(UserError, match="at most 50 megapixels"):
         read_picture(b"\x89PNG\r\n\x1a\n" + b"".join(coded))
     assert side * side > MOST_PIXELS
+
+
+def test_pictures_of_sixteen_bits_are_as_bright_as_those_of_eight() -> None:
+    shades = np.arange(0, 256, dtype=np.uint8).reshape(16, 16)
+    found = []
+    for pixels in (shades, shades.astype(np.uint16) * 256):
+        file = io.BytesIO()
+        Image.fromarray(pixels).save(file, "PNG")
+        found.append(read_picture(file.getvalue()).bgr())
+    assert np.array_equal(found[0], found[1])
 
 
 def test_a_picture_is_turned_upright() -> None:
