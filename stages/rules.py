@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from pipeline.errors import BadItem, GraphError, ProblemText, SettingError, UserError
+from pipeline.foreign_text import shown
 from pipeline.graph.report import dotted
 from pipeline.messages import End, Event, Message, Stamp
 from pipeline.stage import Context, FrameSize, SettingProblems, Settings, Stage, Upstream
@@ -128,6 +129,13 @@ class RulesSettings(Settings):
         {},
         description="Camera -> whose its times are, for events; by default as each frame says",
     )
+
+    @field_validator("rules", mode="before")
+    @classmethod
+    def _not_a_file(cls, value: object) -> object:
+        if isinstance(value, str):
+            raise ValueError(f"expected a list of rules, got a text: for a file, write `file: {shown(value)[:60]}`")
+        return value
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:

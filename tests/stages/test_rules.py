@@ -447,6 +447,11 @@ def test_other_skeletons_are_judged_by_their_boxes(tmp_path: Path) -> None:
     assert (start.rule.id, start.keypoints_format, start.people[0].keypoints) == ("a", "none", [])
 
 
+def test_a_file_that_is_named_as_rules_is_told_where_it_belongs() -> None:
+    with pytest.raises(ValidationError, match=r"for a file, write `file: ward\.yaml`"):
+        RulesSettings.model_validate({"rules": "ward.yaml"})
+
+
 def test_mistakes_are_found_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text("rules:\n  - {id: a, when: in dor}\n")
     with pytest.raises(GraphError, match=r"rules\.yaml:2:22: rules\[0\]\.when: there is no zone `dor`"):
