@@ -97,8 +97,9 @@ def _with_entry(text: str, node: Any, name: str, value: Any) -> str:
         return f"{before}{comma}{entry}{text[end - 1 :]}"
     indent = " " * node.start_mark.column
     at = _line_end(text, _span(node)[1])
-    newline = "" if text[:at].endswith("\n") else "\n"
-    return f"{text[:at]}{newline}{indent}{entry}\n{text[at:]}"
+    newline = "\r\n" if "\r\n" in text else "\n"
+    before = "" if text[:at].endswith("\n") else newline
+    return f"{text[:at]}{before}{indent}{entry}{newline}{text[at:]}"
 
 
 def _without_flow_entry(text: str, parent: Any, key: Any, value: Any) -> str:
