@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from camgraph_test_stages.programs import BOUND_S, children_of, left_of
+from camgraph_test_stages.programs import BOUND_S, children_of, left_of, next_line
 from camgraph_test_stages.waiting import until
 
 Graphs = Callable[..., Path]
@@ -58,8 +58,7 @@ asyncio.run(notebook())
 
 def test_ctrl_c_ends_a_script_and_its_run(counting: Graphs, script: Script, name: str) -> None:
     process = script(READING.format(path=str(counting(cameras=ENDLESS))))
-    assert process.stdout is not None
-    assert process.stdout.readline() == "0 0\n"
+    assert next_line(process) == "0 0\n"
     children = children_of(process.pid)
     assert "python_events.0" in children
     process.send_signal(signal.SIGINT)
@@ -103,8 +102,7 @@ def test_killed_program_leaves_only_unread_events(counting: Graphs, script: Scri
     path = counting(cameras=ENDLESS)
     text = READING.format(path=str(path)) + "    if event.json()['seq'] == 2:\n        signal.pause()\n"
     process = script("import signal" + text)
-    assert process.stdout is not None
-    assert [process.stdout.readline() for _ in range(3)] == ["0 0\n", "1 0\n", "2 0\n"]
+    assert [next_line(process) for _ in range(3)] == ["0 0\n", "1 0\n", "2 0\n"]
     children = children_of(process.pid)
     process.kill()
     process.wait()
@@ -233,8 +231,7 @@ def test_the_types_are_shipped() -> None:
 
 def test_a_look_from_outside_finds_the_run(counting: Graphs, script: Script, name: str) -> None:
     process = script(READING.format(path=str(counting(cameras=ENDLESS))))
-    assert process.stdout is not None
-    process.stdout.readline()
+    assert next_line(process) == "0 0\n"
     asked = subprocess.run(
         [sys.executable, "-m", "camgraph", "status", "--name", name, "--json"],
         capture_output=True,

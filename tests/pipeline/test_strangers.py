@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from camgraph_test_stages.programs import next_line
 from camgraph_test_stages.strangers import Person
 from camgraph_test_stages.waiting import until
 
@@ -254,8 +255,7 @@ def test_a_false_run_of_another_user_is_not_asked(person: Callable[[], Person], 
     )
     pretending = stranger.start("-c", listens, stranger.folder / name / "camgraph.control")
     try:
-        assert pretending.stdout
-        assert pretending.stdout.readline() == "listens\n"
+        assert next_line(pretending) == "listens\n"
         if by_link:
             (stranger.folder / name).rename(stranger.folder / "aside")
             (stranger.folder / name).symlink_to(owner.folder)

@@ -101,7 +101,7 @@ class Process:
 
     def put(self, *seqs: int, kind: str = Message.TYPE, deaths: int = 0) -> None:
         partition = self.mailboxes.partition(FILE.name, "cam")
-        fields = {"reason": "end", "error": "", "status": 0} if kind == End.TYPE else {}
+        fields = {"reason": "end", "error": "", "status": 0, "error_id": ""} if kind == End.TYPE else {}
         for seq in seqs:
             header = Header(kind, stamp(seq), fields, None, [])
             key, origins = Key(0, seq, 0), [(b"src.0#1#1", seq)]

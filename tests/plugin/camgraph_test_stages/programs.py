@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 
 BOUND_S = 60.0
 """Far longer than anything takes, on a machine that is five times slower."""
+
+
+def next_line(process: subprocess.Popen[str]) -> str:
+    """The next line of its output, and nothing behind it: `communicate` does not see what `readline` has buffered."""
+    assert process.stdout is not None
+    line = b""
+    while not line.endswith(b"\n") and (one := os.read(process.stdout.fileno(), 1)):
+        line += one
+    return line.decode()
 
 
 def children_of(pid: int) -> dict[str, int]:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from camgraph_test_stages.programs import next_line
 
 from pipeline.errors import EnvironmentProblem, UserError
 from tools.assets import asset_path
@@ -169,7 +170,7 @@ def test_two_at_once_take_it_once(cache, registry, converted_asset):
     first = start_pull()
     assert registry.half_sent.wait(60)
     second = start_pull()
-    assert "after another pull that is going on" in second.stdout.readline()
+    assert "after another pull that is going on" in next_line(second)
     registry.gate.set()
     output = [process.communicate(timeout=60)[0] for process in (first, second)]
     assert [text.splitlines()[-1] for text in output] == ["True", "False"]
