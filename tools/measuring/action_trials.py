@@ -3,26 +3,33 @@
     trial = Trial("falling forward", View(height_m=2.6, distance_m=5.0, bearing_deg=30.0), fps=8.0)
     firings(rules_of(["fall"]), pictures(trial))   ->   [Firing("fall", 2.4, (1,))]
 
-Everybody has their true identity, so a rule is measured and not a tracker. The people before `LEAD_S` are as the motion
-begins, so that conditions which look back have something to look back at.
+`pictures` gives everybody their true identity, so a rule is measured and not a tracker. `followed` has the stage
+`track` follow them, as in a run. The people before `LEAD_S` are as the motion begins, so that conditions which look
+back have something to look back at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from pipeline.single_stage import feed, opened
+from stages.messages import Tracks
 from stages.rulebook.onlooker import picture_of
 from stages.rulebook.rule_set import RuleSet, parse_rules
+from stages.track import Track
+from stages.vision.decoding.score_ranges import score_range
 from stages.vision.rules.crowd import Picture
 from stages.vision.rules.judge import Judge
 from tools.animator import Actor, Camera, PoseModel, Scene
 from tools.animator.library import MOTIONS, starts_in, waiting
-from tools.animator.messages import tracks
-from tools.animator.pose_model import YOLO11N
+from tools.animator.messages import people, tracks
+from tools.animator.pose_model import MULTIPOSE, YOLO11N
+from tools.animator.scene import Seen
 
 LEAD_S = 1.5
 """How long somebody waits in the posture in which a motion begins."""
@@ -106,6 +113,17 @@ def pictures(trial: Trial) -> list[Picture]:
     """The frames of a trial, as the rules see them."""
     frames = trial.scene.frames(trial.fps, trial.seed, trial.view.camera, trial.model)
     return [picture_of(item) for item in tracks(frames, min_score=LEAST_SCORE)]
+
+
+def followed(frames: Iterable[Seen], model: PoseModel) -> list[Picture]:
+    """The frames of a scene as the rules see them in a run: with the ids, and the mistakes, of the tracker.
+
+    It has the scores that `decode` tells it of the model.
+    """
+    usual = score_range("movenet_multipose" if model.name == MULTIPOSE.name else "yolo_pose")
+    scores = {f"{name}_score": getattr(usual, name) for name in ("good", "weak", "new", "sure")}
+    with opened(Track, scores, folder=Path()) as stage:
+        return [picture_of(item) for item in feed(stage, list(people(frames))) if isinstance(item, Tracks)]
 
 
 def firings(rules: RuleSet, frames: Iterable[Picture]) -> list[Firing]:

@@ -25,6 +25,8 @@ _BORDER = 0.01
 """Of the frame: a box that ends so near to its border ends at it."""
 _WALKS, _SURE = 0.3, 0.3
 """Body heights a second, from which on people teach how the camera looks down; and the confidence of their joints."""
+_SAME_PLACE = 0.3
+"""Who begins with so much of their box in that of somebody who was lost goes on for them."""
 _AHEAD_S = 1.0
 """Who would have been out of the frame after so long, going on as before, has left it."""
 
@@ -120,6 +122,7 @@ class Crowd:
     def seen(self, picture: Picture, around: Surroundings, *, with_lost: bool) -> Cast:
         """The people of the next frame; `with_lost`: also those who are no longer seen."""
         people = list(self._people(picture, around))
+        self._forget_replaced(picture, people)
         gone = list(self._gone(picture)) if with_lost else []
         if with_lost and not picture.alone:
             self._last.update({person.id: _Last(picture, person.row) for person in people})
@@ -178,6 +181,16 @@ class Crowd:
             if track_id not in here and unseen_ns <= LOST_NS:
                 yield _Gone(track_id, unseen_ns, self._left_frame(track_id, last), last)
 
+    def _forget_replaced(self, picture: Picture, people: Sequence[Person]) -> None:
+        """Nobody is lost in whose place somebody begins: the tracker took the same person for another one."""
+        begun = [person for person in people if not picture.alone and self._past[person.id].first_ns == picture.time_ns]
+        here = {person.id for person in people} if begun else set()
+        for person in begun:
+            lost = [(track_id, last) for track_id, last in self._last.items() if track_id not in here]
+            for track_id, last in lost:
+                if _shared(last.picture.boxes[last.row].tolist(), person) >= _SAME_PLACE:
+                    del self._last[track_id]
+
     def _left_frame(self, track_id: int, last: _Last) -> bool:
         """Whether somebody left by the border: the box ended there, or would have been beyond it soon."""
         (left, top, right, bottom), (width, height) = last.picture.boxes[last.row].tolist(), last.picture.size
@@ -186,6 +199,15 @@ class Crowd:
         x, y = self._past[track_id].velocity
         ahead_x, ahead_y = (left + right) / 2 + x * _AHEAD_S, (top + bottom) / 2 + y * _AHEAD_S
         return not (0 <= ahead_x <= width and 0 <= ahead_y <= height)
+
+
+def _shared(box_xyxy: Sequence[float], person: Person) -> float:
+    """The part of the smaller of both boxes that lies in the other one."""
+    left, top, right, bottom = box_xyxy
+    width = min(right, person.right) - max(left, person.left)
+    height = min(bottom, person.bottom) - max(top, person.top)
+    smaller = min((right - left) * (bottom - top), (person.right - person.left) * (person.bottom - person.top))
+    return max(width, 0.0) * max(height, 0.0) / max(smaller, 1e-9)
 
 
 def _crossed(past: Past, feet: Point, margin: float, name: str, line: Line) -> int:

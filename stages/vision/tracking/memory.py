@@ -42,9 +42,10 @@ class Memory:
     """Of N tracks, all arrays of N rows. Times are those of the stream.
 
     `seen`: in the last frame. `watched_ns`: for how long it was seen since it began. `heights` and `torsos` are means
-    in pixels; torsos are NaN until one was known. `keypoints` (N, K, 3) are those last seen, when the middle of the
-    predicted box was at `anchors` (N, 2). `first_places` (N, 2): the middles of the first boxes. `continues`: the ids
-    of lost tracks that they are likely to go on. `looks` (N, D): what they look like, NaN until that was known.
+    in pixels; torsos are NaN until one was known. `boxes` (N, 4) xyxy and `keypoints` (N, K, 3) are those last seen,
+    when the middle of the predicted box was at `anchors` (N, 2). `first_places` (N, 2): the middles of the first boxes.
+    `continues`: the ids of lost tracks that they are likely to go on. `looks` (N, D): what they look like, NaN until
+    that was known.
     """
 
     ids: I64
@@ -55,6 +56,7 @@ class Memory:
     seen: NDArray[np.bool_]
     heights: F64
     torsos: F64
+    boxes: F64
     keypoints: F64
     anchors: F64
     first_places: F64
@@ -77,6 +79,7 @@ class Memory:
             np.ones(count, bool),
             people.heights,
             people.torsos,
+            people.boxes,
             people.keypoints,
             middles,
             middles.copy(),
@@ -103,6 +106,7 @@ class Memory:
         before, torsos = self.torsos[rows], people.torsos
         mean = before + part * (torsos - before)
         self.torsos[rows] = np.where(np.isnan(torsos), before, np.where(np.isnan(before), torsos, mean))
+        self.boxes[rows] = people.boxes
         self.keypoints[rows] = people.keypoints
         self.anchors[rows] = anchors
         if people.looks.shape[1]:

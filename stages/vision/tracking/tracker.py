@@ -3,8 +3,9 @@
     every frame    predict all tracks to the frame's time
       1  good people   x  confirmed tracks        how alike: boxes, poses, sizes
       2  weak people   x  confirmed tracks left   a person half hidden scores low: no new track, but it goes on
-      3  good people   x  tracks not yet confirmed
-      4  good people left over                    begin tracks
+      3  people left   x  confirmed tracks left   only two who have nobody else near them
+      4  good people   x  tracks not yet confirmed
+      5  good people left over                    begin tracks
 
     begun --seen for `confirm_s`--> confirmed --unseen--> lost --`max_lost_s`--> forgotten
       |                                  ^                  |
@@ -14,6 +15,10 @@ How alike two are is the overlap of their boxes, widened by the doubt of the pre
 much after a gap. A part of it is the similarity of poses; and it falls with the ratio of sizes, and with the time for
 which a track is lost. So a lost track is taken up again only by somebody who can be there by now, and who is as large;
 anybody else begins a new one.
+
+Whoever falls, crouches or jumps is another shape within a few frames, and not where the prediction has them. But nobody
+can vanish and be replaced by somebody else at once: pass 3 gives a track that was just seen to the only person near it,
+whatever their shape. A detection that shows a part of another one (`doubles`) counts as weak, and as nobody there.
 
 A sighting stands for the time since the frame before it: at 25 frames a second a track needs several, at 5 one is
 enough. `max_lost_s` is widened for cameras whose frames are farther apart than that. A track gets its id when it is
@@ -32,8 +37,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.vision.frame_interval import FrameInterval
+from stages.vision.tracking.alone import only_ones, turned_round
 from stages.vision.tracking.appearance import LooksScale
 from stages.vision.tracking.continuation import Passage, continued
+from stages.vision.tracking.doubles import doubles
 from stages.vision.tracking.likeness import pose_likeness, size_likeness, torso_lengths
 from stages.vision.tracking.matching import F64, Rows, match, similarity
 from stages.vision.tracking.memory import NO_ID, Memory, People, heights_of
@@ -43,6 +50,13 @@ _LOST_TRUST = 0.3
 """The likeness of a track that is lost for a second is less by this part."""
 _FAR = 0.05
 """Boxes that overlap by less are nobody's: their poses are not compared."""
+_CERTAIN = 0.7
+"""The likeness from which on a pair of pass 1 is no rival of others."""
+_JUST_SEEN_NS, _LONG_NS = 500_000_000, 1_000_000_000
+"""A track that was seen so long before the last frame, or later, may go on in another shape. If frames are farther
+apart than the second time, somebody else may have come instead.
+"""
+_NOBODY = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +157,10 @@ class Tracker:
     def _associate(self, people: People, owners: Rows) -> Rows:
         """Write each person's track into `owners`; returns the good ones that have none."""
         options, scores = self.options, people.scores
-        good = np.flatnonzero(scores >= options.good_score)
-        weak = np.flatnonzero((scores >= options.weak_score) & (scores < options.good_score))
+        whole = ~doubles(people.boxes, scores, people.keypoints)
+        is_good = (scores >= options.good_score) & whole
+        good = np.flatnonzero(is_good)
+        weak = np.flatnonzero((scores >= options.weak_score) & ~is_good)
         if not len(self._known) or not len(people.boxes):
             return good
         likeness = self._likeness(people)
@@ -159,8 +175,40 @@ class Tracker:
 
         named = self._known.ids != NO_ID
         waiting, left = paired(np.flatnonzero(named), good, options.min_overlap)
-        paired(waiting, weak, options.min_overlap_weak)
+        waiting, weak_left = paired(waiting, weak, options.min_overlap_weak)
+        if len(waiting) and len(left) + len(weak_left) and self._dt_ns <= _LONG_NS:
+            matched = np.flatnonzero(owners >= 0)
+            certain = matched[likeness[owners[matched], matched] >= _CERTAIN]
+            self._pair_alone(people, good, owners)
+            self._pair_alone(people, np.setdiff1d(good, certain), owners, beside=owners[certain])
+            self._pair_alone(people, np.flatnonzero(whole & (scores >= options.weak_score)), owners)
+            left = left[owners[left] < 0]
         return paired(np.flatnonzero(~named), left, options.min_overlap)[1]
+
+    def _pair_alone(self, people: People, there: Rows, owners: Rows, beside: Rows = _NOBODY) -> None:
+        """Pass 3 among the people in the rows `there`. Writes into `owners`.
+
+        Of tracks in `beside`, whose people are known for certain, nobody is a rival: but then less may have happened
+        since the last frame.
+        """
+        known, motion = self._known, self._motion
+        assert self._time_ns is not None
+        ago_ns = self._time_ns - self._dt_ns - known.seen_ns
+        tracks = np.setdiff1d(np.flatnonzero((known.ids != NO_ID) & (ago_ns <= _JUST_SEEN_NS)), beside)
+        boxes, doubt = people.boxes[there], self.options.widen * motion.doubt[tracks]
+        overlap = np.maximum(
+            similarity(motion.boxes_xyxy[tracks], boxes, doubt), similarity(known.boxes[tracks], boxes, doubt)
+        )
+        alone = only_ones(overlap >= _FAR)
+        alone &= (known.classes[tracks][:, None] == people.classes[there]) & (owners[there] < 0)
+        alone &= ~np.isin(tracks, owners)[:, None]
+        alone &= ~turned_round(known.boxes[tracks], motion.velocity[tracks, 0], boxes)
+        least = np.where(people.scores[there] < self.options.good_score, self.options.min_overlap, _FAR)
+        if len(beside):
+            alone &= known.seen[tracks][:, None]
+            least = np.full(len(there), self.options.min_overlap)
+        found_tracks, found_rows = np.nonzero(alone & (overlap >= least))
+        owners[there[found_rows]] = tracks[found_tracks]
 
     def _likeness(self, people: People) -> F64:
         """Of each track and person, (T, N) in [0, 1]."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 
+import numpy as np
 import pytest
 
 from stages.rulebook.library import library
@@ -24,6 +25,7 @@ from tools.measuring.action_trials import (
     Trial,
     View,
     firings,
+    followed,
     pictures,
     rules_of,
 )
@@ -73,6 +75,44 @@ def test_what_is_no_fall_at_any_rate(fps: float) -> None:
     motions = ("tying shoes", "sitting down fast", "crouching", "push-ups", "lying down on the back", "walking")
     found = [motion for motion in motions if first_s("fall", Trial(motion, VIEWS[1], fps)) is not None]
     assert not found
+
+
+NO_FALLS = ("bending", "crouching", "push-ups", "lying down on the back", "tying shoes", "ducking")
+
+
+@functools.cache
+def told_in_a_run(motion: str, fps: float) -> list[tuple[bool, int]]:
+    """For each view, whether `fall` fires behind the real tracker, and how many ids the person has."""
+    result = []
+    for number, view in enumerate(VIEWS):
+        trial = Trial(motion, view, fps, (YOLO11N, MULTIPOSE)[number % 2], seed=10 * len(motion) + number)
+        frames = list(trial.scene.frames(fps, trial.seed, view.camera, trial.model))
+        seen = followed(frames, trial.model)
+        ids = {
+            track
+            for picture, frame in zip(seen, frames, strict=True)
+            for track, box in zip(picture.ids.tolist(), picture.boxes, strict=True)
+            if any(np.array_equal(box, real) for real in frame.boxes[frame.ids > 0])
+        }
+        result.append((bool(firings(rules_of(["fall"]), seen)), len(ids)))
+    return result
+
+
+@pytest.mark.parametrize(("fps", "least"), [(12.5, 12), (5.0, 12), (3.0, 10)])
+def test_falls_are_found_behind_the_tracker(fps: float, least: int) -> None:
+    """Of 16: one who falls is another shape within three frames, and must stay the same person."""
+    assert sum(fired for motion in FALLS for fired, _ in told_in_a_run(motion, fps)) >= least
+
+
+@pytest.mark.parametrize("fps", [12.5, 5.0, 3.0])
+def test_no_change_of_posture_is_a_fall_behind_the_tracker(fps: float) -> None:
+    assert not [motion for motion in NO_FALLS for fired, _ in told_in_a_run(motion, fps) if fired]
+
+
+@pytest.mark.parametrize("fps", [12.5, 5.0, 3.0])
+def test_who_changes_posture_keeps_their_id(fps: float) -> None:
+    several = [motion for motion in (*FALLS, *NO_FALLS) for _, ids in told_in_a_run(motion, fps) if ids > 1]
+    assert len(several) <= 1, several
 
 
 @pytest.mark.parametrize(("fps", "least"), [(12.5, 0.75), (8.0, 0.65), (5.0, 0.55)])

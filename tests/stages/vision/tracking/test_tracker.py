@@ -75,13 +75,13 @@ def test_a_weak_score_takes_a_lost_track_up_again() -> None:
 
 
 def test_nobody_of_another_size_takes_a_track_up_again() -> None:
-    """A child in the place of a lost adult is somebody else; the adult is known again."""
+    """A child in the place of an adult who was lost 0.8 s ago is somebody else; the adult is known again."""
     for height, expected in ((90.0, 1), (50.0, 2)):
         tracker, adult = Tracker(OPTIONS), np.array([[0.0, 0, 30, 90]])
         for index in range(10):
             tracker.follow(index * STEP, adult, np.full(1, 0.9))
         there = np.array([[0.0, 90 - height, 30, 90]])
-        for index in range(14, 20):
+        for index in range(30, 36):
             ids = tracker.follow(index * STEP, there, np.full(1, 0.9)).ids.tolist()
         assert ids == [expected], height
 

@@ -1,0 +1,82 @@
+"""Pass 3 of the tracker: whoever is the only one near goes on in any shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from stages.vision.tracking import Tracker, TrackerOptions
+from stages.vision.tracking.alone import only_ones, turned_round
+
+Box = tuple[float, float, float, float]
+UPRIGHT: Box = (100, 0, 160, 180)
+LYING: Box = (130, 130, 310, 185)
+"""Of the same person: their boxes overlap by less than a tenth."""
+
+
+def followed(frames: Sequence[Sequence[Box]], fps: float = 8.0, score: float = 0.9) -> list[list[int]]:
+    """The ids of the boxes in each frame."""
+    tracker, ids = Tracker(TrackerOptions()), []
+    for index, boxes in enumerate(frames):
+        people = np.array(boxes, np.float64).reshape(-1, 4)
+        found = tracker.follow(round(index * 1e9 / fps), people, np.full(len(people), score))
+        row_ids = dict(zip(found.rows.tolist(), found.ids.tolist(), strict=True))
+        ids.append([row_ids.get(row, 0) for row in range(len(people))])
+    return ids
+
+
+@pytest.mark.parametrize("fps", [3.0, 5.0, 12.5, 25.0])
+def test_who_falls_from_one_frame_to_the_next_stays_the_same(fps: float) -> None:
+    assert followed([[UPRIGHT]] * 5 + [[LYING]] * 5, fps) == [[1]] * 10
+
+
+def test_they_stay_the_same_though_frames_miss_them_meanwhile() -> None:
+    found = followed([[UPRIGHT]] * 5 + [[]] * 2 + [[LYING]] * 5)
+    assert found[-1] == [1]
+
+
+def test_after_a_longer_time_somebody_of_another_shape_is_new() -> None:
+    found = followed([[UPRIGHT]] * 5 + [[]] * 8 + [[LYING]] * 5)
+    assert found[-1] == [2]
+
+
+def test_seldom_frames_leave_time_for_somebody_else() -> None:
+    assert followed([[UPRIGHT]] * 5 + [[LYING]] * 5, fps=0.5)[-1] == [2]
+
+
+def test_somebody_far_away_is_new() -> None:
+    away: Box = (400, 130, 580, 185)
+    assert followed([[UPRIGHT]] * 5 + [[away]] * 5)[-1] == [2]
+
+
+def test_a_companion_who_stays_is_no_rival() -> None:
+    """One of two falls to the side: less than lying down at once, for the boxes must still overlap."""
+    bent: Box = (100, 90, 200, 185)
+    nurse: Box = (165, 0, 225, 185)
+    assert followed([[UPRIGHT, nurse]] * 5 + [[bent, nurse]] * 5) == [[1, 2]] * 10
+
+
+def test_of_two_who_may_be_it_neither_is_taken() -> None:
+    other: Box = (-50, 130, 130, 185)
+    assert 1 not in followed([[UPRIGHT]] * 5 + [[LYING, other]] * 5)[-1]
+
+
+def test_who_comes_in_while_another_goes_out_is_somebody_else() -> None:
+    """One walks out at the left border; the next comes in there, smaller, and goes to the right."""
+    out: list[list[Box]] = [[(x, 0, x + 60, 180)] for x in range(200, 0, -20)]
+    inwards: list[list[Box]] = [[(x, 20, x + 50, 160)] for x in range(50, 110, 12)]
+    assert followed(out + inwards)[-1] == [2]
+
+
+def test_only_pairs_without_rivals_are_alone() -> None:
+    near = np.array([[True, False, False, False], [False, True, True, False], [False, False, False, True]])
+    assert np.argwhere(only_ones(near)).tolist() == [[0, 0], [2, 3]]
+
+
+@pytest.mark.parametrize(("velocity", "x", "expected"), [(-100, 40, True), (-100, -40, False), (-20, 40, False)])
+def test_to_go_back_takes_speed_and_a_way(velocity: float, x: float, expected: bool) -> None:
+    before = np.array([[0.0, 0, 40, 120]])
+    turned = turned_round(before, np.array([float(velocity)]), before + np.array([x, 0, x, 0]))
+    assert turned.tolist() == [[expected]]
