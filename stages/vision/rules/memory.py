@@ -659,7 +659,7 @@ class Swings:
             self._cut = False
         if self._cut:
             begin_ns = turns[0]
-        if len(turns) < 2 or turns[-1] <= begin_ns:
+        if len(turns) < 2 or turns[-1] <= begin_ns or turns[-1] == turns[0]:
             return 0.0
         usual_ns = (turns[-1] - turns[0]) / (len(turns) - 1)
         halves = len(turns) - 1 + min(1.0, (now_ns - turns[-1]) / usual_ns)
