@@ -1,7 +1,8 @@
 """The cost of judging: processor time of a frame, by people and rules: `python -m tools.benchmarks.rules`.
 
 Everybody walks and waves. The rules ask about joints, posture, a zone and speed; those with memory also look back in
-time, in six ways. Few are true of anybody: that is how rules are. Each row is the best of several rounds.
+time, in six ways. Few are true of anybody: that is how rules are. A second table has actions of the library. Each row
+is the best of several rounds.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from dataclasses import dataclass
 import click
 import numpy as np
 
+from stages.rulebook.rule_set import RuleSet
 from stages.vision.rules.condition import compile_condition
 from stages.vision.rules.crowd import Picture
 from stages.vision.rules.geometry import Surroundings, zone_of
 from stages.vision.rules.incidents import Timing
 from stages.vision.rules.judge import Judge, Rule
 from stages.vision.rules.people import COCO_17
+from tools.measuring.action_trials import rules_of
 from tools.measuring.report_page import machine_line
 
 FPS = 25
@@ -40,6 +43,12 @@ LOOKING_BACK = (
     "hips.y > usual(hips.y, 10s) + 0.9{n:03}bl",
     "first in door then lean > 60.{n:03}deg within 2s",
 )
+ACTIONS = (
+    *("fall", "lying", "lost_while_low", "crouching", "sitting", "bending", "standing_still", "turned_away"),
+    *("hands_up", "one_hand_up", "waving", "calling_for_help", "arms_crossed", "hand_to_face", "reaching", "pointing"),
+    *("kicking", "punching", "jumping", "walking"),
+)
+"""Of the library: 20 that are about one person each, and need no place."""
 _JOINTS = np.array(
     [
         *((0, -0.95), (0.02, -0.97), (-0.02, -0.97), (0.05, -0.96), (-0.05, -0.96), (0.12, -0.8), (-0.12, -0.8)),
@@ -83,7 +92,16 @@ def rules(count: int, kinds: Sequence[str]) -> list[Rule]:
 
 def frame_ms(people: int, count: int, kinds: Sequence[str], frames: int) -> float:
     """Milliseconds of processor time that a frame takes, after the first second."""
-    judge = Judge(rules(count, kinds), lambda size: Surroundings(*size, ZONES))
+    return _judge_ms(Judge(rules(count, kinds), lambda size: Surroundings(*size, ZONES)), people, frames)
+
+
+def actions_ms(people: int, actions: RuleSet, frames: int) -> float:
+    """The same of actions of the library."""
+    ready = [one.rule for one in actions.of_camera("cam")]
+    return _judge_ms(Judge(ready, lambda size: actions.surroundings("cam", size)), people, frames)
+
+
+def _judge_ms(judge: Judge, people: int, frames: int) -> float:
     pictures = [crowd(people, seq) for seq in range(FPS + frames)]
     for picture in pictures[:FPS]:
         list(judge.judge(picture))
@@ -105,14 +123,24 @@ def table(people: Sequence[int], counts: Sequence[int], frames: int, rounds: int
             yield f"| {crowd_size} | {count} | {plain:.3f} | {looking_back:.3f} |"
 
 
+def table_of_actions(people: Sequence[int], frames: int, rounds: int) -> Iterator[str]:
+    yield "| people | actions of the library | ms a frame |"
+    yield "|---|---|---|"
+    for crowd_size in people:
+        for name, actions in (("`fall`", ("fall",)), (str(len(ACTIONS)), ACTIONS)):
+            chosen = rules_of(actions)
+            cost = min(actions_ms(crowd_size, chosen, frames) for _ in range(rounds))
+            yield f"| {crowd_size} | {name} | {cost:.3f} |"
+
+
 @click.command()
 @click.option("--people", multiple=True, type=int, default=(1, 5, 20), show_default=True)
 @click.option("--rules", "counts", multiple=True, type=int, default=(10, 20, 200), show_default=True)
 @click.option("--frames", default=250, show_default=True)
 @click.option("--rounds", default=3, show_default=True)
 def main(people: tuple[int, ...], counts: tuple[int, ...], frames: int, rounds: int) -> None:
-    """Print a table of the processor time that judging a frame takes."""
-    for line in table(people, counts, frames, rounds):
+    """Print tables of the processor time that judging a frame takes."""
+    for line in (*table(people, counts, frames, rounds), "", *table_of_actions(people, frames, rounds), ""):
         click.echo(line)
     click.echo(machine_line())
 

@@ -20,7 +20,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from stages.conditions import Parameter
@@ -77,6 +77,7 @@ MAX_CELLS = 32
 """Parts of a condition that look back in time."""
 LONGEST_NS = 600_000_000_000
 """A window may be so long."""
+_OWN = "m[own]"
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _FUNCTIONS = ("above", "beside", "beyond", "angle", "ratio", "low", "high")
 _GLOBALS: dict[str, Any] = {
@@ -92,14 +93,15 @@ _GLOBALS: dict[str, Any] = {
 class CellText:
     """A cell before it is made: its class, its times, the Python text of its inputs, and whether it is a truth.
 
-    `quiet`: text that holds in a frame after which another such frame changes nothing; "" if there are none.
+    `quiet`: text that holds in a frame after which another such frame changes nothing; "" if there are none. It may ask
+    for the values of the frame before, and the clock, `t`.
     """
 
     name: str
     times: tuple[Any, ...]
     inputs: tuple[str, ...]
     truth: bool
-    quiet: str = ""
+    quiet: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -495,8 +497,8 @@ class _Writer:
     def _cell(
         self, node: Node, name: str, times: tuple[Any, ...], inputs: Sequence[str], *, truth: bool, quiet: str = ""
     ) -> str:
-        """The Python text of the present value of a cell; equal cells are one."""
-        cell = CellText(name, times, tuple(inputs), truth, quiet)
+        """The Python text of the present value of a cell; equal cells are one. `quiet` calls that text `_OWN`."""
+        cell = CellText(name, times, tuple(inputs), truth, quiet.replace(_OWN, f"m[{len(self.cells)}]"))
         if cell not in self.cells:
             if len(self.cells) == MAX_CELLS:
                 text = f"more than {MAX_CELLS} parts of the condition look back in time: make two rules of it"
@@ -929,7 +931,10 @@ class _Writer:
         noted = len(self.parts)
         truth = self._inside(Inside(node.begin, node.end, names[0] if len(names) > 1 else None, names[-1]))
         del self.parts[noted:], self.values[noted:]
-        return Measure(Kind.TIME, self._cell(node, "Dwell", (time_ns,), [truth.three_valued], truth=False))
+        # Of those who came in at this very time, a dwell is 0 as well, so the clock must have moved since.
+        quiet = f"({truth.false} and {_OWN} == 0.0 and t.moved)"
+        code = self._cell(node, "Dwell", (time_ns,), [truth.three_valued], truth=False, quiet=quiet)
+        return Measure(Kind.TIME, code)
 
     def _window_ns(self, node: Call, place: int) -> int:
         """The window of a function: its argument, or else that of the comparison, or else the usual one."""

@@ -34,18 +34,20 @@ class Clock:
     """The time of the present frame, for all cells of a camera.
 
     `two_ns`: two frame intervals. `slack_ns`: up to here two frames count as following each other, however short a
-    `gap` is.
+    `gap` is. `moved`: it is later than in the frame before; frames of a damaged file can have the same time.
     """
 
-    __slots__ = ("now_ns", "slack_ns", "two_ns")
+    __slots__ = ("moved", "now_ns", "slack_ns", "two_ns")
 
     def __init__(self) -> None:
         self.now_ns = 0
+        self.moved = False
         self.two_ns = 0
         self.slack_ns = 0
 
     def tick(self, now_ns: int, two_ns: int, slack_ns: int) -> None:
         """The next frame."""
+        self.moved = now_ns > self.now_ns
         self.now_ns = now_ns
         self.two_ns, self.slack_ns = two_ns, slack_ns
 
@@ -106,7 +108,7 @@ class Was:
             self._known_ns = now_ns
         elif self._known_ns is None or now_ns - self._known_ns > max(self._gap_ns, clock.slack_ns):
             self._blind_ns = now_ns
-        window_ns = max(self._time_ns, clock.two_ns)
+        window_ns = self._time_ns if self._time_ns > clock.two_ns else clock.two_ns
         if self._true_ns is not None and now_ns - self._true_ns <= window_ns:
             return True
         return None if self._blind_ns is not None and now_ns - self._blind_ns <= window_ns else False
@@ -254,12 +256,14 @@ class Sequence:
     Each step also keeps the times of the steps that led to it, so that they are of one and the same sequence.
     """
 
-    __slots__ = ("_limits_ns", "_nothing", "_over", "_steps", "steps_ns")
+    __slots__ = ("_later", "_limits_ns", "_nothing", "_only_first", "_over", "_steps", "steps_ns")
 
     def __init__(self, gap_ns: int, limits_ns: tuple[int | None, ...], lasting_ns: tuple[int, ...]) -> None:
         self._limits_ns = limits_ns
         self._steps = [_Step(gap_ns, lasting) for lasting in lasting_ns]
+        self._later = self._steps[1:]
         self._nothing: tuple[Truth, ...] = (False,) * len(lasting_ns)
+        self._only_first: tuple[Truth, ...] = (True, *self._nothing[1:])
         self._over = False
         self.steps_ns: tuple[int, ...] = ()
         """Of the last complete sequence: when the first step was last true, and each other one became complete."""
@@ -269,6 +273,12 @@ class Sequence:
         if truths == self._nothing and not self._over:  # as nearly always
             for step in steps:
                 step.begin_anew()
+            return False
+        if truths == self._only_first and not self._over:  # as of all who stand, before they fall
+            for step in self._later:
+                step.begin_anew()
+            steps[0].led_by_ns = ()
+            steps[0].take(clock, True)
             return False
         if self._over:
             going_on = steps[last].goes_on(clock, truths[last])
@@ -369,8 +379,8 @@ class _Samples:
         samples, now_ns = self._samples, clock.now_ns
         time_ns = self._time_ns if self._time_ns > clock.two_ns else clock.two_ns
         if value == value:  # noqa: PLR0124 - NaN
-            if len(samples) > 1 and samples[-1][0] - samples[-2][0] < time_ns // _PARTS:
-                self._thin(time_ns // _PARTS)
+            if len(samples) > 1:
+                _thin(samples, time_ns // _PARTS)
             if not samples or samples[-1][0] < now_ns:
                 samples.append((now_ns, value))
         begin_ns = now_ns - time_ns
@@ -379,11 +389,6 @@ class _Samples:
         if samples and samples[-1][0] < begin_ns:
             samples.clear()
         return begin_ns
-
-    def _thin(self, part_ns: int) -> None:
-        """Drop the newest sample if it lies in the same part as the one before."""
-        if self._samples[-1][0] // part_ns == self._samples[-2][0] // part_ns:
-            self._samples.pop()
 
     def _apart_ns(self, clock: Clock) -> int:
         """Samples that are not farther apart follow each other; those that were thinned out lie within two parts."""
@@ -401,45 +406,129 @@ class _Samples:
         return inside
 
 
+def _thin(samples: deque[Any], part_ns: int) -> bool:
+    """Drop the newest of two samples or more if it lies in the same part as the one before; whether it did."""
+    newest_ns, before_ns = samples[-1][0], samples[-2][0]
+    if newest_ns - before_ns < part_ns and newest_ns // part_ns == before_ns // part_ns:
+        samples.pop()
+        return True
+    return False
+
+
 def _between(one: tuple[int, float], other: tuple[int, float], at_ns: int) -> float:
     """The value at a time between two samples."""
     return one[1] + (other[1] - one[1]) * (at_ns - one[0]) / (other[0] - one[0])
 
 
 class Growth(_Samples):
-    """The greatest growth of a value from a moment of the window to a later one; with `sign` -1 the greatest fall."""
+    """The greatest growth of a value from a moment of the window to a later one; with `sign` -1 the greatest fall.
 
-    __slots__ = ("_sign",)
+    Each frame costs the same, however many samples the window holds. Those behind the first one are two runs, of which
+    the least and the greatest value and the growth are known:
+
+        first | front: known from each of its samples on | back: known as a whole
+
+    The front loses its samples one by one, the back gains them. When the front is empty, all but the newest go there.
+    """
+
+    __slots__ = ("_back", "_back_before", "_front", "_sign", "_thin_from_ns")
 
     def __init__(self, gap_ns: int, time_ns: int, sign: int) -> None:
         super().__init__(gap_ns, time_ns)
         self._sign = sign
+        self._front: list[_Run] = []
+        self._back = self._back_before = _NO_RUN
+        """With and without the newest sample."""
+        self._thin_from_ns: float = 0
+        """In windows that are as long, the newest sample may be too near to the one before it."""
 
     def step(self, clock: Clock, value: float) -> float:
-        inside = self._inside(clock, value)
-        if not inside:
+        samples, now_ns = self._samples, clock.now_ns
+        time_ns = self._time_ns if self._time_ns > clock.two_ns else clock.two_ns
+        if value == value:  # noqa: PLR0124 - NaN
+            value *= self._sign
+            if time_ns >= self._thin_from_ns and len(samples) > 1 and _thin(samples, time_ns // _PARTS):
+                self._back = self._back_before
+            if not samples:
+                samples.append((now_ns, value))
+            elif (newest_ns := samples[-1][0]) < now_ns:
+                samples.append((now_ns, value))
+                self._thin_from_ns = (now_ns - newest_ns + 1) * _PARTS
+                self._back_before = self._back
+                self._back = _with(self._back, value)
+        begin_ns = now_ns - time_ns
+        while len(samples) > 1 and samples[1][0] <= begin_ns:
+            self._drop_first()
+        if not samples:
             return NAN
-        return _growth(inside) if self._sign > 0 else _fall(inside)
+        if samples[-1][0] < begin_ns:
+            self._clear()
+            return NAN
+        _, most, growth = self._back
+        if self._front:
+            least, front_most, front_growth = self._front[-1]
+            grown = most - least
+            growth = grown if grown > growth else growth
+            growth = front_growth if front_growth > growth else growth
+            most = front_most if front_most > most else most
+        first_ns, begin = samples[0]
+        if first_ns < begin_ns:
+            begin = self._edge(clock, begin_ns)
+        grown = most - begin
+        return grown if grown > growth else growth
+
+    def _edge(self, clock: Clock, begin_ns: int) -> float:
+        """The value at the window's beginning, if samples on both sides tell it; infinite if not."""
+        one, other = self._samples[0], self._samples[1]
+        apart_ns = other[0] - one[0]
+        if apart_ns > self._gap_ns and apart_ns > self._apart_ns(clock):
+            return math.inf
+        return one[1] + (other[1] - one[1]) * (begin_ns - one[0]) / apart_ns
+
+    def _drop_first(self) -> None:
+        samples, front = self._samples, self._front
+        samples.popleft()
+        if front:
+            front.pop()
+            return
+        run = _NO_RUN
+        for i in range(len(samples) - 2, 0, -1):
+            run = _before(samples[i][1], run)
+            front.append(run)
+        self._back_before = _NO_RUN
+        self._back = _with(_NO_RUN, samples[-1][1]) if len(samples) > 1 else _NO_RUN
+
+    def _clear(self) -> None:
+        self._samples.clear()
+        self._front.clear()
+        self._back = _NO_RUN
 
 
-def _growth(samples: Iterable[tuple[int, float]]) -> float:
-    least, growth = math.inf, 0.0
-    for _, value in samples:
-        if value < least:
-            least = value
-        elif value - least > growth:
-            growth = value - least
-    return growth
+_Run = tuple[float, float, float]
+"""Of samples that follow each other: the least value, the greatest one, and the growth."""
+_NO_RUN: _Run = (math.inf, -math.inf, 0.0)
 
 
-def _fall(samples: Iterable[tuple[int, float]]) -> float:
-    most, fall = -math.inf, 0.0
-    for _, value in samples:
-        if value > most:
-            most = value
-        elif most - value > fall:
-            fall = most - value
-    return fall
+def _with(run: _Run, value: float) -> _Run:
+    """A run and the sample behind it."""
+    least, most, growth = run
+    grown = value - least
+    return (
+        value if value < least else least,
+        value if value > most else most,
+        grown if grown > growth else growth,
+    )
+
+
+def _before(value: float, run: _Run) -> _Run:
+    """A run and the sample before it."""
+    least, most, growth = run
+    grown = most - value
+    return (
+        value if value < least else least,
+        value if value > most else most,
+        grown if grown > growth else growth,
+    )
 
 
 class Change(_Samples):
@@ -482,22 +571,31 @@ class Extreme(_Samples):
 class Median(_Samples):
     """The median of the window: of one sample for each of its parts, so that a burst of frames weighs no more."""
 
-    __slots__ = ("_median", "_sorted")
+    __slots__ = ("_length_ns", "_median", "_next_ns", "_sorted")
 
     def __init__(self, gap_ns: int, time_ns: int) -> None:
         super().__init__(gap_ns, time_ns)
         self._sorted: list[float] = []
         self._median = NAN
+        self._length_ns = 0
+        self._next_ns: float = -math.inf
+        """When the part of a window of `_length_ns` begins that may have the next sample."""
 
     def step(self, clock: Clock, value: float) -> float:
         samples, now_ns = self._samples, clock.now_ns
-        time_ns = max(self._time_ns, clock.two_ns)
-        part_ns = time_ns // _PARTS
-        old = samples and samples[0][0] < now_ns - time_ns
-        new = value == value and (not samples or samples[-1][0] // part_ns < now_ns // part_ns)  # noqa: PLR0124 - NaN
-        if old or new:
+        time_ns = self._time_ns if self._time_ns > clock.two_ns else clock.two_ns
+        if time_ns != self._length_ns:
+            self._length_ns = time_ns
+            self._note_next()
+        new = value == value and now_ns >= self._next_ns  # NaN  # noqa: PLR0124
+        if new or (samples and samples[0][0] < now_ns - time_ns):
             self._change(now_ns, now_ns - time_ns, value if new else None)
+            self._note_next()
         return self._median
+
+    def _note_next(self) -> None:
+        part_ns = self._length_ns // _PARTS
+        self._next_ns = (self._samples[-1][0] // part_ns + 1) * part_ns if self._samples else -math.inf
 
     def _change(self, now_ns: int, begin_ns: int, value: float | None) -> None:
         samples, ordered = self._samples, self._sorted
@@ -557,44 +655,156 @@ class Before(_Samples):
         return _between(one, other, at_ns)
 
 
-class Velocity(_Samples):
-    """The change per second over the window: the slope of the straight line that is nearest to the samples."""
+class Velocity:
+    """The change per second over the window: the slope of the straight line that is nearest to the samples.
 
-    __slots__ = ()
+    A sample is a time, a value, and the sums up to it of t, t * t, v and t * v: times t and values v count from a
+    recent sample, the base. The sums of a window are the differences of two samples, so each frame costs the same,
+    however many samples the window holds. Every few windows there is a new base: sums and their errors stay small.
+    """
+
+    __slots__ = ("_base", "_base_ns", "_base_until_ns", "_samples", "_thin_from_ns", "_time_ns")
+
+    def __init__(self, gap_ns: int, time_ns: int) -> None:
+        self._time_ns = time_ns
+        self._samples: deque[tuple[int, float, float, float, float, float]] = deque()
+        self._base_ns, self._base, self._base_until_ns = 0, 0.0, -math.inf
+        self._thin_from_ns: float = 0
+        """In windows that are as long, the newest sample may be too near to the one before it."""
 
     def step(self, clock: Clock, value: float) -> float:
-        begin_ns = self._take(clock, value)
-        samples = self._samples
-        first = 1 if samples and samples[0][0] < begin_ns else 0
-        n = len(samples) - first
-        if n < 2 or samples[-1][0] - samples[first][0] < (clock.now_ns - begin_ns) * _LEAST_SHARE:
+        samples, now_ns = self._samples, clock.now_ns
+        time_ns = self._time_ns if self._time_ns > clock.two_ns else clock.two_ns
+        if value == value:  # noqa: PLR0124 - NaN
+            if now_ns >= self._base_until_ns:
+                self._new_base(now_ns, value, time_ns)
+            if time_ns >= self._thin_from_ns and len(samples) > 1:
+                _thin(samples, time_ns // _PARTS)
+            newest_ns, _, t, tt, v, tv = samples[-1] if samples else _NO_SUMS
+            if newest_ns < now_ns:
+                self._thin_from_ns = (now_ns - newest_ns + 1) * _PARTS
+                at, by = (now_ns - self._base_ns) / _SECOND, value - self._base
+                samples.append((now_ns, value, t + at, tt + at * at, v + by, tv + at * by))
+        n = _count(samples, now_ns - time_ns, time_ns)
+        if not n:
             return NAN
-        now_ns, tt, t, tv, v = clock.now_ns, 0.0, 0.0, 0.0, 0.0
-        for at_ns, known in samples:
-            if at_ns >= begin_ns:
-                at = (at_ns - now_ns) / _SECOND
-                t += at
-                v += known
-                tt += at * at
-                tv += at * known
-        return (n * tv - t * v) / (n * tt - t * t)
+        first_ns, first, first_t, first_tt, first_v, first_tv = samples[0]
+        _, _, t, tt, v, tv = samples[-1]
+        t, tt, v, tv = t - first_t, tt - first_tt, v - first_v, tv - first_tv
+        if n == len(samples):
+            at, by = (first_ns - self._base_ns) / _SECOND, first - self._base
+            t, tt, v, tv = t + at, tt + at * at, v + by, tv + at * by
+        slope = (n * tv - t * v) / (n * tt - t * t)
+        # Behind an infinite value the sums tell nothing.
+        return slope if slope - slope == 0.0 else _slope([(at_ns, value) for at_ns, value, *_ in samples][-n:])
+
+    def _new_base(self, base_ns: int, base: float, time_ns: int) -> None:
+        self._base_ns, self._base = base_ns, base if math.isfinite(base) else 0.0
+        self._base_until_ns = base_ns + _BASE_WINDOWS * time_ns
+        samples, known = self._samples, [(at_ns, value) for at_ns, value, *_ in self._samples]
+        samples.clear()
+        t = tt = v = tv = 0.0
+        for at_ns, value in known:
+            at, by = (at_ns - base_ns) / _SECOND, value - self._base
+            t, tt, v, tv = t + at, tt + at * at, v + by, tv + at * by
+            samples.append((at_ns, value, t, tt, v, tv))
 
 
+_NO_SUMS = (-math.inf, 0.0, 0.0, 0.0, 0.0, 0.0)
+_BASE_WINDOWS = 4
 _LEAST_SHARE = 0.4
 """Of the window, that samples must span for a velocity."""
 
 
-class Speed:
-    """How fast a point moves: the size of its two velocities."""
+def _count(samples: deque[Any], begin_ns: int, time_ns: int) -> int:
+    """How many samples lie in the window; 0 if they do not suffice. All but the last one before it are dropped."""
+    while len(samples) > 1 and samples[1][0] <= begin_ns:
+        samples.popleft()
+    if not samples:
+        return 0
+    newest_ns = samples[-1][0]
+    if newest_ns < begin_ns:
+        samples.clear()
+        return 0
+    first = 1 if samples[0][0] < begin_ns else 0
+    if newest_ns - samples[first][0] < time_ns * _LEAST_SHARE:
+        return 0
+    return len(samples) - first
 
-    __slots__ = ("_x", "_y")
+
+def _slope(samples: Iterable[tuple[int, float]]) -> float:
+    """Of the straight line that is nearest to these samples."""
+    n, t, tt, v, tv = 0, 0.0, 0.0, 0.0, 0.0
+    base_ns = None
+    for at_ns, value in samples:
+        base_ns = at_ns if base_ns is None else base_ns
+        at = (at_ns - base_ns) / _SECOND
+        n, t, tt, v, tv = n + 1, t + at, tt + at * at, v + value, tv + at * value
+    return (n * tv - t * v) / (n * tt - t * t)
+
+
+class Speed:
+    """How fast a point moves: the size of its two velocities, as `Velocity` finds them.
+
+    A point is known if both of its coordinates are.
+    """
+
+    __slots__ = ("_base_ns", "_base_until_ns", "_base_x", "_base_y", "_samples", "_thin_from_ns", "_time_ns")
 
     def __init__(self, gap_ns: int, time_ns: int) -> None:
-        self._x = Velocity(gap_ns, time_ns)
-        self._y = Velocity(gap_ns, time_ns)
+        self._time_ns = time_ns
+        self._samples: deque[tuple[int, float, float, float, float, float, float, float, float]] = deque()
+        """Time, x, y, and the sums of t, t * t, x, t * x, y and t * y."""
+        self._base_ns, self._base_x, self._base_y, self._base_until_ns = 0, 0.0, 0.0, -math.inf
+        self._thin_from_ns: float = 0
 
     def step(self, clock: Clock, x: float, y: float) -> float:
-        return math.hypot(self._x.step(clock, x), self._y.step(clock, y))
+        samples, now_ns = self._samples, clock.now_ns
+        time_ns = self._time_ns if self._time_ns > clock.two_ns else clock.two_ns
+        if x == x and y == y:  # noqa: PLR0124 - NaN
+            if now_ns >= self._base_until_ns:
+                self._new_base(now_ns, x, y, time_ns)
+            if time_ns >= self._thin_from_ns and len(samples) > 1:
+                _thin(samples, time_ns // _PARTS)
+            newest_ns, _, _, t, tt, sum_x, tx, sum_y, ty = samples[-1] if samples else _NO_SUMS_OF_TWO
+            if newest_ns < now_ns:
+                self._thin_from_ns = (now_ns - newest_ns + 1) * _PARTS
+                at, by_x, by_y = (now_ns - self._base_ns) / _SECOND, x - self._base_x, y - self._base_y
+                samples.append(
+                    (now_ns, x, y, t + at, tt + at * at, sum_x + by_x, tx + at * by_x, sum_y + by_y, ty + at * by_y)
+                )
+        n = _count(samples, now_ns - time_ns, time_ns)
+        if not n:
+            return NAN
+        first_ns, x, y, first_t, first_tt, first_x, first_tx, first_y, first_ty = samples[0]
+        _, _, _, t, tt, sum_x, tx, sum_y, ty = samples[-1]
+        t, tt = t - first_t, tt - first_tt
+        sum_x, tx, sum_y, ty = sum_x - first_x, tx - first_tx, sum_y - first_y, ty - first_ty
+        if n == len(samples):
+            at, by_x, by_y = (first_ns - self._base_ns) / _SECOND, x - self._base_x, y - self._base_y
+            t, tt = t + at, tt + at * at
+            sum_x, tx, sum_y, ty = sum_x + by_x, tx + at * by_x, sum_y + by_y, ty + at * by_y
+        below = n * tt - t * t
+        speed = math.hypot((n * tx - t * sum_x) / below, (n * ty - t * sum_y) / below)
+        if speed - speed == 0.0:
+            return speed
+        inside = [sample[:3] for sample in samples][-n:]
+        return math.hypot(*(_slope([(sample[0], sample[part]) for sample in inside]) for part in (1, 2)))
+
+    def _new_base(self, base_ns: int, x: float, y: float, time_ns: int) -> None:
+        self._base_ns, self._base_until_ns = base_ns, base_ns + _BASE_WINDOWS * time_ns
+        self._base_x, self._base_y = (base if math.isfinite(base) else 0.0 for base in (x, y))
+        samples, known = self._samples, [sample[:3] for sample in self._samples]
+        samples.clear()
+        t = tt = sum_x = tx = sum_y = ty = 0.0
+        for at_ns, at_x, at_y in known:
+            at, by_x, by_y = (at_ns - base_ns) / _SECOND, at_x - self._base_x, at_y - self._base_y
+            t, tt, sum_x, tx = t + at, tt + at * at, sum_x + by_x, tx + at * by_x
+            sum_y, ty = sum_y + by_y, ty + at * by_y
+            samples.append((at_ns, at_x, at_y, t, tt, sum_x, tx, sum_y, ty))
+
+
+_NO_SUMS_OF_TWO = (*_NO_SUMS, 0.0, 0.0, 0.0)
 
 
 class Swings:
@@ -621,11 +831,12 @@ class Swings:
 
     def step(self, clock: Clock, value: float, amplitude: float) -> float:
         now_ns = clock.now_ns
-        window_ns = max(self._time_ns, clock.two_ns)
+        window_ns = self._time_ns if self._time_ns > clock.two_ns else clock.two_ns
+        known_ns = self._known_ns
         if value == value and amplitude == amplitude:  # noqa: PLR0124 - NaN
-            if self._known_ns is not None and now_ns - self._known_ns > max(self._gap_ns, clock.slack_ns):
+            if known_ns is not None and now_ns - known_ns > self._gap_ns and now_ns - known_ns > clock.slack_ns:
                 self._begin_anew()
-            self._known_ns = now_ns
+            self._known_ns = known_ns = now_ns
             beyond = (value - self._extreme) * self._way
             if beyond > 0:  # it goes on, as nearly always
                 self._extreme = value
@@ -634,9 +845,9 @@ class Swings:
                 if len(self._turns) > MOST_SAMPLES:
                     self._turns.popleft()
                     self._cut = True
-        if self._known_ns is None or now_ns - self._known_ns > window_ns:
+        if known_ns is None or now_ns - known_ns > window_ns:
             return NAN
-        return self._rate(now_ns, window_ns)
+        return self._rate(now_ns, window_ns) if len(self._turns) > 1 else 0.0
 
     def _turned(self, value: float, amplitude: float) -> bool:
         if not self._way:
@@ -659,7 +870,7 @@ class Swings:
             self._cut = False
         if self._cut:
             begin_ns = turns[0]
-        if len(turns) < 2 or turns[-1] <= begin_ns:
+        if len(turns) < 2 or turns[-1] <= begin_ns or turns[-1] == turns[0]:
             return 0.0
         usual_ns = (turns[-1] - turns[0]) / (len(turns) - 1)
         halves = len(turns) - 1 + min(1.0, (now_ns - turns[-1]) / usual_ns)

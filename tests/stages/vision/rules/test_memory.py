@@ -377,3 +377,13 @@ def test_a_jump_while_nobody_looked_is_no_turn() -> None:
         value = float(i * 10) if i < 10 else NAN if i < 15 else 0.0 if i < 20 else NAN if i < 25 else 90.0
         found.append(cell.step(clock, value, 20.0))
     assert set(found) == {0.0}
+
+
+def test_frames_of_the_same_time_do_not_swing() -> None:
+    """Files with wrong times have some."""
+    cell, clock = Swings(GAP_NS, 1000 * MS), Clock()
+    found = []
+    for value in (0.0, 2.0, 0.0, 2.0, 0.0):
+        clock.tick(500 * MS, 80 * MS, 100 * MS)
+        found.append(cell.step(clock, value, 1.0))
+    assert found == [0.0] * 5

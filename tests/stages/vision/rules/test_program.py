@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stages.vision.rules.condition import Condition, compile_condition
@@ -69,16 +69,33 @@ QUIET = [
     "first lean < 10deg then nose.y > 20px within 1s",
     "first lean < 10deg for 0.2s then nose.y > 20px then nose.y < 10px within 1s for 0.3s",
     "first (lean < 10deg for 0.1s) then in door and nose.y > 20px",
+    "dwell(door) > 0.3s",
+    "dwell(door, 0.2s) > 0.3s or dwell(nose, door, 0.2s) > 0s",
 ]
 
 
 @given(
     texts=st.lists(st.sampled_from(QUIET), min_size=1, max_size=4, unique=True),
-    film=st.lists(st.tuples(PLACES, st.integers(0, 40) | st.none()), min_size=1, max_size=30),
+    film=st.lists(
+        st.tuples(
+            PLACES,
+            st.integers(0, 40) | st.none(),
+            st.sampled_from([True, False, False, None]),
+            st.sampled_from([0, 100, 100, 100, 400]),
+        ),
+        min_size=1,
+        max_size=30,
+    ),
 )
-@settings(max_examples=100, deadline=None)
-def test_steps_that_are_left_out_change_nothing(texts: list[str], film: list[tuple[Any, int | None]]) -> None:
-    """A cell whose parts are surely false, frame after frame, is stepped once."""
+@example(
+    texts=["dwell(door) > 0.3s"],
+    film=[(None, None, inside, ms) for inside, ms in ((True, 0), (False, 0), (False, 100))],
+)
+@settings(max_examples=150, deadline=None)
+def test_steps_that_are_left_out_change_nothing(
+    texts: list[str], film: list[tuple[Any, int | None, bool | None, int]]
+) -> None:
+    """A cell whose parts are surely false, frame after frame, is stepped once. Frames can have the same time."""
     conditions = [compiled(text) for text in texts]
     each = [
         dataclasses.replace(one, cells=tuple(dataclasses.replace(cell, quiet="") for cell in one.cells))
@@ -88,12 +105,15 @@ def test_steps_that_are_left_out_change_nothing(texts: list[str], film: list[tup
     assert lazy.step
     assert eager.step
     memory, other = lazy.new_memory(), eager.new_memory()
-    clock = Clock()
-    for i, (nose, hips) in enumerate(film):
-        clock.tick(i * SECOND // 10, SECOND // 5, SECOND // 4)
+    clock, time_ns = Clock(), 0
+    for nose, hips, inside, step_ms in film:
+        time_ns += step_ms * SECOND // 1000
+        clock.tick(time_ns, SECOND // 5, SECOND // 4)
         shoulders = {"left_shoulder": (30, 20), "right_shoulder": (30, 20)}
         side = dict.fromkeys(("left_hip", "right_hip"), None if hips is None else (hips, 60))
-        arguments = (joints(nose=nose, **shoulders, **side), person(), AROUND)
+        where = person()
+        where.inside = {} if inside is None else {"door": inside}
+        arguments = (joints(nose=nose, **shoulders, **side), where, AROUND)
         lazy.step(*arguments, memory.values, memory.steps, clock)
         eager.step(*arguments, other.values, other.steps, clock)
         assert memory.values[: len(lazy.cells)] == other.values[: len(eager.cells)]
