@@ -362,7 +362,10 @@ def test_a_tool_that_does_not_exist_is_found(words: str) -> None:
 
 
 def test_tools_are_found_in_blocks_and_in_sentences() -> None:
-    text = '    python -m tools.a.b --x 1   # why\n\nRun `python -m tools.c --way "a\nb" DIR`, then\nmore.\n<!-- python -m tools.d -->\n'
+    text = (
+        "    python -m tools.a.b --x 1   # why\n\nRun `python -m tools.c --way 'a\nb' DIR`, then\nmore.\n"
+        "<!-- python -m tools.d -->\n"
+    )
     assert list(tool_commands(text)) == [
         ("tools.a.b", ["--x", "1"]),
         ("tools.c", ["--way", "a b", "DIR"]),
