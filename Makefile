@@ -70,7 +70,7 @@ lint: dev
 # Under two minutes: all but the tests of whole runs, of commands, and of cameras that are served.
 QUICK_TESTS ?= tests/pipeline/graph tests/pipeline/system tests/pipeline/shm tests/pipeline/execution \
   tests/pipeline/transport tests/pipeline/outbox tests/stages/vision tests/stages/rulebook tests/stages/reading \
-  tests/test_docstrings.py tests/test_package_docstrings.py tests/test_stage_files.py
+  tests/test_docstrings.py tests/test_stage_files.py
 quick: lint
 	$(BIN)/camgraph assets pull
 	$(BIN)/python $(PYTEST) -q $(QUICK_TESTS)
