@@ -3,8 +3,8 @@
     for event in camgraph.run("lobby.yaml"):
         print(event.camera, event.action)
 
-This package is a thin front over `pipeline`, `stages` and `tools`, which import nothing from it. Start with `runs.py`.
-`background.py` is the thread of a run, and `inbox.py` the program's side of the sockets.
+This package is a thin front over `pipeline`, `stages` and `tools`, which import nothing from it. Start with
+`runs.py`. `background.py` is the thread of a run, and `inbox.py` the program's side of the sockets.
 """
 
 from __future__ import annotations

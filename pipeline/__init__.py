@@ -1,6 +1,7 @@
 """Moves typed messages between processes. It knows nothing of pictures.
 
-Stage authors need `stage.py` and `messages.py`. The rest, each row importing only from rows below it:
+Start with `stage.py` and `messages.py`: authors of stages need no more. The rest, each row importing only from rows
+below it:
 
     testing                                     a stage or a plan, run by hand
     supervision | worker | local | graph        the parent, a child, a run without children, graph file -> plan

@@ -35,7 +35,7 @@ class Boot:
     """Not empty: the source kept dying, and only reports that its cameras have ended, and this reason."""
 
     switches: Mapping[str, bool] = field(default_factory=dict)
-    """Those that somebody has set since the run began."""
+    """The switches that somebody has set since the run began."""
     resets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """See `pipeline.stage.Context`."""
     outbox_folder: str = ""

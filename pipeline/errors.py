@@ -77,7 +77,7 @@ class ProblemText(str):
 
     @classmethod
     def of(cls, error: CamgraphError) -> Self:
-        """That of an error."""
+        """The text of this error, with its id."""
         return cls(str(error), error_id=error.error_id)
 
 
@@ -126,7 +126,7 @@ class GraphError(UserError):
 
     @property
     def error_ids(self) -> tuple[str, ...]:
-        """Those of its problems, each once, in the order of the file."""
+        """The ids of its problems, each once, in the order of the file."""
         return tuple(dict.fromkeys(problem.error_id for problem in self.problems))
 
     @property

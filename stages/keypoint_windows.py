@@ -2,7 +2,7 @@
 
 windows: {use: keypoint_windows, from: tracks, with: {window_s: 4, every_s: 1}}
 
-Tracks of each frame ──> the past of each track ──> Tensor of n rows: those of whom a window is due, `owner` their rows
+Tracks of each frame ──> the past of each track ──> Tensor of n rows: the windows that are due, `owner`: their tracks
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BEFORE_NS = 2_000_000_000
 
 
 class KeypointWindowsSettings(Settings):
-    """How long a window is, and how the model wants it."""
+    """The length of a window, and the form that the model expects."""
 
     window_s: float = Field(4.0, gt=0, le=60, description="How many seconds a window holds")
     every_s: float = Field(1.0, ge=0, le=60, description="How often the model looks at each person; 0: in each frame")
@@ -101,7 +101,7 @@ class KeypointWindows(Stage[KeypointWindowsSettings]):
         return Tensor(item.stamp, {KEYPOINTS: rows}, fit, item.frame_size, (shape[2], shape[1]), owner)
 
     def _is_known(self, item: Tracks) -> bool:
-        """Whether the joints are those of COCO."""
+        """Whether the joints are in the order of COCO."""
         camera = item.stamp.camera
         known = item.skeleton == "coco-17" and item.keypoints.shape[1] == len(COCO_17)
         if not known and len(item) and camera not in self._logged:
@@ -110,7 +110,7 @@ class KeypointWindows(Stage[KeypointWindowsSettings]):
         return known
 
     def _due(self, item: Tracks) -> Iterator[tuple[int, F32]]:
-        """(row, window) of those whose window is due in this frame."""
+        """(row, window) of each person with a window that is due in this frame."""
         camera = self._cameras.get(item.stamp.camera)
         if camera is None or camera.epoch != item.stamp.epoch:
             camera = self._cameras[item.stamp.camera] = _Camera(item.stamp.epoch)
@@ -126,7 +126,7 @@ class KeypointWindows(Stage[KeypointWindowsSettings]):
         self._forget(camera, now_ns)
 
     def _person(self, camera: _Camera, track: int, before: int) -> _Person:
-        """Somebody's past; that of the track that this one goes on, if there is one."""
+        """The past of a person. If their track goes on a lost one, it begins with the past of that one."""
         person = camera.people.get(track) or (camera.people.pop(before, None) if before else None)
         if person is None:
             parts = max(254, 2 * self.settings.steps)

@@ -3,11 +3,13 @@
 A camera's address on a page is replaced by one of a simulated camera, and each video by a short one. A command that
 cannot run here says so to the reader, in a comment that begins with `needs`: `camgraph watch 0   # needs a camera at
 /dev/video0`. Such a comment in a line of its own holds for the rest of its block. Of these commands, and of those on
-all other pages, the options and the number of arguments are checked.
+all other pages, the options and the number of arguments are checked. So are those of `python -m tools.NAME`, which
+measures or proves, and is never run here.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import shlex
@@ -35,11 +37,15 @@ RUN_HERE = (
     "README",
     "first_five_minutes",
     "cameras",
+    "farm",
     "files",
+    "footage",
     "graph",
     "models",
     "no_events",
     "operations",
+    "outbox",
+    "plan",
     "rules",
     "sinks",
     "tracking",
@@ -51,8 +57,19 @@ _FENCED = re.compile(r"^ *```sh\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"(?:^    \S.*\n(?:^    .*\n|\n(?=    ))*)", re.MULTILINE)
 _FILE = re.compile(r"^```(?:yaml|python)\n# ([\w.]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _RTSP = re.compile(r"rtsp://[^\s\"']+")
+_TOOL = re.compile(r"python3? -m (tools(?:\.\w+)+)([^`\n#|<]*)")
+_SPAN = re.compile(r"`[^`\n]+\n[^`\n]+`")
 _NEEDS = re.compile(r"#\s*needs ")
-VIDEOS = ("your-video.mp4", "door.mp4", "till.mp4", "hall.mp4", "clip.mp4", "clips/one.mkv", "clips/two.mkv")
+VIDEOS = (
+    "your-video.mp4",
+    "door.mp4",
+    "till.mp4",
+    "hall.mp4",
+    "street.mp4",
+    "clip.mp4",
+    "clips/one.mkv",
+    "clips/two.mkv",
+)
 LONG_S = 240
 
 
@@ -65,7 +82,7 @@ class Line:
 
 
 def page_path(page: str) -> Path:
-    return ROOT / "README.md" if page == "README" else DOCS / f"{page}.md"
+    return (ROOT if page in ("README", "CONTRIBUTING") else DOCS) / f"{page}.md"
 
 
 def blocks_of(text: str) -> Iterator[list[Line]]:
@@ -95,7 +112,11 @@ def _lines(block: str, *, strict: bool) -> Iterator[Line]:
                 yield Line(tuple(words), False)
 
 
-ALL_PAGES = ["README", *sorted(str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md"))]
+ALL_PAGES = [
+    "README",
+    "CONTRIBUTING",
+    *sorted(str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")),
+]
 
 
 @pytest.mark.parametrize("page", ALL_PAGES)
@@ -105,10 +126,35 @@ def test_each_command_of_a_page_exists_with_its_options(page: str) -> None:
             require_usage(line.words)
 
 
+def tool_commands(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The module and the words behind it of each `python -m tools.NAME ...`, in a block or within a sentence."""
+    text = text.replace("<!--", "").replace("-->", "").replace("\\\n", " ")
+    for module, words in _TOOL.findall(_SPAN.sub(lambda found: found[0].replace("\n", " "), text)):
+        yield module, shlex.split(words)
+
+
+@pytest.mark.parametrize("page", ALL_PAGES)
+def test_each_tool_of_a_page_exists_with_its_options(page: str) -> None:
+    for module, words in tool_commands(page_path(page).read_text("utf-8")):
+        require_tool_usage(module, words)
+
+
+def require_tool_usage(module: str, words: list[str]) -> None:
+    """Fails if there is no such tool, option or argument; the values are not looked at."""
+    tool = importlib.import_module(module)
+    if hasattr(tool, "__path__"):
+        tool = importlib.import_module(f"{module}.__main__")
+    if isinstance(tool.main, click.Command):
+        _, left, _ = tool.main.make_parser(click.Context(tool.main)).parse_args(list(words))
+    else:  # a plain function, which takes nothing
+        left = words
+    assert not left, f"too many arguments: python -m {module} {' '.join(words)}"
+
+
 def require_usage(words: tuple[str, ...]) -> None:
     """Fails if there is no such command, option or argument; the values are not looked at."""
     if words[0] == "make":
-        targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+        targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
         assert set(words[1:]) <= set(targets), words
         return
     command: click.Command = main
@@ -145,6 +191,8 @@ class Reader:
         reported = [self.served(word) for word in words]
         if reported[0] == "watch":  # cheaper than to look for the best size, and than a process for each stage
             reported += ["--size", "128", *([] if self._is_live(reported) else ["--single-process"])]
+        if reported[0] == "plan":  # shorter, and with fewer of the cameras
+            reported += ["--seconds", "1", "--sample", "2"]
         if reported[0] == "farm":
             self._begin([*reported, "--port", "0"])
             until(lambda: "Ctrl-C" in self._log(), LONG_S)
@@ -259,7 +307,7 @@ def test_the_commands_of_a_page_run(page: str, reader: Reader, monkeypatch: pyte
     text = page_path(page).read_text("utf-8")
     for name in re.findall(r"\$\{(?:secret:)?([A-Za-z0-9_]+)\}", text):
         monkeypatch.setenv(name, "secret-of-nobody")
-    reader.write_files(page_path("cameras").read_text("utf-8"))  # "operations" goes on with this graph
+    reader.write_files(page_path("cameras").read_text("utf-8"))  # "operations" and "outbox" go on with this graph
     reader.write_files(text)
     for block in blocks_of(text):
         for line in block:
@@ -304,6 +352,25 @@ def test_people_are_read_from_a_file_of_tracks(reader: Reader, capsys: pytest.Ca
 def test_a_command_that_does_not_exist_is_found(words: str) -> None:
     with pytest.raises((AssertionError, click.UsageError)):
         require_usage(tuple(words.split()))
+
+
+@pytest.mark.parametrize("words", ["benchmarks.plna", "benchmarks.plan --cameras 4", "benchmarks.plan 4", "proofs"])
+def test_a_tool_that_does_not_exist_is_found(words: str) -> None:
+    module, *rest = words.split()
+    with pytest.raises((AssertionError, click.UsageError, ImportError)):
+        require_tool_usage(f"tools.{module}", rest)
+
+
+def test_tools_are_found_in_blocks_and_in_sentences() -> None:
+    text = (
+        "    python -m tools.a.b --x 1   # why\n\nRun `python -m tools.c --way 'a\nb' DIR`, then\nmore.\n"
+        "<!-- python -m tools.d -->\n"
+    )
+    assert list(tool_commands(text)) == [
+        ("tools.a.b", ["--x", "1"]),
+        ("tools.c", ["--way", "a b", "DIR"]),
+        ("tools.d", []),
+    ]
 
 
 def test_commands_are_found_in_both_kinds_of_blocks() -> None:

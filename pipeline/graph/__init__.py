@@ -11,7 +11,7 @@ complete   completion, depths
 place      placement, memory, planning
 show       drawing, schema, schema_walk
 
-Start with `loading.py`, which takes these steps.
+Start with `loading.py`, which takes these steps. Nothing here starts a process, opens a camera or runs a model.
 """
 
 from pipeline.graph.loading import default_name, load_graph, load_plan, parse_graph

@@ -85,7 +85,7 @@ class Found:
 
     @property
     def words(self) -> frozenset[str]:
-        """Those of the message."""
+        """The words of the message."""
         return frozenset(re.findall(r"\w+", self.error["msg"]))
 
     def named(self, value: Any) -> list[str]:

@@ -104,7 +104,7 @@ class Restarting(Measured, Protocol):
 
 @dataclass(slots=True)
 class StageTotal:
-    """Of one stage, over all processes that it ever had."""
+    """The work of one stage, over all processes that it ever had."""
 
     items: int = 0
     busy_ns: int = 0

@@ -57,7 +57,7 @@ class Durations(_Report):
 
 
 def durations_of(histograms: Mapping[str, Histogram]) -> dict[str, dict[str, Any]]:
-    """Those that have counted something, as a heartbeat carries them."""
+    """The histograms that have counted something, as a heartbeat carries them."""
     return {name: {"counts": one.counts, "sum_ns": one.sum_ns} for name, one in histograms.items() if any(one.counts)}
 
 

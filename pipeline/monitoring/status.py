@@ -535,7 +535,7 @@ def _counts(processes: Sequence[Reporting]) -> Counter[tuple[str, str]]:
 
 
 def _kept(known: Mapping[str, Histogram], names: Iterable[str]) -> dict[str, Histogram]:
-    """Those of these names, and new ones."""
+    """The known histograms of these names, and an empty one for each new name."""
     return {name: known.get(name) or Histogram() for name in names}
 
 

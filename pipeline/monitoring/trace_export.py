@@ -35,7 +35,7 @@ Tell = Callable[[int, bool], None]
 
 
 class OtlpExporter:
-    """See the module. `site` and `process` say in each span whose it is."""
+    """Sends spans to a collector. `site` and `process` name the run and the process in each span."""
 
     def __init__(self, endpoint: str, headers: Mapping[str, str], site: str, process: str, tell: Tell) -> None:
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # `tell` says it, once and in our words
@@ -117,7 +117,7 @@ class OtlpExporter:
 
 
 def _any_number() -> int:
-    """Of a span. 0 means none."""
+    """A number for a span, never 0: that means none."""
     return secrets.randbits(64) or 1
 
 

@@ -1,4 +1,4 @@
-"""Makes spans of what the stages of a process do with frames and events (`pipeline/traces.py`)."""
+"""Makes spans of the work of a process on frames and events (`pipeline/traces.py`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipeline.traces import Step, is_sampled, root_span, steps_of, trace_id, wit
 
 
 class Span(NamedTuple):
-    """`parent`: the span in which it lies, "" for the root; `number`: its own, "" for any."""
+    """A span of a trace. `parent`: the number of the span around it, "" for the root; `number`: its own, "" for any."""
 
     name: str
     trace: str
@@ -34,14 +34,14 @@ class SpanExporter(Protocol):
 
 
 class Tracer:
-    """Makes spans of what the stages of a process do. May be used from several threads."""
+    """Makes spans of the calls, commits and deliveries of a process. May be used from several threads."""
 
     def __init__(self, share: float, exporter: SpanExporter | None) -> None:
         """`exporter`: None in a process without events."""
         self._share, self._exporter = share, exporter
 
     def called(self, stage: str, items: Sequence[Item], outputs: list[Message], took_ns: int) -> None:
-        """A call of a stage has ended: its outputs carry that, and what it says about events is exported."""
+        """A call of a stage has ended: note it in its outputs, and export the spans of its events."""
         ended_ns = time.time_ns()
         step = Step(stage, ended_ns - took_ns, ended_ns)
         before = {item.stamp[:3]: steps_of(item.payload) for item in items if not isinstance(item.payload, Event)}
@@ -56,14 +56,14 @@ class Tracer:
                 self._export([_behind(item.payload, f"deliver {stage}", step)])
 
     def made(self, stage: str, outputs: Iterable[Message]) -> None:
-        """Events that come of no frame, but of time that has passed."""
+        """Begin the traces of events that come from time and not from a frame."""
         now_ns = time.time_ns()
         for output in outputs:
             if isinstance(output, Event):
                 self._export(_of_event(output, [Step(stage, now_ns, now_ns)]))
 
     def committed(self, items: Sequence[Item], took_ns: int) -> None:
-        """The outbox has them."""
+        """Export the commits of these events by the outbox."""
         ended_ns = time.time_ns()
         step = Step("outbox", ended_ns - took_ns, ended_ns)
         for item in items:
@@ -77,20 +77,20 @@ class Tracer:
                     self._exporter.add(span)
 
     def close(self) -> None:
-        """Export what is left, within a moment."""
+        """Export the remaining spans, within a moment."""
         if self._exporter is not None:
             self._exporter.close()
 
 
 class TraceReports:
-    """Counts spans, and logs once when they do not arrive and once when they do again."""
+    """Counts spans, and logs once if they do not arrive, and once when they arrive again."""
 
     def __init__(self, counters: Counters, log: Logger) -> None:
         self._counters, self._log = counters, log
         self._lost = 0
 
     def tell(self, spans: int, arrived: bool) -> None:
-        """So many spans have been sent, or are lost."""
+        """Count spans that were sent, and spans that were lost."""
         self._counters.add("spans_sent" if arrived else "spans_lost", "", spans)
         if arrived and self._lost:
             self._log.info("traces_arrive_again", lost=self._lost)
@@ -100,7 +100,7 @@ class TraceReports:
 
 
 def _of_event(event: Event, steps: Sequence[Step]) -> Iterator[Span]:
-    """The whole, and the steps within it."""
+    """The spans of an event: the root, and the steps within it."""
     trace, root = trace_id(event.own_id), root_span(event.own_id)
     facts: dict[str, str | int] = {
         "camgraph.camera": event.stamp.camera,

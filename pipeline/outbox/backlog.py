@@ -28,7 +28,7 @@ _QUIET_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Of what waits for each sink, and of the file."""
+    """Limits of the events that wait for each sink, and of the file."""
 
     keep_s: float
     keep_events: int
@@ -125,5 +125,5 @@ def _older(rows: Sequence[tuple[int, str, int]], than_s: float) -> Sequence[tupl
 
 
 def as_counts(waiting: Mapping[str, int]) -> dict[str, int]:
-    """Those that have any."""
+    """The sinks with waiting events, and their numbers."""
     return {sink: n for sink, n in waiting.items() if n}

@@ -12,7 +12,7 @@ from pipeline.errors import WireError
 from pipeline.shm.segments import GENERATIONS_AT, HEADER, MAGIC, MAX_SLOTS, data_at, open_segment
 
 _MOST_OPEN = 8
-"""Of one sender: it has one segment as a rule, and more only while the size of its messages changes."""
+"""Open segments of one sender: it has one segment as a rule, and more only while the size of its messages changes."""
 
 
 class SegmentGone(WireError):

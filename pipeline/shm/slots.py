@@ -156,7 +156,7 @@ class SlotRing:
         self._segments: list[_OwnedSegment] = []
         self._lock = threading.Lock()
         self._largest = 0
-        """Of the messages since `tend` has last looked."""
+        """The bytes of the largest message since the last look of `tend`."""
         self._next_look_s: float | None = None
 
     def allocate(self, nbytes: int) -> Slot:

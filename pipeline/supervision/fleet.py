@@ -68,7 +68,7 @@ class Fleet:
         self._numbers = itertools.count(len(plan.processes))
         self._revision = 0
         self.switches: Mapping[str, bool] = {}
-        """Those that somebody has set since the run began."""
+        """The switches that somebody has set since the run began."""
         self.resets: Mapping[str, Mapping[str, int]] = {}
         self.departed: Counter[tuple[str, str]] = Counter()
         """The counters of processes that are gone."""

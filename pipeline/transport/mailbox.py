@@ -35,7 +35,7 @@ class Gone:
 
 
 class Mailbox:
-    """One camera's. `edges`: all that lead here. `successor`: see `Mailboxes`."""
+    """The unread messages of one camera. `edges`: all edges that lead here. `successor`: see `Mailboxes`."""
 
     def __init__(self, camera: str, edges: Sequence[EdgePlan], gone: Gone, *, successor: bool) -> None:
         self.partitions: list[Partition] = []

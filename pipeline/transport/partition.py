@@ -27,7 +27,7 @@ class Received:
     mapping: MappedSegment | None
     origins: list[tuple[bytes, int]]
     incarnation: int = 1
-    """Of the process that sent it first."""
+    """The incarnation of the process that sent it first."""
     deaths: int = 0
     tries: int = 0
     before: Stamp | None = None

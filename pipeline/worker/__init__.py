@@ -1,7 +1,9 @@
 """One child process from inside: the loop that takes messages, runs stages, and sends their outputs.
 
-Start with `child.py` (first line to last) and `worker.py` (the loop). The bytes of messages belong to `transport`, the
-calls of a stage to `execution`.
+Start with `child.py` (first line to last) and `worker.py` (the loop). The bytes of messages belong to `transport`,
+the calls of a stage to `execution`.
+
+Nothing here decides about another process.
 """
 
 import gc

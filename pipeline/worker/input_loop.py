@@ -22,7 +22,7 @@ from pipeline.worker.batcher import Batcher
 from pipeline.worker.emitter import Emitter
 
 _BATCHES_A_TURN = 16
-"""Of files. On an edge that drops, newly arrived messages are received before each batch: they may be newer."""
+"""For files. On an edge that drops, newly arrived messages are received before each batch: they may be newer."""
 _TOGETHER_S = 0.01
 _TOGETHER_LIVE_S = 0.001
 """Outputs made within this time travel together; nobody waits longer for them because the turn goes on."""

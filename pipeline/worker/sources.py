@@ -52,7 +52,7 @@ class Sources:
 
     @property
     def silence(self) -> Silence:
-        """Of the source that has given no sign of life for longest."""
+        """The silence of the source that has given no sign of life for longest."""
         silent = [silence for thread in self._threads.values() if (silence := thread.silence).since_ns]
         return min(silent, key=lambda silence: silence.since_ns, default=Silence())
 

@@ -3,11 +3,13 @@
     event --selection: only, never--> --merging: merge, cooldown--> --send, attempts--> the other side
                                                                         '--refused, expired--> dead letters
 
-`event_sink.py` is the base of such a sink; begin there. What it decides by is pure: events and times in, decisions out
+Start with `event_sink.py`, the base of such a sink. Its decisions are pure: events and times in, decisions out
 (`selection.py`, `merging.py`, `attempts.py`, `waiting_times.py`).
 
     event_view, event_words, template      an event as filters and texts see it
     incident_rows, event_formats, syslog_message       an event as bytes
     broker, tls, durations, footage_files  settings and connections that several sinks have
     mail/, mqtt/, web/                     one protocol each
+
+No module here imports a sink.
 """

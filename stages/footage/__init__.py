@@ -3,5 +3,6 @@
     capture: PacketTap --socket--> sink_footage: PacketFeed --> Ring --> Still: JPEG
                                                                    '--> Clip: MP4
 
-Start with `recorder.py`. `names.py` says what the files are called, `packets.py` what travels on the socket.
+Start with `recorder.py`. `names.py` has the names of the files, `packets.py` the messages on the socket. Nothing
+here sends an event by itself: `sink_footage` does.
 """

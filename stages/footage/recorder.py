@@ -56,7 +56,7 @@ _GIVEN_UP_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is made of an incident. Times in seconds."""
+    """The files that are made of an incident. Times in seconds."""
 
     before_s: float
     after_s: float
@@ -72,7 +72,7 @@ class Wanted:
 
     @property
     def ring_s(self) -> float:
-        """What the ring keeps: an event may come late, because rules wait for people to do a thing for a while."""
+        """The seconds of packets that the ring keeps: an event may come late, because a rule may wait (`for`)."""
         return self.before_s + _COMES_S + 60.0 if self.clips else 2 * _COMES_S
 
 
@@ -91,12 +91,12 @@ class _Session:
 
     @property
     def written(self) -> Fraction:
-        """The moment of the last packet in it."""
+        """The moment of the last packet in the clip."""
         return self.written_dts * self.clip.stream.time_base
 
     @property
     def last(self) -> Fraction | None:
-        """The moment after which nobody wants anything; None while an incident goes on."""
+        """The moment after which no incident wants more of the clip; None while an incident goes on."""
         ends = list(self.until.values())
         return None if None in ends else max(end for end in ends if end is not None)
 
@@ -121,7 +121,7 @@ class _Camera:
 
 
 class Recorder:
-    """See the module's docstring. `done` is called in its thread, once for each file of a record.
+    """Makes the pictures and clips of all incidents. `done` is called in its thread, once for each file of a record.
 
     `folder`: of footage, with the records.
     `unfinished` is a folder for the paths of unfinished records, for the process, or the run, that comes after a killed
@@ -161,7 +161,7 @@ class Recorder:
     # ---- for the stage, from any thread
 
     def open(self) -> None:
-        """Finish what a killed process has left, and begin to listen to the cameras."""
+        """Finish the files that a killed process has left, and begin to listen to the cameras."""
         for record in self._unfinished.records():
             self._jobs.put(partial(self._rescue, record))
             self._running[record.incident] = record
@@ -194,7 +194,7 @@ class Recorder:
             self._jobs.put(lambda: self._end(record, event))
 
     def is_running(self, incident: str) -> bool:
-        """Whether something is still to be done for it."""
+        """Whether work is still to be done for this incident."""
         return incident in self._running
 
     def announced(self, record: IncidentRecord) -> None:
@@ -209,7 +209,7 @@ class Recorder:
             self._unfinished.remove(record)
 
     def packets_of(self, camera: str, moment: Moment | None) -> Sequence[Packet]:
-        """As `stages.footage.picture_service.FindPackets`; none either if this thread does not come to it in time."""
+        """The packets for a picture (`stages.footage.picture_service.FindPackets`); none if this thread is too late."""
         found: Future[Sequence[Packet]] = Future()
 
         def find() -> None:
@@ -230,7 +230,7 @@ class Recorder:
 
     @property
     def is_late(self) -> bool:
-        """Whether the run that ends has waited long enough for what is not finished."""
+        """Whether the run that ends has waited long enough for unfinished files."""
         return bool(self._closing_at_s) and time.monotonic() > self._closing_at_s + _GIVEN_UP_S
 
     def hurry(self) -> None:
@@ -239,7 +239,7 @@ class Recorder:
             self._closing_at_s = time.monotonic() + _CLOSING_S
 
     def close(self) -> None:
-        """Give up what is not finished: the next process finds it."""
+        """Give up the unfinished files: the next process finds them."""
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -322,7 +322,7 @@ class Recorder:
         return min(max(session.least, leaving), longest)
 
     def _advance(self, camera: _Camera, session: _Session) -> None:
-        """Write the packets that belong to the clip, up to the first that is decoded after what is wanted."""
+        """Write the packets of the clip, up to the first one that is decoded after the last wanted moment."""
         until = self._wanted_until(camera, session)
         for packet in camera.ring.behind(session.written_dts):
             if session.written >= until or camera.session is not session:
@@ -356,7 +356,7 @@ class Recorder:
             self._recording.over(name)
 
     def _camera(self, name: str) -> _Camera:
-        """`name`: in ASCII."""
+        """The camera of this name (in ASCII)."""
         if name not in self._cameras:
             self._cameras[name] = _Camera(Ring(self._wanted.ring_s, self._wanted.ring_bytes))
         return self._cameras[name]
@@ -390,7 +390,7 @@ class Recorder:
             self._try_or_wait(camera, _Waiting(record, kind, until_s, record.data))
 
     def _forgo_clip(self, record: IncidentRecord) -> None:
-        """Of an incident whose picture has no time, as the first ones of a connection may be: a later one may have."""
+        """Give up the clip of an incident if its picture has no time. A later event may bring a clip."""
         if record.files["clip"].state != "pending":
             self._report(record, "clip", {})
         elif record.last or record.data["phase"] == "single":
@@ -455,7 +455,7 @@ class Recorder:
     def _written(
         self, record: IncidentRecord, kind: Kind, state: FileState, data: bytes, people: Mapping[int, bytes]
     ) -> FileState:
-        """Write a picture, and those of its people; what became of it."""
+        """Write a picture, and those of its people. Returns the state of the file."""
         try:
             write_whole(record.file(kind), data)
             for track_id, part in people.items():
@@ -483,7 +483,7 @@ class Recorder:
             best.jpeg, best.crops = self._pictures(picture, data)
 
     def _settle_if_over(self, camera: _Camera, record: IncidentRecord) -> None:
-        """After its last event, once all pictures of it that may be better were looked at."""
+        """Settle an incident after its last event, once all pictures that may be better were looked at."""
         if record.last and not any(
             waiting.record is record and waiting.kind in ("snapshot", "best") for waiting in camera.waiting
         ):
@@ -600,7 +600,7 @@ class Recorder:
         self._report(record, kind, {kind: state})
 
     def _report(self, record: IncidentRecord, kind: Kind, states: Mapping[Kind, FileState]) -> None:
-        """Save what became of files, then pass on the news of one.
+        """Save the states of files, then pass on the news of one.
 
         Counted first: once nothing seems to be pending, the thread that passes on other news may let go of the record.
         """
@@ -617,7 +617,7 @@ class Recorder:
             self._log.warning("incident_record_not_written", path=str(record.path), why=str(error.strerror or error))
 
     def _rescue(self, record: IncidentRecord) -> None:
-        """Of a killed process: a clip that plays gets its name; announce again whatever may not have been.
+        """Finish the records of a killed process: name clips that play, and repeat news that may be missing.
 
         An incident that goes on may still get a better picture, in particular one that has none yet.
         """
@@ -668,7 +668,7 @@ class Unfinished:
         self._folder, self._footage = folder, footage
 
     def records(self) -> list[IncidentRecord]:
-        """Those that a process before this one has left. What is no place of a record in the folder is left out."""
+        """The records that an earlier process has left. Files without the form of a place are left out."""
         entries = sorted(self._folder.glob("*")) if self._folder.is_dir() else []
         return [record for record in map(self._record, entries) if record is not None]
 
@@ -685,7 +685,7 @@ class Unfinished:
         (self._folder / record.incident).write_text(str(record.path.relative_to(self._footage)))
 
     def remove(self, record: IncidentRecord) -> None:
-        """It is finished."""
+        """Forget a record that is finished."""
         with suppress(OSError):
             (self._folder / record.incident).unlink(missing_ok=True)
             self._folder.rmdir()

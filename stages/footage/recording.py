@@ -3,8 +3,8 @@
     footage/front/recorded/2026-11-23/21-03-11.mp4         from 21:03:11 UTC on
                                       21-04-11.mp4.part    is being written
 
-Nothing remembers the files but the folder itself: what a killed process has left plays, and gets its name when the
-folder is tended. They have a retention of their own, because hours of nothing must not take the room of incidents.
+Only the folder itself remembers the files. If a process is killed, its last file plays, and gets its name when the
+folder is tended. Recordings have their own retention: hours of nothing must not take the room of incidents.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TEND_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class RecordingLimits:
-    """`part_s`: of one file. `keep_s`, `keep_bytes`: of all of them; the oldest are removed first."""
+    """`part_s`: the length of a file. `keep_s`, `keep_bytes`: limits of all files; the oldest are removed first."""
 
     part_s: float
     keep_s: float
@@ -50,7 +50,7 @@ class _Camera:
 
 @dataclass(slots=True)
 class Recording:
-    """Of all live cameras, below `folder`; for one thread.
+    """Records all live cameras below `folder`. For one thread.
 
     `trouble(camera, why)` is called if a camera cannot be recorded now, and with "" once it can again.
     """
@@ -62,7 +62,7 @@ class Recording:
     _tend_at_s: float = 0.0
 
     def add(self, name: str, packet: Packet) -> None:
-        """Write the next packet of a camera (its name in ASCII). Those of files are left alone: the file is there."""
+        """Write the next packet of a camera (its name in ASCII). Packets of files are left alone: the file is there."""
         if not packet.stream.is_live:
             return
         camera = self._cameras.setdefault(name, _Camera())
@@ -89,7 +89,7 @@ class Recording:
         return packet.is_key and long_enough
 
     def _new_path(self, name: str) -> Path:
-        """Named by the time at which its first packet came."""
+        """The path of a new file, named by the arrival of its first packet."""
         at = datetime.now(UTC)
         day = self.folder / name / FOLDER / f"{at:%Y-%m-%d}"
         day.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ class Recording:
             clip.close()
 
     def _pause(self, name: str, camera: _Camera, error: Exception) -> None:
-        """What was written so far stays, and gets its name when the folder is tended."""
+        """Stop for now. The written part stays, and gets its name when the folder is tended."""
         clip, camera.clip = camera.clip, None
         if clip is not None:
             with suppress(OSError, av.FFmpegError):
@@ -136,13 +136,13 @@ class Recording:
     # ---- the files
 
     def tend(self) -> None:
-        """Name what killed processes have left, and remove what is too old or too much; if it is time to do so."""
+        """Name the files of killed processes, and remove files beyond the limits, if it is time to do so."""
         if time.monotonic() >= self._tend_at_s:
             self._tend_at_s = time.monotonic() + _TEND_S
             self.sweep(time.time())
 
     def sweep(self, now_s: float) -> int:
-        """The same at this time (seconds since 1970). Returns how many files were removed."""
+        """Do the work of `tend` at this time (seconds since 1970). Returns the number of removed files."""
         self._name_what_was_left(now_s)
         total, removed = 0, 0
         for path in sorted(self._files("*.mp4"), key=lambda path: (path.parent.name, path.name), reverse=True):
@@ -170,7 +170,7 @@ class Recording:
 
 
 def _remove(path: Path) -> None:
-    """With its folder, if nothing else is in it."""
+    """Remove a file, and its folder if nothing else is in it."""
     path.unlink(missing_ok=True)
     with suppress(OSError):
         path.parent.rmdir()

@@ -1,6 +1,6 @@
-"""Removes the oldest incidents: those that are too old, and as many as are too much.
+"""Removes the oldest incidents: all that are too old, and more of them if the rest takes too many bytes.
 
-Never what is being written, and never what somebody has marked to `keep`.
+It never removes an incident that is being written, or that somebody has marked to `keep`.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class KeepRule:
     keep_bytes: float = math.inf
 
     def fits(self, record: IncidentRecord) -> bool:
-        """Whether it is about this incident."""
+        """Whether the rule is about this incident."""
         severity = record.data.get("severity", "warning")
         return self.camera in ("", record.camera) and self.severity in ("", severity)
 
 
 class Retention:
-    """Of one folder of footage. The first of the rules that fits an incident says how long that one is kept.
+    """The retention of one folder of footage. The first rule that fits an incident says how long it is kept.
 
-    `keep_s`: of those that no rule fits. `keep_bytes`: of all incidents together, whatever a rule says.
+    `keep_s`: for incidents that no rule fits. `keep_bytes`: the limit of all incidents together.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Retention:
         self._thread: threading.Thread | None = None
 
     def look(self) -> int:
-        """Begin to remove what is due, if it is time to look again: in a thread, for 100,000 incidents take 20 s.
+        """Begin to remove due incidents, if it is time to look again: in a thread, because 100,000 of them take 20 s.
 
         Returns the number of incidents that were removed since the last call.
         """
@@ -75,7 +75,7 @@ class Retention:
             self._log.exception("retention_failed", folder=str(self._folder))
 
     def sweep(self, now_s: float) -> int:
-        """Remove what is due at this time (seconds since 1970)."""
+        """Remove the incidents that are due at this time (seconds since 1970)."""
         removed, total, of_rule = 0, 0, Counter[int]()
         # The newest first: the oldest ones are those that find no more room.
         for record in records_in(self._folder, newest_first=True):
@@ -101,7 +101,7 @@ def remove(record: IncidentRecord) -> None:
 
 
 def _size(record: IncidentRecord) -> int:
-    """On the disk; of a clip that several incidents share, a share."""
+    """The bytes of an incident on the disk; if several incidents share a clip, its share of them."""
     size = 0
     for path in record.paths:
         with suppress(OSError):

@@ -5,5 +5,5 @@
     engines                     ONNX Runtime, OpenVINO, KServe
     model                       model files, without running them
 
-Start with `stages/infer.py`, then `readiness.py`.
+Start with `stages/infer.py`, then `readiness.py`. Only `engines` imports a library that runs models.
 """

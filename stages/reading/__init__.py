@@ -7,5 +7,6 @@ frames           shots, pixels
 limits           formats, memory, file_memory, slot_memory, waiting, ffmpeg_errors
 cameras          live/
 
-Start with `recording.py` for files, and `live/` for cameras.
+Start with `recording.py` for files, and `live/` for cameras. Nothing here runs a model, or knows the graph
+around `capture`.
 """

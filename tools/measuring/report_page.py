@@ -60,22 +60,33 @@ def written_by(tool: str, options: Mapping[str, Any]) -> str:
 
 
 def command_line(tool: str, options: Mapping[str, Any]) -> str:
-    """The command with all its options, so that the run can be repeated; `--report` and options without a value not."""
-    words = [word for name, value in options.items() if name != _REPORT for word in _words(name, value)]
+    """The command with all its options, so that the run can be repeated; `--report` and options without a value not.
+
+    Within a running command, options have the names that it declares: ``place`` may be `--in`.
+    """
+    context = click.get_current_context(silent=True)
+    declared = {one.name: one for one in context.command.params} if context else {}
+    words = [
+        word for name, value in options.items() if name != _REPORT for word in _words(name, value, declared.get(name))
+    ]
     return " ".join([f"python -m tools.{tool}", *words])
 
 
-def _words(name: str, value: Any) -> list[str]:
+def _words(name: str, value: Any, declared: click.Parameter | None) -> list[str]:
     """``ways=("a", "b c")`` is given as ``--way a --way "b c"``, and ``size=(320, 192)`` as ``--size 320 192``."""
     if value is None or value == () or value is False:
         return []
-    option = "--" + name.replace("_", "-")
+    values = value if isinstance(value, tuple) else (value,)
+    if isinstance(declared, click.Argument):
+        return [*map(_quoted, values)]
+    option, repeated = "--" + name.replace("_", "-"), isinstance(value, tuple) and name.endswith("s")
+    if declared:
+        option, repeated = max(declared.opts, key=len), isinstance(value, tuple) and declared.multiple
+    elif repeated:
+        option = option.removesuffix("s")
     if value is True:
         return [option]
-    if isinstance(value, tuple) and name.endswith("s"):
-        return [word for one in value for word in (option.removesuffix("s"), _quoted(one))]
-    values = value if isinstance(value, tuple) else (value,)
-    return [option, *map(_quoted, values)]
+    return [word for one in values for word in (option, _quoted(one))] if repeated else [option, *map(_quoted, values)]
 
 
 def _quoted(value: Any) -> str:

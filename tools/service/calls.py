@@ -1,6 +1,6 @@
-"""A call of the service: a method, a path, who may make it, and the function that answers.
+"""A call of the service: a method, a path, the role that may make it, and the function that answers.
 
-The table of all calls makes the routes, the OpenAPI document, and the test of who may do what.
+The routes, the OpenAPI document and the test of all roles are made from the table of calls.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _MOST_SHOWN = 60
 
 
 class TooLarge(UserError):
-    """More was sent than anybody needs."""
+    """The body of a request is larger than any call needs."""
 
     error_id = "too-large"
 
 
 class Body(BaseModel):
-    """What is to be sent with a call, as a JSON object. `words`: what is expected, for errors."""
+    """The body that a call expects, as a JSON object. `words`: the same in words, for errors."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
     words: ClassVar[str]
@@ -54,7 +54,7 @@ B = TypeVar("B", bound=Body)
 
 @dataclass(frozen=True, slots=True)
 class Gives:
-    """What a call answers if all goes well. `type`: that of the object in JSON; None for anything else."""
+    """The answer of a call that succeeds. `type`: the type of the object in JSON; None for any other content."""
 
     about: str = "done"
     type: Any = None
@@ -71,7 +71,7 @@ NOT_MODIFIED = {304: "it is still what `If-None-Match` names"}
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`about`: one sentence for the OpenAPI document."""
+    """A call of the service. `about`: one sentence for the OpenAPI document."""
 
     method: Literal["GET", "POST", "DELETE"]
     path: str
@@ -88,7 +88,7 @@ class Call:
     """Code -> when: those alone that do not follow from the rest (tools/service/openapi.py)."""
 
     async def guarded(self, request: Request) -> Response:
-        """Answers nobody whose role is too low."""
+        """Answer the call, but refuse it if the role of the client is too low."""
         refused = _refusal(self.role, request.scope.get("camgraph.role", "anyone"))
         if refused is not None:
             return refused
@@ -131,7 +131,7 @@ def _refusal(needed: Role, has: Role) -> Response | None:
 
 
 class Failure(TypedDict):
-    """Why it was not done, for people. `id`: of the kind of error, as `camgraph explain` knows it."""
+    """The reason why a call failed, for people. `id`: the kind of error, for `camgraph explain`."""
 
     error: str
     id: NotRequired[str]
@@ -147,7 +147,7 @@ def failure(status: int, why: str, headers: Mapping[str, str] | None = None, *, 
 
 
 async def json_body(request: Request) -> dict[str, object]:
-    """The object that was sent. Raises UserError if it is none."""
+    """The body of the request as an object. Raises UserError if it is none."""
     text = await bytes_of(request, MOST_BODY)
     try:
         sent = json.loads(text)
@@ -160,7 +160,7 @@ async def json_body(request: Request) -> dict[str, object]:
 
 
 async def body_of(request: Request, kind: type[B]) -> B:
-    """What was sent. Raises UserError if it is anything else."""
+    """The body of the request in this form. Raises UserError if it has another form."""
     sent = await json_body(request)
     try:
         return kind.model_validate(sent)
@@ -171,7 +171,7 @@ async def body_of(request: Request, kind: type[B]) -> B:
 
 
 async def drained(request: Request) -> None:
-    """Read the body and drop it, for a moment: a client that still sends might not read why it is refused."""
+    """Read the body and drop it, for a moment: a client that still sends might not read the reason of the refusal."""
     with suppress(TimeoutError, ClientDisconnect):
         async with asyncio.timeout(_DRAIN_S):
             async for _ in request.stream():
@@ -179,7 +179,7 @@ async def drained(request: Request) -> None:
 
 
 async def bytes_of(request: Request, most: int) -> bytes:
-    """The body. Raises UserError if it is larger, or takes too long."""
+    """The bytes of the body. Raises UserError if there are more than the limit, or if they take too long."""
     within_s = _BODY_S if most <= MOST_BODY else _FILES_S
     try:
         async with asyncio.timeout(within_s):

@@ -1,4 +1,4 @@
-"""The models of the run, asked about pictures that are of no camera.
+"""Asks the models of the run about pictures that a client sends.
 
     a picture ──the run's `preprocess`──> Tensor ──socket of `infer`──> Tensor ──the run's decoder──> People
 
@@ -50,7 +50,7 @@ class Looked:
 
 
 def ways_of(graph: Mapping[str, Any]) -> list[ModelWay]:
-    """Those of all models that see whole frames, in the order of the graph (`pipeline.plan.outline`)."""
+    """The ways of all models that see whole frames, in the order of the graph (`pipeline.plan.outline`)."""
     kinds = {one["name"]: find_stage(one["use"]) for one in graph["stages"]}
     edges = [(one["from"], one["to"]) for one in graph["edges"]]
     found: dict[str, ModelWay] = {}
@@ -63,18 +63,18 @@ def ways_of(graph: Mapping[str, Any]) -> list[ModelWay]:
 
 
 def _is(kind: Any, takes: type, gives: type) -> bool:
-    """Whether it is such a stage."""
+    """Whether the stage is of this kind."""
     return issubclass(kind, Stage) and kind.inputs is takes and kind.outputs == (gives,)
 
 
 class ModelLink:
-    """See the module."""
+    """Finds people in pictures of clients, by the models of one run."""
 
     def __init__(self, run: RunLink) -> None:
         self._run = run
 
     def way(self, model: str | None) -> ModelWay:
-        """That of the stage with this name, or the first. Raises UserError if there is none."""
+        """The way of the stage with this name, or the first way. Raises UserError if there is none."""
         ways = ways_of(self._run.graph())
         for way in ways:
             if model in (None, way.model):
@@ -85,13 +85,13 @@ class ModelLink:
         )
 
     def facts(self, way: ModelWay) -> Mapping[str, Any]:
-        """What the stage of the model tells about itself."""
+        """The facts that the stage of the model reports about itself."""
         facts: Mapping[str, Any] = self._run.status()["stages"].get(way.model, {}).get("facts", {})
         return facts
 
     @property
     def cameras_need_it(self) -> bool:
-        """Whether frames of cameras come now."""
+        """Whether cameras send frames now, so that requests have to give way."""
         return any(one["fps"] for one in self._run.status()["cameras"].values())
 
     def look(self, way: ModelWay, coded: bytes) -> Looked:
@@ -116,7 +116,7 @@ class ModelLink:
         return Looked(people, answer.seconds)
 
     def _asked(self, way: ModelWay, asked: Tensor) -> ModelAnswer:
-        """By the first process of the stage that answers. Raises as `ask_model`."""
+        """The answer of the first process of the stage that answers. Raises as `ask_model`."""
         sockets: Sequence[Path] = [path for path in self._run.sockets(NAMES) if path.parent.name == way.model]
         problem = EnvironmentProblem(
             f"the model of {way.model} is not open yet: try again", error_id="model-does-not-run"
@@ -130,7 +130,7 @@ class ModelLink:
 
 
 def check_picture(coded: bytes) -> None:
-    """Look at the head of a picture. Raises UserError as `read_picture`, for what is seen there."""
+    """Look at the head of a picture. Raises UserError as `read_picture`, as far as the head shows it."""
     with _in_words(), _opened(coded):
         pass
 
@@ -147,7 +147,7 @@ def read_picture(coded: bytes) -> Frame:
 
 @contextmanager
 def _in_words() -> Iterator[None]:
-    """Turn what Pillow raises into a UserError."""
+    """Turn errors of Pillow into a UserError."""
     from PIL import Image, UnidentifiedImageError  # noqa: PLC0415
 
     try:
@@ -163,7 +163,7 @@ def _in_words() -> Iterator[None]:
 
 @contextmanager
 def _opened(coded: bytes) -> Iterator[Any]:
-    """The picture of Pillow, of which only the head has been read. Raises what Pillow does."""
+    """The picture of Pillow, of which only the head has been read. Raises the errors of Pillow."""
     from PIL import Image  # noqa: PLC0415
 
     with Image.open(io.BytesIO(coded), formats=FORMATS) as image:
@@ -174,7 +174,7 @@ def _opened(coded: bytes) -> Iterator[Any]:
 
 
 def _upright(coded: bytes) -> Any:
-    """The picture of Pillow, in RGB. Raises what Pillow does."""
+    """The picture of Pillow, upright and in RGB. Raises the errors of Pillow."""
     from PIL import ImageOps  # noqa: PLC0415
 
     with _opened(coded) as image:

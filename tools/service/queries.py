@@ -1,5 +1,6 @@
-"""The parameters of a call: what may be given, for the OpenAPI document, and how it is read. What cannot be meant is
-refused in words: each `read` raises UserError.
+"""The parameters of a call: their schemas for the OpenAPI document, and the reading of their values.
+
+If a value makes no sense, `read` raises UserError with a reason.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ class Parameter(Protocol):
 
     @property
     def about(self) -> str:
-        """One sentence."""
+        """A sentence about the parameter, for the OpenAPI document."""
 
     def schema(self) -> dict[str, Any]:
-        """What may be given, as a JSON schema."""
+        """The allowed values, as a JSON schema."""
 
     def read(self, name: str, text: str) -> Any:
-        """Its value. Raises UserError."""
+        """The value that the text stands for. Raises UserError if it stands for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Any text."""
+    """A parameter that may be any text."""
 
     about: str
 
@@ -48,7 +49,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class CameraName:
-    """What a camera can be called."""
+    """A text that can be the name of a camera."""
 
     about: str
 
@@ -63,7 +64,7 @@ class CameraName:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One word of these."""
+    """A parameter that is one of these words."""
 
     about: str
     words: Sequence[str]
@@ -79,7 +80,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A whole number from `least` to `most`. `usual`: what it is if it is not given."""
+    """A whole number from `least` to `most`. `usual`: its value if the client gives none."""
 
     about: str
     most: int

@@ -1,6 +1,6 @@
-"""The calls that draw zones and lines: what the rules of a camera have, and changes to their file.
+"""The calls that draw zones and lines: they list those that the rules of a camera have, and change their file.
 
-A change is tried first: its answer is what would differ in the file. If it is saved, the file of before stays beside
+A change is tried first: the answer is the lines of the file that would differ. If it is saved, the old file stays by
 it, and the run goes on with the new rules; if the run refuses them, the file becomes what it was.
 """
 
@@ -62,14 +62,14 @@ class StageShapes(TypedDict):
 
 
 class ShapeList(TypedDict):
-    """Those of all stages with rules. `problems`: why those of a stage are missing."""
+    """The shapes of all stages with rules. `problems`: for each stage without shapes, the reason."""
 
     stages: list[StageShapes]
     problems: list[str]
 
 
 class Changed(TypedDict):
-    """`diff`: what differs in the file; `backup`: the file of before, if it was saved."""
+    """The answer to a change. `diff`: the lines that differ; `backup`: the old file, if the change was saved."""
 
     diff: str
     version: str
@@ -78,7 +78,7 @@ class Changed(TypedDict):
 
 
 class ShapeChange(Body):
-    """What is to be drawn, changed, or, without points, removed."""
+    """A zone or line to be drawn or changed; without points, to be removed."""
 
     words: ClassVar = (
         '{"stage": STAGE, "kind": "zone" or "line", "name": NAME, "points": [[x, y], ...] in fractions, or null to '
@@ -95,13 +95,13 @@ class ShapeChange(Body):
 
 @dataclass(frozen=True, slots=True)
 class ShapeFile:
-    """The file with the rules of a stage. `keys`: where in it the rules stand; none in a file of rules."""
+    """The file with the rules of a stage. `keys`: the path to the rules in it; empty in a file of rules."""
 
     path: Path
     keys: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """Raises EnvironmentProblem."""
+        """The text of the file. Raises EnvironmentProblem if it cannot be read."""
         try:
             if self.path.stat().st_size > _MOST_BYTES:
                 raise EnvironmentProblem(
@@ -205,7 +205,7 @@ class ShapeFiles:
 
 
 def shape_calls(run: RunLink, base_folder: Path, files: Mapping[str, str]) -> list[Call]:
-    """See the module."""
+    """The calls of this module, for the service."""
     known = ShapeFiles(run, base_folder, files)
 
     async def listed(request: Request) -> Response:
@@ -244,7 +244,7 @@ def _rules_in(text: str, file: ShapeFile) -> Mapping[str, Any]:
 
 
 def _of_camera(shapes: Any, camera: str) -> dict[str, Shape]:
-    """Name -> for whom it is, and its points as they are written: fractions, or pixels."""
+    """Name -> (the cameras that it is for, its points as they are written: fractions, or pixels)."""
     found: dict[str, Shape] = {}
     for name, shape in shapes.items() if isinstance(shapes, dict) else ():
         key = _camera_key(shape, camera)
@@ -256,7 +256,7 @@ def _of_camera(shapes: Any, camera: str) -> dict[str, Shape]:
 
 
 def _camera_key(shape: Any, camera: str) -> str:
-    """That of the camera in a shape that differs by camera; "" if there is one for all."""
+    """The key of the camera in a shape that differs by camera; "" if all cameras have the same."""
     if isinstance(shape, list) or (isinstance(shape, dict) and {"from", "to"} & shape.keys()):
         return ""
     is_general = isinstance(shape, dict) and camera not in shape and EVERY_CAMERA in shape
@@ -277,7 +277,7 @@ def _changed(text: str, file: ShapeFile, camera: str, wanted: ShapeChange) -> st
 
 
 def _points(given: Any, kind: str) -> Sequence[Sequence[float]]:
-    """Fractions of the frame. Raises UserError."""
+    """The points as fractions of the frame. Raises UserError."""
     most = 2 if kind == "line" else _MOST_CORNERS
     if not isinstance(given, list) or not _LEAST[kind] <= len(given) <= most:
         raise UserError(
@@ -301,13 +301,13 @@ def _version(text: str) -> str:
 
 
 def _diff(before: str, after: str, name: str) -> str:
-    """The lines that differ alone: beside them, a graph file may have a password."""
+    """Only the lines that differ: a graph file may have a password in the lines around them."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, n=0, lineterm="")
     return redact_urls("\n".join(lines))
 
 
 def _remove_old(path: Path) -> None:
-    """Of the backups, the last ones stay."""
+    """Remove all backups but the last ones."""
     with suppress(OSError):
         for old in sorted(path.parent.glob(f"{glob.escape(path.name)}.*Z.backup"))[:-_BACKUPS]:
             old.unlink()

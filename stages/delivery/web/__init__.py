@@ -1,1 +1,5 @@
-"""Web servers: addresses, requests, signatures, and what answers mean. For `sink_webhook`."""
+"""Web servers: addresses, requests, signatures, and the meaning of answers. For `sink_webhook`.
+
+Start with `web_client.py` (a request) and `answers.py` (the meaning of an answer). Only the client opens a
+connection.
+"""

@@ -1,4 +1,4 @@
-"""Model files, without running them: their paths, whether they are safe to load, how much they calculate.
+"""Model files, without running them: their paths, their safety, the amount of their calculations.
 
-Start with `model_safety.py`. Also how a model is changed into another one (`pixel_folding.py`).
+Start with `model_safety.py`. `pixel_folding.py` changes a model into another one. Nothing here loads an engine.
 """

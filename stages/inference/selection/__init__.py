@@ -1,4 +1,6 @@
-"""Which engine runs a model here, and how: trials of providers, tuning of threads and batches, and their kept results.
+"""Chooses the engine for a model on this machine: trials of providers, tuning of threads and batches, their kept
+results.
 
-Start with `opening.py` (the first provider that works) and `automatic.py` (the best one).
+Start with `opening.py` (the first provider that works) and `automatic.py` (the best one). Nothing here runs a frame
+of a camera: trials have pictures of their own.
 """

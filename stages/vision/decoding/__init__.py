@@ -1,5 +1,5 @@
-"""Turns a model's outputs into detections: one module for each format. `recognition` finds out which format a model
-has.
+"""Turns a model's outputs into detections: one module for each format. `recognition` finds out the format of a model.
 
-Each takes the outputs for one picture and returns `Detections` in pixels of that picture.
+Start with `detections.py` (the result) and `formats.py` (all formats). Each module takes the outputs for one picture
+and returns `Detections` in pixels of that picture. No model is opened or run here.
 """

@@ -17,6 +17,8 @@
 
 The metadata that `camgraph model prepare` wrote counts before the shapes (`prepared`). If two readings fit, or none,
 nobody guesses: the graph must give `format`. A declared format is believed if no side of a shape contradicts it.
+
+Start with `reading.py` (the result) and `signature.py` (the facts of a file that it is made of).
 """
 
 from __future__ import annotations

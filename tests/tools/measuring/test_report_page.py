@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from pathlib import Path
 
 import click
@@ -55,6 +56,24 @@ def test_the_command_has_all_its_options_but_the_page(tmp_path: Path) -> None:
         "python -m tools.x --model DIR/a.onnx --clip DIR/b.mp4 --out c/d"
     )
     assert written_by("x", {"rounds": 20}).startswith("Written by `python -m tools.x --rounds 20` on 2")
+
+
+@click.command()
+@click.argument("what")
+@click.argument("models", nargs=-1)
+@click.option("--in", "place", default="here")
+@click.option("--fps", "rates", multiple=True, default=(5.0, 25.0))
+@click.option("--rules", multiple=True, default=(1, 10))
+def renamed(**options: object) -> None:
+    click.echo(command_line("x", options))
+
+
+def test_the_command_can_be_typed_if_its_options_have_other_names_than_its_parameters() -> None:
+    ran = CliRunner().invoke(renamed, ["all", "a.onnx", "b.onnx"], catch_exceptions=False)
+    words = shlex.split(ran.output)[3:]
+    assert "--in here --fps 5 --fps 25 --rules 1 --rules 10" in " ".join(words)
+    again = CliRunner().invoke(renamed, words, catch_exceptions=False)
+    assert sorted(shlex.split(again.output)) == sorted(shlex.split(ran.output))
 
 
 def test_page_without_marks_is_refused_first(tmp_path: Path) -> None:

@@ -2,18 +2,20 @@
 
     python -m tools.benchmarks.gpu_smoke --help
 
-| module | what it has |
+| module | contents |
 |---|---|
 | `__main__` | the command: starts each step in a process of its own, with a time limit, and writes the results |
 | `steps` | the list of all steps in their order, and the process that runs one of them |
-| `task` | what a step is given and what it raises when it fails |
+| `task` | the arguments of a step, and the error that it raises if it fails |
 | `machine` | steps: the driver, CUDA's libraries, the doctor, the memory left at the end |
-| `placement` | steps: which nodes of a model the GPU takes |
+| `placement` | steps: the nodes of a model that the GPU takes |
 | `same_people` | steps: the same people on the GPU as on the CPU |
 | `speed` | steps: how fast a model runs |
 | `memory` | steps: batches too large for the GPU's memory |
 | `files` | steps: the graph runs over files |
 | `cameras` | steps: the graph runs on live cameras |
 | `peers` | the step that compares camgraph with others |
-| `open_model`, `graph_run` | what these steps share: a model opened and timed; the graph and its runs |
+| `open_model`, `graph_run` | shared by these steps: a model opened and timed; the graph and its runs |
+
+Start with `steps.py`. No step depends on another one: each has a process of its own.
 """

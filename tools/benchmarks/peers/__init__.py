@@ -6,4 +6,6 @@
 
 `scripts/` holds the programs that are not ours to import: they are run by path, by the Python of an environment of
 their own, and import nothing of camgraph.
+
+Start with `contestants.py` (who takes part) and `job.py` (the order to a program).
 """

@@ -1,10 +1,11 @@
-"""How right the keypoints are: measured on pictures with known ones, written to `docs/accuracy.md`.
+"""The accuracy of keypoints: measured on pictures with known ones, written to `docs/accuracy.md`.
 
-python -m tools.benchmarks.pose_accuracy --data ../shared/data
+    python -m tools.benchmarks.pose_accuracy --data FOLDER
 
-estimators.py   a model and a size -> people in a picture
-truth.py        pictures whose people are known; OKS average precision with pycocotools
-conversion.py   our MultiPose against a reference, our decoder against the published one
-sizes.py        how large people may be in the model's picture
-report.py       the page and its drawn pictures
+    conversion.py   our MultiPose against a reference, our decoder against the published one
+    sizes.py        the largest size of people in the model's picture
+    report.py       the page and its drawn pictures
+
+Start with `__main__.py`. Models and known people are not here: `tools/models/pose_estimators.py` makes people of a
+picture, and `tools/models/pose_truth.py` has the pictures whose people are known, and OKS average precision.
 """

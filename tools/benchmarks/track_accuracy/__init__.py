@@ -3,4 +3,6 @@
     python -m tools.benchmarks.track_accuracy --data FOLDER [--report docs/tracking.md]
 
 Start with `__main__.py`. `street` and `scenes` make sequences, `measures` judges, `peers` runs the others.
+
+Nothing here is imported by the product.
 """

@@ -1,4 +1,4 @@
-"""What the ids of errors mean: `camgraph explain`.
+"""The meaning of the ids of errors: `camgraph explain`.
 
-`kinds.yaml` has a text for each id; the code that raises an error names only the id. Begin with `kinds`.
+Start with `kinds.py`. `kinds.yaml` has a text for each id; the code that raises an error names only the id.
 """

@@ -12,4 +12,6 @@ soap          what both send and read, bounded
 wishes        what to tell, when, and how
 texts         graph.yaml, rules.yaml, secrets.env
 placing       all of the files, or none
+
+Start with `command.py`. Only `placing.py` writes files.
 """

@@ -23,7 +23,7 @@ SOMEBODY = "somebody"
 ABOUT_SOMEBODY = "Somebody is there at all."
 USUAL = {
     "fall": "Somebody falls, and stays on the ground",
-    "lying": "Somebody lies on the ground. In a room with a bed, who sleeps lies too",
+    "lying": "Somebody lies on the ground. In a room with a bed, a sleeper counts, too",
     SOMEBODY: "Somebody is there at all",
     "hands_up": "Both hands are up",
     "calling_for_help": "Both arms wave over the head",

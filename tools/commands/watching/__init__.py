@@ -7,4 +7,6 @@ device.py       this machine -> where the model runs, and how many frames at onc
 graph_text.py   all of it -> the text of a graph
 starting.py     all in order, from the command line to the run
 outputs.py      where events and videos go, looked at before anything starts
+
+Start with `starting.py`. Nothing here judges or draws: the graph that it writes does.
 """

@@ -1,1 +1,4 @@
-"""`camgraph model prepare`, `fp16`, `quantize`, `export`: models made of models. Start with `prepare_command.py`."""
+"""`camgraph model prepare`, `fp16`, `quantize`, `export`: models made of models.
+
+Start with `prepare_command.py`. The model that is read is never changed: each command writes a new file.
+"""

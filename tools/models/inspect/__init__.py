@@ -1,1 +1,4 @@
-"""`camgraph model inspect`: a model's facts, and which provider runs how much of it. Start with `inspection.py`."""
+"""`camgraph model inspect`: a model's facts, and the share of it that each provider runs.
+
+Start with `inspection.py`. The command changes no file.
+"""

@@ -1,1 +1,4 @@
-"""`camgraph model profile`: where a model's time goes, node by node. Start with `command.py`."""
+"""`camgraph model profile`: the time of a model, node by node.
+
+Start with `command.py`. The times are ONNX Runtime's own; nothing here measures.
+"""

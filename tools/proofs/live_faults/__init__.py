@@ -1,1 +1,5 @@
-"""Harms cameras of a whole graph: what the run reports, when the camera is back, and what the others lose."""
+"""Harms cameras of a whole graph, and judges the reports of the run, the time of recovery, and the loss of the others.
+
+Start with `cases.py` (the faults), then `trial.py` (one fault on one camera). Verdicts are pure: only
+`observed_run.py` and `cameras.py` touch the run and its cameras.
+"""

@@ -1,4 +1,7 @@
-"""An RTSP server that is not ours, so that camgraph is not tested against its own reading of the protocol alone."""
+"""An RTSP server that is not ours, so that camgraph is not tested against its own reading of the protocol alone.
+
+Start with `server.py`. `program.py` runs in the Python of the system, and imports nothing of camgraph.
+"""
 
 from tools.simulator.gstreamer.server import PACKAGES, GStreamerServer, missing_packages
 
