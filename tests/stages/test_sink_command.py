@@ -21,6 +21,8 @@ from pipeline.system import redaction
 from pipeline.testing import feed, reports_of
 from stages.sink_command import SinkCommand, SinkCommandSettings
 
+pytestmark = pytest.mark.processes
+
 PROGRAM = """#!{python}
 import json, os, pathlib, sys, time
 out = pathlib.Path({folder!r})

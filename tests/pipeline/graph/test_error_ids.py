@@ -86,6 +86,7 @@ def test_the_check_of_a_stage_says_which_kind_of_mistake_it_has_found(tmp_path: 
     assert {"model-missing", "file-missing"} <= ids
 
 
+@pytest.mark.processes
 def test_a_damaged_file_of_a_camera(tmp_path: Path) -> None:
     (tmp_path / "a.mp4").write_bytes(b"\0" * 5000)
     (tmp_path / "g.yaml").write_text(

@@ -62,6 +62,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.mark.parametrize("part", ["", *PARTS], ids=lambda part: part.split(":")[0].strip() or "whole")
+@pytest.mark.processes
 def test_an_example_is_right(folder, part) -> None:
     require_model()
     graph = folder / "room3.yaml"

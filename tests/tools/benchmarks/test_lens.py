@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from stages.vision.rules.lens import Lens
 from tools.benchmarks.lens import CAMERAS, learnt, seen
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_known_and_a_learnt_lens_make_people_upright_and_as_tall_everywhere() -> None:

@@ -12,6 +12,8 @@ from tools.cli import main
 from tools.commands.hosting import installation
 from tools.commands.hosting.unit import is_ours
 
+pytestmark = pytest.mark.processes
+
 GRAPH = """
 version: 1
 name: lobby

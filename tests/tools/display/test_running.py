@@ -26,6 +26,7 @@ stages:
 
 
 @pytest.mark.parametrize("processes", ["one", "separate"])
+@pytest.mark.processes
 def test_two_runs_of_one_name_would_share_an_outbox(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: str
 ) -> None:

@@ -15,6 +15,8 @@ from tools.service import gpus as module
 from tools.service.gpus import Gpus
 from tools.service.metrics import exposition
 
+pytestmark = pytest.mark.processes
+
 WITHIN_S = 60.0
 
 

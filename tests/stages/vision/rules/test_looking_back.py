@@ -113,6 +113,7 @@ def lowered(at_s: float, seconds: float, fps: float) -> list[Pose | None]:
 
 @pytest.mark.parametrize("minutes", [1, 2, 5])
 @pytest.mark.parametrize("fps", [25, 3])
+@pytest.mark.slow
 def test_long_windows_are_thinned_and_not_torn(minutes: int, fps: float) -> None:
     window_s, film = 60 * minutes, lowered(100, 112 + 0.2 * 60 * minutes, fps)
     mean = answers(f"average(hips.y, {minutes}min) < 153px", film, fps)

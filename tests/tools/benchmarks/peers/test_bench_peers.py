@@ -17,6 +17,8 @@ from tools.benchmarks.peers.graph import answer_of
 from tools.benchmarks.peers.plot import plot
 from tools.measuring.plots import has_matplotlib
 
+pytestmark = pytest.mark.processes
+
 COMPACT, LOOP = "camgraph, compact", "OpenCV + ONNX Runtime loop"
 
 

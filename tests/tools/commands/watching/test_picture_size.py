@@ -11,6 +11,8 @@ from pipeline.plan import RunPlan
 from tools.commands.watching.picture_size import LOOKING, MOST_SAID, in_words, with_picture_sizes
 from tools.commands.watching.size import Choice
 
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
+
 GRAPH = """\
 version: 1
 cameras: {{a: {{url: "{url}"}}}}
