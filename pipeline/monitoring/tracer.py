@@ -89,7 +89,7 @@ class TraceReports:
         self._counters, self._log = counters, log
         self._lost = 0
 
-    def tell(self, spans: int, arrived: bool) -> None:
+    def report(self, spans: int, arrived: bool) -> None:
         """So many spans have been sent, or are lost."""
         self._counters.add("spans_sent" if arrived else "spans_lost", "", spans)
         if arrived and self._lost:

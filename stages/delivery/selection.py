@@ -58,7 +58,7 @@ class Filter(Settings):
     during: PeriodDefinitions | None = Field(None, description="Times of day, as in the schedules of rules")
 
     @model_validator(mode="after")
-    def _says_something(self) -> Filter:
+    def _has_a_condition(self) -> Filter:
         if not self.model_fields_set:
             raise ValueError("expected at least one of " + ", ".join(type(self).model_fields))
         return self

@@ -29,7 +29,7 @@ from pydantic import ValidationError
 from pipeline.errors import Unavailable
 from pipeline.messages import Event
 from pipeline.testing import feed, reports_of, stamp
-from stages.delivery.mail.mail_answers import is_for_good, said
+from stages.delivery.mail.mail_answers import answer_of, is_for_good
 from stages.sink_email import SinkEmail, SinkEmailSettings, _Conversation
 
 PASSWORD = "open-sesame-7731"
@@ -320,16 +320,16 @@ def scripted(**answers: str) -> Iterator[tuple[int, list[str]]]:
 
     class Session(socketserver.StreamRequestHandler):
         def handle(self) -> None:
-            self._say("GREETING")
+            self._send("GREETING")
             in_mail = False
             for line in self.rfile:
                 if in_mail and line != b".\r\n":
                     continue
                 verb = "END" if in_mail else line.split()[0].decode().upper()
                 verbs.append(verb)
-                in_mail = self._say(verb).startswith("354")
+                in_mail = self._send(verb).startswith("354")
 
-        def _say(self, verb: str) -> str:
+        def _send(self, verb: str) -> str:
             answer = answers.get(verb, usual.get(verb, "250 OK"))
             self.wfile.write(f"{answer}\r\n".encode())
             return answer
@@ -353,7 +353,7 @@ def test_a_mail_waits_for_a_server_whose_answer_cannot_be_read(tmp_path: Path) -
         with pytest.raises(smtplib.SMTPResponseException) as raised:
             talk.send(EmailMessage())
     assert not is_for_good(raised.value)
-    assert said(raised.value) == "421 (its answer is not understood: Error)"
+    assert answer_of(raised.value) == "421 (its answer is not understood: Error)"
 
 
 @pytest.mark.parametrize(
