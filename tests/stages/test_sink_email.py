@@ -247,7 +247,7 @@ def test_a_server_that_restarts_gets_each_event_once(tmp_path: Path) -> None:
     assert [mail["Subject"][-6:-4] for mail in box.mails] == ["01", "02", "03", "04"]
 
 
-def test_a_mail_whose_answer_is_lost_comes_again_under_the_same_id(tmp_path: Path) -> None:
+def test_a_mail_with_a_lost_answer_is_resent_with_the_same_id(tmp_path: Path) -> None:
     box = Mailbox()
     box.dies = 2
     with serving(box) as port, sink_to(port, tmp_path) as stage:
@@ -398,9 +398,7 @@ def test_a_refusal_that_is_not_about_this_mail_can_be_mended(
         {"END": "552 too large"},
     ],
 )
-def test_a_refusal_of_this_very_mail_is_final_and_the_next_one_is_tried(
-    tmp_path: Path, answers: dict[str, str]
-) -> None:
+def test_a_refused_mail_is_final_and_the_next_is_tried(tmp_path: Path, answers: dict[str, str]) -> None:
     with scripted(**answers) as (port, verbs), sink_to(port, tmp_path) as stage:
         hand_in(stage, [start(1), start(2)])
         assert list(letters(stage)) == [start(1).id, start(2).id]
@@ -418,9 +416,7 @@ def test_a_mail_that_is_too_large_goes_without_its_picture(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("answer", ["500 what", "421 too slow", "250 bye"])
-def test_a_mail_that_was_taken_is_delivered_whatever_the_server_says_to_the_goodbye(
-    tmp_path: Path, answer: str
-) -> None:
+def test_an_accepted_mail_is_delivered_whatever_quit_returns(tmp_path: Path, answer: str) -> None:
     with scripted(QUIT=answer) as (port, verbs), sink_to(port, tmp_path) as stage:
         assert hand_in(stage, [start()]) == []
         assert reports_of(stage).counts == {("written", "room-3"): 1}

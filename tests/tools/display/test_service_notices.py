@@ -91,7 +91,7 @@ def folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_a_run_says_when_it_is_ready_alive_reloading_and_stopping(folder: Path) -> None:
+def test_a_run_reports_ready_alive_reloading_and_stopping(folder: Path) -> None:
     served = Served(folder, "separate")
     with served.running():
         served.until("READY=1")
@@ -201,7 +201,7 @@ def test_each_thing_is_said_in_time_and_not_too_often(recorder: Recorder) -> Non
     assert recorder.after(20) == {"WATCHDOG=1", status, longer}
 
 
-def test_a_reload_is_over_when_the_run_has_done_it_however_quickly(recorder: Recorder) -> None:
+def test_a_reload_ends_when_the_run_has_done_it_even_at_once(recorder: Recorder) -> None:
     recorder.run.phase = "running"
     recorder.after(0)
     recorder.run.is_reloading = True

@@ -348,7 +348,7 @@ def test_how_long_somebody_stays_in_a_zone(when: str, fps: float, places: str, e
     assert in_letters(answers(when, frames, fps)) == expected
 
 
-def test_a_window_behind_a_comparison_is_not_that_of_a_condition_inside() -> None:
+def test_a_window_behind_a_comparison_is_not_of_its_inside() -> None:
     text = "total(change(lean) > 1deg, 60s) / 60s > change(score) within 2s"
     times = [cell.times for cell in compile_condition(text, "person", zones=[], lines=[]).cells]
     assert times == [(SECOND,), (60 * SECOND,), (2 * SECOND,)]
