@@ -65,7 +65,7 @@ def infer(served: Served, content: bytes, role: str = "operator") -> httpx.Respo
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP"])
-def test_the_people_of_a_picture_are_those_that_the_same_stages_find(served: Served, form: str) -> None:
+def test_a_picture_has_the_people_that_the_same_stages_find(served: Served, form: str) -> None:
     sent = picture(200, form=form)
     answer = infer(served, sent)
     assert_as_described("POST", "/api/infer", answer)
@@ -178,7 +178,7 @@ def test_a_picture_of_too_many_pixels_is_not_decoded(side: int) -> None:
     assert side * side > MOST_PIXELS
 
 
-def test_pictures_of_sixteen_bits_are_as_bright_as_those_of_eight() -> None:
+def test_pictures_of_16_bits_are_as_bright_as_those_of_8() -> None:
     shades = np.arange(0, 256, dtype=np.uint8).reshape(16, 16)
     found = []
     for pixels in (shades, shades.astype(np.uint16) * 256):

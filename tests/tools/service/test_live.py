@@ -106,7 +106,7 @@ def test_a_camera_is_watched_as_it_comes(served: Served, camera: str, codec: str
         assert times == sorted(times)
 
 
-def test_a_second_viewer_begins_at_once_and_none_costs_anything_once_gone(served: Served) -> None:
+def test_a_second_viewer_begins_at_once_and_none_costs_when_gone(served: Served) -> None:
     with ExitStack() as stack:
         first = film_of(served, "hall", stack)
         pieces = first.iter_bytes()

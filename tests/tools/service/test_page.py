@@ -147,9 +147,7 @@ DRAWN = """(() => {
 })()"""
 
 
-def test_a_camera_is_watched_live_with_the_people_drawn_where_they_are(
-    page: Browser, served: Served, tmp_path: Path
-) -> None:
+def test_a_live_camera_shows_people_where_they_are(page: Browser, served: Served, tmp_path: Path) -> None:
     logged_in(page, served, "viewer")
     page.run("location.hash = '#/camera/hall'")
     page.until("!!document.querySelector('video') && document.querySelector('video').currentTime > 0.3")
@@ -218,9 +216,7 @@ def test_an_admin_draws_a_zone_that_the_rules_then_know(page: Browser, served: S
     assert [error for error in page.errors if "live.mp4" not in error] == []
 
 
-def test_a_picture_that_stands_still_does_not_look_like_one_of_now(
-    page: Browser, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_frozen_picture_does_not_look_live(page: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder: Path = tmp_path_factory.mktemp("f")
     write_clip(folder / "cam.mp4")
     write_model(folder / "light.onnx", bright=110.0)

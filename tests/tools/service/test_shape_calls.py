@@ -118,7 +118,7 @@ def test_a_change_is_tried_first_and_then_saved_and_judged_by(served: Served) ->
     assert shown_zone(served, "floor") == SQUARE
 
 
-def test_a_new_zone_is_that_of_its_camera_and_a_line_has_two_ends(served: Served) -> None:
+def test_a_new_zone_is_of_its_camera_and_a_line_has_two_ends(served: Served) -> None:
     assert send(served, name="bath", points=SQUARE, camera="yard", save=True).json()["saved"]
     assert send(served, name="door", kind="line", points=SQUARE[:2], save=True, **{"for": "all"}).json()["saved"]
     text = (served.folder / "rules.yaml").read_text()
