@@ -67,7 +67,7 @@ lint: dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Two minutes of two quiet cores: no test that starts a process (tests/plugin/camgraph_test_stages/process_starts.py), and
+# About two minutes of two quiet cores: no test that starts a process (tests/plugin/camgraph_test_stages/process_starts.py), and
 # none that is marked as slow.
 quick: lint
 	$(BIN)/camgraph assets pull
