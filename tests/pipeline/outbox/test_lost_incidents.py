@@ -77,7 +77,7 @@ def test_incidents_of_the_next_process_stay_open(db: sqlite3.Connection) -> None
     assert not lost.is_late(event("start", incarnation=3))
 
 
-def test_an_incident_that_the_next_process_goes_on_with_is_its_own(db: sqlite3.Connection) -> None:
+def test_an_incident_that_the_next_process_continues_is_its_own(db: sqlite3.Connection) -> None:
     lost = LostIncidents()
     commit(db, lost, event("start", incarnation=1))
     commit(db, lost, event("update", seq=2, incarnation=2))
