@@ -67,13 +67,11 @@ lint: dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Under two minutes: all but the tests of whole runs, of commands, and of cameras that are served.
-QUICK_TESTS ?= tests/pipeline/graph tests/pipeline/system tests/pipeline/shm tests/pipeline/execution \
-  tests/pipeline/transport tests/pipeline/outbox tests/stages/vision tests/stages/rulebook tests/stages/reading \
-  tests/test_docstrings.py tests/test_stage_files.py
+# About two minutes of two quiet cores: no test that starts a process (tests/plugin/camgraph_test_stages/process_starts.py), and
+# none that is marked as slow.
 quick: lint
 	$(BIN)/camgraph assets pull
-	$(BIN)/python $(PYTEST) -q $(QUICK_TESTS)
+	$(BIN)/python $(PYTEST) -q -m "not processes and not slow and not benchmark"
 
 format: dev
 	$(BIN)/ruff format .

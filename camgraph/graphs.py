@@ -70,7 +70,9 @@ class Graph:
 
     def loader(self, wishes: Wishes, finish: Callable[[RunPlan], RunPlan]) -> Loader:
         """Return the loader with which a run reloads the graph after its file has changed."""
-        return GraphSource(self._variables, lambda plan, say: finish(with_picture_sizes(plan, say)), amend=wishes.amend)
+        return GraphSource(
+            self._variables, lambda plan, show: finish(with_picture_sizes(plan, show)), amend=wishes.amend
+        )
 
 
 def load(

@@ -57,7 +57,7 @@ class Key(NamedTuple):
         return cls(epoch, seq, part)
 
 
-class Held(Protocol):
+class MappedMessage(Protocol):
     """A message in shared memory that an item was made of."""
 
     def intact(self) -> bool:
@@ -77,7 +77,7 @@ class Item:
     key: Key
     payload: Message | dict[str, Message]
     sender: str = ""
-    received: Sequence[Held] = ()
+    received: Sequence[MappedMessage] = ()
     deaths: int = 0
     tries: int = 0
     incarnation: int = 0

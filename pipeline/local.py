@@ -81,14 +81,14 @@ class _Door:
 
 
 class LocalRun:
-    """One run. `tell` is called between frames and must return at once."""
+    """One run. `report` is called between frames and must return at once."""
 
-    def __init__(self, plan: RunPlan, tell: Callable[[LocalRun], None] | None = None) -> None:
+    def __init__(self, plan: RunPlan, report: Callable[[LocalRun], None] | None = None) -> None:
         self.plan = plan
         self.outcome = Outcome()
         self.events: deque[EventSummary] = deque(maxlen=50)
         self.meter = Meter(plan)
-        self._tell = tell
+        self._report_run = report
         self._log = structlog.get_logger()
         self._process = _OneProcess(plan.processes[0])
         self._outbox = next((stage.name for stage in plan.processes[0].stages if stage.use == "outbox"), "")
@@ -132,13 +132,13 @@ class LocalRun:
         return self._switches.now(self.plan)
 
     def turn_switch(self, name: str, *, on: bool) -> None:
-        """As that of `supervision.supervisor.Supervisor`; to be called by `tell`."""
+        """As that of `supervision.supervisor.Supervisor`; to be called by `report`."""
         self._switches.turn(self.plan, name, on=on)
         self._built.chain.turn_switches(self._switches.changed)
         self._switches.keep(self.plan)
 
     def reset_counter(self, name: str, camera: str | None = None) -> None:
-        """As that of `supervision.supervisor.Supervisor`; to be called by `tell`."""
+        """As that of `supervision.supervisor.Supervisor`; to be called by `report`."""
         self._resets.reset(self.plan, name, camera)
         self._built.chain.reset_counters(self._resets.numbers)
 
@@ -353,8 +353,8 @@ class LocalRun:
             outbox=outbox.backlog if outbox else {},
         )
         self.meter.look([self._process])
-        if self._tell:
-            self._tell(self)
+        if self._report_run:
+            self._report_run(self)
 
     def _note_cameras(self) -> None:
         counters = self._process.counters

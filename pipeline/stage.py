@@ -242,9 +242,9 @@ class Upstream:
 
     def nearest(self, *facts: str) -> Mapping[str, Mapping[str, Any]]:
         """Return the nearest stages that tell one of these facts: one in a chain, perhaps several before a merge."""
-        saying = [name for name, stage_facts in self.stages.items() if not stage_facts.keys().isdisjoint(facts)]
-        passed = frozenset().union(*map(self._before, saying))
-        return {name: self.stages[name] for name in saying if name not in passed}
+        declaring = [name for name, stage_facts in self.stages.items() if not stage_facts.keys().isdisjoint(facts)]
+        passed = frozenset().union(*map(self._before, declaring))
+        return {name: self.stages[name] for name in declaring if name not in passed}
 
     def _before(self, name: str) -> frozenset[str]:
         names = list(self.stages)

@@ -77,7 +77,7 @@ class AddEmbeddings(BehindModel[AddEmbeddingsSettings]):
         if rows is None:
             there = ", ".join(map(shown, crops.arrays_by_name)) or "none"
             raise UserError(
-                self._say(f"the model has no output {shown(name)}; it has: {there}"), error_id="model-does-not-fit"
+                self._named(f"the model has no output {shown(name)}; it has: {there}"), error_id="model-does-not-fit"
             )
         length = int(np.prod(rows.shape[1:]))  # some models give (n, D, 1, 1)
         if rows.ndim < 2 or len(rows) != crops.rows or length < 2:

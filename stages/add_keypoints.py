@@ -56,7 +56,7 @@ class AddKeypoints(BehindModel[OutputSettings]):
         s = self.known_settings()
         if s.format is not None and not s.keypoints:
             raise UserError(
-                self._say("there is no model before this stage: write its `keypoints`"), error_id="model-does-not-fit"
+                self._named("there is no model before this stage: write its `keypoints`"), error_id="model-does-not-fit"
             )
         # The best one, however sure the model is: that somebody is there, the first model has said.
         asked = Asked(keypoints=s.keypoints or 0, point_values=s.point_values or 3, min_score=0.0, most=1)

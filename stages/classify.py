@@ -78,7 +78,7 @@ class Classify(BehindModel[ClassifySettings]):
         if rows is None:
             there = ", ".join(map(shown, item.arrays_by_name)) or "none"
             raise UserError(
-                self._say(f"the model has no output {shown(name)}; it has: {there}"), error_id="model-does-not-fit"
+                self._named(f"the model has no output {shown(name)}; it has: {there}"), error_id="model-does-not-fit"
             )
         names = self.settings.class_names
         if rows.ndim != 2 or len(rows) != item.rows or rows.shape[1] < 1:

@@ -174,7 +174,7 @@ class Infer(Stage[InferSettings]):
         most = min(fastest.rows or s.max_rows, self._engine.most_rows or s.max_rows)
         if sizes and sizes[-1] > (self._engine.most_rows or sizes[-1]):
             raise UserError(
-                self._say(f"{s.shown_model} takes at most {most} pictures at once, got batches of {sizes[-1]}"),
+                self._named(f"{s.shown_model} takes at most {most} pictures at once, got batches of {sizes[-1]}"),
                 error_id="model-does-not-fit",
             )
         self._runs = BatchRuns(
@@ -186,7 +186,7 @@ class Infer(Stage[InferSettings]):
             at_once=fastest.at_once,
             declared=s.declared,
             selection=ready.selection,
-            on_smaller=self._say_smaller,
+            on_smaller=self._log_smaller,
         )
         self._selection = ready.selection
         self._logged_full = False
@@ -195,8 +195,8 @@ class Infer(Stage[InferSettings]):
         self._nothing = {name: row[:0] for name, row in self._warm_up(sizes, size).items()}
         for provider, why in ready.passed_over.items():
             # nobody named these: they are merely not here
-            say = self.context.log.warning if provider in s.providers else self.context.log.info
-            say("provider_unavailable", wanted=provider, runs_on=self._engine.provider, why=why)
+            log = self.context.log.warning if provider in s.providers else self.context.log.info
+            log("provider_unavailable", wanted=provider, runs_on=self._engine.provider, why=why)
         if isinstance(self._engine, onnxruntime_engine.OnnxRuntimeEngine) and self._engine.not_recorded:
             self.context.log.warning(
                 "runs_not_recorded", model=self.settings.shown_model, why=self._engine.not_recorded
@@ -205,10 +205,10 @@ class Infer(Stage[InferSettings]):
             self.context.state_folder / SOCKET_NAME.format(worker=self.context.worker), self._outputs, self.context.log
         )
         self._service.open()
-        self._say_limits()
-        self._say_what_was_opened(ready, round(time.monotonic() - began, 3), size_in_words(self._contract, size, s))
+        self._log_limits()
+        self._log_opened(ready, round(time.monotonic() - began, 3), size_in_words(self._contract, size, s))
 
-    def _say_what_was_opened(self, ready: ReadyModel, seconds: float, size: str) -> None:
+    def _log_opened(self, ready: ReadyModel, seconds: float, size: str) -> None:
         operations = shares_of_operations(ready, self.settings, self.context.base_folder)
         facts: dict[str, Any] = {
             "provider": self._engine.provider,
@@ -234,7 +234,7 @@ class Infer(Stage[InferSettings]):
                 why=f"{self._engine.provider} runs the model, and only OpenVINO calculates in a precision of choice",
             )
 
-    def _say_limits(self) -> None:
+    def _log_limits(self) -> None:
         """Warn if limits of memory add up to more than a GPU has, so that they limit nothing."""
         limits = (
             self._engine.memory_limits() if isinstance(self._engine, onnxruntime_engine.OnnxRuntimeEngine) else None
@@ -254,13 +254,13 @@ class Infer(Stage[InferSettings]):
     def _builds(provider: str) -> bool:
         return provider == onnxruntime_engine.PROVIDERS["tensorrt"]
 
-    def _say_building(self, rows: int, number: int, of: int) -> None:
+    def _log_building(self, rows: int, number: int, of: int) -> None:
         """Minutes may pass until the next line, and nothing is wrong."""
         usual = "some minutes each, unless they are kept from an earlier start"
         self.context.log.info("building_engine", pictures=rows, number=number, of=of, takes=usual)
         self.context.opening(f"building engine {number} of {of} of TensorRT, for {rows} pictures at once", _BUILD_S)
 
-    def _say_smaller(self, rows: int, why: str) -> None:
+    def _log_smaller(self, rows: int, why: str) -> None:
         self.context.log.warning("batches_smaller", model=self.settings.shown_model, most=rows, why=why)
 
     def close(self) -> None:
@@ -278,7 +278,7 @@ class Infer(Stage[InferSettings]):
             rows = self._runs.rows(given)
             return [self._result(item, own) for item, own in zip(items, rows, strict=True)]
         except UserError as error:
-            raise UserError(self._say(str(error)), error_id="model-does-not-fit") from None
+            raise UserError(self._named(str(error)), error_id="model-does-not-fit") from None
         except WrongOutput as error:
             raise self._wrong_shapes.dropped(error.output, str(error)) from None
         except MemoryError:
@@ -300,12 +300,12 @@ class Infer(Stage[InferSettings]):
                 if name == IMAGE
                 else f"windows named `{name}`, {dtype} (n, steps, joints, 3): put `keypoint_windows` before"
             )
-            raise UserError(self._say(f"expected {expected}"), error_id="model-does-not-fit")
+            raise UserError(self._named(f"expected {expected}"), error_id="model-does-not-fit")
         height, width = picture.shape[1:3]
         if not self._contract.accepts(width, height):
             wanted = f"{self._contract.width or 'any'} x {self._contract.height or 'any'}"
             raise UserError(
-                self._say(
+                self._named(
                     f"{self.settings.shown_model} takes pictures of {wanted} (width x height), got {width} x {height}; "
                     f"set `size` of the preprocess stage to what the model takes"
                 ),
@@ -359,24 +359,24 @@ class Infer(Stage[InferSettings]):
             order = engine_order(sizes) if builds else tuple(sizes or (1,))
             for number, count in enumerate(order, 1):
                 if builds and number <= _ENGINES:
-                    self._say_building(count, number, min(_ENGINES, len(order)))
+                    self._log_building(count, number, min(_ENGINES, len(order)))
                 nobody = Given(
                     np.zeros((count, height, width, 3), self._contract.array[1]), self._feeds.of_black(count, size)
                 )
                 [rows] = self._runs.rows([nobody])
         except (UserError, WrongOutput) as error:
-            raise UserError(self._say(str(error)), error_id="model-does-not-fit") from None
+            raise UserError(self._named(str(error)), error_id="model-does-not-fit") from None
         except Unavailable as error:
-            raise EnvironmentProblem(self._say(str(error)), error_id="model-does-not-fit") from None
+            raise EnvironmentProblem(self._named(str(error)), error_id="model-does-not-fit") from None
         except BadItem as error:
             size_text = size_in_words(self._contract, size, self.settings)
             raise UserError(
-                self._say(f"{self.settings.shown_model} does not run on pictures of {size_text}: {error}"),
+                self._named(f"{self.settings.shown_model} does not run on pictures of {size_text}: {error}"),
                 error_id="model-does-not-run",
             ) from None
         return rows[0]
 
-    def _say(self, text: str) -> str:
+    def _named(self, text: str) -> str:
         return f"stage {self.context.stage}: {text}"
 
 

@@ -199,7 +199,7 @@ class Rules(Stage[RulesSettings]):
         """Problems of the rules that stand here; raises GraphError with those of a file."""
         yield from settings.beside_file()
         if settings.file is None:
-            yield from _told(compile_rules(settings.whole())[1])
+            yield from _problems(compile_rules(settings.whole())[1])
             return
         path, text = _file_of(settings, base_folder)
         parse_rules(text, str(path))
@@ -215,7 +215,7 @@ class Rules(Stage[RulesSettings]):
             if name not in cameras
         )
         if settings.file is None:
-            yield from _told(compile_rules(settings.whole(), cameras)[1])
+            yield from _problems(compile_rules(settings.whole(), cameras)[1])
             return
         path, text = _file_of(settings, base_folder)
         problems = examined_rules(text, str(path), cameras)[1]
@@ -545,14 +545,14 @@ def _models_of_classifiers(upstream: Upstream) -> set[str]:
 
 def _check_labels(rules: RuleSet | None, upstream: Upstream) -> None:
     """Raises UserError if a rule asks for a class that no classifier before has."""
-    told = [facts["labels"] for facts in upstream.stages.values() if "labels" in facts]
-    if rules is None or any(names is None for names in told):
+    labels = [facts["labels"] for facts in upstream.stages.values() if "labels" in facts]
+    if rules is None or any(names is None for names in labels):
         return
-    known = {label_word(name) for names in told for name in names}
+    known = {label_word(name) for names in labels for name in names}
     for rule_id, ready in rules.rules.items():
         for name in sorted(ready.rule.labels - known):
             listed = did_you_mean(name, known) or (f"; known: {', '.join(sorted(known))}" if known else "")
-            where = "the classifiers before it have" if told else "no classifier stands before it, and so it has"
+            where = "the classifiers before it have" if labels else "no classifier stands before it, and so it has"
             raise UserError(
                 f"the rule `{rule_id}` asks for `label({name})`, and {where} no such class{listed}",
                 error_id="rule-mistake",
@@ -580,7 +580,7 @@ def _counter_data(report: Report, camera: str) -> events.CounterData:
     )
 
 
-def _told(faults: Iterable[Fault]) -> SettingProblems:
+def _problems(faults: Iterable[Fault]) -> SettingProblems:
     return ((fault.path, ProblemText(fault.text, error_id="rule-mistake")) for fault in faults)
 
 

@@ -38,7 +38,7 @@ from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
 from stages.delivery.event_view import EventView
 from stages.delivery.footage_files import FootageFiles, FootageSettings, TooLarge, footage_beside
 from stages.delivery.mail.errand import Errand
-from stages.delivery.mail.mail_answers import is_about_size, is_for_good, said, words_of
+from stages.delivery.mail.mail_answers import answer_of, is_about_size, is_for_good, words_of
 from stages.delivery.mail.mail_message import Words, addr_spec, address, mail_about
 from stages.delivery.selection import Filter, Filters
 from stages.delivery.template import TemplateText
@@ -206,8 +206,8 @@ class SinkEmail(EventSink[SinkEmailSettings]):
                 self._bare = view.event.id
                 raise Unavailable("the mail without the picture", patient=True) from None
             if is_for_good(error):
-                raise Refused({view.event.id: f"{place}: {said(error)}"}) from None
-            raise Unavailable(f"{place}: {said(error)}") from None
+                raise Refused({view.event.id: f"{place}: {answer_of(error)}"}) from None
+            raise Unavailable(f"{place}: {answer_of(error)}") from None
         except ssl.SSLError as error:
             self.disconnect()
             raise Unavailable(f"{place}: {tls_failure(error)}") from None
@@ -260,7 +260,7 @@ class _Conversation:
             recipients = [addr_spec(one) for one in settings.to]
             refused = server.send_message(mail, addr_spec(settings.sender), recipients)
         finally:
-            _say_goodbye(server)
+            _quit(server)
         return {address: words_of(code, text) for address, (code, text) in refused.items()}
 
     def _connected(self) -> smtplib.SMTP:
@@ -394,7 +394,7 @@ def _picture_named(view: EventView) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _say_goodbye(server: smtplib.SMTP) -> None:
+def _quit(server: smtplib.SMTP) -> None:
     """Whatever the server says to that: it has taken the mail, or said why not."""
     with suppress(smtplib.SMTPException, OSError):
         if server.sock is not None:

@@ -17,7 +17,7 @@ import contextlib
 import itertools
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -25,11 +25,11 @@ from pydantic import Field, model_validator
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.messages import MOST_REPEATED, Event, Message
-from pipeline.stage import Context, FrameSize, SettingProblems, Stage, Upstream
+from pipeline.stage import Context
 from pipeline.system.disk import write_whole
 from pipeline.system.paths import resolve_output, resolve_output_path, why_no_output
 from stages.delivery.event_view import view_of
-from stages.delivery.selection import Selection, SelectionSettings, filter_problems, following
+from stages.delivery.selection import SelectingSink, Selection, SelectionSettings
 from stages.writing.line_file import LineFile, LineStream, is_device, link_of
 from stages.writing.rotation import RotateSettings, Rotation, is_due
 
@@ -64,7 +64,7 @@ class SinkJsonlSettings(SelectionSettings):
         return self
 
 
-class SinkJsonl(Stage[SinkJsonlSettings]):
+class SinkJsonl(SelectingSink[SinkJsonlSettings]):
     """All lines of a batch in one write. The order is the runtime's work: lines stand as events come."""
 
     settings_type = SinkJsonlSettings
@@ -86,16 +86,6 @@ class SinkJsonl(Stage[SinkJsonlSettings]):
         why = "" if settings.path == STANDARD_OUTPUT else why_no_output(settings.path, base_folder)
         if why:
             yield ("path",), why
-
-    @classmethod
-    def check_cameras(
-        cls, settings: Any, base_folder: Path, cameras: Mapping[str, FrameSize | None]
-    ) -> SettingProblems:
-        return filter_problems(settings, cameras)
-
-    @classmethod
-    def follow(cls, settings: Any, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        return following(settings, upstream)
 
     @classmethod
     def written_folders(cls, settings: Any, base_folder: Path) -> Iterable[Path]:

@@ -161,8 +161,8 @@ class SinkNats(BrokerSink[SinkNatsSettings]):
             except AuthorizationError:
                 raise self.away("it does not accept this `username` and `password`") from None
             except (Error, OSError) as error:
-                said = self._trouble if isinstance(error, NoServersError) else self._broken_off
-                raise self.away(_why(said or error)) from None
+                trouble = self._trouble if isinstance(error, NoServersError) else self._broken_off
+                raise self.away(_why(trouble or error)) from None
 
     @property
     def _broken_off(self) -> Exception | None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import platform
 import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,10 +25,10 @@ from pydantic import Field, field_validator, model_validator
 
 from pipeline.errors import EnvironmentProblem
 from pipeline.messages import Message
-from pipeline.stage import Context, FrameSize, SettingProblems, Stage, Upstream
+from pipeline.stage import Context, SettingProblems
 from stages.delivery.event_formats import Format, packed, with_length
 from stages.delivery.event_view import view_of
-from stages.delivery.selection import Selection, SelectionSettings, filter_problems, following
+from stages.delivery.selection import SelectingSink, Selection, SelectionSettings
 from stages.delivery.tls import TlsSettings, client_tls, server_tls, tls_problems
 from stages.messages import Event
 from stages.sockets.address import parse_address
@@ -69,7 +69,7 @@ class SinkSocketSettings(SelectionSettings):
         return self
 
 
-class SinkSocket(Stage[SinkSocketSettings]):
+class SinkSocket(SelectingSink[SinkSocketSettings]):
     """Hands lines to one of the senders, and counts their fates."""
 
     settings_type = SinkSocketSettings
@@ -87,16 +87,6 @@ class SinkSocket(Stage[SinkSocketSettings]):
     def check(cls, settings: SinkSocketSettings, base_folder: Path) -> SettingProblems:
         if settings.tls is not None:
             yield from tls_problems(settings.tls, base_folder, server=settings.listen)
-
-    @classmethod
-    def check_cameras(
-        cls, settings: Any, base_folder: Path, cameras: Mapping[str, FrameSize | None]
-    ) -> SettingProblems:
-        return filter_problems(settings, cameras)
-
-    @classmethod
-    def follow(cls, settings: Any, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        return following(settings, upstream)
 
     def open(self) -> None:
         if not hasattr(socket, "TCP_USER_TIMEOUT"):

@@ -63,12 +63,12 @@ class SinkTracksSettings(Settings):
     @model_validator(mode="after")
     def _names_format(self) -> SinkTracksSettings:
         problem = what_is_wrong(self.template, f"tracks/{{camera}}{SUFFIXES[self.form]}", names_camera=False)
-        told = self.path and _FORMATS.get(PurePath(self.path).suffix)
-        if self.path and not problem and self.format is None and told is None:
+        implied = self.path and _FORMATS.get(PurePath(self.path).suffix)
+        if self.path and not problem and self.format is None and implied is None:
             known = ", ".join(_FORMATS)
             problem = f"{self.path}: its end names no format; expected {known}, or `format` beside it"
-        if not problem and self.format and told and told != self.format:
-            problem = f"{self.path}: its end says {told}, and `format` says {self.format}: change one of them"
+        if not problem and self.format and implied and implied != self.format:
+            problem = f"{self.path}: its end says {implied}, and `format` says {self.format}: change one of them"
         if not problem and not PurePath(self.template).suffix:
             problem = f"{self.path}: has no end such as {SUFFIXES[self.form]}; add one"
         if problem:

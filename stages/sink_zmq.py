@@ -228,11 +228,11 @@ class SinkZmq(EventSink[SinkZmqSettings]):
 
     def _note_subscriptions(self, stream: zmq.Socket[bytes]) -> None:
         while stream.poll(0):
-            told = stream.recv()
-            if told[:1] == b"\x01" and len(self._topics) < _MOST_TOPICS:
-                self._topics.add(told[1:])
-            elif told[:1] == b"\x00":
-                self._topics.discard(told[1:])
+            message = stream.recv()
+            if message[:1] == b"\x01" and len(self._topics) < _MOST_TOPICS:
+                self._topics.add(message[1:])
+            elif message[:1] == b"\x00":
+                self._topics.discard(message[1:])
 
     def _is_read(self, topic: bytes) -> bool:
         return len(self._topics) >= _MOST_TOPICS or any(topic.startswith(one) for one in self._topics)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import structlog
-from camgraph_test_stages import strangers
+from camgraph_test_stages import process_starts, strangers
 from hypothesis import settings
 
 from pipeline.system import redaction
@@ -44,6 +44,12 @@ def pytest_configure(config: pytest.Config) -> None:
         for folder in ("camgraph", "pipeline", "stages", "tools", "tests/plugin"):
             compileall.compile_dir(ROOT / folder, quiet=2)
     sys.dont_write_bytecode = False
+    if f"not {process_starts.MARKER}" in config.option.markexpr:
+        config.pluginmanager.register(process_starts.Guard())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    process_starts.mark(items)
 
 
 def pytest_collection_finish() -> None:

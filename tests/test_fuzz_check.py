@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tools.proofs.fuzz_check import GRAPH, RULES, Case, case_of, check_case, make_folder, try_cases
+
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
 
 def test_what_the_cases_are_made_of_is_right(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Modules that docstrings and comments name in backticks exist."""
+"""Modules that docstrings and comments name in backticks exist, and names of tests are short."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("camgraph", "pipeline", "stages", "tools")
 _NAME = re.compile(rf"`((?:{'|'.join(PACKAGES[1:])})(?:\.[a-zA-Z_]\w*)+)`")
 _FILE = re.compile(rf"`((?:{'|'.join(PACKAGES)})/[\w/]+\.py)`")
+_TEST = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
+_MOST_LETTERS = 60
 
 
 def texts() -> Iterator[tuple[Path, str]]:
@@ -50,3 +52,14 @@ def test_named_files_exist() -> None:
         f"{path.relative_to(ROOT)}: {name}" for path, name in named if not (ROOT / name).exists() and "NAME" not in name
     }
     assert dead == set()
+
+
+def test_names_of_tests_are_short() -> None:
+    """A name says the behaviour; a longer one is cut off in reports, and nobody reads it to its end."""
+    named = {
+        (path.relative_to(ROOT), name)
+        for path in (ROOT / "tests").rglob("*.py")
+        for name in _TEST.findall(path.read_text())
+    }
+    assert len(named) > 1000
+    assert {f"{path}: {name}" for path, name in named if len(name) > _MOST_LETTERS} == set()

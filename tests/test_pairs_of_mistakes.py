@@ -15,6 +15,8 @@ from pipeline.errors import GraphError
 from pipeline.graph import parse_graph
 from tools.proofs.fuzz_check import GRAPH, RULES, make_folder
 
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
+
 Key = tuple[str | int, ...]
 GONE = object()
 MISTAKES: list[tuple[str, Key, Any]] = [

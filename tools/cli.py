@@ -21,7 +21,7 @@ from pipeline.foreign_text import shown
 from pipeline.system.redaction import redact_urls
 from pipeline.system.scarcity import require_address_space
 from pipeline.system.spelling import did_you_mean
-from tools.display.screen import JSON_LOGS, guarded, tell, writes_json
+from tools.display.screen import JSON_LOGS, guarded, show_problem, writes_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +128,12 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except CamgraphError as error:
-            tell(redact_urls(_shown(error)), error.exit_status, error.error_id, error.error_ids)
+            show_problem(redact_urls(_shown(error)), error.exit_status, error.error_id, error.error_ids)
             ctx.exit(error.exit_status)
         except click.ClickException as error:
             if not writes_json():
                 raise
-            tell(error.format_message(), error.exit_code)
+            show_problem(error.format_message(), error.exit_code)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             ctx.exit(EXIT_SIGINT)

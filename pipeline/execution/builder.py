@@ -98,8 +98,8 @@ class Builder:
     def _exporter(self, wanted: Mapping[str, Any]) -> SpanExporter:
         from pipeline.monitoring.trace_export import OtlpExporter  # noqa: PLC0415 - an extra
 
-        tell = TraceReports(self._counters, self._log).tell
-        return OtlpExporter(wanted["endpoint"], wanted["headers"], self._boot.graph, self._plan.name, tell)
+        report = TraceReports(self._counters, self._log).report
+        return OtlpExporter(wanted["endpoint"], wanted["headers"], self._boot.graph, self._plan.name, report)
 
     def _context(self, plan: StagePlan, pulse: Pulse | None = None) -> StageContext:
         leaves = plan.name in self._leaving

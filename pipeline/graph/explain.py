@@ -110,12 +110,12 @@ def explain(
 
     `follows`: whether an error only follows from one that has been reported, so that it need not be.
     """
-    teller = _Teller(data, schema_of(model), report, origin)
+    reporter = _Reporter(data, schema_of(model), report, origin)
     found = [_locate(data, details) for details in error.errors(include_url=False)]
     short = {one.path[:-1] for one in found if one.path}
     remaining = [one for one in found if not (one.kind == "too_short" and one.path in short) and not follows(one)]
     for group in _groups(remaining):
-        teller.tell(group)
+        reporter.report_group(group)
     return found
 
 
@@ -165,7 +165,7 @@ def _groups(found: Iterable[Found]) -> list[list[Found]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Teller:
+class _Reporter:
     """Words for the errors of one piece of data."""
 
     data: Any
@@ -173,7 +173,7 @@ class _Teller:
     report: Report
     origin: Origin
 
-    def tell(self, group: list[Found]) -> None:
+    def report_group(self, group: list[Found]) -> None:
         first = group[0]
         place = self.origin(first.path)
         if self.report.covers(place) and first.kind != "extra_forbidden":

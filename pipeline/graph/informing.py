@@ -46,8 +46,8 @@ def informed(nodes: Mapping[str, Node], arrows: Sequence[Arrow], base_folder: Pa
         before[name] = senders.union(*(before[sender] for sender in senders))
         sharing = _reading_the_same(name, all_senders) if not nodes[name].outputs else frozenset()
         beside = {other: facts[other] for other in order if other in sharing and other in facts}
-        told = {other: facts[other] for other in order if other in before[name]}
-        upstream = Upstream(told, before, beside, making & before[name])
+        known = {other: facts[other] for other in order if other in before[name]}
+        upstream = Upstream(known, before, beside, making & before[name])
         node = done[name] = _following(adapted[name], base_folder, upstream, report)
         if node.outputs:
             facts[name] = _described(node)

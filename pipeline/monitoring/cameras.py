@@ -32,7 +32,7 @@ class Cameras:
     def follow(self, plan: RunPlan, wanted: Collection[str]) -> None:
         """The run has the cameras of this plan from now on; removed ones that are `wanted` come again."""
         now_ns = time.monotonic_ns()
-        self._tell_over(self._states.follow(plan.camera_settings, plan.live_cameras, now_ns, wanted))
+        self._report_over(self._states.follow(plan.camera_settings, plan.live_cameras, now_ns, wanted))
         self._stage_of = _sources(plan)
 
     def note_heartbeat(self, process: ProcessPlan, heartbeat: Heartbeat) -> None:
@@ -42,18 +42,18 @@ class Cameras:
         now_ns = time.monotonic_ns()
         for camera, state, why, at_ns in heartbeat.camera_changes:
             if camera in process.cameras:
-                self._tell(self._states.reported(camera, state, reason_line(why), min(at_ns, now_ns)))
+                self._report(self._states.reported(camera, state, reason_line(why), min(at_ns, now_ns)))
         for camera in process.cameras:
             if camera in heartbeat.camera_facts:
                 self._states.shows(camera, heartbeat.camera_facts[camera])
         for name, camera, n in heartbeat.counts:
             if name == "frames" and camera in process.cameras:
-                self._tell(self._states.brought(camera, n, now_ns))
+                self._report(self._states.brought(camera, n, now_ns))
 
     def died(self, process: ProcessPlan, why: str, resting: Collection[str] = ()) -> None:
         """A process is dead and will restart. Its cameras are lost, except the `resting` ones."""
         for camera in [camera for camera in process.cameras if camera not in resting] if process.sources else ():
-            self._tell(self._states.died(camera, reason_line(f"its process died: {why}"), time.monotonic_ns()))
+            self._report(self._states.died(camera, reason_line(f"its process died: {why}"), time.monotonic_ns()))
 
     def ended(self, camera: str, reason: EndReason, error: str = "") -> None:
         """The camera has ended, by this `error` if there is one."""
@@ -65,7 +65,7 @@ class Cameras:
             self._log.error("camera_state", state="failed", why=reason_line(error), **keys)
         elif reason == "end":
             self._log.info("camera_state", state="done", **keys)
-        self._tell_over([over.loss] if over.loss else ())
+        self._report_over([over.loss] if over.loss else ())
 
     def stop(self) -> None:
         """The run is being stopped: no camera is lost any more. May be called from a signal handler."""
@@ -73,7 +73,7 @@ class Cameras:
 
     def end_losses(self) -> None:
         """End all losses, after `stop` and while the outbox still takes events."""
-        self._tell_over(self._states.end_losses(time.monotonic_ns()))
+        self._report_over(self._states.end_losses(time.monotonic_ns()))
 
     def now(self) -> dict[str, CameraNow]:
         """The states of all cameras."""
@@ -83,17 +83,17 @@ class Cameras:
         """Camera -> its state and the reason, for cameras that were tried and never live."""
         return self._states.absent()
 
-    def _tell(self, change: Change | None) -> None:
+    def _report(self, change: Change | None) -> None:
         if change is None:
             return
-        say = self._log.info if change.state in _FINE else self._log.warning
+        log = self._log.info if change.state in _FINE else self._log.warning
         keys = {"camera": change.camera, "state": change.state, "was": change.was, "for_s": change.for_s}
         kind = {"error_id": ERROR_IDS[change.state]} if change.state in ERROR_IDS else {}
-        say("camera_state", **keys, **({"why": change.why} if change.why else {}), **kind)
+        log("camera_state", **keys, **({"why": change.why} if change.why else {}), **kind)
         if change.loss:
             self._note(change)
 
-    def _tell_over(self, losses: Iterable[LossOver]) -> None:
+    def _report_over(self, losses: Iterable[LossOver]) -> None:
         for loss in losses:
             self._log.info("camera_loss_over", camera=loss.camera, reason=loss.reason, lost_s=loss.lost_s)
             self._note(loss)

@@ -18,7 +18,7 @@ _UNWANTED = ("paused", "done", "stopped")
 _PASSING = ("starting", "connecting")
 """These states end by themselves, with frames or with a state that gives the reason."""
 _MOST_SHOWN = 3
-_WORTH_TELLING = 0.02
+_WORTH_REPORTING = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def health_of(
 
 def _fine(cameras: Mapping[str, CameraSight], wanted: Mapping[str, CameraSight], flow: Flow) -> str:
     if wanted:
-        dropped = f", {flow.dropped:.0%} of them dropped" if flow.dropped >= _WORTH_TELLING else ""
+        dropped = f", {flow.dropped:.0%} of them dropped" if flow.dropped >= _WORTH_REPORTING else ""
         return f"{_counted(len(wanted), 'camera')}, {flow.rate:.1f} frames/s{dropped}"
     paused = any(camera.state == "paused" for camera in cameras.values())
     return "no camera is wanted: all are paused or have ended" if paused else "all cameras have ended"

@@ -30,20 +30,20 @@ _TIMEOUT_S = 5
 _CLOSE_S = 2.0
 _PATH = "/v1/traces"
 
-Tell = Callable[[int, bool], None]
+Report = Callable[[int, bool], None]
 """Called with a number of spans, and whether they have arrived. From any thread."""
 
 
 class OtlpExporter:
     """Sends spans to a collector. `site` and `process` name the run and the process in each span."""
 
-    def __init__(self, endpoint: str, headers: Mapping[str, str], site: str, process: str, tell: Tell) -> None:
-        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # `tell` says it, once and in our words
+    def __init__(self, endpoint: str, headers: Mapping[str, str], site: str, process: str, report: Report) -> None:
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # `report` says it, once and in our words
         self._resource = Resource({"service.name": "camgraph", "service.namespace": site, "camgraph.process": process})
         url = endpoint.rstrip("/")
         url = url if url.endswith(_PATH) else url + _PATH
         self._exporter = OTLPSpanExporter(url, headers=dict(headers), timeout=_TIMEOUT_S)
-        self._tell = tell
+        self._report = report
         self._on_the_way = 0
         self._gave_up = False
         self._waiting: queue.Queue[Span | None] = queue.Queue(_MOST_WAITING)
@@ -55,7 +55,7 @@ class OtlpExporter:
         try:
             self._waiting.put_nowait(span)
         except queue.Full:
-            self._tell(1, False)
+            self._report(1, False)
 
     def close(self) -> None:
         """Send what is left, as far as it goes within two seconds."""
@@ -72,7 +72,7 @@ class OtlpExporter:
             left = sum(span is not None for span in self._waiting.queue) + self._on_the_way
         self._exporter.shutdown()  # it tries no more; what is on the way ends after `_TIMEOUT_S`
         if left:
-            self._tell(left, False)
+            self._report(left, False)
 
     # ---- in the thread
 
@@ -84,7 +84,7 @@ class OtlpExporter:
             if spans:
                 arrived = self._exporter.export([self._readable(span) for span in spans]) is SpanExportResult.SUCCESS
                 if not self._gave_up:
-                    self._tell(len(spans), arrived)
+                    self._report(len(spans), arrived)
 
     def _gathered(self) -> tuple[list[Span], bool]:
         """The next spans, and whether more may come. Waits for the first of them, and for others a moment."""

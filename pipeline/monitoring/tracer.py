@@ -89,7 +89,7 @@ class TraceReports:
         self._counters, self._log = counters, log
         self._lost = 0
 
-    def tell(self, spans: int, arrived: bool) -> None:
+    def report(self, spans: int, arrived: bool) -> None:
         """Count spans that were sent, and spans that were lost."""
         self._counters.add("spans_sent" if arrived else "spans_lost", "", spans)
         if arrived and self._lost:

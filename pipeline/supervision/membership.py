@@ -126,7 +126,7 @@ class Membership:
         (self.paused.add if paused else self.paused.discard)(name)
         source = self._fleet.source_of(name)
         if source:
-            self._tell_paused(source)
+            self._send_paused(source)
 
     def want(self, cameras: Mapping[str, Mapping[str, Any]], live: Collection[str]) -> None:
         """Want exactly these cameras; `live`: the live ones among them."""
@@ -254,9 +254,9 @@ class Membership:
     def greet(self, source: Process) -> None:
         """Tell the sources of a process which cameras are paused, before they start."""
         if source.plan.sources and self.paused.intersection(source.plan.cameras):
-            self._tell_paused(source)
+            self._send_paused(source)
 
-    def _tell_paused(self, source: Process) -> None:
+    def _send_paused(self, source: Process) -> None:
         if source.channel:
             source.channel.send("pause", cameras=sorted(self.paused.intersection(source.plan.cameras)))
 

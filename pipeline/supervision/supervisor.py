@@ -73,15 +73,15 @@ class Supervisor:
         self,
         plan: RunPlan,
         folder: RunFolder,
-        tell: Callable[[Supervisor], None] | None = None,
+        report: Callable[[Supervisor], None] | None = None,
         loader: Loader | None = None,
     ) -> None:
         self.folder = folder
         self.outcome = Outcome()
         self.events: deque[EventSummary] = deque(maxlen=_KEPT_EVENTS)
         self.meter = Meter(plan)
-        self._tell = tell
-        self._next_tell = 0.0
+        self._report_run = report
+        self._next_report = 0.0
         self._log = structlog.get_logger()
         self._fleet = Fleet(plan, folder, self)
         self._membership = Membership(plan, self._fleet, self._log)
@@ -233,9 +233,9 @@ class Supervisor:
 
     def _show(self) -> None:
         now = time.monotonic()
-        if self._tell and now >= self._next_tell:
-            self._next_tell = now + _LOOP_MS / 1000
-            self._tell(self)
+        if self._report_run and now >= self._next_report:
+            self._next_report = now + _LOOP_MS / 1000
+            self._report_run(self)
 
     def _take_over(self, plan: RunPlan) -> None:
         """Follow the present plan and its cameras in status, notices and incidents."""
@@ -304,7 +304,7 @@ class Supervisor:
                 process.note_failure(report)
             case Committed():
                 event = event_format().summary(report.body)
-                self._tell_emitter(event.id)
+                self._send_committed(event.id)
                 if self._notices.committed(event.id) or not report.again:
                     self.meter.note_event(event)
                     self.events.append(event)
@@ -313,7 +313,7 @@ class Supervisor:
                 values = report.model_dump(include={"id", "incident", "phase", "time_ns", "body"})
                 self._notices.emitted(report.stage, report.camera, values)
 
-    def _tell_emitter(self, event_id: str) -> None:
+    def _send_committed(self, event_id: str) -> None:
         """The sink that gave this event to the outbox waits for the report that it is committed."""
         emitter = self._emitters.pop(event_id, None)
         for process in self.processes if emitter else ():

@@ -33,14 +33,14 @@ from pydantic import Field
 
 from pipeline.errors import CamgraphError, EnvironmentProblem, NeedsNewProcess, Unavailable, UserError
 from pipeline.messages import MOST_REPEATED, End, Message
-from pipeline.stage import Context, FrameSize, SettingProblems, Stage, Upstream
+from pipeline.stage import Context
 from pipeline.system.disk import write_whole
 from pipeline.system.redaction import redact_urls
 from stages.delivery.attempts import USUAL_PAUSES_S, Attempts
 from stages.delivery.durations import Duration, seconds
 from stages.delivery.event_view import EventView, view_of
 from stages.delivery.merging import Merging
-from stages.delivery.selection import ANY_PHASE, Selection, SelectionSettings, filter_problems, following
+from stages.delivery.selection import ANY_PHASE, SelectingSink, Selection, SelectionSettings
 from stages.delivery.waiting_times import WaitingTimes
 from stages.messages import Event
 
@@ -90,7 +90,7 @@ class Later(Unavailable):
         super().__init__(text)
 
 
-class EventSink(Stage[D]):
+class EventSink(SelectingSink[D]):
     """See the module. `send` runs in a thread of its own: it may take some seconds, but stay below `hang_s`."""
 
     inputs = Event
@@ -194,17 +194,6 @@ class EventSink(Stage[D]):
         )
 
     # ---- the stage
-
-    @classmethod
-    def check_cameras(
-        cls, settings: Any, base_folder: Path, cameras: Mapping[str, FrameSize | None]
-    ) -> SettingProblems:
-        return filter_problems(settings, cameras)
-
-    @classmethod
-    def follow(cls, settings: Any, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        """Times of day are those of the rules. Raises SettingError if a filter names a rule that nobody has."""
-        return following(settings, upstream)
 
     def open(self) -> None:
         if self._merging.is_on and self._state_file.exists():

@@ -92,8 +92,8 @@ def _footage(view: EventView) -> str:
 def _counter(view: EventView) -> str:
     numbers: Any = view.data.get("in_period")
     counted = numbers if isinstance(numbers, dict) else {}
-    told = (f"{counted[key]} {words}" for key, words in _COUNTED.items() if _is_number(counted.get(key)))
-    return f"{_action(view)} on {view.camera}: {', '.join(told)}"
+    counts = (f"{counted[key]} {words}" for key, words in _COUNTED.items() if _is_number(counted.get(key)))
+    return f"{_action(view)} on {view.camera}: {', '.join(counts)}"
 
 
 def _other(view: EventView) -> str:

@@ -13,12 +13,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import translate
-from typing import Annotated, Any, Literal, get_args
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from pipeline.errors import SettingError
-from pipeline.stage import SettingProblems, Settings, Upstream
+from pipeline.stage import FrameSize, SettingProblems, Settings, Stage, Upstream
 from pipeline.system.spelling import did_you_mean
 from stages.delivery.event_view import EventView, Kind
 from stages.reading.dates import zone_of
@@ -58,7 +59,7 @@ class Filter(Settings):
     during: PeriodDefinitions | None = Field(None, description="Times of day, as in the schedules of rules")
 
     @model_validator(mode="after")
-    def _says_something(self) -> Filter:
+    def _has_a_condition(self) -> Filter:
         if not self.model_fields_set:
             raise ValueError("expected at least one of " + ", ".join(type(self).model_fields))
         return self
@@ -106,24 +107,33 @@ class Selection:
         return self._only is None or any(one.fits(view, wanted) for one in self._only)
 
 
-def filter_problems(settings: SelectionSettings, cameras: Iterable[str]) -> SettingProblems:
-    """For `Stage.check_cameras`: a filter that names a camera which nobody has would never fit."""
-    known = list(cameras)
-    for key, filters in (("only", settings.only), ("never", settings.never)):
-        for number, one in enumerate(filters or ()):
-            for problem in names_nobody_has(one.camera, known):
-                yield (key, number, "camera"), problem
+F = TypeVar("F", bound=SelectionSettings)
 
 
-def following(settings: SelectionSettings, upstream: Upstream) -> Mapping[str, Any]:
-    """For `Stage.follow`: times of day are those of the rules. Raises SettingError for a rule that nobody has."""
-    if upstream.makers and upstream.makers <= upstream.nearest("rules").keys():  # others make events that nobody knows
-        rules = rules_before(upstream)
+class SelectingSink(Stage[F]):
+    """Base of the sinks whose settings select events: while the graph is planned, it checks and completes these."""
+
+    @classmethod
+    def check_cameras(
+        cls, settings: Any, base_folder: Path, cameras: Mapping[str, FrameSize | None]
+    ) -> SettingProblems:
+        """A filter that names a camera which nobody has would never fit."""
+        known = list(cameras)
         for key, filters in (("only", settings.only), ("never", settings.never)):
-            for one in filters or ():
-                _raise_if_unknown(key, one, rules)
-    zone = time_zone_before(upstream)
-    return {"time_zone": zone} if zone and "time_zone" not in settings.model_fields_set else {}
+            for number, one in enumerate(filters or ()):
+                for problem in names_nobody_has(one.camera, known):
+                    yield (key, number, "camera"), problem
+
+    @classmethod
+    def follow(cls, settings: Any, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
+        """Times of day are those of the rules. Raises SettingError if a filter names a rule that nobody has."""
+        if upstream.makers and upstream.makers <= upstream.nearest("rules").keys():  # no others: all events are known
+            rules = rules_before(upstream)
+            for key, filters in (("only", settings.only), ("never", settings.never)):
+                for one in filters or ():
+                    _raise_if_unknown(key, one, rules)
+        zone = time_zone_before(upstream)
+        return {"time_zone": zone} if zone and "time_zone" not in settings.model_fields_set else {}
 
 
 def _raise_if_unknown(key: str, one: Filter, rules: Sequence[RuleSet | None]) -> None:

@@ -86,8 +86,8 @@ def _facts(view: EventView) -> str:
         "snapshot": str(view.data.get("snapshot") or ""),
         "clip": str(view.data.get("clip") or ""),
     }
-    told = "".join(f' {name}="{_value(value)}"' for name, value in facts.items() if value)
-    return f"[{_SD_ID}{told}]"
+    pairs = "".join(f' {name}="{_value(value)}"' for name, value in facts.items() if value)
+    return f"[{_SD_ID}{pairs}]"
 
 
 def _value(text: str) -> str:

@@ -73,8 +73,8 @@ def _why(view: EventView) -> str:
     """The evidence of an incident, or the reason that an event of a camera or picture gives."""
     evidence = view.data.get("evidence")
     conditions = evidence.get("conditions", []) if isinstance(evidence, dict) else []
-    told = "; ".join(because(one) for one in conditions if isinstance(one, dict))
-    return told or str(view.data.get("why") or event_words.reason(view.data.get("reason")))
+    reasons = "; ".join(because(one) for one in conditions if isinstance(one, dict))
+    return reasons or str(view.data.get("why") or event_words.reason(view.data.get("reason")))
 
 
 def checked(text: str) -> str:

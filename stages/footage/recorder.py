@@ -443,7 +443,9 @@ class Recorder:
         if best is not None:
             best.beats(certainty(record.data) * sharpness(picture, record.data))
         state = FileState(height=picture.shape[0], width=picture.shape[1])
-        self._tell(record, "snapshot", self._written(record, "snapshot", state, *self._pictures(picture, record.data)))
+        self._report_one(
+            record, "snapshot", self._written(record, "snapshot", state, *self._pictures(picture, record.data))
+        )
 
     def _pictures(self, picture: Picture, data: Mapping[str, Any]) -> tuple[bytes, dict[int, bytes]]:
         """The picture, and those of its people if they are wanted, as JPEG. `picture` is changed."""
@@ -494,12 +496,12 @@ class Recorder:
         if best is None:
             return
         if best.jpeg is None:
-            self._tell(record, "best", _first_is_best())
+            self._report_one(record, "best", _first_is_best())
             return
         first, wanted = record.files["snapshot"], FileState(width=best.width, height=best.height)
         state = self._written(record, "best", wanted, best.jpeg, best.crops or {})
         if state.state != "ready":
-            self._tell(record, "best", state)
+            self._report_one(record, "best", state)
             return
         state.crops = sorted({*first.crops, *state.crops})
         self._report(record, "best", {"best": state, "snapshot": state})
@@ -591,12 +593,12 @@ class Recorder:
     # ---- what became of a file
 
     def _ready(self, record: IncidentRecord, kind: Kind, state: FileState) -> None:
-        self._tell(record, kind, _completed(record.file(kind), state))
+        self._report_one(record, kind, _completed(record.file(kind), state))
 
     def _missing(self, record: IncidentRecord, kind: Kind, why: str) -> None:
-        self._tell(record, kind, FileState("missing", why))
+        self._report_one(record, kind, FileState("missing", why))
 
-    def _tell(self, record: IncidentRecord, kind: Kind, state: FileState) -> None:
+    def _report_one(self, record: IncidentRecord, kind: Kind, state: FileState) -> None:
         self._report(record, kind, {kind: state})
 
     def _report(self, record: IncidentRecord, kind: Kind, states: Mapping[Kind, FileState]) -> None:

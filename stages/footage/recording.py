@@ -71,14 +71,16 @@ class Recording:
                 self._end(camera)
             if camera.clip is not None and camera.written > self.limits.keep_bytes / 2:  # it would grow for ever
                 self._end(camera)
-                self._tell(name, camera, "it is not recorded until it sends a keyframe: shorten its keyframe interval")
+                self._report(
+                    name, camera, "it is not recorded until it sends a keyframe: shorten its keyframe interval"
+                )
             if camera.clip is None and packet.is_key and time.monotonic() >= camera.paused_until_s:
                 camera.clip, camera.written = Clip(self._new_path(name), packet.stream), 0
             if camera.clip is not None:
                 camera.clip.add(packet)
                 camera.last_dts = packet.dts
                 camera.written += len(packet.data)
-                self._tell(name, camera, "")
+                self._report(name, camera, "")
         except (OSError, av.FFmpegError) as error:
             self._pause(name, camera, error)
 
@@ -121,9 +123,9 @@ class Recording:
             with suppress(OSError, av.FFmpegError):
                 clip.leave()
         camera.paused_until_s = time.monotonic() + _RETRY_S
-        self._tell(name, camera, f"it is not recorded: {getattr(error, 'strerror', None) or error}")
+        self._report(name, camera, f"it is not recorded: {getattr(error, 'strerror', None) or error}")
 
-    def _tell(self, name: str, camera: _Camera, why: str) -> None:
+    def _report(self, name: str, camera: _Camera, why: str) -> None:
         if camera.why != why:
             camera.why = why
             self.trouble(name, why)

@@ -61,7 +61,7 @@ class _TooManyRows(Exception):
         super().__init__(why)
 
 
-def _say_nothing(rows: int, why: str) -> None:
+def _log_nothing(rows: int, why: str) -> None:
     """The default, which reports nothing."""
 
 
@@ -96,7 +96,7 @@ class BatchRuns:
         at_once: int | None = None,
         declared: Declared = NOTHING_DECLARED,
         selection: Selection | None = None,
-        on_smaller: Callable[[int, str], None] = _say_nothing,
+        on_smaller: Callable[[int, str], None] = _log_nothing,
     ) -> None:
         self._engine = engine
         self._contract = contract

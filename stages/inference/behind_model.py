@@ -111,7 +111,7 @@ class BehindModel(Stage[S]):
 
         Raises UserError if they contradict the declared facts.
         """
-        declared, name = self.declared(self.settings), self._say("the model before it")
+        declared, name = self.declared(self.settings), self._named("the model before it")
         found = ModelBefore(name, self.read(signature_of_item(item, declared), name, declared))
         return self._followed(found)
 
@@ -119,9 +119,9 @@ class BehindModel(Stage[S]):
         try:
             return self.settings.model_copy(update=dict(self.followed(self.settings, found)))
         except SettingError as error:
-            raise UserError(self._say(str(error)), error_id="model-does-not-fit") from None
+            raise UserError(self._named(str(error)), error_id="model-does-not-fit") from None
 
-    def _say(self, text: str) -> str:
+    def _named(self, text: str) -> str:
         """With the stage's name."""
         return f"stage {self.context.stage}: {text}"
 

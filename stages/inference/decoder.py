@@ -119,7 +119,7 @@ class Decoder(BehindModel[D]):
         known = self.known_settings()
         if known.format is None:
             raise UserError(
-                self._say("there is no model before this stage: write its `format`"), error_id="model-does-not-fit"
+                self._named("there is no model before this stage: write its `format`"), error_id="model-does-not-fit"
             )
         self._reader = None if None in (known.outputs, known.keypoints) else self._reader_of(known)
 
@@ -143,7 +143,7 @@ class Decoder(BehindModel[D]):
         try:
             return numbers_kept(self.settings.classes, names)
         except SettingError as error:
-            raise UserError(self._say(str(error)), error_id="model-does-not-fit") from None
+            raise UserError(self._named(str(error)), error_id="model-does-not-fit") from None
 
     def process(self, items: Sequence[Tensor]) -> Iterable[People]:
         return (self._people(item) for item in items)

@@ -180,9 +180,9 @@ class _Folding:
         folds, copy = self._made
         engine.signature = self._signature()
         if folds.pixels:
-            self._say("preprocessing_folded", copy=copy.kept)
+            self._log("preprocessing_folded", copy=copy.kept)
         if folds.selection:
-            self._say("candidates_folded", copy=copy.kept, most=folds.selection.most, of=folds.selection.anchors)
+            self._log("candidates_folded", copy=copy.kept, most=folds.selection.most, of=folds.selection.anchors)
         return folds
 
     def _source(self) -> Source:
@@ -191,7 +191,7 @@ class _Folding:
         try:
             self._made = self._folded()
         except CannotFold as error:
-            self._say("preprocessing_not_folded", why=str(error))
+            self._log("preprocessing_not_folded", why=str(error))
         return self._made[1].source if self._made else self._path
 
     def _folded(self) -> tuple[Folds, FoldedModel] | None:
@@ -200,14 +200,14 @@ class _Folding:
         signature = self._signature()
         contract, _ = inputs_of(signature, self._settings)
         if why := why_no_pixels(contract):
-            self._say("preprocessing_not_folded", why=why)
+            self._log("preprocessing_not_folded", why=why)
         folds = Folds(contract, not why, self._selection(signature))
         sha256 = self._settings.sha256 or sha256_of(self._path)
         if folds.selection:
             try:
                 return folds, folded_model(self._path, sha256, folds)
             except CannotFold as error:
-                self._say("candidates_not_folded", why=str(error))
+                self._log("candidates_not_folded", why=str(error))
             folds = replace(folds, selection=None)
         return (folds, folded_model(self._path, sha256, folds)) if folds.pixels else None
 
@@ -218,13 +218,13 @@ class _Folding:
             reading = reading_of(signature, self._settings.declared)
             return selection_of(signature, reading, self._settings.candidates.most)
         except CannotSelect as error:
-            self._say("candidates_not_folded", why=str(error))
+            self._log("candidates_not_folded", why=str(error))
             return None
 
     def _signature(self) -> Signature:
         return signature_of(self._path, self._settings, self._context.base_folder)
 
-    def _say(self, event: str, **facts: str | int) -> None:
+    def _log(self, event: str, **facts: str | int) -> None:
         self._context.log.info(event, model=self._settings.shown_model, **facts)
 
 

@@ -70,11 +70,11 @@ class Recording:
         try:
             yield from self._chosen(epoch, stop, resume)
         except BadItem:
-            self._tell_damages()
+            self._log_damages()
             raise
-        self._tell_damages()
+        self._log_damages()
 
-    def _tell_damages(self) -> None:
+    def _log_damages(self) -> None:
         """Once: in every round of a loop the same file is damaged in the same way."""
         if self._bad_packets and not self._logged:
             self._logged = True

@@ -108,9 +108,9 @@ class PeopleTap:
                 self._part(self._listeners[0])
             self._listeners.append(_Listener(connection))
         for listener in list(self._listeners):
-            self._hear(listener)
+            self._receive(listener)
 
-    def _hear(self, listener: _Listener) -> None:
+    def _receive(self, listener: _Listener) -> None:
         """Its camera; later, whether it is still there."""
         try:
             piece = listener.connection.recv(_MOST_NAME)

@@ -126,7 +126,7 @@ class Connection:
         except (OSError, Unavailable) as error:
             self._next_try = time.monotonic() + self._pause_s
             self._pause_s = min(self._pause_s * 2, PAUSE_S[1])
-            raise self._tell(error) from error
+            raise self._logged_once(error) from error
         self._pause_s, self._next_try, self._logged = PAUSE_S[0], 0.0, False
         self._log.info("receiver_connected", address=str(self._address))
 
@@ -151,7 +151,7 @@ class Connection:
         self.close()
         self._log.warning("receiver_lost", address=str(self._address), error=why_broken(error) or "closed")
 
-    def _tell(self, error: Exception) -> Unavailable:
+    def _logged_once(self, error: Exception) -> Unavailable:
         """Log the first failure of a row, and make it the error that `deliver` raises."""
         reason = (why_broken(error) or "it took too long") if isinstance(error, OSError) else str(error)
         if not self._logged:

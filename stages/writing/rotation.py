@@ -43,7 +43,7 @@ class RotateSettings(Settings):
     compress: bool = Field(True, description="Pack old files with gzip")
 
     @model_validator(mode="after")
-    def _says_when(self) -> Self:
+    def _has_a_limit(self) -> Self:
         if self.mb is None and self.every is None:
             raise ValueError("expected `mb`, `every`, or both: when does a new file begin?")
         return self

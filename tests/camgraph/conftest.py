@@ -10,9 +10,8 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import av
-import numpy as np
 import pytest
+from camgraph_test_stages.clips import write_grey_clip
 from camgraph_test_stages.programs import children_of, left_of
 from camgraph_test_stages.two_people import write_two_people
 from camgraph_test_stages.waiting import until
@@ -84,14 +83,7 @@ def two_people(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """40 grey frames of 96x64 at 10 a second."""
-    path = tmp_path_factory.mktemp("clip") / "grey.mp4"
-    with av.open(str(path), "w") as target:
-        stream = target.add_stream("mpeg4", rate=10)
-        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
-        for _ in range(40):
-            target.mux(stream.encode(av.VideoFrame.from_ndarray(np.full((64, 96, 3), 90, np.uint8), format="bgr24")))
-        target.mux(stream.encode())
-    return path
+    return write_grey_clip(tmp_path_factory.mktemp("clip") / "grey.mp4", [90] * 40)
 
 
 @pytest.fixture

@@ -95,7 +95,7 @@ def test_status_before_the_start_names_every_camera(make: Callable[..., Run]) ->
     assert run.status() == {"graph": "standin", "phase": "starting", "cameras": {"front": {}}}
 
 
-def test_a_running_run_answers_and_the_last_answer_stays_after_its_end(make: Callable[..., Run]) -> None:
+def test_a_runs_last_answer_stays_after_its_end(make: Callable[..., Run]) -> None:
     run = make()
     run.start()
     assert run.status() == {"phase": "running"}
@@ -112,7 +112,7 @@ def test_an_error_at_the_start_is_raised_where_it_was_started(make: Callable[...
     assert run.wait(0)
 
 
-def test_a_stop_reaches_the_run_once_and_a_hurry_reaches_it_even_if_it_looks_no_more(make: Callable[..., Run]) -> None:
+def test_a_stop_arrives_once_and_a_hurry_even_without_a_look(make: Callable[..., Run]) -> None:
     run = make()
     run.start()
     run.stop()

@@ -98,7 +98,7 @@ def sink(program: Program) -> Iterator[Sink]:
     sink.close()
 
 
-def test_a_sink_may_send_as_many_items_as_fit_and_one_more_for_each_taken(program: Program, sink: Sink) -> None:
+def test_a_sink_may_send_what_fits_and_one_more_for_each_taken(program: Program, sink: Sink) -> None:
     assert sink.mode == "every"
     sink.has(WINDOW, 0)
     sink.send("a", "b", "c")
@@ -133,7 +133,7 @@ def test_items_of_a_restarted_sink_are_handed_out_once(program: Program, sink: S
     again.close()
 
 
-def test_an_item_in_hand_is_acknowledged_to_the_sink_that_sent_it_again(program: Program, sink: Sink) -> None:
+def test_an_item_in_hand_is_acked_to_the_sink_that_resent_it(program: Program, sink: Sink) -> None:
     sink.send("a")
     program.wait_for(1)
     program.take()
@@ -148,7 +148,7 @@ def test_an_item_in_hand_is_acknowledged_to_the_sink_that_sent_it_again(program:
     again.close()
 
 
-def test_an_item_of_a_dead_sink_is_not_acknowledged_to_its_successor(program: Program, sink: Sink) -> None:
+def test_an_item_of_a_dead_sink_is_not_acked_to_its_successor(program: Program, sink: Sink) -> None:
     sink.send("a")
     program.wait_for(1)
     program.take()
@@ -210,7 +210,7 @@ def test_waiting_items_can_be_taken_after_the_end(program: Program, sink: Sink) 
     assert program.board.over
 
 
-def test_a_sink_that_connects_while_the_inbox_closes_is_sent_away(program: Program) -> None:
+def test_a_sink_that_connects_to_a_closing_inbox_is_sent_away(program: Program) -> None:
     with socket.socket(socket.AF_UNIX) as sink:
         with program.board.lock:
             sink.connect(str(program.path))
@@ -232,7 +232,7 @@ def test_a_callback_is_called_at_the_next_change_only(program: Program, sink: Si
     assert calls == [1]
 
 
-def test_items_of_several_kinds_come_in_the_order_of_their_arrival(tmp_path: Path) -> None:
+def test_items_of_several_kinds_come_in_order_of_arrival(tmp_path: Path) -> None:
     board = Board()
     programs = {kind: Program(tmp_path / kind, kind=kind, board=board) for kind in ("events", "tracks")}
     sinks = {kind: Sink(program.path) for kind, program in programs.items()}

@@ -54,7 +54,7 @@ def test_settings_of_frames_are_those_that_were_asked_for() -> None:
     assert after.stages["python_frames"].with_ == {"annotated": True, "trail_s": 0}
 
 
-def test_events_that_nobody_reads_get_a_sink_so_that_the_graph_is_whole() -> None:
+def test_events_without_a_reader_get_a_sink() -> None:
     assert added(graph(**TRACKING, **RULES), TRACKS_KIND) == {
         "python_tracks": ("sink_api_tracks", "tracks"),
         "python_unread": ("sink_null", "actions"),

@@ -103,7 +103,7 @@ def test_a_run_without_a_thread_is_over_at_once(graph: camgraph.Graph, monkeypat
 # ---- interrupts
 
 
-def test_an_interrupt_at_any_line_of_a_thread_s_start_leaves_a_whole_thread_or_none() -> None:
+def test_an_interrupted_start_leaves_a_whole_thread_or_none() -> None:
     ends: list[Latch] = []
 
     def act() -> None:
@@ -135,7 +135,7 @@ def graph(counting: Graphs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return camgraph.load(counting(1))
 
 
-def test_an_interrupt_at_any_line_of_a_run_leaves_nothing_that_runs(graph: camgraph.Graph, name: str) -> None:
+def test_an_interrupt_at_any_line_leaves_nothing_that_runs(graph: camgraph.Graph, name: str) -> None:
     def act() -> None:
         run = camgraph.run(graph)
         run.events()
@@ -153,9 +153,7 @@ def test_an_interrupt_at_any_line_of_a_run_leaves_nothing_that_runs(graph: camgr
         until(lambda: not alive(name), why=lambda line=line: line)  # type: ignore[misc]
 
 
-def test_a_run_with_callbacks_can_be_closed_after_an_interrupt_at_any_line_of_its_start(
-    graph: camgraph.Graph, name: str
-) -> None:
+def test_a_run_with_callbacks_can_be_closed_after_an_interrupt(graph: camgraph.Graph, name: str) -> None:
     made: list[camgraph.Run] = []
 
     def act() -> None:
@@ -174,7 +172,7 @@ def test_a_run_with_callbacks_can_be_closed_after_an_interrupt_at_any_line_of_it
         made.pop().close()
 
 
-def test_an_interrupted_loop_leaves_the_lock_to_the_threads_of_the_run() -> None:
+def test_an_interrupted_loop_leaves_the_runs_lock_free() -> None:
     class Asked:
         """Stands for the run that a loop reads."""
 

@@ -225,6 +225,7 @@ def found(data: Path, model: str, picture: Path, prepare: dict[str, Any], **sett
         ("models/multipose_heads.onnx", {"size": "native"}, DecodeMovenetMultipose),
     ],
 )
+@pytest.mark.slow
 def test_a_model_is_read_as_by_its_own_stage(
     test_data: Path, model: str, prepare: dict[str, Any], decoder: type[Any]
 ) -> None:

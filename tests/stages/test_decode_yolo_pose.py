@@ -138,6 +138,7 @@ def settings_of(folder: Path, model: str, people: str = "") -> dict[str, Any]:
     return {node.name: node.settings for node in made.completed.nodes}
 
 
+@pytest.mark.processes
 def test_what_the_model_says_of_itself_is_read(tmp_path: Path) -> None:
     names = "{0: 'person', 1: 'dog'}"
     save(tmp_path / "m.onnx", {"o": [1, 16, 84]}, task="pose", kpt_shape="[5, 2]", names=names)

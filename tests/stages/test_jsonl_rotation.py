@@ -109,7 +109,7 @@ def test_what_was_interrupted_is_done_at_the_next_start(tmp_path, incarnation) -
     assert not (tmp_path / "events-20260101T000000Z.jsonl").exists()
 
 
-def test_while_no_new_file_can_begin_the_present_one_grows_and_it_is_said(tmp_path, monkeypatch) -> None:
+def test_without_a_new_file_the_present_one_grows_with_a_log(tmp_path, monkeypatch) -> None:
     def fail(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -166,7 +166,7 @@ def test_names_never_clash(tmp_path) -> None:
 
 
 @given(st.integers(1, 10**9), st.integers(0, 10**6), st.floats(0, 4e9), st.floats(0, 1e6))
-def test_an_empty_file_never_begins_anew_and_a_period_has_one_file(size, more, written_s, later_s) -> None:
+def test_an_empty_file_is_kept_and_a_period_has_one_file(size, more, written_s, later_s) -> None:
     daily, sized = RotateSettings(every="1d"), RotateSettings(mb=1)
     assert not is_due(daily, 0, more, written_s, written_s + later_s)
     assert not is_due(sized, 0, more, written_s, written_s + later_s)

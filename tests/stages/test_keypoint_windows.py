@@ -41,7 +41,7 @@ def due(made: Sequence[Tensor]) -> dict[int, list[int]]:
     return {one.stamp.seq: one.owner.tolist() for one in made if one.rows}
 
 
-def test_a_window_is_due_when_enough_was_seen_and_then_every_so_often(tmp_path: Path) -> None:
+def test_a_window_is_due_once_full_and_then_at_each_stride(tmp_path: Path) -> None:
     made = windows([tracks(seq) for seq in range(20)], tmp_path)
     # Of five steps in a second, four reach 0.75 s back: seen in frame 8 for the first time.
     assert due(made) == {8: [0], 13: [0], 18: [0]}

@@ -21,6 +21,8 @@ from pipeline.system import redaction
 from pipeline.testing import feed, reports_of
 from stages.sink_command import SinkCommand, SinkCommandSettings
 
+pytestmark = pytest.mark.processes
+
 PROGRAM = """#!{python}
 import json, os, pathlib, sys, time
 out = pathlib.Path({folder!r})
@@ -153,7 +155,7 @@ def test_the_program_of_an_event_that_expires_is_killed(program: Program, tmp_pa
         assert reports_of(stage).counts == {("dropped.expired", "room-3"): 1, ("written", "room-3"): 1}
 
 
-def test_failures_of_an_event_that_has_expired_are_not_those_of_the_next(program: Program, tmp_path: Path) -> None:
+def test_the_next_event_does_not_inherit_failures_of_an_expired(program: Program, tmp_path: Path) -> None:
     program.ends("3")
     late = start()
     with sink_to(["./program"], tmp_path, tries=2, expires="1h") as stage:
@@ -242,9 +244,7 @@ def test_a_program_ends_in_time_though_the_sink_is_killed(abandoned: int) -> Non
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_the_next_process_of_the_sink_ends_it_before_it_starts_another(
-    program: Program, abandoned: int, tmp_path: Path
-) -> None:
+def test_the_next_process_of_the_sink_ends_the_program_left(program: Program, abandoned: int, tmp_path: Path) -> None:
     program.ends("0")
     with sink_to(["./program"], tmp_path) as stage:
         assert not is_running(abandoned)
@@ -283,9 +283,7 @@ def test_a_program_that_is_not_there_is_a_mistake(tmp_path: Path, command: list[
         ("#!", ""),
     ],
 )
-def test_a_script_whose_interpreter_is_not_there_is_a_mistake_and_no_failure_of_an_event(
-    tmp_path: Path, first: str, told: str
-) -> None:
+def test_a_missing_interpreter_is_a_mistake_not_a_failed_event(tmp_path: Path, first: str, told: str) -> None:
     path = tmp_path / "script"
     path.write_text(f"{first}\nexit 0\n", newline="")
     path.chmod(0o755)

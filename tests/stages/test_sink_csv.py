@@ -109,7 +109,7 @@ def test_other_delimiters(tmp_path, name, delimiter) -> None:
     assert [row["camera"] for row in rows(tmp_path, delimiter)] == ["a;b,c"]
 
 
-def test_rows_of_this_run_are_not_repeated_after_a_death_and_those_of_others_are_no_matter(tmp_path) -> None:
+def test_after_a_death_only_rows_of_this_run_are_not_repeated(tmp_path) -> None:
     write(tmp_path, [ended(1)])
     (tmp_path / "state" / "table.json").unlink()  # another run over the same video
     write(tmp_path, [ended(1), ended(2)])

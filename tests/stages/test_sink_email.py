@@ -29,7 +29,7 @@ from pydantic import ValidationError
 from pipeline.errors import Unavailable
 from pipeline.messages import Event
 from pipeline.testing import feed, reports_of, stamp
-from stages.delivery.mail.mail_answers import is_for_good, said
+from stages.delivery.mail.mail_answers import answer_of, is_for_good
 from stages.sink_email import SinkEmail, SinkEmailSettings, _Conversation
 
 PASSWORD = "open-sesame-7731"
@@ -247,7 +247,7 @@ def test_a_server_that_restarts_gets_each_event_once(tmp_path: Path) -> None:
     assert [mail["Subject"][-6:-4] for mail in box.mails] == ["01", "02", "03", "04"]
 
 
-def test_a_mail_whose_answer_is_lost_comes_again_under_the_same_id(tmp_path: Path) -> None:
+def test_a_mail_with_a_lost_answer_is_resent_with_the_same_id(tmp_path: Path) -> None:
     box = Mailbox()
     box.dies = 2
     with serving(box) as port, sink_to(port, tmp_path) as stage:
@@ -320,16 +320,16 @@ def scripted(**answers: str) -> Iterator[tuple[int, list[str]]]:
 
     class Session(socketserver.StreamRequestHandler):
         def handle(self) -> None:
-            self._say("GREETING")
+            self._send("GREETING")
             in_mail = False
             for line in self.rfile:
                 if in_mail and line != b".\r\n":
                     continue
                 verb = "END" if in_mail else line.split()[0].decode().upper()
                 verbs.append(verb)
-                in_mail = self._say(verb).startswith("354")
+                in_mail = self._send(verb).startswith("354")
 
-        def _say(self, verb: str) -> str:
+        def _send(self, verb: str) -> str:
             answer = answers.get(verb, usual.get(verb, "250 OK"))
             self.wfile.write(f"{answer}\r\n".encode())
             return answer
@@ -353,7 +353,7 @@ def test_a_mail_waits_for_a_server_whose_answer_cannot_be_read(tmp_path: Path) -
         with pytest.raises(smtplib.SMTPResponseException) as raised:
             talk.send(EmailMessage())
     assert not is_for_good(raised.value)
-    assert said(raised.value) == "421 (its answer is not understood: Error)"
+    assert answer_of(raised.value) == "421 (its answer is not understood: Error)"
 
 
 @pytest.mark.parametrize(
@@ -398,9 +398,7 @@ def test_a_refusal_that_is_not_about_this_mail_can_be_mended(
         {"END": "552 too large"},
     ],
 )
-def test_a_refusal_of_this_very_mail_is_final_and_the_next_one_is_tried(
-    tmp_path: Path, answers: dict[str, str]
-) -> None:
+def test_a_refused_mail_is_final_and_the_next_is_tried(tmp_path: Path, answers: dict[str, str]) -> None:
     with scripted(**answers) as (port, verbs), sink_to(port, tmp_path) as stage:
         hand_in(stage, [start(1), start(2)])
         assert list(letters(stage)) == [start(1).id, start(2).id]
@@ -418,9 +416,7 @@ def test_a_mail_that_is_too_large_goes_without_its_picture(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("answer", ["500 what", "421 too slow", "250 bye"])
-def test_a_mail_that_was_taken_is_delivered_whatever_the_server_says_to_the_goodbye(
-    tmp_path: Path, answer: str
-) -> None:
+def test_an_accepted_mail_is_delivered_whatever_quit_returns(tmp_path: Path, answer: str) -> None:
     with scripted(QUIT=answer) as (port, verbs), sink_to(port, tmp_path) as stage:
         assert hand_in(stage, [start()]) == []
         assert reports_of(stage).counts == {("written", "room-3"): 1}

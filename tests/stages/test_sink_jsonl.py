@@ -490,21 +490,24 @@ def test_what_cannot_be_written_is_named_at_the_start(tmp_path, path, error, tex
         write(tmp_path, [], path=path.format(tmp_path))
 
 
-def test_missing_permission_is_named_at_the_start(tmp_path) -> None:
-    """In a process without root's rights, because root may write everywhere."""
-    (tmp_path / "events.jsonl").touch(mode=0o444)
-    for folder in (tmp_path, *tmp_path.parents[:3]):
-        folder.chmod(folder.stat().st_mode | 0o055)
-    code = f"""
+def test_missing_permission_is_named_at_the_start() -> None:
+    """In a process without root's rights, because root may write everywhere.
+
+    Not in `tmp_path`: each pytest that starts takes the rights of others from the folder above.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        (Path(folder) / "events.jsonl").touch(mode=0o444)
+        code = f"""
 import os, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from test_sink_jsonl import *
 if os.getuid() == 0:
     os.setgid(65534); os.setuid(65534)
 with pytest.raises(EnvironmentProblem, match="events.jsonl: cannot open it for writing: Permission denied; change its"):
-    write(Path({str(tmp_path)!r}), [])
+    write(Path({folder!r}), [])
 """
-    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+        child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert child.returncode == 0, child.stderr
 
 

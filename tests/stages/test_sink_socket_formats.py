@@ -152,7 +152,7 @@ def secure_receiver(context: ssl.SSLContext, port: int = 0) -> Iterator[SecureRe
 # ---- TLS, as client
 
 
-def test_events_reach_a_receiver_that_speaks_tls_also_after_it_was_restarted(tmp_path, pems) -> None:
+def test_events_reach_a_receiver_with_tls_after_its_restart(tmp_path, pems) -> None:
     tls = {"ca": str(pems / "ca.pem"), "certificate": str(pems / "client.pem"), "server_name": "server.test"}
     context = server_context(pems, ask=True)
     with secure_receiver(context) as first:
@@ -177,7 +177,7 @@ def test_events_reach_a_receiver_that_speaks_tls_also_after_it_was_restarted(tmp
         ({"ca": "ca.pem", "certificate": "stranger.pem"}, "trust our `certificate`|`certificate` of ours|reset"),
     ],
 )
-def test_no_event_goes_to_a_receiver_that_does_not_trust_us_or_that_we_do_not_trust(tmp_path, pems, tls, text) -> None:
+def test_no_event_goes_to_a_receiver_without_trust_on_both_sides(tmp_path, pems, tls, text) -> None:
     """A server tells only behind the handshake that it does not accept our certificate."""
     files = {key: str(pems / name) if key != "server_name" else name for key, name in tls.items()}
     with secure_receiver(server_context(pems, ask=True)) as receiver:
@@ -187,7 +187,7 @@ def test_no_event_goes_to_a_receiver_that_does_not_trust_us_or_that_we_do_not_tr
     assert receiver.lines == []
 
 
-def test_a_receiver_that_never_shakes_hands_costs_a_second_a_call(tmp_path, pems) -> None:
+def test_a_receiver_without_a_handshake_costs_a_second_a_call(tmp_path, pems) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         address = f"tcp://127.0.0.1:{mute.getsockname()[1]}"
         began = time.monotonic()
@@ -283,7 +283,7 @@ def test_a_client_that_never_reads_is_disconnected(tmp_path, pems) -> None:
                     pass
 
 
-def test_strangers_without_a_handshake_take_a_bounded_number_of_places(tmp_path, pems) -> None:
+def test_strangers_without_a_handshake_take_few_places(tmp_path, pems) -> None:
     with secure_feed(tmp_path, pems) as (sink, port), contextlib.ExitStack() as stack:
         for _ in range(MOST_CLIENTS + 10):
             stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
@@ -297,7 +297,7 @@ def test_strangers_without_a_handshake_take_a_bounded_number_of_places(tmp_path,
         assert len(greeter._shaking) == 0
 
 
-def test_only_clients_with_a_certificate_get_events_if_it_is_asked_for(tmp_path, pems) -> None:
+def test_only_clients_with_a_wanted_certificate_get_events(tmp_path, pems) -> None:
     with secure_feed(tmp_path, pems, ca=str(pems / "ca.pem")) as (sink, port):
         with contextlib.suppress(OSError), secure_client(port, client_context(pems)) as stranger:
             assert stranger.recv(1) == b""
@@ -307,7 +307,7 @@ def test_only_clients_with_a_certificate_get_events_if_it_is_asked_for(tmp_path,
             assert ids_from(known, 1) == [event(1).id]
 
 
-def test_a_server_whose_certificate_is_gone_is_named_at_the_start(tmp_path) -> None:
+def test_a_missing_certificate_is_named_at_the_start(tmp_path) -> None:
     with pytest.raises(EnvironmentProblem, match=r"`certificate` of `tls`: .*gone.pem: cannot be read"):
         with sink_to(f"tcp://127.0.0.1:{free_port()}", tmp_path, listen=True, tls={"certificate": "gone.pem"}):
             pass
@@ -377,7 +377,7 @@ def test_filters_leave_out_events_and_need_no_receiver_for_them(tmp_path) -> Non
                 assert ids_from(connection, 2) == [one.id for one in falls]
 
 
-def test_a_filter_that_names_a_camera_which_nobody_has_is_a_mistake(tmp_path) -> None:
+def test_an_unknown_camera_in_a_filter_is_a_mistake(tmp_path) -> None:
     settings = SinkSocketSettings(address="tcp://127.0.0.1:7000", never=[{"camera": "hal"}])
     [(path, why)] = SinkSocket.check_cameras(settings, tmp_path, {"hall": None})
     assert path == ("never", 0, "camera")

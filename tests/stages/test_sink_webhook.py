@@ -139,7 +139,7 @@ def test_each_secret_signs_and_every_attempt_is_signed_anew(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["structured", "batched"])
-def test_an_event_that_the_server_cannot_digest_is_given_up_some_day(tmp_path, mode) -> None:
+def test_an_event_that_always_breaks_the_server_is_given_up(tmp_path, mode) -> None:
     def reply(request: Request) -> Reply:
         return Reply(500 if event(2).id in request.body.decode() else 200)
 
@@ -172,7 +172,7 @@ def test_while_the_server_is_not_right_events_wait_in_order(tmp_path, status) ->
         assert letters(sink) == {}
 
 
-def test_an_event_that_is_refused_is_a_dead_letter_and_holds_up_nobody(tmp_path) -> None:
+def test_a_refused_event_is_a_dead_letter_and_blocks_no_other(tmp_path) -> None:
     with web_receiver() as receiver, sink_to(receiver.url, tmp_path) as sink:
         receiver.replies = [Reply(), Reply(422, body=b"no such\ncamera")]
         assert hand_in(sink, events(1, 2, 3)) == []
@@ -347,7 +347,7 @@ def test_private_addresses_are_refused_before_the_run(tmp_path, host) -> None:
     assert list(SinkWebhook.check(SinkWebhookSettings(url=url, allow_private=True), tmp_path)) == []
 
 
-def test_a_name_that_leads_to_a_private_address_is_not_connected_to(tmp_path, monkeypatch) -> None:
+def test_no_connection_to_a_name_with_a_private_address(tmp_path, monkeypatch) -> None:
     """Also if the name led to a public address a moment ago: it is looked up once, and that address is used."""
     asked: list[str] = []
 
@@ -398,7 +398,7 @@ def test_tls_with_an_authority_and_a_certificate_of_our_own(tmp_path, authority)
         ({"ca": "gone.pem"}, "`ca` of `tls`: .*gone.pem: cannot be read"),
     ],
 )
-def test_a_server_that_is_not_trusted_gets_nothing_and_events_wait(tmp_path, authority, tls, text) -> None:
+def test_events_wait_while_the_server_is_not_trusted(tmp_path, authority, tls, text) -> None:
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     with web_receiver(tls=serving(authority)) as receiver:
         with sink_to(receiver.url, tmp_path, **({"tls": tls} if tls else {})) as sink:
@@ -525,7 +525,7 @@ def _command_lines() -> str:
     return "\n".join(lines)
 
 
-def test_a_server_that_restarts_in_a_run_gets_every_event_and_no_secret_shows(tmp_path, monkeypatch, capfd) -> None:
+def test_a_restarted_server_gets_all_and_no_secret_shows(tmp_path, monkeypatch, capfd) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("HOOK_TOKEN", TOKEN)
     monkeypatch.setenv("HOOK_PATH", f"{TOKEN}-path")

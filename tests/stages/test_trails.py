@@ -97,7 +97,7 @@ def trail(points: list[list[float]], begins: list[bool] | None = None) -> Trail:
     return Trail(3, np.array(points, np.float32), ages, np.array(begins or [True] + [False] * (count - 1)))
 
 
-def test_a_trail_fades_towards_its_beginning_and_leaves_the_rest_alone() -> None:
+def test_a_trail_fades_to_its_beginning_and_changes_no_more() -> None:
     picture = np.full((100, 300, 3), 60, np.uint8)
     draw_trails(picture, [trail([[x, 50] for x in range(20, 281, 10)])])
     strength = [int(np.abs(picture[50, x].astype(int) - 60).sum()) for x in (40, 120, 200, 270)]

@@ -19,7 +19,7 @@ from pipeline.graph.loading import read_graph
 from pipeline.graph.yaml_source import load
 from pipeline.supervision.control import ask, find_run
 from pipeline.system.names import nfc
-from tools.commands.env_file_option import env_file_option, say_remarks
+from tools.commands.env_file_option import env_file_option, show_remarks
 from tools.display.camera_view import render_cameras
 from tools.display.console import console_of_output
 from tools.display.run_status import CameraList, Reloaded
@@ -87,7 +87,7 @@ def add(
     given = _values(url, settings)
     text = json.dumps(given)
     first, remarks = Variables(env_files, environ={}).anew()
-    say_remarks(remarks)
+    show_remarks(remarks)
     variables = {"first": _named_in(text, first), "besides": _named_in(text, os.environ)}
     answer = ask(run, "add", within_s=_LOAD_S, camera=camera, given=given, **variables)
     if url and _PASSWORD.search(url):
@@ -157,7 +157,7 @@ def reload(file: Path | None, name: str | None, no_wait: bool, env_files: tuple[
     if env_files:
         asked["env_files"] = [str(one.absolute()) for one in env_files]
     reply = ask(run, "reload", within_s=_LOAD_S, **asked)
-    say_remarks(reply.get("remarks", ()))
+    show_remarks(reply.get("remarks", ()))
     answer = Reloaded.from_json(reply)
     if no_wait:
         click.echo("\n".join(_change_lines(answer)))

@@ -23,7 +23,7 @@ def env_file_option(help_text: str) -> Callable[[C], C]:
     )
 
 
-def say_remarks(remarks: Sequence[str]) -> None:
+def show_remarks(remarks: Sequence[str]) -> None:
     """Print remarks, once each, on the standard error."""
     for remark in dict.fromkeys(remarks):
         click.echo(remark, err=True)

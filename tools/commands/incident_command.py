@@ -139,9 +139,9 @@ def _whole(record: IncidentRecord) -> Iterator[str]:
         yield f"  because     {shown(because(condition))}"
     for kind in KINDS:
         state = record.files[kind]
-        told = str(record.file(kind)) if state.state == "ready" else f"{state.state} {state.why}".strip()
+        words = str(record.file(kind)) if state.state == "ready" else f"{state.state} {state.why}".strip()
         later = ", a better one than that of the first event" if _has_better(record, kind) else ""
-        yield f"  {kind:<11} {told}{later}"
+        yield f"  {kind:<11} {words}{later}"
         for name in state.crops:
             yield f"  {'':<11} {shown(str(record.path.with_name(name)))}"
     if record.keep:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pipeline.graph.env_file import Variables
-from tools.commands.env_file_option import env_file_option, say_remarks
+from tools.commands.env_file_option import env_file_option, show_remarks
 
 
 def _finite(_: click.Context, __: click.Parameter, number: float | None) -> float | None:
@@ -66,7 +66,7 @@ def plan(
     from tools.commands.planning.words import in_words  # noqa: PLC0415
 
     environ, remarks = Variables(env_files).anew()
-    say_remarks(remarks)
+    show_remarks(remarks)
     planned = plan_graph(
         Asked(graph, environ, cameras, max_fps, sample, seconds), lambda text: click.echo(text, err=True)
     )

@@ -18,7 +18,7 @@ from pipeline.graph.loading import Amend, unchanged
 from pipeline.graph.memory import in_words, memory_need
 from pipeline.supervision.control import ask, find_run
 from pipeline.system.scarcity import require_processes
-from tools.commands.env_file_option import env_file_option, say_remarks
+from tools.commands.env_file_option import env_file_option, show_remarks
 from tools.commands.health_check import EXIT_OF, checked
 from tools.display.console import console_of_output
 from tools.display.live_table import render
@@ -56,9 +56,9 @@ def run_graph_file(
     variables = Variables(env_files)
     environ, remarks = variables.anew()
     loaded = load_graph(graph, name=name, environ=environ, amend=amend)
-    say_remarks([*remarks, *loaded.source.remarks])
+    show_remarks([*remarks, *loaded.source.remarks])
     require_room(loaded)
-    plan = with_picture_sizes(plan_of(loaded), lambda text: _say(text, quiet=quiet or json_logs))
+    plan = with_picture_sizes(plan_of(loaded), lambda text: _show(text, quiet=quiet or json_logs))
     loader = GraphSource(variables, with_picture_sizes, amend=amend)
     return run_plan(plan, json_logs=json_logs, quiet=quiet, loader=loader)
 
@@ -74,7 +74,7 @@ def require_room(graph: Graph) -> None:
         )
 
 
-def _say(text: str, *, quiet: bool) -> None:
+def _show(text: str, *, quiet: bool) -> None:
     if not quiet:
         click.echo(text, err=True)
 

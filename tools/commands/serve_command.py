@@ -44,7 +44,7 @@ class _Amend:
 
     def __init__(self, address: str | None) -> None:
         self._address = address
-        self._is_told = False
+        self._is_shown = False
 
     def __call__(self, parsed: GraphFile) -> GraphFile:
         """Raises UserError if the graph cannot have it."""
@@ -62,12 +62,12 @@ class _Amend:
                 )
             return parsed
         address = self._address or f"127.0.0.1:{PORT}"
-        self._tell(address)
+        self._show(address)
         name = next(name for name in (_NAME, "page_of_camgraph") if name not in parsed.stages)
         values = {"use": "serve", "from": "events", "with": {"address": address}}
         return parsed.model_copy(update={"stages": {**parsed.stages, name: StageEntry.model_validate(values)}})
 
-    def _tell(self, address: str) -> None:
-        if not self._is_told:
+    def _show(self, address: str) -> None:
+        if not self._is_shown:
             click.echo(f"camgraph: the page is at http://{address}", err=True)
-            self._is_told = True
+            self._is_shown = True

@@ -15,7 +15,7 @@ from pipeline.errors import UserError
 from pipeline.graph import Graph, load_graph
 from pipeline.graph.env_file import Variables
 from pipeline.graph.secret_files import secret_file
-from tools.commands.env_file_option import env_file_option, say_remarks
+from tools.commands.env_file_option import env_file_option, show_remarks
 from tools.commands.hosting import needs
 from tools.commands.hosting.installation import Machine, systemd_version
 from tools.commands.hosting.unit import ACCOUNT, UnitSettings, unit_name, unit_text
@@ -163,7 +163,7 @@ def _loaded(graph_file: Path, name: str | None, env_files: tuple[Path, ...], fil
     values = {name: found.value for name, found in secrets.items()}
     environ, remarks = Variables(env_files, {**os.environ, **values}).anew()
     graph = load_graph(graph_file, name=name, environ=environ, strict=True)
-    say_remarks([*remarks, *graph.source.remarks])
+    show_remarks([*remarks, *graph.source.remarks])
     return graph
 
 

@@ -28,7 +28,7 @@ from stages.delivery.event_sink import EventSink
 from stages.delivery.event_view import view_of
 from stages.delivery.trial_event import trial_event
 from stages.rulebook.rule_set import examined_rules
-from tools.commands.env_file_option import env_file_option, say_remarks
+from tools.commands.env_file_option import env_file_option, show_remarks
 
 WITHIN_S = 20.0
 """How long to try each sink."""
@@ -68,7 +68,7 @@ def test_sinks(
     Exit status: 0 if it arrived everywhere, 1 if not.
     """
     environ, remarks = Variables(env_files).anew()
-    say_remarks(remarks)
+    show_remarks(remarks)
     plan = load_plan(graph, environ=environ)
     found = _event_sinks(plan)
     unknown = [name for name in names if name not in found]
@@ -90,9 +90,9 @@ def try_sinks(plan: RunPlan, names: Sequence[str] = (), within_s: float = WITHIN
     failed = False
     with _sample_picture(plan) as picture:
         for name, stage in wanted.items():
-            told, good = _tried(plan, stage, within_s, picture)
-            click.echo(f"{shown(name):<{width}}  {stage.use}  {told[0]}")
-            for line in told[1:]:
+            lines, good = _tried(plan, stage, within_s, picture)
+            click.echo(f"{shown(name):<{width}}  {stage.use}  {lines[0]}")
+            for line in lines[1:]:
                 click.echo(f"{'':<{width}}  {line}")
             failed |= not good
     return not failed

@@ -195,7 +195,7 @@ def _pump(sources: dict[int, _Source], out: LossyWriter) -> None:
                     ready.unregister(key.fd)
 
 
-def tell(problem: str, status: int, error_id: str = "", error_ids: Sequence[str] = ()) -> None:
+def show_problem(problem: str, status: int, error_id: str = "", error_ids: Sequence[str] = ()) -> None:
     """Say why the program ends with this status. `error_id`: of the kind of error, if it has one.
 
     `error_ids`: if it is about several mistakes, the kind of each. In JSON they are told always; as text only on a
@@ -230,7 +230,7 @@ def _log() -> Any:
     return structlog.get_logger()
 
 
-def _tell_of_a_bug(bug: Exception) -> None:
+def _show_bug(bug: Exception) -> None:
     """Its traceback at once, so that no address in it is cut in two before its password is looked for."""
     text = "".join(traceback.format_exception(bug))
     if writes_json():
@@ -309,10 +309,10 @@ def guarded(*, as_json: bool = False) -> Iterator[None]:
         try:
             yield
         except OutputProblem as problem:
-            tell(f"the standard output cannot be written: {problem.strerror}", EXIT_ENVIRONMENT)
+            show_problem(f"the standard output cannot be written: {problem.strerror}", EXIT_ENVIRONMENT)
             raise SystemExit(EXIT_ENVIRONMENT) from None
         except Exception as bug:  # noqa: BLE001 - reported here, while the screen can still show it
-            _tell_of_a_bug(bug)
+            _show_bug(bug)
             raise SystemExit(EXIT_GAVE_UP) from None
         finally:
             for stream in (sys.stdout, sys.stderr):

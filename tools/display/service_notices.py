@@ -57,7 +57,7 @@ class ServiceNotices:
         if phase == "stopping":
             self.stopping()
         elif phase == "running":
-            self._say_ready(run)
+            self._send_ready(run)
         if phase != "running" and now >= self._next_longer and self._manager.need_longer(_LONGER_S):
             self._next_longer = now + _LONGER_S / _BEATS
         if now >= self._next_beat and not math.isinf(self._beat_s) and self._manager.alive():
@@ -67,7 +67,7 @@ class ServiceNotices:
             health = Status.from_json(run.status()).health
             self._manager.status(redact_urls(f"{health.level}: {health.reason}"))
 
-    def _say_ready(self, run: NoticedRun) -> None:
+    def _send_ready(self, run: NoticedRun) -> None:
         if not self._is_ready:
             self._is_ready = self._manager.ready()
             self._next_status = 0.0

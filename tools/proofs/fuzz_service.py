@@ -21,8 +21,6 @@ from typing import Any
 
 import click
 
-from tools.measuring.blinking import write_clip
-from tools.measuring.light_model import SIDE, write_model
 from tools.measuring.report_page import counted, machine_line, publish, report_option, written_by
 
 TOOL = "proofs.fuzz_service"
@@ -35,15 +33,11 @@ cameras:
   yard: {{}}
   spare: {{}}
 stages:
-  capture: {{use: capture}}
-  prepare: {{use: preprocess, from: capture, with: {{size: [SIDE, SIDE]}}}}
-  infer: {{use: infer, from: prepare, with: {{model: light.onnx}}}}
-  people: {{use: decode_yolo_pose, from: infer}}
-  tracks: {{use: track, from: people, with: {{confirm_s: 0}}}}
+{people}
   actions: {{use: rules, from: tracks, with: {{file: rules.yaml}}}}
   footage: {{use: sink_footage, from: actions, with: {{path: footage, before_s: 1, after_s: 1}}}}
   page: {{use: serve, from: events, with: {{address: "127.0.0.1:{port}"{more}}}}}
-""".replace("SIDE", str(SIDE))
+"""
 _RULES = """version: 1
 zones: {bed: [[0, 0], [0.5, 0], [0.5, 1], [0, 1]]}
 rules: [{id: somebody, when: score > 0.3, hold: 0.2s}]
@@ -132,8 +126,7 @@ def prove(cases: int) -> tuple[Mapping[str, Found], list[str]]:
     services = importlib.import_module("camgraph_test_stages.services")
     with tempfile.TemporaryDirectory(prefix="camgraph-fuzz-") as name:
         folder = Path(name)
-        write_clip(folder / "cam.mp4")
-        write_model(folder / "light.onnx", bright=110.0)
+        services.write_light(folder)
         (folder / "rules.yaml").write_text(_RULES)
         with services.serving_run(folder, _GRAPH, more=services.with_tokens()) as run:
             document = run.get("/openapi.json", "admin").json()

@@ -22,7 +22,7 @@ from tools.measuring.report_page import estimate, machine_line, median_and_worst
 from tools.proofs.slot_stress import stress
 
 TOOL = "proofs.prove"
-_NOT_SAID = "others, and nothing is said"
+_NOT_REPORTED = "others, and nothing is said"
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ def kills(seconds: float, rounds: int) -> Part:
             part.faults.append(f"{process}: back {len(times)} times of {rounds}")
         if process in stateless and not (all(ran.events == reference.events for ran in found) and statuses == [0]):
             part.faults.append(f"{process}: other events, or status {statuses}: {[ran.problems for ran in found]}")
-        if _NOT_SAID in (events := _events_of(found, reference)):
+        if _NOT_REPORTED in (events := _events_of(found, reference)):
             part.faults.append(f"{process}: other events, and nothing is said")
         part.faults += [f"{process}: left over: {what}" for what in left_over(run_name())]
         part.lines.append(
@@ -96,7 +96,7 @@ def _events_of(found: Sequence[Ran], reference: Ran) -> str:
     if all(ran.events == reference.events for ran in found):
         return "byte-identical"
     problems = sorted({problem for ran in found for problem in ran.problems})
-    return f"what was lost is said: {'; '.join(problems)}" if problems else _NOT_SAID
+    return f"what was lost is said: {'; '.join(problems)}" if problems else _NOT_REPORTED
 
 
 def _with_supervisor(part: Part, seconds: float, rounds: int) -> Part:

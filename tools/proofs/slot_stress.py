@@ -100,7 +100,7 @@ class _Owner:
         ]
         self.readers[kind] = subprocess.Popen([*command, self.folder, kind])  # noqa: S603
 
-    def hear(self, *, wait_ms: int = 0) -> None:
+    def receive(self, *, wait_ms: int = 0) -> None:
         while self.signals.poll(wait_ms):
             op, kind, value = unpack(self.signals.recv())
             if op == "hello":
@@ -127,7 +127,7 @@ class _Owner:
             slot = self.ring.allocate(_WORDS * 8)
         except BadItem:
             self.totals["waits"] += 1
-            self.hear(wait_ms=1)
+            self.receive(wait_ms=1)
             return
         slot.bytes().view(np.uint64)[:_WORDS] = number
         self.totals["written"] += 1
@@ -172,7 +172,7 @@ class _Owner:
             socket.send(pack(None))
         until = time.monotonic() + 30
         while len(self.seen) < len(self.sockets) and time.monotonic() < until:
-            self.hear(wait_ms=100)
+            self.receive(wait_ms=100)
         for place in list(self.leases):
             self._let_go(place)
         for reader in self.readers.values():
@@ -186,20 +186,20 @@ def stress(frames: int) -> dict[str, Any]:
         for kind in _KINDS:
             owner.start(kind)
         while len(owner.sockets) < len(_KINDS):
-            owner.hear(wait_ms=100)
+            owner.receive(wait_ms=100)
         started = time.monotonic()
         number, next_kill = 0, frames // (_KILLS + 1)
         while owner.totals["written"] < frames:
             number += 1
             owner.write(number)
-            owner.hear()
+            owner.receive()
             owner.take_back()
             if owner.totals["written"] >= next_kill and "killed" in owner.sockets:
                 owner.kill("killed")
                 next_kill += frames // (_KILLS + 1)
         seconds = time.monotonic() - started
         while len(owner.sockets) < len(_KINDS):
-            owner.hear(wait_ms=100)
+            owner.receive(wait_ms=100)
         owner.end()
         in_use = owner.ring.in_use
         owner.ring.close()

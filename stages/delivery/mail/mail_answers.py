@@ -52,7 +52,7 @@ def is_about_size(error: smtplib.SMTPException) -> bool:
     return error.smtp_code >= 500 and (detail == _LARGE or (error.smtp_code == _TOO_LARGE and detail in (None, _LARGE)))
 
 
-def said(error: smtplib.SMTPException) -> str:
+def answer_of(error: smtplib.SMTPException) -> str:
     """The error in words for people."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return _addresses_refused(error)

@@ -37,17 +37,17 @@ def judge(answer: Answer, now_s: float, hidden: Callable[[str], str] = str) -> s
     status = answer.status
     if 200 <= status < 300:
         return ""
-    told = f"{status}{_text_of(answer, hidden)}"
+    answered = f"{status}{_text_of(answer, hidden)}"
     if status == 410:
-        raise Gone(f"it wants no more events (it answers {told})")
+        raise Gone(f"it wants no more events (it answers {answered})")
     if status in _NOT_ABOUT_THE_EVENT:
-        raise Unavailable(f"{_NOT_ABOUT_THE_EVENT[status]} (it answers {told})")
+        raise Unavailable(f"{_NOT_ABOUT_THE_EVENT[status]} (it answers {answered})")
     if 400 <= status < 500 and status not in _TOO_EARLY:
-        return f"it does not take this event: it answers {told}"
-    raise _again(answer, told, now_s)
+        return f"it does not take this event: it answers {answered}"
+    raise _again(answer, answered, now_s)
 
 
-def _again(answer: Answer, told: str, now_s: float) -> Unavailable:
+def _again(answer: Answer, answered: str, now_s: float) -> Unavailable:
     if 300 <= answer.status < 400:
         return Unavailable(
             f"it answers {answer.status} and sends us{_where_to(answer.location)}: write the right `url`, since "
@@ -55,7 +55,11 @@ def _again(answer: Answer, told: str, now_s: float) -> Unavailable:
         )
     words = _TOO_EARLY.get(answer.status, "it fails" if answer.status >= 500 else "its answer has no meaning here")
     pause_s = pause_of(answer.retry_after, now_s)
-    return Later(f"{words} (it answers {told})", pause_s) if pause_s else Unavailable(f"{words} (it answers {told})")
+    return (
+        Later(f"{words} (it answers {answered})", pause_s)
+        if pause_s
+        else Unavailable(f"{words} (it answers {answered})")
+    )
 
 
 def _where_to(location: str) -> str:

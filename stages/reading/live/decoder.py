@@ -79,7 +79,7 @@ class Decoder:
         self._context.copy_opaque = True
         self._context.options = DECODER_OPTIONS
         self._placed = False
-        self._say_where(fallback)
+        self._report_where(fallback)
         self._time_base = stream.time_base or Fraction(1, 90_000)
         self._units = access_units.reader_for(self._context.name, stream.codec_context.extradata)
         self._number = -1
@@ -179,7 +179,7 @@ class Decoder:
             self._reporter.shows(clock=reading.clock)
         return LivePicture(frame, arrival.arrived_ns, *reading, frame.pts, self._time_base, number)
 
-    def _say_where(self, fallback: str) -> None:
+    def _report_where(self, fallback: str) -> None:
         if fallback:
             self._reporter.warns_once("decode_falls_back", why=fallback)
         if not self._context.is_hwaccel:

@@ -820,8 +820,8 @@ class _Writer:
             return repr(word)
         kind, measure = _KIND_OF[parameter.kind], self._inner_measure(node)
         if measure.kind != kind and not {measure.kind, kind} <= _COMMON_LENGTHS:
-            told = f"`{text}` is {measure.kind.value}, and `{parameter.name}` of {function.name} is {kind.value}"
-            raise ExpressionError(node.begin, told)
+            problem = f"`{text}` is {measure.kind.value}, and `{parameter.name}` of {function.name} is {kind.value}"
+            raise ExpressionError(node.begin, problem)
         return measure.code
 
     def _of_points(self, node: Call) -> Measure:

@@ -34,7 +34,7 @@ def never_true(node: Comparison, i: int) -> str:
         if is_constant(constant) and not is_constant(value):
             found = _range_of(value)
             if _cannot(found, sign, _range_of(constant)):
-                return _told(value, found)
+                return _in_words(value, found)
     return ""
 
 
@@ -53,7 +53,7 @@ def _cannot(value: Range, operator: str, constant: Range) -> bool:
     }[operator]
 
 
-def _told(value: Node, found: Range) -> str:
+def _in_words(value: Node, found: Range) -> str:
     low, high = found
     name = value.parts[-1] if isinstance(value, Name) else value.function if isinstance(value, Call) else ""
     return f"is from {low:g} to {high:g}{_UNITS.get(name, '')}" if math.isfinite(high) else f"is never below {low:g}"

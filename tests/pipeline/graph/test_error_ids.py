@@ -74,18 +74,19 @@ def test_an_error_has_the_id_that_all_of_its_problems_share(tmp_path: Path) -> N
     assert several.error_ids == ("name-not-allowed", "key-unknown")
 
 
-def test_an_id_is_no_part_of_a_text_or_of_what_makes_problems_equal() -> None:
+def test_an_id_is_no_part_of_a_text_or_of_equality() -> None:
     one, other = (Problem("g.yaml", 1, 2, "wrong", error_id=error_id) for error_id in ("graph-loop", "key-unknown"))
     assert one == other
     assert str(one) == "g.yaml:1:2: wrong"
 
 
-def test_the_check_of_a_stage_says_which_kind_of_mistake_it_has_found(tmp_path: Path) -> None:
+def test_a_stages_check_gives_the_kind_of_its_mistake(tmp_path: Path) -> None:
     text = "infer: {use: infer, from: count, with: {model: none.onnx, custom_ops: [ops.so]}}"
     ids = {problem.error_id for problem in graph_error(graph_of(COUNT, text), tmp_path).problems}
     assert {"model-missing", "file-missing"} <= ids
 
 
+@pytest.mark.processes
 def test_a_damaged_file_of_a_camera(tmp_path: Path) -> None:
     (tmp_path / "a.mp4").write_bytes(b"\0" * 5000)
     (tmp_path / "g.yaml").write_text(
@@ -96,7 +97,7 @@ def test_a_damaged_file_of_a_camera(tmp_path: Path) -> None:
     assert caught.value.error_id == "video-unreadable"
 
 
-def test_mistakes_in_rules_are_of_one_kind_unless_the_file_is_no_yaml(tmp_path: Path) -> None:
+def test_mistakes_in_rules_are_of_one_kind_unless_no_yaml(tmp_path: Path) -> None:
     wrong = "version: 1\nrules:\n  - {id: a, when: hands(, label: 1}\n  - {ids: b}\n  - {id: b, id: c}\n"
     for text, expected in ((wrong, ("rule-mistake",)), ("rules: [", ("yaml-mistake",))):
         with pytest.raises(GraphError) as caught:

@@ -566,6 +566,7 @@ def test_a_graph_beyond_all_sizes_is_one_clear_mistake(
     ],
     ids=["keys", "cameras", "stages", "settings"],
 )
+@pytest.mark.slow
 def test_mistakes_beyond_fifty_are_counted(parse: Callable[..., Any], text: str, more: int) -> None:
     with pytest.raises(GraphError) as caught:
         parse(text if "version" in text else RIGHT + text)

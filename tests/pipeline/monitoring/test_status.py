@@ -492,7 +492,7 @@ def test_cameras_that_are_gone_are_forgotten() -> None:
     assert (ages.of("a", 10.0, 5.0), ages.of("b", 10.0, 5.0)) == (None, 50.0)
 
 
-def test_durations_are_summed_of_what_the_run_has_and_forgotten_with_a_camera(scene: Scene) -> None:
+def test_durations_are_sums_without_those_of_removed_cameras(scene: Scene) -> None:
     def counted(kind: str) -> dict[str, int]:
         durations = scene.meter.status([scene.capture], [])["durations"]
         return {name: sum(one["counts"]) for name, one in durations[kind].items()}
@@ -508,7 +508,7 @@ def test_durations_are_summed_of_what_the_run_has_and_forgotten_with_a_camera(sc
     assert (counted("stages"), counted("cameras")) == ({"out": 2}, {"b": 0})
 
 
-def test_a_worker_that_goes_takes_no_counts_with_it_and_makes_no_peak(scene: Scene) -> None:
+def test_a_worker_that_leaves_changes_no_sum_and_no_rate(scene: Scene) -> None:
     """Prometheus reads a sum that falls as one that began anew, and so did the rates of the status."""
     workers = [Capture(replace(scene.capture.plan, name=f"out.{n}")) for n in range(2)]
 

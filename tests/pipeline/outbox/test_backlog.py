@@ -135,7 +135,7 @@ def test_the_last_event_of_an_open_incident_stays_for_its_end(tmp_path: Path, mo
     outbox.close()
 
 
-def test_events_for_a_sink_that_the_graph_has_no_more_are_bounded_too(tmp_path: Path) -> None:
+def test_events_for_a_removed_sink_are_bounded_too(tmp_path: Path) -> None:
     first = open_outbox(tmp_path, ["log", "gone"])
     first.accept([make_event(n) for n in range(10)])
     deliver(first, "log")

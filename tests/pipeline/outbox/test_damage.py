@@ -111,7 +111,7 @@ def test_of_a_broken_table_the_rest_is_saved(tmp_path: Path) -> None:
     assert not (tmp_path / "outbox.sqlite-damaged").exists()
 
 
-def test_where_the_list_of_what_waits_is_broken_all_events_are_saved(tmp_path: Path) -> None:
+def test_with_a_broken_backlog_all_events_are_saved(tmp_path: Path) -> None:
     path = closed_file(tmp_path, 3000, size=0)
     with closing(sqlite3.connect(path)) as db:
         [page] = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'pending'").fetchone()

@@ -62,7 +62,7 @@ def make(
     return outbox
 
 
-def test_an_event_says_when_it_was_committed_also_to_the_next_process(tmp_path: Path) -> None:
+def test_the_time_of_commit_survives_the_process(tmp_path: Path) -> None:
     times = iter([1_700_000_000_000_000_000, 1_700_000_000_000_000_001])
     first = make(tmp_path, wall_ns=lambda: next(times))
     first.accept([event(1)])

@@ -137,7 +137,7 @@ def test_requeued_ends_and_starts_are_no_incidents(tmp_path: Path) -> None:
     outbox.close()
 
 
-def test_events_since_a_time_are_requeued_once_for_a_sink_that_wants_them(tmp_path: Path) -> None:
+def test_events_since_a_time_are_requeued_once_for_a_sink(tmp_path: Path) -> None:
     clock = itertools.count(AT_NS, 10)
     outbox = open_outbox(tmp_path, sinks=["log"], wall_ns=lambda: next(clock))
     for n in range(5):
@@ -164,7 +164,7 @@ def test_dropped_events_are_not_handed_out(tmp_path: Path) -> None:
     outbox.close()
 
 
-def test_the_count_of_what_waits_stays_right_if_dropped_events_are_acknowledged(tmp_path: Path) -> None:
+def test_late_acks_of_dropped_events_leave_the_backlog_right(tmp_path: Path) -> None:
     outbox = open_outbox(tmp_path, sync="none")
     outbox.accept([make_event(n) for n in range(10)])
     rows = outbox.pull("log", 4)

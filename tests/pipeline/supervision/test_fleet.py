@@ -24,6 +24,8 @@ from pipeline.supervision.process import Process
 from pipeline.system.run_folder import RunFolder
 from pipeline.testing import hit
 
+pytestmark = pytest.mark.processes
+
 GRAPH = """
 version: 1
 name: fleet{pid}

@@ -124,7 +124,7 @@ def test_only_a_run_of_files_gives_up_on_what_blocks_it(finite: bool) -> None:
     assert run.problems[:1] == ([expected] if finite else [])
 
 
-def test_a_sink_of_events_is_waited_for_until_nothing_else_is_left_to_do() -> None:
+def test_a_sink_of_events_is_given_up_only_when_all_else_is_done() -> None:
     run = Run()
     run.model.plan.delivers_events, run.model.plan.incoming = True, (SimpleNamespace(type="event"),)
     run.model.reported.blocked_since = run.now
@@ -137,7 +137,7 @@ def test_a_sink_of_events_is_waited_for_until_nothing_else_is_left_to_do() -> No
     assert run.problems[0] == (EXIT_ENVIRONMENT, "gave up after waiting for 30 s: model: the disk is full")
 
 
-def test_a_run_that_stands_still_restarts_the_reader_and_then_ends() -> None:
+def test_a_stalled_run_restarts_its_reader_and_then_ends() -> None:
     run = Run()
     run.source.in_flight = 4
     run.go_on(PATIENCE_S - 1)

@@ -207,7 +207,7 @@ def test_where_a_text_is_cut_no_half_of_a_secret_is_shown(text: str) -> None:
         assert f"{redact_urls(text)} {'y' * 9000}".startswith(cut)
 
 
-def test_a_text_that_is_a_little_too_long_keeps_its_beginning_or_end() -> None:
+def test_a_slightly_too_long_text_keeps_its_start_or_end() -> None:
     text = "no rtsp://u:Zq9@h/p, " + "y" * 300
     assert redacted_beginning(text, 30) == "no rtsp://***@h/p, " + "y" * 11
     assert redacted_end(text, 30) == "y" * 30

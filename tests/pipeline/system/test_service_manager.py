@@ -85,6 +85,6 @@ def test_without_an_address_of_a_unix_socket_there_is_no_manager(address: str) -
     assert ServiceManager.taken_from({"NOTIFY_SOCKET": address}) is None
 
 
-def test_no_process_of_a_run_gets_the_address_even_if_the_graph_asks_for_all_variables() -> None:
+def test_no_process_of_a_run_gets_the_service_managers_address() -> None:
     environ = {"NOTIFY_SOCKET": "/run/x", "WATCHDOG_USEC": "1", "WATCHDOG_PID": "2", "HOME": "/root"}
     assert handed_on(environ) == named(["*"], environ) == {"HOME": "/root"}

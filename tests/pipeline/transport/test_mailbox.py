@@ -77,7 +77,7 @@ class Box:
         return [(item.sender, item.key.seq) for item in self.popped()]
 
 
-def test_a_merge_waits_until_no_edge_can_bring_an_earlier_message() -> None:
+def test_a_merge_waits_until_nothing_earlier_can_come() -> None:
     box = Box(UPPER, LOWER)
     box.put(UPPER, 1, 2)
     assert box.seqs() == []
@@ -87,7 +87,7 @@ def test_a_merge_waits_until_no_edge_can_bring_an_earlier_message() -> None:
     assert box.seqs() == [("lower", 2)]
 
 
-def test_messages_of_one_frame_have_different_keys_behind_a_merge() -> None:
+def test_messages_of_a_frame_differ_in_key_behind_a_merge() -> None:
     box = Box(UPPER, LOWER)
     box.put(UPPER, 1)
     box.put(LOWER, 1)
@@ -150,7 +150,7 @@ def test_a_row_has_died_as_often_as_its_worst_part() -> None:
     assert set(row.payload) == {"left", "right"}
 
 
-def test_a_tombstone_at_one_port_makes_one_of_the_row_without_a_loss() -> None:
+def test_a_tombstone_at_a_port_makes_the_row_one_without_loss() -> None:
     box = Box(LEFT, RIGHT)
     box.put(LEFT, 1)
     box.put(RIGHT, 1, kind=Tombstone.TYPE)
@@ -177,7 +177,7 @@ def test_an_empty_mailbox_has_nothing_to_take() -> None:
     assert (box.mailbox.empty, len(box.mailbox), box.mailbox.alone, box.mailbox.pop()) == (True, 0, False, None)
 
 
-def test_the_senders_reports_count_once_all_of_them_have_reported() -> None:
+def test_reports_count_once_all_senders_have_reported() -> None:
     box = Box(UPPER, LOWER)
     box.passes(UPPER, 7, settled=False)
     assert box.mailbox.left_out() is None

@@ -31,13 +31,13 @@ def put(partition: Partition, seq: int, kind: str = Message.TYPE) -> Received:
     return received
 
 
-def test_a_new_partition_knows_no_message_and_nothing_is_finished() -> None:
+def test_a_new_partition_knows_and_has_finished_nothing() -> None:
     partition = partition_of()
     assert not partition.knows(Key(0, 0, 0))
     assert partition.finished is None
 
 
-def test_messages_up_to_the_last_one_are_known_even_if_they_never_came() -> None:
+def test_messages_before_the_last_are_known_even_if_absent() -> None:
     partition = partition_of()
     put(partition, 3)
     assert [partition.knows(Key(0, seq, 0)) for seq in (2, 3, 4)] == [True, True, False]
@@ -45,7 +45,7 @@ def test_messages_up_to_the_last_one_are_known_even_if_they_never_came() -> None
 
 
 @given(order=st.permutations(range(6)), done=st.integers(0, 6))
-def test_a_sender_resumes_behind_the_last_message_up_to_which_all_are_done(order: list[int], done: int) -> None:
+def test_a_sender_resumes_behind_the_last_gapless_ack(order: list[int], done: int) -> None:
     partition = partition_of()
     for seq in range(6):
         put(partition, seq)
@@ -56,14 +56,14 @@ def test_a_sender_resumes_behind_the_last_message_up_to_which_all_are_done(order
     assert partition.finished == expected
 
 
-def test_a_message_before_the_first_one_was_done_in_an_earlier_process() -> None:
+def test_a_message_before_the_first_was_done_by_a_predecessor() -> None:
     partition = partition_of()
     assert not partition.was_done(Key(0, 4, 0)), "nothing has come yet"
     put(partition, 5)
     assert [partition.was_done(Key(0, seq, 0)) for seq in (4, 5, 6)] == [True, False, False]
 
 
-def test_a_message_at_or_below_the_watermark_of_its_sender_was_done() -> None:
+def test_a_message_up_to_its_senders_watermark_was_done() -> None:
     partition = partition_of()
     put(partition, 1)
     partition.watermark.rise(Passed(partition.edge.name, "cam", Key(0, 7, 0), None, settled=False))
@@ -71,7 +71,7 @@ def test_a_message_at_or_below_the_watermark_of_its_sender_was_done() -> None:
 
 
 @pytest.mark.parametrize(("policy", "victim"), [("drop_oldest", 1), ("drop_newest", 3)])
-def test_one_message_gives_way_when_more_than_the_depth_are_unread(policy: Policy, victim: int) -> None:
+def test_one_message_is_dropped_beyond_the_depth(policy: Policy, victim: int) -> None:
     partition = partition_of(policy, depth=2)
     first, *_ = [put(partition, seq) for seq in (1, 2)]
     assert partition.remove_overflow() is None
@@ -119,7 +119,7 @@ def test_signals_are_withheld_only_where_nobody_waits_for_them(partition: Partit
     assert partition.withholds == withholds
 
 
-def test_messages_hold_a_credit_until_it_is_given_back_and_marks_hold_none() -> None:
+def test_messages_hold_a_credit_until_returned_and_marks_none() -> None:
     partition = partition_of()
     first, second, mark = put(partition, 1), put(partition, 2), put(partition, 3, Tombstone.TYPE)
     assert partition.uncredited == 2

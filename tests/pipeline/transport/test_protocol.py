@@ -102,6 +102,7 @@ nonsense = st.recursive(
 
 @pytest.mark.parametrize("read", READERS)
 @given(value=nonsense)
+@pytest.mark.slow
 def test_well_formed_nonsense_is_refused(read: Callable[[bytes], Any], value: Any) -> None:
     try:
         read(pack(value))

@@ -29,7 +29,7 @@ def test_a_reader_that_hears_every_report_knows_the_same(rises: list[tuple[int, 
         assert sent.final is None or sent.final <= sent.provisional
 
 
-def test_a_provisional_report_says_what_is_done_but_not_what_comes() -> None:
+def test_a_provisional_report_tells_what_is_done_not_what_comes() -> None:
     received = ReceivedWatermark()
     received.rise(Passed("a>b", "c", key(5), None, settled=False))
     assert received.was_done(key(5))

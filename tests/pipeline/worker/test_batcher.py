@@ -167,6 +167,7 @@ MIXED = {"quick": 30.0, "quicker": 60.0, "slow": 5.0, "slower": 2.0, "p": 12.0, 
         (4.0, MIXED, {"quick": 3}),
     ],
 )
+@pytest.mark.slow
 def test_every_camera_has_its_share(
     edges: Sequence[EdgePlan], most: int, load: float, fps: Mapping[str, float], priorities: Mapping[str, int]
 ) -> None:

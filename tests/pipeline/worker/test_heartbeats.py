@@ -78,7 +78,7 @@ def test_four_heartbeats_a_second_however_often_the_loop_turns(clock: Clock) -> 
     assert len(process.sent) == pytest.approx(8, abs=1)
 
 
-def test_a_loop_that_was_away_sends_one_heartbeat_and_not_those_it_missed(clock: Clock) -> None:
+def test_a_delayed_loop_sends_one_heartbeat_for_all_missed(clock: Clock) -> None:
     process = Process()
     process.heartbeats.tell_in_time()
     clock.now_s += 60.0
@@ -121,7 +121,7 @@ def test_processor_time_counts_from_the_opened_stages_on(clock: Clock) -> None:
         ("api: not asked", "outbox: full", True, ("api: not asked", False)),
     ],
 )
-def test_a_process_is_patient_only_if_nothing_but_a_reader_blocks_it(
+def test_a_process_is_patient_only_if_just_a_reader_blocks_it(
     stage: str, outbox: str, patient: bool, expected: tuple[str, bool]
 ) -> None:
     process = Process()
@@ -143,7 +143,7 @@ def test_troubles_of_retries_stages_and_the_outbox_are_all_named() -> None:
     ]
 
 
-def test_changes_of_a_camera_are_sent_again_if_a_heartbeat_was_dropped() -> None:
+def test_camera_changes_of_a_dropped_heartbeat_are_resent() -> None:
     process = Process()
     process.counters.camera_is("front", "live", "")
     process.listens = False

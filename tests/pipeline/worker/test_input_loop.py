@@ -126,7 +126,7 @@ def test_waiting_messages_are_processed_in_full_batches() -> None:
     assert step.batches == [[0, 1, 2], [3, 4, 5], [6]]
 
 
-def test_a_credit_goes_back_after_sending_and_an_ack_when_all_is_done() -> None:
+def test_a_credit_goes_back_after_sending_and_an_ack_at_the_end() -> None:
     process = Process(Step())
     process.put(1, 2)
     process.turn_until_idle()
@@ -135,7 +135,7 @@ def test_a_credit_goes_back_after_sending_and_an_ack_when_all_is_done() -> None:
     assert process.calls[4:] == ["ack 1", "ack 2"]
 
 
-def test_outputs_of_memory_that_changed_meanwhile_are_thrown_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_of_changed_memory_are_thrown_away(monkeypatch: pytest.MonkeyPatch) -> None:
     process = Process(Step())
     process.put(1, 2)
     monkeypatch.setattr(Item, "intact", lambda item: item.stamp.seq != 1)
@@ -144,7 +144,7 @@ def test_outputs_of_memory_that_changed_meanwhile_are_thrown_away(monkeypatch: p
     assert process.counters.get("dropped.torn", "cam") == 1
 
 
-def test_an_end_goes_behind_every_frame_and_is_reported_when_all_is_done() -> None:
+def test_an_end_follows_all_frames_and_is_reported_when_done() -> None:
     process = Process(Step())
     process.put(1)
     process.put(2, kind=End.TYPE)
@@ -155,7 +155,7 @@ def test_an_end_goes_behind_every_frame_and_is_reported_when_all_is_done() -> No
     assert process.ended == ["cam"]
 
 
-def test_a_message_that_processes_died_with_is_tried_alone_and_reported_as_survived() -> None:
+def test_a_suspect_is_tried_alone_and_reported_as_survived() -> None:
     step = Step()
     process = Process(step)
     process.put(1, deaths=3)

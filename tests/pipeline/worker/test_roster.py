@@ -100,7 +100,7 @@ def test_a_plan_for_which_there_is_no_memory_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("coming", [True, False])
-def test_an_outbox_that_has_given_out_its_end_takes_no_more_cameras(coming: bool) -> None:
+def test_an_outbox_behind_its_end_takes_no_more_cameras(coming: bool) -> None:
     after = replace(BEFORE, cameras=("front", "door") if coming else ("front",))
     problem, calls = change(after, outbox=outbox_of(all_ended=True))
     assert problem == ("the run is at its end" if coming else "")

@@ -93,7 +93,7 @@ def frames(camera: str, *seqs: int) -> list[Message]:
     return [Message(stamp(seq, camera)) for seq in seqs]
 
 
-def test_a_source_starts_once_and_only_when_its_camera_is_allowed(process: Process) -> None:
+def test_a_source_starts_once_and_only_with_its_camera_allowed(process: Process) -> None:
     process.start()
     assert not process.threads["front"].started
     process.sources.allow(["front"])
@@ -103,7 +103,7 @@ def test_a_source_starts_once_and_only_when_its_camera_is_allowed(process: Proce
     assert not process.threads["yard"].started
 
 
-def test_no_more_frames_of_a_camera_are_on_the_way_than_its_window(process: Process) -> None:
+def test_frames_on_the_way_are_bounded_by_the_window(process: Process) -> None:
     process.threads["front"].hand(*frames("front", *range(9)))
     process.threads["yard"].hand(*frames("yard", 0))
     for _ in range(6):
@@ -130,7 +130,7 @@ def test_a_camera_is_done_up_to_the_first_frame_that_is_not(order: list[int], do
     assert process.threads["front"].asked.count(("give_back",)) == done
 
 
-def test_an_end_goes_behind_every_frame_and_is_reported_when_all_is_done(process: Process) -> None:
+def test_an_end_follows_all_frames_and_is_reported_when_done(process: Process) -> None:
     process.threads["front"].hand(End(stamp(8, "front"), "end"))
     process.sources.take()
     [(item, _)] = process.submitted

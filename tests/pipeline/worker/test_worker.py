@@ -165,7 +165,7 @@ def other_path(boot: Boot) -> Boot:
     return replace(boot, plan=replace(boot.plan, stages=stages))
 
 
-def test_settings_that_its_stages_take_are_answered_with_their_number(stack: ExitStack, boot: Boot) -> None:
+def test_accepted_settings_are_answered_with_their_number(stack: ExitStack, boot: Boot) -> None:
     running = started(stack, boot)
     until(lambda: running.of("ready"))
     running.channel.send("settings", number=3, boot=other_path(boot).to_wire())
@@ -188,7 +188,7 @@ def test_settings_that_a_stage_does_not_take_close_the_process(
     assert running.of("settled") == []
 
 
-def test_a_source_that_cannot_be_opened_ends_its_camera_and_no_other(stack: ExitStack, boot: Boot) -> None:
+def test_a_source_that_does_not_open_ends_its_camera_alone(stack: ExitStack, boot: Boot) -> None:
     settings = {**boot.camera_settings, "a": {**boot.camera_settings["a"], "fail": "no such file"}}
     running = started(stack, replace(boot, camera_settings=settings), [{"op": "start", "cameras": ["a", "b"]}])
     until(lambda: set(ended(running)) == {"a", "b"})

@@ -18,6 +18,8 @@ from typing import Any
 import httpx
 
 from camgraph_test_stages.waiting import until
+from tools.measuring.blinking import write_clip
+from tools.measuring.light_model import SIDE, write_model
 
 WITHIN_S = 120.0
 TOKENS = {role: f"the-token-of-the-{role}" for role in ("viewer", "operator", "admin")}
@@ -33,6 +35,14 @@ stages:
   log: {{use: sink_jsonl, from: events, with: {{path: log.jsonl, sync: false}}}}
   page: {{use: serve, from: events, with: {{address: "127.0.0.1:{port}"{more}}}}}
 """
+
+PEOPLE = f"""\
+  capture: {{use: capture}}
+  prepare: {{use: preprocess, from: capture, with: {{size: [{SIDE}, {SIDE}]}}}}
+  infer: {{use: infer, from: prepare, with: {{model: light.onnx}}}}
+  people: {{use: decode_yolo_pose, from: infer}}
+  tracks: {{use: track, from: people, with: {{confirm_s: 0}}}}"""
+"""For `people` of a graph: the stages up to the tracks of somebody whom the model of `write_light` sees at once."""
 
 
 def free_port() -> int:
@@ -74,11 +84,20 @@ class Served:
         return (self.folder / "run.log").read_text()
 
 
+def write_light(folder: Path) -> None:
+    """cam.mp4, which blinks, and light.onnx, a model that sees somebody in its bright pictures."""
+    write_clip(folder / "cam.mp4")
+    write_model(folder / "light.onnx", bright=110.0)
+
+
 @contextmanager
 def serving_run(folder: Path, graph: str = GRAPH, *, more: str = "") -> Iterator[Served]:
-    """Run `camgraph serve` on this graph, until the block ends; it must end in order then."""
+    """Run `camgraph serve` on this graph, until the block ends; it must end in order then.
+
+    `graph` has places for the `port`, `more` settings of its page, and the stages of PEOPLE as `people`.
+    """
     port = free_port()
-    (folder / "graph.yaml").write_text(graph.format(port=port, more=more))
+    (folder / "graph.yaml").write_text(graph.format(port=port, more=more, people=PEOPLE))
     runs = tempfile.mkdtemp(prefix="cg")  # a short path, for the addresses of sockets
     environ = {**os.environ, "CAMGRAPH_RUN_DIR": runs, "XDG_STATE_HOME": str(folder / "state")}
     environ["PYTHONPATH"] = str(Path(__file__).parents[3])

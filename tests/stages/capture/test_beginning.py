@@ -88,6 +88,7 @@ def test_status_and_log_say_whose_the_times_are(make_clip: MakeClip, capture: Ma
     assert source.context.camera_facts == {"cam": {"clock": "name"}}
 
 
+@pytest.mark.processes
 def test_check_says_when_each_file_was_recorded(make_clip: MakeClip, tmp_path: Path) -> None:
     make_clip(NAME, frames=2)
     make_clip("created.mp4", frames=2, metadata=CREATED)

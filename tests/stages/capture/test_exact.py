@@ -21,6 +21,8 @@ from stages.messages import Frame
 from stages.reading import video
 from stages.reading.opening import Signs
 
+pytestmark = pytest.mark.slow
+
 MakeClip = Callable[..., Path]
 MakeCapture = Callable[..., Capture]
 Read = Callable[..., list[Frame]]
@@ -168,6 +170,7 @@ def test_a_restart_keeps_the_choice_of_frames(clip: Path, read: Read, same: Same
         assert same(read(clip, frame.stamp, **settings), frames[at + 1 :])
 
 
+@pytest.mark.processes
 def test_slot_bytes_are_those_of_a_frame(clip: Path, read: Read) -> None:
     camera = Camera(url=str(clip))
     assert Capture.slot_bytes(camera, clip.parent) == read(clip)[0].pixels.nbytes

@@ -36,6 +36,7 @@ def album(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.processes
 def test_a_folder_is_a_film_in_natural_order(album: Path, read: Read, same: Same) -> None:
     frames = read(album, fps=4)
     assert [int(f.pixels[0, 0, 0]) for f in frames] == [i * 20 for i in range(12)]

@@ -87,7 +87,7 @@ def ready(port: int) -> int:
         return 0
 
 
-def test_a_sink_to_a_broker_of_ones_own_is_short_and_loses_nothing(tmp_path) -> None:
+def test_an_own_sink_to_a_broker_is_short_and_loses_nothing(tmp_path) -> None:
     port, events = free_port(), stream(1000)
     command = [program("beanstalkd"), "-l", "127.0.0.1", "-p", str(port), "-b", str(tmp_path), "-f", "0"]
     with serving(Server(command, port, tmp_path)) as server:

@@ -366,9 +366,7 @@ class Fragile(SinkLines):
 
 
 @pytest.mark.parametrize("where", ["connect", "answer"])
-def test_events_wait_while_an_answer_is_not_understood_and_the_log_says_it_once(
-    other: OtherSide, tmp_path: Path, where: str
-) -> None:
+def test_an_odd_answer_makes_events_wait_and_is_logged_once(other: OtherSide, tmp_path: Path, where: str) -> None:
     with structlog.testing.capture_logs() as lines, opened(Fragile, {"port": other.port}, folder=tmp_path) as stage:
         stage._attempts._pauses_s = (0.0,)
         stage.where = where

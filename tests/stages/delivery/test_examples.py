@@ -62,6 +62,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.mark.parametrize("part", ["", *PARTS], ids=lambda part: part.split(":")[0].strip() or "whole")
+@pytest.mark.processes
 def test_an_example_is_right(folder, part) -> None:
     require_model()
     graph = folder / "room3.yaml"
@@ -75,7 +76,7 @@ def require_model() -> None:
 
 
 @pytest.mark.parametrize(("page", "graph"), [(README, "ward.yaml"), (PAGE, "night.yaml")], ids=["README", "sinks"])
-def test_the_nurse_learns_of_falls_and_of_lost_cameras_in_her_own_time(folder, page, graph) -> None:
+def test_the_nurse_gets_falls_and_lost_cameras_in_her_hours(folder, page, graph) -> None:
     require_model()
     for block in yaml_in(page):
         name = re.match(r"# ([\w.]+)\n", block)

@@ -117,7 +117,7 @@ def redis(answer: bytes) -> Talk:
         f"-ERR {MARK}\r\n".encode(),
     ],
 )
-def test_events_wait_for_a_redis_that_answers_an_entry_with_nonsense(tmp_path: Path, answer: bytes) -> None:
+def test_events_wait_while_redis_answers_nonsense(tmp_path: Path, answer: bytes) -> None:
     refused(SinkRedis, redis(answer), tmp_path)
 
 
@@ -137,7 +137,7 @@ def nats(answer: bytes, **info: Any) -> Talk:
 @pytest.mark.parametrize(
     "answer", [b"HMSG a 1 99999 3\r\nxxx\r\n", b"INFO []\r\n", b"INFO {\r\n", b"-ERR '\xff'\r\n", b"-ERR \r\n"]
 )
-def test_events_wait_for_a_nats_server_that_answers_a_message_with_nonsense(
+def test_events_wait_while_nats_answers_nonsense(
     tmp_path: Path, answer: bytes, capfd: pytest.CaptureFixture[str]
 ) -> None:
     refused(SinkNats, nats(answer), tmp_path, times=2)

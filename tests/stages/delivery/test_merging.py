@@ -77,7 +77,7 @@ def test_the_merged_end_tells_the_whole_time() -> None:
     assert (body["data"]["start_time"], body["data"]["duration_s"]) == ("2026-11-23T12:00:00.000Z", 20.5)
 
 
-def test_a_cooldown_leaves_out_whole_incidents_of_the_same_rule_and_camera() -> None:
+def test_a_cooldown_drops_incidents_of_the_same_rule_and_camera() -> None:
     merging = Merging(0, MINUTE)
     steps = [
         (incident("a", "start", at_s=0), "start of a"),
@@ -97,7 +97,7 @@ def camera_event(name: str, phase: str, at_s: float) -> EventView:
     return EventView(view.event, {**view.body, "type": kind, "data": {**view.data, "rule": None}})
 
 
-def test_a_cooldown_leaves_out_the_losses_of_a_camera_that_comes_and_goes() -> None:
+def test_a_cooldown_drops_repeated_losses_of_a_camera() -> None:
     merging = Merging(MINUTE, MINUTE)
     steps = [
         (camera_event("a", "start", 0), "start of a"),

@@ -84,7 +84,7 @@ def test_both_sides_show_certificates_and_are_trusted(pems) -> None:
         assert greeting(port, client_tls(ours, pems), "camgraph.test") == b"SSH-2.0-hello\r\n"
 
 
-def test_a_server_that_asks_for_a_certificate_refuses_those_without(pems) -> None:
+def test_a_server_refuses_clients_without_the_certificate(pems) -> None:
     with served(server_tls(TlsSettings(ca="ca.pem", certificate="server.pem"), pems)) as port:
         why = refusal(port, client_tls(TlsSettings(ca="ca.pem"), pems))
     assert "does it ask for a `certificate` of ours?" in why
@@ -122,7 +122,7 @@ def test_a_server_without_tls_is_told_apart(pems) -> None:
         ({"certificate": "client.crt", "key": "locked.key"}, "key", "it has a password: write it without one"),
     ],
 )
-def test_files_that_do_not_work_are_named_before_the_run_and_waited_for_in_it(pems, settings, key, text) -> None:
+def test_bad_files_are_named_at_first_and_waited_for_later(pems, settings, key, text) -> None:
     if not (pems / "pipe").exists():
         os.mkfifo(pems / "pipe")
     tls = TlsSettings(**settings)

@@ -34,7 +34,7 @@ def packets_of(path: Path, folder: Path) -> list[Packet]:
 
 
 @pytest.mark.parametrize("b_frames", ["0", "2"])
-def test_what_follows_a_keyframe_plays_with_the_times_of_the_stream(
+def test_a_clip_from_a_keyframe_on_keeps_the_streams_times(
     make_clip: Callable[..., Path], tmp_path: Path, b_frames: str
 ) -> None:
     packets = packets_of(

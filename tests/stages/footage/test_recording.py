@@ -147,9 +147,7 @@ def test_files_are_not_recorded(make_clip: Callable[..., Path], tmp_path: Path) 
     assert not (tmp_path / "kept").exists()
 
 
-def test_a_camera_without_further_keyframes_makes_no_endless_file(
-    make_clip: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_without_further_keyframes_no_file_is_endless(make_clip: Callable[..., Path], tmp_path: Path) -> None:
     with recorded(tmp_path, make_clip("a.mp4", frames=60, options={"g": "1000"}), tmp_path / "none") as camera:
         until(lambda: len(camera.packets) == 60)
     packets = [

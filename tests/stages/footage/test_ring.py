@@ -65,7 +65,7 @@ def test_a_picture_comes_with_the_packets_that_it_needs() -> None:
     assert ring.up_to(1, 12) == (), "of another epoch"
 
 
-def test_a_picture_shown_before_its_keyframe_needs_the_group_before() -> None:
+def test_a_leading_picture_needs_the_group_before_its_keyframe() -> None:
     made = packets(10)
     leading = replace(made[6], pts=4, is_key=False)  # behind the keyframe 5, shown before it
     made[4], made[6] = replace(made[4], pts=3), leading

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import av
+import pytest
 
 from pipeline.system.local_socket import short_address
 from stages.footage.tap import MOST_WAITING, PacketTap
 
 
+@pytest.mark.slow
 def test_a_listener_that_never_reads_is_left_behind(make_clip: Callable[..., Path], tmp_path: Path) -> None:
     clip = make_clip("a.mp4", frames=60, size=(640, 480), options={"g": "10", "crf": "1"})
     tap = PacketTap(tmp_path / "cam.packets", patient=False)

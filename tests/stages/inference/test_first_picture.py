@@ -65,6 +65,7 @@ def completed(folder: Path, size: str, more: str = "") -> InferSettings:
         ("[96, 64]", ", picture_size: [768, 576]", (768, 576)),
     ],
 )
+@pytest.mark.processes
 def test_the_graph_knows_the_size(model: Path, size: str, more: str, expected: tuple[int, int] | None) -> None:
     assert completed(model.parent, size, more).picture_size == expected
 

@@ -30,6 +30,8 @@ from tools.models.convert.preparation import Asked as Wanted
 from tools.models.convert.preparation import prepare
 from tools.models.convert.suppression_folding import Suppression
 
+pytestmark = pytest.mark.processes
+
 INPUTS = {"images": np.full((1, 3, 8, 8), 0.5, np.float32)}
 ANSWER = {"mean": np.array([0.5], np.float32)}
 EXAMPLE = Example(ANSWER)

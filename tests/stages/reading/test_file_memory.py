@@ -90,6 +90,7 @@ def read(path: Path, *, alone: bool, memory_mb: int) -> tuple[int, CamgraphError
 
 
 @pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.processes
 def test_a_claim_of_gigabytes_ends_the_file_and_takes_none(tmp_path: Path, alone: bool) -> None:
     path = claiming(tmp_path / "a.mp4", 60_000_000)
     examiner = Examiner()

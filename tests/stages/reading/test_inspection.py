@@ -111,6 +111,7 @@ def test_what_may_be_a_path_is_quoted(url: str, tmp_path: Path) -> None:
     assert url.removeprefix("asset:").replace("//", "/") in what_is_wrong(url, tmp_path)
 
 
+@pytest.mark.processes
 def test_a_file_may_be_called_like_an_address(tmp_path: Path) -> None:
     (tmp_path / "12:30 me@home.txt").write_text("dear diary\n" * 50)
     assert why_mistyped("12:30 me@home.txt", tmp_path) == ""

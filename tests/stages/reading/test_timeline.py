@@ -61,7 +61,7 @@ def test_a_large_step_back_starts_a_new_time_line() -> None:
     assert times([5000, 5040, 5040, 0, 40, 80]) == [0, 40, 80, 120, 160, 200]
 
 
-def test_a_declared_rate_that_is_too_low_does_not_stretch_the_film() -> None:
+def test_too_low_a_declared_rate_does_not_stretch_the_film() -> None:
     """Every second time is a repetition: 50 frames a second where 25 are declared."""
     pts: list[int | None] = [number // 2 * 40 for number in range(100)]
     assert times(pts)[-2] == 49 * 40

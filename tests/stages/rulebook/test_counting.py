@@ -190,7 +190,7 @@ def test_a_command_resets_once_also_over_a_death(tmp_path: Path) -> None:
         assert stage.context.counters["cam"] == {}
 
 
-def test_a_command_waits_for_a_frame_that_comes_for_the_first_time(tmp_path: Path) -> None:
+def test_a_command_waits_for_a_frame_that_is_not_a_repeat(tmp_path: Path) -> None:
     """The events of a frame that a dead process has sent already are taken for repetitions."""
     given = rules("visitors.rightward > 0", counters={"visitors": {"line": "gate", "report": "reset"}})
     with opened(Rules, given, folder=tmp_path) as stage:

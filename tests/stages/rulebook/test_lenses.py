@@ -41,7 +41,7 @@ def fires(condition: str, seen: Picture, *, head: str = "", lens: str = LENS) ->
     return bool(firings(rules, [seen]))
 
 
-def test_who_stands_aside_is_upright_with_a_lens_and_leans_without() -> None:
+def test_people_aside_stand_upright_only_with_a_lens() -> None:
     aside = picture(2.5, 3.5)
     assert fires("lean < 8deg", aside)
     assert fires("lean > 25deg", aside, lens="")

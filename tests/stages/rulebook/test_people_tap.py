@@ -71,7 +71,7 @@ def lines(connection: socket.socket) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_it_tells_of_the_people_of_one_camera_and_of_the_rules_that_fire(stage: Rules, look: Any) -> None:
+def test_it_sends_the_people_of_one_camera_and_fired_rules(stage: Rules, look: Any) -> None:
     looking = look("cam")
     for seq in range(3):
         list(stage.process([tracks(seq), tracks(seq, camera="other")]))

@@ -20,7 +20,7 @@ rules:
 """
 
 
-def test_a_name_comes_before_patterns_and_the_first_of_these_counts() -> None:
+def test_a_name_wins_over_patterns_and_then_the_first_pattern() -> None:
     rules = parse_rules(TEXT, "r")
     found = {
         camera: {

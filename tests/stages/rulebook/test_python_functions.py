@@ -68,9 +68,7 @@ def test_what_looks_like_a_module_is_never_imported() -> None:
     assert "python" in str(examined_rules(text, "rules.yaml")[1][0])
 
 
-def test_a_function_that_ends_its_process_twice_is_not_asked_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_function_that_ends_two_processes_is_called_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     function = INSTALLED.find("test_fails")
     assert function is not None
     monkeypatch.setattr(function, "given_up", False)

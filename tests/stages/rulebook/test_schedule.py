@@ -131,6 +131,7 @@ of_day = st.integers(0, 24 * 60 - 1).map(lambda n: f"{n // 60:02d}:{n % 60:02d}"
 
 @settings(max_examples=50, deadline=None)
 @given(st.data())
+@pytest.mark.slow
 def test_as_a_clock_that_is_read_minute_by_minute(data: st.DataObject) -> None:
     zone = data.draw(st.sampled_from(ZONES))
     near = date.fromisoformat(data.draw(st.sampled_from(CHANGES.get(zone, ("2026-11-22",)))))

@@ -89,7 +89,7 @@ def somebody(across: float = 0.0) -> Found:
     return Found(np.array([BOX], np.float32) + np.float32([across, 0, across, 0]), person()[None] + moved)
 
 
-def test_the_lost_are_remembered_for_a_second_and_may_have_walked_on() -> None:
+def test_lost_heads_are_kept_for_a_second_and_may_move() -> None:
     heads, size = Heads(), BOX[3] - BOX[1]
     [seen] = heads.seen([1], somebody(), NOBODY, 0)
     [soon] = heads.seen([], NOBODY, NOBODY, S // 10)
@@ -111,7 +111,7 @@ def test_who_is_seen_again_is_where_he_is_now() -> None:
     assert second[0] < before[0]
 
 
-def test_people_without_a_track_are_hidden_until_a_head_is_seen_there_again() -> None:
+def test_people_without_a_track_stay_hidden_until_a_head_is_seen() -> None:
     heads, far = Heads(), somebody(500.0)
     [seen] = heads.seen([], NOBODY, somebody(), 0)
     assert seen == head_areas(*somebody())[0]

@@ -26,7 +26,7 @@ def test_time_fades_by_half() -> None:
     assert (kept_share(10.0, 10.0), kept_share(0.0, 5.0)) == (0.5, 1.0)
 
 
-def test_the_picture_is_red_where_most_time_is_and_clear_where_none_is() -> None:
+def test_the_picture_is_red_for_most_time_and_clear_for_none() -> None:
     grid = np.zeros((3, 4))
     below = np.full((90, 120, 3), 40, np.uint8)
     np.testing.assert_array_equal(heat_picture(grid, below), below)

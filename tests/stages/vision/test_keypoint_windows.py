@@ -49,7 +49,7 @@ def test_before_the_first_frame_there_is_nothing() -> None:
     assert seen == pytest.approx(11 / 21)
 
 
-def test_unknown_joints_are_zeros_and_people_are_seen_all_the_same() -> None:
+def test_unknown_joints_are_zeros_and_people_still_count() -> None:
     window, seen = window_of(record_of([i / 10 for i in range(21)], known=False), 21)
     assert (window == 0).all()
     assert seen == 1

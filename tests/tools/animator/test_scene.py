@@ -11,6 +11,8 @@ from tools.animator.library import fall, standing, walk
 from tools.animator.pose_model import Drift, Episodes
 from tools.animator.scenes import FRONT, alone, crossing_walks
 
+pytestmark = pytest.mark.slow
+
 BESIDE = Camera(1.6).at(5.0, 90.0)
 
 

@@ -23,6 +23,8 @@ from tools.animator.scenes import (
     walk_and_fall,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", SCENES)
 def test_each_scene_shows_its_people(name):

@@ -74,6 +74,7 @@ def test_a_copy_on_the_way_is_seen_wherever_it_happens(monkeypatch: pytest.Monke
     assert hops.copied("small", (256, 256, 3), 1).copied == (256 * 256 * 3, 256 * 256 * 3)
 
 
+@pytest.mark.processes
 def test_a_hop_is_measured_in_real_runs() -> None:
     assert hops.cpu_us("compact", 16, 50) > 0
     assert hops.cpu_us("compact", 16, 50, cameras=2) > 0

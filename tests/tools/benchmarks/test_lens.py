@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from stages.vision.rules.lens import Lens
 from tools.benchmarks.lens import CAMERAS, learnt, seen
 
+pytestmark = pytest.mark.slow
 
-def test_a_known_and_a_learnt_lens_make_people_upright_and_as_tall_everywhere() -> None:
+
+def test_known_and_learnt_lenses_make_people_upright_everywhere() -> None:
     camera = CAMERAS[-1]
     known = Lens.of(camera.tilt_deg, camera.fov_deg, camera.size[0])
     found = [seen(camera, range(3, 6), lens) for lens in (None, known, learnt(camera, range(1000, 1003)))]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from tools.benchmarks.outbox import main
 
 
+@pytest.mark.processes
 def test_rates_and_a_start(tmp_path: Path) -> None:
     chosen = ["--seconds", "0.1", "--backlog", "300", "--in", str(tmp_path)]
     result = CliRunner().invoke(main, chosen, catch_exceptions=False)

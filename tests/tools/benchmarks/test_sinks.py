@@ -7,6 +7,7 @@ from tools.benchmarks.sinks import CASES, Figures, event, main, table
 
 
 @pytest.mark.parametrize("name", ["`sink_csv`", "`sink_socket`, connected", "`sink_webhook`, `mode: batched`"])
+@pytest.mark.processes
 def test_every_event_of_a_burst_arrives(name) -> None:
     result = CliRunner().invoke(main, ["--events", "200", "--only", name])
     assert result.exit_code == 0, result.output

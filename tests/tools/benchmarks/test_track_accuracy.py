@@ -21,6 +21,8 @@ from tools.benchmarks.track_accuracy.score import main as score_main
 from tools.benchmarks.track_accuracy.sequences import Found, Jitter, Sequence
 from tools.benchmarks.track_accuracy.street import read_mot, street
 
+pytestmark = pytest.mark.slow
+
 
 def frame(*people: tuple[int, float]) -> Labelled:
     """(id, left edge) of people of 20 x 60 pixels."""

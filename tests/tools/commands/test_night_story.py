@@ -8,11 +8,9 @@ import ssl
 from collections.abc import Iterator
 from email.message import EmailMessage
 from email.policy import default
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import av
 import cv2
 import numpy as np
 import pytest
@@ -20,6 +18,7 @@ import trustme
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 from camgraph_test_stages.brokers import free_port
+from camgraph_test_stages.clips import write_grey_clip
 
 PAGE = Path(__file__).parents[3] / "docs" / "sinks.md"
 PASSWORD = "quiet-corridor-58"
@@ -77,16 +76,7 @@ def server(tmp_path: Path) -> Iterator[MailServer]:
 @pytest.fixture
 def clip(tmp_path: Path) -> Path:
     """Two seconds of one grey picture."""
-    path = tmp_path / "clip.mp4"
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=10)
-        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
-        for seq in range(20):
-            frame = av.VideoFrame.from_ndarray(np.full((64, 96, 3), 120, np.uint8), format="bgr24")
-            frame.pts, frame.time_base = seq, Fraction(1, 10)
-            container.mux(stream.encode(frame))
-        container.mux(stream.encode())
-    return path
+    return write_grey_clip(tmp_path / "clip.mp4", [120] * 20)
 
 
 def graph_of_the_page(clip: Path, model: Path, port: int) -> str:

@@ -12,6 +12,8 @@ from tools.cli import main
 from tools.commands.hosting import installation
 from tools.commands.hosting.unit import is_ours
 
+pytestmark = pytest.mark.processes
+
 GRAPH = """
 version: 1
 name: lobby
@@ -131,9 +133,7 @@ def test_assets_of_the_graph_are_copied_for_the_service(here: Path, monkeypatch:
     assert "copied" not in install("--root", "image").output
 
 
-def test_a_machine_without_systemd_and_a_user_who_is_not_root_get_a_way_out(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_systemd_or_root_there_is_a_way_out(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installation, "_BOOTED", here / "nowhere")
     result = install()
     assert (result.exit_code, "--root DIR" in result.output) == (3, True)

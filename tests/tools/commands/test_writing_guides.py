@@ -8,16 +8,15 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing
-from fractions import Fraction
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import av
 import cv2
 import numpy as np
 import pytest
+from camgraph_test_stages.clips import write_grey_clip
 from camgraph_test_stages.installing import install
 
 from pipeline.messages import Stamp
@@ -91,16 +90,7 @@ def test_the_tests_of_a_page_pass(page: str, version: int, tmp_path: Path, pytho
 @pytest.fixture
 def evening(tmp_path: Path) -> Path:
     """Ten frames in a second of daylight, then as many at night."""
-    path = tmp_path / "evening.mp4"
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=10)
-        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
-        for seq, brightness in enumerate([210] * 10 + [25] * 10):
-            frame = av.VideoFrame.from_ndarray(np.full((64, 96, 3), brightness, np.uint8), format="bgr24")
-            frame.pts, frame.time_base = seq, Fraction(1, 10)
-            container.mux(stream.encode(frame))
-        container.mux(stream.encode())
-    return path
+    return write_grey_clip(tmp_path / "evening.mp4", [210] * 10 + [25] * 10)
 
 
 def ran(folder: Path, page: str, tmp_path: Path, python: Any, replaced: dict[str, object]) -> None:

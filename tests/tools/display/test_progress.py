@@ -19,6 +19,7 @@ def plan(folder: Path, cameras: str) -> Any:
     return load_plan(folder / "g.yaml")
 
 
+@pytest.mark.processes
 def test_what_a_file_will_bring_follows_from_what_it_says(short_clip: Path, tmp_path: Path) -> None:
     """The clip: 25 frames, 5 a second."""
     for number in range(7):

@@ -26,6 +26,7 @@ stages:
 
 
 @pytest.mark.parametrize("processes", ["one", "separate"])
+@pytest.mark.processes
 def test_two_runs_of_one_name_would_share_an_outbox(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: str
 ) -> None:
@@ -56,7 +57,7 @@ stages:
 
 
 @pytest.mark.parametrize(("away", "status", "told"), [("gone", 0, True), ("blocked.yaml", 3, False)])
-def test_no_reason_for_no_events_is_made_up_for_a_run_that_was_blocked(
+def test_a_blocked_run_gets_no_reason_for_having_no_events(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],

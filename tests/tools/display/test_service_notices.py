@@ -34,11 +34,11 @@ stages:
 
 
 class Served:
-    """A run under a service manager: all that it has said is in `said`."""
+    """A run under a service manager: all that it has said is in `received`."""
 
     def __init__(self, folder: Path, processes: str) -> None:
         self.folder = folder
-        self.said: list[str] = []
+        self.received: list[str] = []
         (folder / "g.yaml").write_text(GRAPH.format(processes=processes))
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(str(folder / "notify"))
@@ -66,22 +66,22 @@ class Served:
                 self.run.kill()
                 self.run.wait()
 
-    def hear(self) -> list[str]:
+    def receive(self) -> list[str]:
         """All lines so far."""
         while True:
             try:
-                self.said += self._socket.recv(65536).decode().splitlines()
+                self.received += self._socket.recv(65536).decode().splitlines()
             except BlockingIOError:
-                return self.said
+                return self.received
 
     def until(self, line: str, number: int = 1) -> None:
-        until(lambda: self.hear().count(line) >= number, LIMIT_S, lambda: (self.said, self.log()))
+        until(lambda: self.receive().count(line) >= number, LIMIT_S, lambda: (self.received, self.log()))
 
     def log(self) -> str:
         return (self.folder / "log").read_text()
 
     def index(self, line: str) -> int:
-        return self.said.index(line)
+        return self.received.index(line)
 
 
 @pytest.fixture
@@ -91,15 +91,15 @@ def folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_a_run_says_when_it_is_ready_alive_reloading_and_stopping(folder: Path) -> None:
+def test_a_run_reports_ready_alive_reloading_and_stopping(folder: Path) -> None:
     served = Served(folder, "separate")
     with served.running():
         served.until("READY=1")
-        assert served.said[0].startswith(("EXTEND_TIMEOUT_USEC=", "STATUS="))
-        before = served.said[: served.index("READY=1")]
+        assert served.received[0].startswith(("EXTEND_TIMEOUT_USEC=", "STATUS="))
+        before = served.received[: served.index("READY=1")]
         until(lambda: '"running"' in served.log(), LIMIT_S)
         assert any(line.startswith("STATUS=degraded: starting for ") for line in before)
-        until(lambda: any(line.startswith("STATUS=healthy: 1 camera, ") for line in served.hear()), LIMIT_S)
+        until(lambda: any(line.startswith("STATUS=healthy: 1 camera, ") for line in served.receive()), LIMIT_S)
         environments = environments_of_processes(served.run.pid)
         assert len(environments) == 2
         assert not any(b"NOTIFY_SOCKET" in environ or b"WATCHDOG" in environ for environ in environments)
@@ -109,15 +109,15 @@ def test_a_run_says_when_it_is_ready_alive_reloading_and_stopping(folder: Path) 
         served.run.send_signal(signal.SIGHUP)
         served.until("READY=1", 2)
         assert served.index("READY=1") < served.index("RELOADING=1")
-        assert served.said[served.index("RELOADING=1") + 1].startswith("MONOTONIC_USEC=")
+        assert served.received[served.index("RELOADING=1") + 1].startswith("MONOTONIC_USEC=")
         until(lambda: '"graph_reloaded"' in served.log(), LIMIT_S)  # another process writes it
-        beats = served.said.count("WATCHDOG=1")
+        beats = served.received.count("WATCHDOG=1")
         served.until("WATCHDOG=1", beats + 4)
         served.run.send_signal(signal.SIGTERM)
         served.until("STOPPING=1")
         assert served.run.wait(LIMIT_S) == 0, served.log()
-        assert served.hear().count("STOPPING=1") == 1
-        assert served.said.count("READY=1") == 2
+        assert served.receive().count("STOPPING=1") == 1
+        assert served.received.count("READY=1") == 2
 
 
 def environments_of_processes(pid: int) -> list[bytes]:
@@ -166,12 +166,12 @@ class Recorder:
         return self.heard()
 
     def heard(self) -> set[str]:
-        said = set()
+        received = set()
         while True:
             try:
-                said.add(self.socket.recv(65536).decode().partition("\n")[0])
+                received.add(self.socket.recv(65536).decode().partition("\n")[0])
             except BlockingIOError:
-                return said
+                return received
 
     def close(self) -> None:
         self.manager.close()
@@ -201,7 +201,7 @@ def test_each_thing_is_said_in_time_and_not_too_often(recorder: Recorder) -> Non
     assert recorder.after(20) == {"WATCHDOG=1", status, longer}
 
 
-def test_a_reload_is_over_when_the_run_has_done_it_however_quickly(recorder: Recorder) -> None:
+def test_a_reload_ends_when_the_run_has_done_it_even_at_once(recorder: Recorder) -> None:
     recorder.run.phase = "running"
     recorder.after(0)
     recorder.run.is_reloading = True

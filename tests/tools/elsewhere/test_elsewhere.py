@@ -10,12 +10,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 
 import av
-import numpy as np
 import pytest
+from camgraph_test_stages.clips import write_grey_clip
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -76,17 +75,7 @@ def elsewhere(python: Elsewhere) -> Elsewhere:
 @pytest.fixture
 def clip(tmp_path: Path) -> Path:
     """Twenty pictures, a second of them ten."""
-    path = tmp_path / "clip.mp4"
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=10)
-        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
-        for number in range(20):
-            grey = np.full((64, 96), 40 + 9 * number, np.uint8)
-            frame = av.VideoFrame.from_ndarray(grey, "gray8").reformat(format="yuv420p")
-            frame.pts, frame.time_base = number, Fraction(1, 10)
-            container.mux(stream.encode(frame))
-        container.mux(stream.encode(None))
-    return path
+    return write_grey_clip(tmp_path / "clip.mp4", range(40, 220, 9))
 
 
 def test_a_graph_in_one_process_runs_to_its_end(

@@ -74,6 +74,7 @@ def test_who_calls_all_the_same_and_is_as_sure_is_good(folder: Path) -> None:
     assert 0.999 < one["scores"] < 1
 
 
+@pytest.mark.processes
 def test_who_calls_some_otherwise_is_not(folder: Path) -> None:
     result = compared(folder, classifier(folder / "a.onnx"), classifier(folder / "b.onnx", favours=20.0))
     assert result.exit_code == 1
@@ -120,6 +121,7 @@ def test_scores_of_all_classes_are_compared_as_they_are_meant(folder: Path, end:
     assert found["scores"] == pytest.approx(1 - (red[0] - red[1]), abs=1e-3)
 
 
+@pytest.mark.processes
 def test_one_of_several_outputs_is_named(folder: Path) -> None:
     first, other = (classifier(folder / f"{name}.onnx", also="sums_beside") for name in "ab")
     result = compared(folder, first, other)
@@ -138,6 +140,7 @@ def test_a_classifier_beside_who_finds_people_is_a_mistake(folder: Path, turned_
     assert "a.onnx is a classifier, and finds nobody in a frame, as " in result.stderr
 
 
+@pytest.mark.processes
 def test_what_is_for_people_is_no_option_for_classifiers(folder: Path) -> None:
     first, other = classifier(folder / "a.onnx"), classifier(folder / "b.onnx")
     result = compared(folder, first, other, "--classes", "red")

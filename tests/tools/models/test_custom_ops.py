@@ -38,6 +38,7 @@ KIND = ["--format", "yolo_pose", "--keypoints", "17"]
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.usefixtures("folder")
+@pytest.mark.processes
 def test_a_named_library_is_opened_with_the_model(command: str) -> None:
     arguments = ["model", command, *COMMANDS[command], *KIND]
     result = CliRunner().invoke(main, arguments)

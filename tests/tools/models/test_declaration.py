@@ -54,6 +54,7 @@ def test_a_statement_is_settings_of_infer() -> None:
     assert Declaration().infer == {}
 
 
+@pytest.mark.processes
 def test_frames_are_prepared_by_what_is_declared(turned_model: Path, picture: Path) -> None:
     """A YOLOX takes BGR from 0 to 255, and the frame in the upper left corner."""
     inputs = {}
@@ -111,10 +112,12 @@ def test_compare_takes_what_auto_takes_for_the_first_model(
     assert "not cuda: no GPU" in result.stderr
 
 
+@pytest.mark.processes
 def test_memory_is_measured_of_the_model_as_it_is_told(turned_model: Path) -> None:
     assert memory.peak_bytes(turned_model, **Declaration(Declared("yolo_pose"), size=(64, 64)).infer) > 30e6
 
 
+@pytest.mark.processes
 def test_quantize_bench_and_profile_take_the_same(turned_model: Path, picture: Path) -> None:
     given = ["--format", "yolox", "--layout", "nchw", "--size", "64x64"]
     runs = ["--runs", 1, "--seconds", 1]

@@ -123,6 +123,7 @@ def assert_nothing_leaked(found: Result, printed: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("number", range(4), ids=["bench", "profile", "compare", "quantize"])
+@pytest.mark.processes
 def test_credentials_of_a_camera_are_told_and_kept_nowhere(
     number: int, commands: Commands, camera: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],

@@ -13,6 +13,8 @@ from tools.cli import main
 from tools.models.profile.events import Profile, read_profile
 from tools.models.profile.table import lines
 
+pytestmark = pytest.mark.processes
+
 
 def session(name: str, ts: int, dur: int) -> dict[str, Any]:
     return {"cat": "Session", "name": name, "ts": ts, "dur": dur, "args": {}}

@@ -62,6 +62,7 @@ def taken(sources: Sequence[str], count: int) -> list[int]:
 
 
 @pytest.mark.parametrize(("name", "codec"), [("a.mp4", "libx264"), ("a.webm", "libvpx"), ("a.avi", "mpeg4")])
+@pytest.mark.processes
 def test_frames_of_a_video_are_spread_over_it(tmp_path: Path, name: str, codec: str) -> None:
     """As packets count where each is a frame, by decoding where one may be none, as in VP8."""
     clip = video(tmp_path / name, 40, codec)

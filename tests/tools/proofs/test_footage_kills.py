@@ -41,6 +41,7 @@ def test_a_clip_that_is_cut_off_does_not_play(clip: Path) -> None:
 
 
 @pytest.mark.skipif(clip_playback.browser() is None, reason="Chromium is not installed")
+@pytest.mark.processes
 def test_a_browser_plays_a_clip_to_its_end(clip: Path, tmp_path: Path) -> None:
     other = tmp_path / "broken.mp4"
     other.write_bytes(b"no clip")

@@ -80,7 +80,7 @@ def test_nothing_is_found_where_nothing_was_kept(history: EventHistory) -> None:
     assert (history.newest(), numbers(history), history.after(0, 10)) == (0, [], [])
 
 
-def test_an_event_is_the_same_when_a_later_run_or_a_person_hands_it_over_again(history: EventHistory) -> None:
+def test_an_event_handed_over_again_is_the_same(history: EventHistory) -> None:
     one = event(1)
     history.add([one])
     history.add([replace(one, id=f"before 3 {one.id}"), replace(one, id=f"again 4 {one.id}")])

@@ -15,6 +15,8 @@ from tools.service import gpus as module
 from tools.service.gpus import Gpus
 from tools.service.metrics import exposition
 
+pytestmark = pytest.mark.processes
+
 WITHIN_S = 60.0
 
 
@@ -36,7 +38,7 @@ def samples(gpus: Gpus) -> Sequence[str]:
     return [line for line in exposition(None, gpus.now()).decode().splitlines() if line.startswith("camgraph_gpu")]
 
 
-def test_what_it_says_stands_in_the_metrics_and_it_is_asked_rarely(tmp_path: Path) -> None:
+def test_its_answer_is_in_the_metrics_and_it_is_asked_rarely(tmp_path: Path) -> None:
     asked = f"assert sys.argv[1:] == {[*LOADS]!r}"
     says = "print('0, 1024, 81559, 37, NVIDIA H100\\n1, 0, 4096, [N/A], NVIDIA T400')"
     gpus = Gpus(program(tmp_path, asked, says), within_s=WITHIN_S)
@@ -62,7 +64,7 @@ def test_without_it_and_where_it_fails_nothing_is_told(tmp_path: Path) -> None:
     assert starts(tmp_path) == 1
 
 
-def test_no_scrape_waits_for_one_that_hangs_and_no_second_one_is_begun(tmp_path: Path) -> None:
+def test_no_scrape_waits_for_a_hung_program_or_starts_another(tmp_path: Path) -> None:
     go_on = tmp_path / "go-on"
     hangs = f"while not os.path.exists({str(go_on)!r}): time.sleep(0.02)"
     gpus = Gpus(program(tmp_path, hangs, "print('0, 1, 2, 3, NVIDIA T400')"), within_s=0.01, given_up_s=WITHIN_S)
@@ -74,9 +76,7 @@ def test_no_scrape_waits_for_one_that_hangs_and_no_second_one_is_begun(tmp_path:
     until(lambda: len(samples(gpus)) == 3, WITHIN_S)
 
 
-def test_while_a_slow_one_answers_the_answer_before_is_told_until_it_is_old(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_programs_last_answer_is_shown_until_it_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FRESH_S", 0.0)
     hangs = f"while not os.path.exists({str(tmp_path / 'go-on')!r}): time.sleep(0.02)"
     gpus = Gpus(program(tmp_path, hangs, "print('0, 1, 2, 3, NVIDIA T400')"), within_s=0.01, given_up_s=WITHIN_S)

@@ -84,9 +84,7 @@ def test_a_second_request_has_its_bound_as_well(monkeypatch: pytest.MonkeyPatch)
         assert is_closed(client)
 
 
-def test_who_never_begins_with_tls_only_takes_a_place_for_a_while(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_client_without_a_tls_handshake_loses_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(http_server, "_HEAD_S", 0.5)
     authority = trustme.CA()
     made = authority.issue_cert("127.0.0.1")

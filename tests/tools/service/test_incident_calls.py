@@ -14,15 +14,13 @@ import httpx
 import pytest
 from camgraph_test_stages.described import assert_as_described, every_call
 from camgraph_test_stages.incident_views import incident
-from camgraph_test_stages.services import Served, serving_run, with_tokens
+from camgraph_test_stages.services import Served, serving_run, with_tokens, write_light
 from camgraph_test_stages.waiting import until
 from starlette.requests import Request
 from structlog import get_logger
 
 from stages.footage.incident_record import FileState, IncidentRecord
 from tools.benchmarks.incident_lists import record as record_of
-from tools.measuring.blinking import write_clip
-from tools.measuring.light_model import SIDE, write_model
 from tools.service.access import Access, Token
 from tools.service.app import build_app
 from tools.service.event_history import EventHistory
@@ -41,25 +39,20 @@ camera_defaults: {{loop: true, realtime: true, url: cam.mp4}}
 cameras:
   hall: {{}}
 stages:
-  capture: {{use: capture}}
-  prepare: {{use: preprocess, from: capture, with: {{size: [SIDE, SIDE]}}}}
-  infer: {{use: infer, from: prepare, with: {{model: light.onnx}}}}
-  people: {{use: decode_yolo_pose, from: infer}}
-  tracks: {{use: track, from: people, with: {{confirm_s: 0}}}}
+{people}
   actions:
     use: rules
     from: tracks
     with: {{rules: [{{id: seen, when: score > 0.3, hold: 0.2s, about: who is there}}]}}
   footage: {{use: sink_footage, from: actions, with: {{path: footage, before_s: 1, after_s: 1}}}}
   page: {{use: serve, from: events, with: {{address: "127.0.0.1:{port}"{more}}}}}
-""".replace("SIDE", str(SIDE))
+"""
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("i")
-    write_clip(folder / "cam.mp4")
-    write_model(folder / "light.onnx", bright=110.0)
+    write_light(folder)
     with serving_run(folder, GRAPH, more=with_tokens()) as run:
         yield run
 

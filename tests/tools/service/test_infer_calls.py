@@ -13,7 +13,7 @@ import httpx
 import numpy as np
 import pytest
 from camgraph_test_stages.described import assert_as_described
-from camgraph_test_stages.services import Served, serving_run, with_tokens
+from camgraph_test_stages.services import Served, serving_run, with_tokens, write_light
 from camgraph_test_stages.waiting import until
 from PIL import Image
 
@@ -23,8 +23,7 @@ from stages.decode_yolo_pose import DecodeYoloPose
 from stages.infer import Infer
 from stages.messages import Tensor
 from stages.preprocess import Preprocess
-from tools.measuring.blinking import write_clip
-from tools.measuring.light_model import SIDE, write_model
+from tools.measuring.light_model import SIDE
 from tools.service.model_link import MOST_PIXELS, read_picture, ways_of
 from tools.service.spare_time import SpareTime
 
@@ -35,21 +34,16 @@ name: asked
 camera_defaults: {{url: cam.mp4, loop: true, realtime: true}}
 cameras: {{hall: {{}}}}
 stages:
-  capture: {{use: capture}}
-  prepare: {{use: preprocess, from: capture, with: {{size: [SIDE, SIDE]}}}}
-  infer: {{use: infer, from: prepare, with: {{model: light.onnx}}}}
-  people: {{use: decode_yolo_pose, from: infer}}
-  tracks: {{use: track, from: people, with: {{confirm_s: 0}}}}
+{people}
   actions: {{use: rules, from: tracks, with: {{rules: [{{id: seen, when: score > 0.3, hold: 0.2s}}]}}}}
   page: {{use: serve, from: events, with: {{address: "127.0.0.1:{port}"{more}}}}}
-""".replace("SIDE", str(SIDE))
+"""
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("i")
-    write_clip(folder / "cam.mp4")
-    write_model(folder / "light.onnx", bright=110.0)
+    write_light(folder)
     with serving_run(folder, GRAPH, more=with_tokens()) as run:
         yield run
 
@@ -65,7 +59,7 @@ def infer(served: Served, content: bytes, role: str = "operator") -> httpx.Respo
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP"])
-def test_the_people_of_a_picture_are_those_that_the_same_stages_find(served: Served, form: str) -> None:
+def test_a_picture_has_the_people_that_the_same_stages_find(served: Served, form: str) -> None:
     sent = picture(200, form=form)
     answer = infer(served, sent)
     assert_as_described("POST", "/api/infer", answer)
@@ -178,7 +172,7 @@ def test_a_picture_of_too_many_pixels_is_not_decoded(side: int) -> None:
     assert side * side > MOST_PIXELS
 
 
-def test_pictures_of_sixteen_bits_are_as_bright_as_those_of_eight() -> None:
+def test_pictures_of_16_bits_are_as_bright_as_those_of_8() -> None:
     shades = np.arange(0, 256, dtype=np.uint8).reshape(16, 16)
     found = []
     for pixels in (shades, shades.astype(np.uint16) * 256):

@@ -19,7 +19,7 @@ import cv2
 import httpx
 import numpy as np
 import pytest
-from camgraph_test_stages.services import TOKENS, Served, serving_run, with_tokens
+from camgraph_test_stages.services import TOKENS, Served, serving_run, with_tokens, write_light
 from camgraph_test_stages.waiting import until
 
 from pipeline.errors import GraphError
@@ -56,8 +56,7 @@ stages:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("v")
-    write_clip(folder / "cam.mp4")
-    write_model(folder / "light.onnx", bright=110.0)
+    write_light(folder)
     clips = {
         "hall": ClipSettings(path=str(folder / "cam.mp4")),
         "yard": ClipSettings(path=str(folder / "cam.mp4"), codec="h265", width=320),
@@ -106,7 +105,7 @@ def test_a_camera_is_watched_as_it_comes(served: Served, camera: str, codec: str
         assert times == sorted(times)
 
 
-def test_a_second_viewer_begins_at_once_and_none_costs_anything_once_gone(served: Served) -> None:
+def test_a_second_viewer_begins_at_once_and_none_costs_when_gone(served: Served) -> None:
     with ExitStack() as stack:
         first = film_of(served, "hall", stack)
         pieces = first.iter_bytes()

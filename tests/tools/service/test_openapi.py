@@ -38,7 +38,7 @@ def test_each_reference_leads_to_a_schema_that_somebody_needs() -> None:
     assert len(named) > 15
 
 
-def test_each_operation_has_a_name_of_its_own_and_all_names_of_its_path() -> None:
+def test_operations_have_unique_names_and_their_paths_parameters() -> None:
     names = [operation["operationId"] for _, _, operation in operations()]
     assert len(set(names)) == len(names)
     for path, _, operation in operations():
@@ -46,7 +46,7 @@ def test_each_operation_has_a_name_of_its_own_and_all_names_of_its_path() -> Non
         assert in_path == {part.strip("{}") for part in path.split("/") if part.startswith("{")}
 
 
-def test_the_bounds_and_words_of_a_parameter_are_those_that_it_is_read_by() -> None:
+def test_parameters_are_described_as_they_are_read() -> None:
     found = {one["name"]: one["schema"] for one in document()["paths"]["/api/incidents"]["get"]["parameters"]}
     assert found["limit"] == {"type": "integer", "minimum": 1, "maximum": 200, "default": 50}
     assert found["phase"]["enum"] == ["running"]

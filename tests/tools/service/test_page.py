@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 from camgraph_test_stages import browser
 from camgraph_test_stages.browser import Browser, browsing
-from camgraph_test_stages.services import TOKENS, Served, serving_run, with_tokens
+from camgraph_test_stages.services import TOKENS, Served, serving_run, with_tokens, write_light
 
-from tools.measuring.blinking import write_clip
-from tools.measuring.light_model import SIDE, write_model
 from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -24,18 +22,14 @@ cameras:
   hall: {{}}
   yard: {{}}
 stages:
-  capture: {{use: capture}}
-  prepare: {{use: preprocess, from: capture, with: {{size: [SIDE, SIDE]}}}}
-  infer: {{use: infer, from: prepare, with: {{model: light.onnx}}}}
-  people: {{use: decode_yolo_pose, from: infer}}
-  tracks: {{use: track, from: people, with: {{confirm_s: 0}}}}
+{people}
   actions:
     use: rules
     from: tracks
     with: {{rules: [{{id: somebody_there, when: score > 0.3, hold: 0.2s, about: "MARKUP"}}]}}
   footage: {{use: sink_footage, from: actions, with: {{path: footage, before_s: 1, after_s: 1}}}}
   page: {{use: serve, from: events, with: {{address: "127.0.0.1:{port}"{more}}}}}
-""".replace("SIDE", str(SIDE)).replace("MARKUP", MARKUP)
+""".replace("MARKUP", MARKUP)
 LIVE = """
 version: 1
 name: live
@@ -60,8 +54,7 @@ def page() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("p")
-    write_clip(folder / "cam.mp4")
-    write_model(folder / "light.onnx", bright=110.0)
+    write_light(folder)
     with serving_run(folder, WITH_PICTURES, more=with_tokens()) as run:
         yield run
 
@@ -147,9 +140,7 @@ DRAWN = """(() => {
 })()"""
 
 
-def test_a_camera_is_watched_live_with_the_people_drawn_where_they_are(
-    page: Browser, served: Served, tmp_path: Path
-) -> None:
+def test_a_live_camera_shows_people_where_they_are(page: Browser, served: Served, tmp_path: Path) -> None:
     logged_in(page, served, "viewer")
     page.run("location.hash = '#/camera/hall'")
     page.until("!!document.querySelector('video') && document.querySelector('video').currentTime > 0.3")
@@ -218,12 +209,9 @@ def test_an_admin_draws_a_zone_that_the_rules_then_know(page: Browser, served: S
     assert [error for error in page.errors if "live.mp4" not in error] == []
 
 
-def test_a_picture_that_stands_still_does_not_look_like_one_of_now(
-    page: Browser, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_frozen_picture_does_not_look_live(page: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder: Path = tmp_path_factory.mktemp("f")
-    write_clip(folder / "cam.mp4")
-    write_model(folder / "light.onnx", bright=110.0)
+    write_light(folder)
     cameras = [CameraSettings(name="door", clip=ClipSettings(path=str(folder / "cam.mp4")))]
     with RtspSimulator(cameras) as simulator:
         door = simulator.camera("door")

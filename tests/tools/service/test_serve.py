@@ -29,7 +29,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield run
 
 
-def test_everybody_sees_whether_it_is_healthy_and_only_the_known_why(served: Served) -> None:
+def test_all_see_whether_it_is_healthy_and_only_the_known_why(served: Served) -> None:
     until(lambda: served.get("/healthz").json() == {"level": "healthy"}, ANSWERED_S, every_s=0.2)
     assert "2 cameras" in served.get("/readyz", "viewer").json()["reason"]
 
@@ -138,7 +138,7 @@ def test_nonsense_is_refused_in_words(served: Served, body: bytes, why: str) -> 
     assert why in answer.json()["error"]
 
 
-def test_a_camera_with_wrong_settings_is_refused_by_the_id_of_the_mistake(served: Served) -> None:
+def test_a_camera_with_wrong_settings_is_refused_with_an_id(served: Served) -> None:
     settings = {"url": "rtsp://127.0.0.1/x", "nope": 1}
     answer = served.call("POST", "/api/cameras", "admin", json={"name": "d", "settings": settings})
     assert answer.json()["id"] == "key-unknown"

@@ -10,10 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from camgraph_test_stages.described import assert_as_described
-from camgraph_test_stages.services import Served, serving_run, with_tokens
-
-from tools.measuring.blinking import write_clip
-from tools.measuring.light_model import SIDE, write_model
+from camgraph_test_stages.services import Served, serving_run, with_tokens, write_light
 
 RULES = """\
 # The night shift's rules.
@@ -33,11 +30,7 @@ cameras:
   hall: {{}}
   yard: {{}}
 stages:
-  capture: {{use: capture}}
-  prepare: {{use: preprocess, from: capture, with: {{size: [SIDE, SIDE]}}}}
-  infer: {{use: infer, from: prepare, with: {{model: light.onnx}}}}
-  people: {{use: decode_yolo_pose, from: infer}}
-  tracks: {{use: track, from: people, with: {{confirm_s: 0}}}}
+{people}
   actions: {{use: rules, from: tracks, with: {{file: rules.yaml}}}}
   others:
     use: rules
@@ -45,15 +38,14 @@ stages:
     with:
       rules: [{{id: seen, when: score > 0.3}}]   # everybody
   page: {{use: serve, from: events, with: {{address: "127.0.0.1:{port}"{more}}}}}
-""".replace("SIDE", str(SIDE))
+"""
 SQUARE = [[0.1, 0.1], [0.9, 0.1], [0.9, 0.9]]
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("z")
-    write_clip(folder / "cam.mp4")
-    write_model(folder / "light.onnx", bright=110.0)
+    write_light(folder)
     (folder / "rules.yaml").write_text(RULES)
     (folder / "rules.yaml").chmod(0o640)
     with serving_run(folder, GRAPH, more=with_tokens()) as run:
@@ -118,7 +110,7 @@ def test_a_change_is_tried_first_and_then_saved_and_judged_by(served: Served) ->
     assert shown_zone(served, "floor") == SQUARE
 
 
-def test_a_new_zone_is_that_of_its_camera_and_a_line_has_two_ends(served: Served) -> None:
+def test_a_new_zone_is_of_its_camera_and_a_line_has_two_ends(served: Served) -> None:
     assert send(served, name="bath", points=SQUARE, camera="yard", save=True).json()["saved"]
     assert send(served, name="door", kind="line", points=SQUARE[:2], save=True, **{"for": "all"}).json()["saved"]
     text = (served.folder / "rules.yaml").read_text()

@@ -1,8 +1,8 @@
 """camgraph as a contestant: `python -m tools.benchmarks.peers.graph PLACING JOB`, PLACING being one of `PLACINGS`.
 
-The job is JSON (see tools/benchmarks/peers/job.py). The graph ends in a stage of the benchmark's own (`tally.py`),
-which is made known as any other package's would be: by an entry point, here of a package that is nothing but its
-metadata.
+The job is JSON (see tools/benchmarks/peers/job.py). The graph ends in a stage of the benchmark's own
+(`frame_counts.py`), which is made known as any other package's would be: by an entry point, here of a package that is
+nothing but its metadata.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PLACINGS: Mapping[str, Placing] = {
     "bf16": Placing("compact", "providers: [openvino], precision: bf16"),
 }
 LIMIT_S = 600.0
-_TALLY = "tally"
+_COUNTS = "counts"
 _GRAPH = """
 version: 1
 name: peers{pid}
@@ -56,20 +56,20 @@ stages:
     batch: {{max: {job.batch}}}
     with: {{model: "{job.model}", {model_settings}}}
   people: {{use: decode_yolo_pose, from: infer, with: {{min_score: {job.min_score}, iou: {job.iou}}}}}
-  tally: {{use: bench_tally, from: people, with: {{path: {tally}}}}}
+  counts: {{use: bench_frame_counts, from: people, with: {{path: {counts}}}}}
 """
-_METADATA = "Metadata-Version: 2.1\nName: camgraph-bench-tally\nVersion: 0\n"
-_ENTRY_POINTS = "[camgraph.stages]\nbench_tally = tools.benchmarks.peers.tally:Tally\n"
+_METADATA = "Metadata-Version: 2.1\nName: camgraph-bench-frame-counts\nVersion: 0\n"
+_ENTRY_POINTS = "[camgraph.stages]\nbench_frame_counts = tools.benchmarks.peers.frame_counts:FrameCounts\n"
 
 
 def run(job: Job, placing: Placing) -> Answer:
     """One run of the graph in processes of its own; they were all ready when it began. Raises ClickException."""
-    with tempfile.TemporaryDirectory() as name, _tally_known(Path(name)):
+    with tempfile.TemporaryDirectory() as name, _counts_known(Path(name)):
         plan = plan_of(parse_graph(graph_text(job, placing), "peers.yaml", base_folder=Path(name)))
         outcome, status = run_graph(plan, limit_s=LIMIT_S)
         if outcome.status:
             raise click.ClickException("; ".join(outcome.problems))
-        return answer_of((Path(name) / _TALLY).read_text(), job.cameras, status["worked_s"])
+        return answer_of((Path(name) / _COUNTS).read_text(), job.cameras, status["worked_s"])
 
 
 def graph_text(job: Job, placing: Placing) -> str:
@@ -77,13 +77,16 @@ def graph_text(job: Job, placing: Placing) -> str:
     cameras = "\n".join(f'  c{number}: {{url: "{clip}"}}' for number, clip in enumerate(job.clips))
     model_settings = placing.model_settings or f"providers: [{job.provider}]"
     return _GRAPH.format(
-        pid=os.getpid(), placing=placing, cameras=cameras, size=list(job.size), job=job, tally=_TALLY,
+        pid=os.getpid(), placing=placing, cameras=cameras, size=list(job.size), job=job, counts=_COUNTS,
         model_settings=model_settings,
     )  # fmt: skip
 
 
 def answer_of(lines: str, cameras: int, worked_s: float) -> Answer:
-    """From what `tally` has written: `camera people now_ns age_ns` for each frame. ``worked_s``: until the last one."""
+    """From what `FrameCounts` has written: `camera people now_ns age_ns` for each frame.
+
+    ``worked_s``: until the last one.
+    """
     rows = [line.split() for line in lines.splitlines()]
     frames, people, ended_ns = Counter[str](), Counter[str](), 0
     for camera, found, now_ns, _ in rows:
@@ -98,9 +101,9 @@ def answer_of(lines: str, cameras: int, worked_s: float) -> Answer:
 
 
 @contextmanager
-def _tally_known(folder: Path) -> Iterator[None]:
+def _counts_known(folder: Path) -> Iterator[None]:
     """Here and in the processes that are started meanwhile."""
-    about = folder / "packages" / "camgraph_bench_tally-0.dist-info"
+    about = folder / "packages" / "camgraph_bench_frame_counts-0.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text(_METADATA)
     (about / "entry_points.txt").write_text(_ENTRY_POINTS)

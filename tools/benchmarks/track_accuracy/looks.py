@@ -40,17 +40,17 @@ _NAME = "street"
 
 
 @dataclass
-class Tally:
+class Counts:
     """Results of one way to follow: the accuracy of each run, and how many reported continuations are right."""
 
     runs: list[Accuracy]
     right: int = 0
-    told: int = 0
+    reported: int = 0
 
     def cells(self) -> tuple[str, ...]:
-        """IDF1, ids passed on, continuations told that are right."""
+        """IDF1, ids passed on, reported continuations that are right."""
         idf1, passed = (float(np.mean([getattr(run, name) for run in self.runs])) for name in ("idf1", "passed"))
-        return f"{100 * idf1:.1f}", f"{passed:.2f}", f"{self.right} of {self.told}"
+        return f"{100 * idf1:.1f}", f"{passed:.2f}", f"{self.right} of {self.reported}"
 
 
 def colours(folder: Path, found: Sequence[sequences.Found]) -> list[F32]:
@@ -100,21 +100,21 @@ def _owners(truth: Labelled, found: sequences.Found, least: float) -> Iterator[t
             yield row, int(truth[0][overlap[:, row].argmax()])
 
 
-def follow(tally: Tally, scene: sequences.Sequence, options: TrackerOptions, looks: Sequence[F32] | None) -> None:
+def follow(counts: Counts, scene: sequences.Sequence, options: TrackerOptions, looks: Sequence[F32] | None) -> None:
     """Follow a scene, with colours or without, and add what came of it."""
     tracker, named = Tracker(options), list[Labelled]()
-    told: set[tuple[int, int]] = set()
+    reported: set[tuple[int, int]] = set()
     owners: dict[int, list[int]] = {}
     for number, (time_ns, truth, found) in enumerate(zip(scene.times_ns, scene.truths, scene.found, strict=True)):
         appearance = None if looks is None else looks[number].astype(np.float64)
         seen = tracker.follow(time_ns, found.boxes, found.scores, None, found.keypoints, appearance=appearance)
         named.append((seen.ids, found.boxes[seen.rows]))
-        told |= {(int(one), int(other)) for one, other in zip(seen.ids, seen.continues, strict=True) if other}
+        reported |= {(int(one), int(other)) for one, other in zip(seen.ids, seen.continues, strict=True) if other}
         for row, owner in _owners(truth, found.take(seen.rows), 0.5):
             owners.setdefault(int(seen.ids[row]), []).append(owner)
-    tally.runs.append(measure(scene.truths, named))
-    tally.told += len(told)
-    tally.right += sum(_mostly(owners, one) == _mostly(owners, other) is not None for one, other in told)
+    counts.runs.append(measure(scene.truths, named))
+    counts.reported += len(reported)
+    counts.right += sum(_mostly(owners, one) == _mostly(owners, other) is not None for one, other in reported)
 
 
 def _mostly(owners: Mapping[int, list[int]], track: int) -> int | None:
@@ -185,7 +185,7 @@ def main(data: Path, seeds: int, rates: tuple[float, ...], target: Path | None) 
     lines = [f"| scene, frames a second | {' | '.join(columns)} |", "|" + " --- |" * 7]
     for name in (_NAME, *SCENES):
         for fps in rates:
-            without, seeing = Tally([]), Tally([])
+            without, seeing = Counts([]), Counts([])
             for seed in range(1, seeds + 1):
                 case, looks = real.case(name, fps, seed)
                 follow(without, case, options, None)

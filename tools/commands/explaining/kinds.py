@@ -37,9 +37,9 @@ def kinds() -> Mapping[str, Kind]:
     """All kinds by their ids, in the order of the file."""
     topics = yaml.safe_load(_FILE.read_text("utf-8"))
     return {
-        name: Kind(name, topic, told["about"], told["why"], tuple(told["do"]), tuple(told.get("also", ())))
+        name: Kind(name, topic, texts["about"], texts["why"], tuple(texts["do"]), tuple(texts.get("also", ())))
         for topic, members in topics.items()
-        for name, told in members.items()
+        for name, texts in members.items()
     }
 
 

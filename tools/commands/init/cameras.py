@@ -90,7 +90,7 @@ class CameraQuestions:
             self._search()
         while True:
             if not self.cameras:
-                self._dialog.say(
+                self._dialog.show(
                     "Where is your camera? Type its address, such as rtsp://10.0.0.11/main, or only 10.0.0.11, "
                     "or 0 for one that is plugged into this machine."
                 )
@@ -105,10 +105,10 @@ class CameraQuestions:
             try:
                 address = address_of(typed, Path.cwd(), self._environ)
             except UserError as error:
-                self._dialog.say(str(error), "  ")
+                self._dialog.show(str(error), "  ")
                 continue
             if self.cameras and self.cameras[0].address.live != address.live:
-                self._dialog.say("Live cameras and files do not go into one graph: make two.", "  ")
+                self._dialog.show("Live cameras and files do not go into one graph: make two.", "  ")
                 continue
             self._ask_name(address)
 
@@ -134,13 +134,13 @@ class CameraQuestions:
     def _tried(self, name: str, address: Address) -> Address | None:
         """The address that works, or that is to be kept as it is; None to leave the camera out."""
         while True:
-            self._dialog.say(f"Trying {shown(name)} ({address.shown}) ...")
+            self._dialog.show(f"Trying {shown(name)} ({address.shown}) ...")
             address, seen = self._looked(address)
             if seen.is_live:
                 if self._is_right(name, seen):
                     return address
                 return self._another(name, address)
-            self._dialog.say(self._why_not(address, seen), "  ")
+            self._dialog.show(self._why_not(address, seen), "  ")
             if not self._dialog.asks:
                 self.silent.append(name)
                 return address
@@ -161,7 +161,7 @@ class CameraQuestions:
         if seen.state != "gone" or (address.has_path and not guessed):
             return address, seen
         if not guessed:
-            self._dialog.say("It answers, and has no stream at this address itself. Trying the usual ones ...", "  ")
+            self._dialog.show("It answers, and has no stream at this address itself. Trying the usual ones ...", "  ")
         # The camera may have asked for a password first, at a path that it does not have either.
         for path in USUAL_PATHS[USUAL_PATHS.index(address.path) + 1 if guessed else 0 :]:
             there = address.with_path(path)
@@ -204,16 +204,16 @@ class CameraQuestions:
     def _is_right(self, name: str, seen: Seen) -> bool:
         """Show what was seen, and ask whether it is the right camera."""
         assert seen.picture is not None
-        self._dialog.say(f"It works: {seen.words()}.", "  ")
+        self._dialog.show(f"It works: {seen.words()}.", "  ")
         if seen.clock_words():
-            self._dialog.say(f"But {seen.clock_words()}.", "  ")
+            self._dialog.show(f"But {seen.clock_words()}.", "  ")
         path = self._folder.write_picture(name, seen.picture)
         if self._dialog.asks and not show(console_of_output(), seen.picture):
-            self._dialog.say(f"Its picture, to look at: {path}", "  ")
+            self._dialog.show(f"Its picture, to look at: {path}", "  ")
         else:
-            self._dialog.say(f"Its picture: {path}", "  ")
+            self._dialog.show(f"Its picture: {path}", "  ")
         if seen.is_dark:
-            self._dialog.say("It is nearly black: is the lens covered, or is it dark there?", "  ")
+            self._dialog.show("It is nearly black: is the lens covered, or is it dark there?", "  ")
         if self._dialog.confirm("Is this the right camera?", default=True):
             return True
         self._folder.drop_picture(path)
@@ -225,12 +225,12 @@ class CameraQuestions:
         user = self._dialog.ask("User", address.user or user or "admin")
         typed = self._dialog.ask(f"Password, which does not show{same}", password, hidden=True)
         if not typed.isprintable():
-            self._dialog.say("A password cannot hold control characters.", "  ")
+            self._dialog.show("A password cannot hold control characters.", "  ")
         return address.with_login(user, typed)
 
     def _what_now(self, name: str, address: Address) -> Address | None:
         """Another address, the same one to keep it as it is, None to leave it out."""
-        self._dialog.say("Type another address, or its path; - leaves this camera out; Enter keeps it, for later.")
+        self._dialog.show("Type another address, or its path; - leaves this camera out; Enter keeps it, for later.")
         return self._address_or(f"{shown(name)}: what now", address, empty=address)
 
     def _another(self, name: str, address: Address) -> Address | None:
@@ -255,27 +255,27 @@ class CameraQuestions:
 
     def _search(self) -> None:
         """Look for cameras in the network, and take those that are chosen."""
-        self._dialog.say("Looking for cameras in this network, for 3 s ...")
+        self._dialog.show("Looking for cameras in this network, for 3 s ...")
         try:
             devices = discover(self._group, discovery.LISTEN_S)
         except OSError as error:
             devices = []
-            self._dialog.say(f"This machine cannot ask its network: {error.strerror or error}.", "  ")
+            self._dialog.show(f"This machine cannot ask its network: {error.strerror or error}.", "  ")
         if not devices:
-            self._dialog.say(
+            self._dialog.show(
                 "None has answered. Many cameras do so only if ONVIF is turned on in their settings; the page of "
                 "your router lists their addresses too.",
                 "  ",
             )
             return
         for number, device in enumerate(devices, 1):
-            self._dialog.say(f" {number:2}  {device.host}  {device.name}")
+            self._dialog.show(f" {number:2}  {device.host}  {device.name}")
         known = {str(number): device for number, device in enumerate(devices, 1)}
         for chosen in self._dialog.choose("Which of them? Numbers, with commas between (Enter: none)", list(known)):
             self._take_device(known[chosen])
 
     def _take_device(self, device: Device) -> None:
-        self._dialog.say(f"\n{device.host}  {device.name}")
+        self._dialog.show(f"\n{device.host}  {device.name}")
         address = self._stream_of(device)
         self._ask_name(address, nearest_camera_name(device.name) if device.name != "a camera" else "")
 
@@ -289,9 +289,9 @@ class CameraQuestions:
                 return found.with_login(address.user, address.password)
             except onvif.WrongPassword:
                 self.wrong[address.hostname] += 1
-                self._dialog.say("It refuses this user or this password.", "  ")
+                self._dialog.show("It refuses this user or this password.", "  ")
             except SoapProblem as problem:
-                self._dialog.say(f"It does not say where its stream is: {problem}.", "  ")
+                self._dialog.show(f"It does not say where its stream is: {problem}.", "  ")
                 break
         return address
 

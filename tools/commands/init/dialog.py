@@ -22,7 +22,7 @@ class Dialog:
     def __init__(self, *, asks: bool) -> None:
         self.asks = asks
 
-    def say(self, text: str = "", indent: str = "", hanging: str | None = None) -> None:
+    def show(self, text: str = "", indent: str = "", hanging: str | None = None) -> None:
         """Print a text for people, in lines that are not too long; `hanging` indents all but the first one."""
         width = min(_LINE, shutil.get_terminal_size().columns)
         below = indent if hanging is None else hanging
@@ -44,7 +44,7 @@ class Dialog:
             except UserError as error:
                 if not self.asks:
                     raise
-                self.say(str(error), "  ")
+                self.show(str(error), "  ")
 
     def confirm(self, question: str, *, default: bool) -> bool:
         """Yes or no."""

@@ -100,25 +100,25 @@ def ask_actions(dialog: Dialog) -> list[str]:
     """Asks until something is chosen."""
     about = offered()
     names = list(USUAL)
-    dialog.say("What do you want to be told?")
+    dialog.show("What do you want to be told?")
     _list(dialog, names, about)
-    dialog.say(f"  a  {len(about) - len(names)} more")
+    dialog.show(f"  a  {len(about) - len(names)} more")
     while True:
         answer = dialog.ask("A number, or several such as 1,3", "1")
         if answer == "a":
             names = list(about)
             _list(dialog, names, about)
-            dialog.say("Zones and lines you draw later, see: camgraph help rules")
+            dialog.show("Zones and lines you draw later, see: camgraph help rules")
             continue
         try:
             return chosen(answer, names)
         except UserError as error:
-            dialog.say(str(error), "  ")
+            dialog.show(str(error), "  ")
 
 
 def _list(dialog: Dialog, names: Sequence[str], about: Mapping[str, str]) -> None:
     for number, name in enumerate(names, 1):
-        dialog.say(f"{about[name]} ({name})", f" {number:2}  ", "     ")
+        dialog.show(f"{about[name]} ({name})", f" {number:2}  ", "     ")
 
 
 def between(text: str) -> tuple[str, str] | None:

@@ -82,7 +82,7 @@ class Planned:
         return {**asdict(self), "fits": self.fits, "fps": self.costs.read_fps}
 
 
-def plan_graph(asked: Asked, say: Callable[[str], None]) -> Planned:
+def plan_graph(asked: Asked, show: Callable[[str], None]) -> Planned:
     """Try the graph out, for about half a minute. Raises GraphError, UserError or EnvironmentProblem."""
     graph = load_graph(asked.graph, environ=asked.environ)
     require_plannable(graph)
@@ -91,9 +91,9 @@ def plan_graph(asked: Asked, say: Callable[[str], None]) -> Planned:
     with own_state():
         trial_graph = _trial_graph(graph, asked, tried)
         require_room(trial_graph)
-        plan = replace(with_picture_sizes(plan_of(trial_graph), say), file="")
+        plan = replace(with_picture_sizes(plan_of(trial_graph), show), file="")
         machine = machine_now()
-        trial = try_out(plan, asked.seconds, say)
+        trial = try_out(plan, asked.seconds, show)
     rates = {name: recorded_fps(camera, graph.base_folder) for name, camera in trial_graph.cameras.items()}
     recorded = {name: fps for name, fps in rates.items() if fps}
     costs = costs_of(plan, trial, recorded, has_outbox=outbox_folder(plan_of(graph)) is not None)

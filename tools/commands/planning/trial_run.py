@@ -104,12 +104,12 @@ def trial_name() -> str:
     return f"plan-{os.getpid()}"
 
 
-def try_out(plan: RunPlan, seconds: float, say: Callable[[str], None]) -> Trial:
+def try_out(plan: RunPlan, seconds: float, show: Callable[[str], None]) -> Trial:
     """Run the plan and measure it for so many seconds. Raises EnvironmentProblem if no camera brings anything.
 
     Raises KeyboardInterrupt if the user ends it.
     """
-    watch = _Watch(plan, seconds, say)
+    watch = _Watch(plan, seconds, show)
     outcome, interrupted = run_aside(plan, watch)
     if interrupted:
         raise KeyboardInterrupt
@@ -133,10 +133,10 @@ def own_state() -> Iterator[None]:
 class _Watch:
     """Called by the supervisor again and again: takes one step after the other, and stops the run."""
 
-    def __init__(self, plan: RunPlan, seconds: float, say: Callable[[str], None]) -> None:
+    def __init__(self, plan: RunPlan, seconds: float, show: Callable[[str], None]) -> None:
         self._plan = plan
         self._seconds = seconds
-        self._say = say
+        self._show_line = show
         self._steps: Iterator[float] | None = None
         self._due_s = 0.0
         self._measured: Trial | None = None
@@ -174,7 +174,7 @@ class _Watch:
         if len(self._absent) == len(self._plan.camera_settings):
             return
         yield min(_SETTLING_S, self._seconds)
-        self._say(f"measuring for 2 x {self._seconds:g} s")
+        self._show_line(f"measuring for 2 x {self._seconds:g} s")
         begin = _look(supervisor)
         yield self._seconds
         loaded = Span(begin, _look(supervisor))
@@ -199,7 +199,7 @@ class _Watch:
 
     def _arrival(self, supervisor: Supervisor) -> Iterator[float]:
         """Until each camera has brought a frame, or is given up."""
-        self._say(f"waiting for {len(self._plan.camera_settings)} cameras")
+        self._show_line(f"waiting for {len(self._plan.camera_settings)} cameras")
         late_s = time.monotonic() + ARRIVING_S
         while True:
             cameras = supervisor.status()["cameras"]

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 DEVICE_SIDE = 384
 """Of the model's picture for cameras of this machine, before which people sit or stand."""
-MOST_SAID = 8
+MOST_SHOWN = 8
 LOOKING = "looking at how large people are in these pictures"
 
 
-def with_picture_sizes(plan: RunPlan, say: Callable[[str], None]) -> RunPlan:
+def with_picture_sizes(plan: RunPlan, show: Callable[[str], None]) -> RunPlan:
     """The plan with a `max_side` for each stage that makes pictures of `size: auto` and has none.
 
     `say` is called before anything that takes a while. A plan that leaves nothing open stays as it is.
@@ -38,7 +38,7 @@ def with_picture_sizes(plan: RunPlan, say: Callable[[str], None]) -> RunPlan:
         if not models:
             return stage
         if models not in sides:
-            sides[models] = _side(Path(plan.base_folder), models, plan, say)
+            sides[models] = _side(Path(plan.base_folder), models, plan, show)
         side = sides[models]
         return stage if side is None else replace(stage, settings={**stage.settings, "max_side": side})
 
@@ -57,7 +57,7 @@ def _models_behind(stage: str, plan: RunPlan) -> tuple[str, ...]:
 
 
 def _side(
-    folder: Path, models: Sequence[str], plan: RunPlan, say: Callable[[str], None]
+    folder: Path, models: Sequence[str], plan: RunPlan, show: Callable[[str], None]
 ) -> int | dict[str, int] | None:
     """One for all cameras, or one for each; None if nothing is known of the frames beforehand."""
     urls = {camera: str(settings.get("url", "")) for camera, settings in plan.camera_settings.items()}
@@ -68,11 +68,11 @@ def _side(
     # ONNX Runtime takes a while to import.
     from tools.commands.watching.size import choose_sides  # noqa: PLC0415
 
-    say(LOOKING)
+    show(LOOKING)
     files = {camera: resolve(file_of(url), folder) for camera, url in urls.items()}
     by_model = [choose_sides(resolve(model, folder), files) for model in models]
     for line in in_words(by_model[0]):
-        say(line)
+        show(line)
     return one_for_all({camera: max(choices[camera].side for choices in by_model) for camera in files})
 
 
@@ -82,9 +82,9 @@ def one_for_all(sides: Mapping[str, int]) -> int | dict[str, int]:
 
 
 def in_words(choices: Mapping[str, Choice]) -> Iterator[str]:
-    """A line for each camera, of at most `MOST_SAID`: which size was chosen for it, and why."""
-    for camera, choice in list(choices.items())[:MOST_SAID]:
+    """A line for each camera, of at most `MOST_SHOWN`: which size was chosen for it, and why."""
+    for camera, choice in list(choices.items())[:MOST_SHOWN]:
         sides = f"{choice.side} pixels" if choice.near is None else f"{choice.near} and {choice.side} pixels would fit"
         yield f"  {camera}: {sides}: {choice.why}"
-    if len(choices) > MOST_SAID:
-        yield f"  and {len(choices) - MOST_SAID} more cameras"
+    if len(choices) > MOST_SHOWN:
+        yield f"  and {len(choices) - MOST_SHOWN} more cameras"

@@ -89,7 +89,7 @@ class WatchGraph:
 
 def start(asked: Asked) -> int:
     """Run the graph, or print it; returns the exit status. Raises UserError or EnvironmentProblem."""
-    made = watch_graph(asked, _say)
+    made = watch_graph(asked, _show)
     if asked.print_graph:
         if model_file(named_model(asked.model, made.folder)).is_file():
             made.parsed()
@@ -97,16 +97,16 @@ def start(asked: Asked) -> int:
         return 0
     graph = made.parsed()
     for line in (*made.alone, *remarks_alone(graph)):
-        _say(line)
+        _show(line)
     quiet = asked.quiet or _terminal_takes_events(asked)
     return run_plan(plan_of(graph), quiet=quiet, calm=True, loader=GraphSource(made.variables))
 
 
-def _say(line: str) -> None:
+def _show(line: str) -> None:
     click.echo(line, err=True)
 
 
-def watch_graph(asked: Asked, say: Callable[[str], None]) -> WatchGraph:
+def watch_graph(asked: Asked, show: Callable[[str], None]) -> WatchGraph:
     """The graph of the request; `say` gets remarks for the user. Raises UserError or EnvironmentProblem.
 
     Checks come first, slow steps last.
@@ -116,17 +116,17 @@ def watch_graph(asked: Asked, say: Callable[[str], None]) -> WatchGraph:
     environ, remarks = variables.anew()
     several = one_each(asked.sources, folder)
     for remark in (*remarks, *several.remarks):
-        say(remark)
+        show(remark)
     cameras = cameras_of(several.sources, folder, environ)
     hidden = _hidden(cameras)
     model = named_model(asked.model, folder)
     alone = photographs(cameras, folder)
     rules = _rules(asked.rules, folder, PHOTO_RULES if len(alone) == len(cameras) else RULES)
     if not asked.print_graph:
-        _ready_outputs(asked, folder, [camera.name for camera in cameras], say)
+        _ready_outputs(asked, folder, [camera.name for camera in cameras], show)
         _pull_model(model)
-    pose = _sized(pose_model(model, asked.size), cameras, folder, say)
-    text = graph_text(_watch(asked, cameras, pose, rules, _device(pose.model, say)))
+    pose = _sized(pose_model(model, asked.size), cameras, folder, show)
+    text = graph_text(_watch(asked, cameras, pose, rules, _device(pose.model, show)))
     outbox = _outbox(asked, folder)
     return WatchGraph(text, folder, asked.name, outbox, environ | hidden, variables.with_environ(hidden), alone)
 
@@ -164,7 +164,7 @@ def _watch(asked: Asked, cameras: Sequence[WatchedCamera], model: PoseModel, rul
     )
 
 
-def _sized(model: PoseModel, cameras: Sequence[WatchedCamera], folder: Path, say: Callable[[str], None]) -> PoseModel:
+def _sized(model: PoseModel, cameras: Sequence[WatchedCamera], folder: Path, show: Callable[[str], None]) -> PoseModel:
     """The size of the model's picture, if it is open: by a look at the files, or by the kind of camera."""
     if model.size is not None or model.why:
         return model
@@ -174,10 +174,10 @@ def _sized(model: PoseModel, cameras: Sequence[WatchedCamera], folder: Path, say
     file = model_file(model.model)
     if not file.is_file():
         return model
-    say(f"{LOOKING} (--size skips this)")
+    show(f"{LOOKING} (--size skips this)")
     choices = choose_sides(file, {camera.name: resolve(camera.url.replace("$${", "${"), folder) for camera in cameras})
     for line in in_words(choices):
-        say(line)
+        show(line)
     # A second look costs as much again, and all cameras of the graph would have it.
     nears = [choice.near for choice in choices.values()]
     smaller = min(near for near in nears if near) if all(nears) else None
@@ -185,10 +185,10 @@ def _sized(model: PoseModel, cameras: Sequence[WatchedCamera], folder: Path, say
     return replace(model, max_side=sides, near=smaller, why="chosen by a look at these files")
 
 
-def _device(model: str, say: Callable[[str], None]) -> Device:
+def _device(model: str, show: Callable[[str], None]) -> Device:
     device = find_device(model_file(model))
     if device.why_not:
-        say(f"this machine's GPU cannot run the model, the CPU does: {device.why_not}")
+        show(f"this machine's GPU cannot run the model, the CPU does: {device.why_not}")
     return device
 
 
@@ -199,15 +199,15 @@ def _rules(text: str | None, folder: Path, usual: str) -> str:
     return str(path)
 
 
-def _ready_outputs(asked: Asked, folder: Path, cameras: Sequence[str], say: Callable[[str], None]) -> None:
+def _ready_outputs(asked: Asked, folder: Path, cameras: Sequence[str], show: Callable[[str], None]) -> None:
     if asked.video is not None and ready_videos(asked.video, folder) and not asked.overwrite:
         message = "a camera with a video there gets another one, with a number (--overwrite replaces it)"
-        say(f"{asked.video}: {message}")
+        show(f"{asked.video}: {message}")
     tracks = asked.tracks
     if tracks is not None and ready_tracks(tracks, folder, asked.name, cameras) and not asked.overwrite:
-        say(f"{tracks}: a camera with a file there gets another one, with a number (--overwrite replaces it)")
+        show(f"{tracks}: a camera with a file there gets another one, with a number (--overwrite replaces it)")
     if asked.events is not None and ready_events(asked.events, folder) and not asked.overwrite:
-        say(f"{asked.events}: new events are added to those in the file (--overwrite replaces it)")
+        show(f"{asked.events}: new events are added to those in the file (--overwrite replaces it)")
 
 
 def _hidden(cameras: Sequence[WatchedCamera]) -> dict[str, str]:

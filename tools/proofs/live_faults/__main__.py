@@ -33,13 +33,13 @@ def main(target: Path | None, **options: Any) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ending this ends the run as well
     cameras, rounds, at_once = options["cameras"], options["rounds"], options["at_once"]
     estimate(_AROUND_S + BASE_S + rounds * _ROUND_S / at_once, f"{rounds} rounds of all faults, {at_once} at once")
-    proof = prove(cameras, rounds, at_once, options["processes"], _say)
+    proof = prove(cameras, rounds, at_once, options["processes"], _show)
     publish(f"{written_by(TOOL, options)} {machine_line()}. {report(proof)}", target, TOOL)
     if wrong := [*proof.problems, *proof.not_judged]:
         raise click.ClickException("\n".join(wrong))
 
 
-def _say(result: Result) -> None:
+def _show(result: Result) -> None:
     times = [
         f"{what} after {s:.1f} s" for what, s in (("told", result.reported_s), ("back", result.back_s)) if s is not None
     ]

@@ -156,8 +156,8 @@ class Trial:
         if lost_s is not None:
             times += [self._record.first(self._name, how, {"live"}, lost_s) for how in ("log", "event")]
         known = [t for t in times if t is not None]
-        all_say_so = self._look.state == "live" and self._states[-1:] in ([], ["live"])
-        return max(known) if all_say_so and len(known) == len(times) else None
+        all_report_it = self._look.state == "live" and self._states[-1:] in ([], ["live"])
+        return max(known) if all_report_it and len(known) == len(times) else None
 
     def _judge(self) -> None:
         """Note the steps that took longer than they may."""

@@ -82,7 +82,7 @@ class _Soak:
     def __init__(
         self, plan: Plan, simulator: RtspSimulator, subject: Subject, run: LiveRun, report: Callable[[str], None]
     ) -> None:
-        self._tell = report
+        self._report = report
         self._plan, self._simulator, self._subject, self._run = plan, simulator, subject, run
         self._ledger = Ledger(run.outbox)
         self._soaked = Soaked(plan)
@@ -100,7 +100,7 @@ class _Soak:
             self._harm(at_s)
             self._kill(at_s)
             self._look(at_s)
-            self._say(at_s)
+            self._report_progress(at_s)
             time.sleep(_TURN_S)
         return self._end()
 
@@ -138,12 +138,12 @@ class _Soak:
         self._soaked.status = self._run.status() or self._soaked.status
         self._ledger.read()
 
-    def _say(self, at_s: float) -> None:
+    def _report_progress(self, at_s: float) -> None:
         if at_s < self._next_line:
             return
         self._next_line = at_s + _LINE_S
         live = sum(camera["state"] == "live" for camera in self._soaked.status.get("cameras", {}).values())
-        self._tell(
+        self._report(
             f"{at_s / 60:.0f} of {self._plan.seconds / 60:g} min: {live} of {self._plan.cameras} cameras live, "
             f"{self._soaked.faults.total()} faults, {self._soaked.killed.total()} kills"
         )

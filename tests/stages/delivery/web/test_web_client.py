@@ -11,7 +11,7 @@ from stages.delivery.web.web_addresses import WebAddress, web_address
 from stages.delivery.web.web_client import WebClient
 
 
-def test_a_request_that_is_given_up_connects_to_no_further_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_given_up_request_tries_no_further_address(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and shakes no hands
         port = silent.getsockname()[1]
         with socket.create_server(("127.0.0.2", port)) as other:
@@ -30,7 +30,7 @@ def test_a_request_that_is_given_up_connects_to_no_further_address(monkeypatch: 
             taken.close()
 
 
-def test_what_fails_before_a_request_is_no_bug_that_an_event_brings_to_light() -> None:
+def test_a_failure_before_a_request_is_not_blamed_on_an_event() -> None:
     nowhere = WebAddress("http", f"{'a' * 70}.example", 80, "/")
     exchange = WebClient(nowhere, tls=ssl.create_default_context, allow_private=True).post({}, b"", 30)
     with pytest.raises(Unavailable, match="no valid HTTP: UnicodeError"):

@@ -57,6 +57,7 @@ def test_as_many_as_are_loaded(tmp_path: Path) -> None:
     assert counted(path) == entries_of(onnx.load(str(path))) > 60
 
 
+@pytest.mark.slow
 def test_a_small_file_that_takes_gigabytes_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     nodes = b"\x0a\x00" * MOST_ENTRIES

@@ -30,6 +30,8 @@ from tools.measuring.action_trials import (
     rules_of,
 )
 
+pytestmark = pytest.mark.slow
+
 VIEWS = (View(2.6, 5.0, 30.0), View(1.6, 4.0, 90.0), View(3.5, 7.0, 200.0), View(2.6, 5.0, 315.0, mirrored=True))
 
 

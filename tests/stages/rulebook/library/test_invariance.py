@@ -18,6 +18,8 @@ from tools.measuring.action_cases import CASES
 from tools.measuring.action_places import PLACES, before, rules
 from tools.measuring.action_trials import Trial, View, firings, pictures
 
+pytestmark = pytest.mark.slow
+
 RATE = 25
 EVERY = {25: 1, 12.5: 2, 8: 3, 5: 5, 3: 8}
 """Frames a second -> which frames of `RATE` are left."""

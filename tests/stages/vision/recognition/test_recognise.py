@@ -163,7 +163,7 @@ def test_every_format_is_read_somewhere() -> None:
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_the_right_format_may_be_declared_and_a_wrong_one_may_not(name: str) -> None:
+def test_only_the_right_format_may_be_declared(name: str) -> None:
     given, expected = KNOWN[name]
     assert recognise(given, Declared(format=expected["format"])).format == expected["format"]
     wrong = "rtmo" if expected["format"] != "rtmo" else "yolox"

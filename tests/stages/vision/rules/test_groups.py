@@ -38,7 +38,7 @@ def two_seconds() -> Groups:
     return Groups(Nearness(0.8, 2 * SECOND))
 
 
-def test_those_who_are_near_for_a_while_directly_or_through_others() -> None:
+def test_a_group_is_near_for_a_while_directly_or_through_others() -> None:
     groups = two_seconds()
     places = [(4, 0.0), (9, 70.0), (2, 140.0), (7, 300.0)]
     assert after(groups, places, 0, 1.8) == {}

@@ -69,7 +69,7 @@ def test_false_begins_anew_but_unknown_and_unseen_do_not() -> None:
 
 
 @pytest.mark.parametrize("missed", ["-", "?", "--", "?-"])
-def test_who_is_found_now_and_then_only_lasts_as_long_as_who_is_always_found(missed: str) -> None:
+def test_gaps_in_detection_do_not_shorten_an_incident(missed: str) -> None:
     rule = Timing(for_ns=10_000 * MS, hold_ns=500 * MS, min_visible=0.3)
     [(phase, at, *_)] = in_ms(steps_of(story(f"T{missed}" * 60), rule, 500 * MS))
     assert phase == "start"

@@ -91,6 +91,7 @@ def test_unknown_joints_stay_unknown() -> None:
 
 
 @given(st.sampled_from([0.0, 20.0, 35.0, 50.0]), st.integers(0, 1000))
+@pytest.mark.slow
 def test_it_is_learnt_from_people_who_walk(tilt: float, seed: int) -> None:
     """They sway by some degrees to all sides, and now and then one of them is lying."""
     camera, random = Camera(height_m=3.0, tilt_deg=tilt, fov_deg=90, heading_deg=90), np.random.default_rng(seed)

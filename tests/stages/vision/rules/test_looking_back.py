@@ -113,6 +113,7 @@ def lowered(at_s: float, seconds: float, fps: float) -> list[Pose | None]:
 
 @pytest.mark.parametrize("minutes", [1, 2, 5])
 @pytest.mark.parametrize("fps", [25, 3])
+@pytest.mark.slow
 def test_long_windows_are_thinned_and_not_torn(minutes: int, fps: float) -> None:
     window_s, film = 60 * minutes, lowered(100, 112 + 0.2 * 60 * minutes, fps)
     mean = answers(f"average(hips.y, {minutes}min) < 153px", film, fps)
@@ -347,7 +348,7 @@ def test_how_long_somebody_stays_in_a_zone(when: str, fps: float, places: str, e
     assert in_letters(answers(when, frames, fps)) == expected
 
 
-def test_a_window_behind_a_comparison_is_not_that_of_a_condition_inside() -> None:
+def test_a_window_behind_a_comparison_is_not_of_its_inside() -> None:
     text = "total(change(lean) > 1deg, 60s) / 60s > change(score) within 2s"
     times = [cell.times for cell in compile_condition(text, "person", zones=[], lines=[]).cells]
     assert times == [(SECOND,), (60 * SECOND,), (2 * SECOND,)]

@@ -50,7 +50,7 @@ def test_lost_while_knows_nothing_of_long_ago() -> None:
     assert lost(f"lost while {IS_LOW}", [LOW] * 5 + [hidden] * 6 + [None] * 30) == []
 
 
-def test_lost_while_is_about_the_last_frame_in_which_they_were_seen() -> None:
+def test_lost_while_judges_the_last_frame_with_the_person() -> None:
     """Of who is lost, nothing is asked any more, although `enters` would have an answer."""
     comes_in = [Pose({}, feet=(104, 190))] * 5 + [Pose({}, feet=(98, 190))]
     assert lost("lost while enters(door)", [*comes_in, *[None] * 30])[0] == ("start", 15)
@@ -285,7 +285,7 @@ def test_two_reloads_while_nobody_is_seen_forget_nothing() -> None:
     assert found == [("start", 20)]
 
 
-def test_memory_of_people_who_never_come_back_is_given_up_after_a_reload() -> None:
+def test_after_a_reload_those_who_never_return_are_forgotten() -> None:
     first = Judge([rule("age > 1s for 1s")], lambda size: Surroundings(*size, ZONES, {}))
     for i in range(5):
         list(first.judge(picture(i * SECOND, [Pose({}, id=n) for n in range(20)])))

@@ -161,6 +161,7 @@ def dwell(film: Sequence[Frame], i: int) -> float:
 )
 @given(film=TRUTHS)
 @settings(max_examples=150, deadline=None)
+@pytest.mark.slow
 def test_truths_follow_their_definition(
     cell: Callable[[], Any], reference: Callable[[Sequence[Frame], int], Any], film: list[Frame]
 ) -> None:
@@ -271,6 +272,7 @@ def velocity(film: Sequence[Frame], i: int) -> float:
 )
 @given(film=NUMBERS)
 @settings(max_examples=150, deadline=None)
+@pytest.mark.slow
 def test_values_follow_their_definition(
     cell: Callable[[], Any], reference: Callable[[Sequence[Frame], int], float], film: list[Frame]
 ) -> None:

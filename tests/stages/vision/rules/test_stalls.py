@@ -62,6 +62,7 @@ def test_a_real_fall_behind_a_stall_is_seen() -> None:
         "hips.y > least(hips.y, 0.5s) + 1px",
     ],
 )
+@pytest.mark.slow
 def test_no_window_reaches_over_a_stall(when: str, stall_s: float) -> None:
     before = [(i / FPS, height(150)) for i in range(5 * FPS)]
     assert starts(when, before + [(5 + stall_s + i / FPS, height(172)) for i in range(4 * FPS)]) == []

@@ -65,7 +65,7 @@ def test_uniforms_tell_nothing() -> None:
     assert np.isnan(scale.likeness(looks(0), looks(90))).all()
 
 
-def test_what_is_remembered_follows_slowly_and_stays_while_nothing_is_known() -> None:
+def test_the_memory_follows_slowly_and_stays_without_news() -> None:
     now = mixed(looks(0, 0, NAN), looks(90, NAN, 90), np.full(3, 0.5))
     np.testing.assert_allclose(np.linalg.norm(now, axis=1), 1)
     assert 10 < np.degrees(np.arctan2(*now[0, ::-1])) < 45
@@ -84,7 +84,7 @@ def test_two_who_meet_keep_their_ids_by_their_looks(weight: float) -> None:
     assert after == (before[::-1] if weight else before)
 
 
-def test_a_new_track_is_not_told_to_go_on_somebody_who_looked_different() -> None:
+def test_a_new_track_does_not_continue_one_of_other_looks() -> None:
     for angle, goes_on in ((0, True), (60, False)):
         camera = Camera()
         camera.learns()

@@ -12,6 +12,8 @@ from tools.assets.movenet.multipose import multipose_onnx
 from tools.assets.movenet.published import published_decoder
 from tools.assets.movenet.tfjs import ConversionError, read_graph
 
+pytestmark = pytest.mark.slow
+
 KEYPOINTS = 17
 SIZES = [(256, 256), (416, 640), (576, 768)]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 
-import av
 import pytest
+from camgraph_test_stages.clips import write_clip
 
 from tools.simulator.pattern import picture
 
@@ -14,13 +13,4 @@ from tools.simulator.pattern import picture
 @pytest.fixture
 def clip(tmp_path: Path) -> Path:
     """Five pictures."""
-    path = tmp_path / "five.mp4"
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=25)
-        stream.width, stream.height, stream.pix_fmt = 160, 120, "yuv420p"
-        for number in range(5):
-            frame = av.VideoFrame.from_ndarray(picture(number, 160, 120), "gray8").reformat(format="yuv420p")
-            frame.pts, frame.time_base = number, Fraction(1, 25)
-            container.mux(stream.encode(frame))
-        container.mux(stream.encode(None))
-    return path
+    return write_clip(tmp_path / "five.mp4", (picture(number, 160, 120) for number in range(5)), fps=25)

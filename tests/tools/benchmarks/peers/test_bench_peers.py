@@ -17,6 +17,8 @@ from tools.benchmarks.peers.graph import answer_of
 from tools.benchmarks.peers.plot import plot
 from tools.measuring.plots import has_matplotlib
 
+pytestmark = pytest.mark.processes
+
 COMPACT, LOOP = "camgraph, compact", "OpenCV + ONNX Runtime loop"
 
 
@@ -74,7 +76,7 @@ def test_clips_have_the_wanted_number_of_frames(clip: Path, tmp_path: Path) -> N
     assert [(one.width, one.height) for one in pictures] == [(320, 240)] * 13
 
 
-def test_the_tally_of_a_graph_is_read_by_camera() -> None:
+def test_the_counts_of_a_graph_are_read_by_camera() -> None:
     answer = answer_of("c1 3 1000 2000000\nc0 1 5000000000 500000\nc1 4 3000 0\n", 3, 2.0)
     assert (answer.begun_ns, answer.ended_ns) == (3 * 10**9, 5 * 10**9)
     assert (answer.frames, answer.people) == ([1, 2, 0], [1, 7, 0])

@@ -21,6 +21,8 @@ from tools.benchmarks.peers.job import Answer, Job
 from tools.benchmarks.peers.meter import Watched, watch
 from tools.benchmarks.peers.page import tables
 
+pytestmark = pytest.mark.processes
+
 JOB = Job("model.onnx", ["a.mp4"] * 4, 50, (640, 640), 0.3, 0.5, 2, "cuda")
 SAYS = "print('0, 40', '1, [N/A]', '2, 0', sep=chr(10))"
 """As nvidia-smi answers where there are three GPUs, and one does not tell."""

@@ -13,6 +13,8 @@ from tools.benchmarks.peers import environments
 from tools.benchmarks.peers.environments import NotToBeHad, python_of
 from tools.benchmarks.peers.meter import Watched, tree_mb, watch
 
+pytestmark = pytest.mark.processes
+
 _BUSY = """
 import subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "held = bytearray(120_000_000); input()"], stdin=subprocess.PIPE)

@@ -19,6 +19,8 @@ from tools.commands.doctor import command, machine, packages, providers
 from tools.commands.doctor.finding import Finding, worst
 from tools.simulator.command import simulator
 
+pytestmark = pytest.mark.processes
+
 
 def only(findings: Any) -> Finding:
     [finding] = findings

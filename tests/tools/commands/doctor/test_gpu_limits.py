@@ -60,6 +60,7 @@ def findings(folder: Path, options: str, *gpus: Gpu) -> list[Finding]:
         ("options: {cuda: {device_id: 1}}", [("ok", 1, "infer: no `gpu_mem_limit`")]),
     ],
 )
+@pytest.mark.processes
 def test_the_limits_of_a_graph_against_its_gpus(
     folder: Path, options: str, reported: list[tuple[str, int, str]]
 ) -> None:

@@ -29,7 +29,7 @@ def values(text: str, key: str) -> list[str]:
     return re.findall(rf"^{key}=(.*)$", text, re.MULTILINE)
 
 
-def test_the_graph_runs_with_its_secrets_and_may_write_its_own_folders_only() -> None:
+def test_the_graph_has_its_secrets_and_writes_its_folders_only() -> None:
     text = unit_text(SETTINGS)
     assert values(text, "ExecStart") == [
         "/bin/true run /etc/camgraph/lobby.yaml --name lobby --env-file ${CREDENTIALS_DIRECTORY}/env-file-1"

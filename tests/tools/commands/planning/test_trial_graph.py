@@ -64,6 +64,7 @@ def uses(plan: RunPlan) -> dict[str, str]:
     return {stage.name: stage.use for process in plan.processes for stage in process.stages}
 
 
+@pytest.mark.processes
 def test_every_sink_is_replaced_and_all_else_stays(graph: Graph) -> None:
     found = uses(trial_of(graph, {"a": "a"}))
     sinks = ("log", "footage", "mail", "page", "rows", "heat", "videos")

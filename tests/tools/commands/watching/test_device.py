@@ -23,6 +23,7 @@ def test_without_a_driver_all_cores_work(model: Path, monkeypatch: pytest.Monkey
     assert find_device(model) == Device(("cpu",), 1, CORES)
 
 
+@pytest.mark.processes
 def test_a_gpu_that_cannot_run_the_model_is_told_of(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The real attempt, on a file that no device can run; without a driver, that is what is said."""
     monkeypatch.setattr(device, "has_driver", lambda: True)

@@ -8,8 +8,10 @@ import pytest
 
 from pipeline.graph import load_plan
 from pipeline.plan import RunPlan
-from tools.commands.watching.picture_size import LOOKING, MOST_SAID, in_words, with_picture_sizes
+from tools.commands.watching.picture_size import LOOKING, MOST_SHOWN, in_words, with_picture_sizes
 from tools.commands.watching.size import Choice
+
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
 GRAPH = """\
 version: 1
@@ -59,7 +61,7 @@ def test_cameras_with_other_people_get_other_pictures(
 
 def test_of_many_cameras_a_few_are_told() -> None:
     lines = list(in_words({f"c{n}": Choice(384, "so it is") for n in range(11)}))
-    assert (lines[0], len(lines), lines[-1]) == ("  c0: 384 pixels: so it is", MOST_SAID + 1, "  and 3 more cameras")
+    assert (lines[0], len(lines), lines[-1]) == ("  c0: 384 pixels: so it is", MOST_SHOWN + 1, "  and 3 more cameras")
     assert list(in_words({"c": Choice(768, "no", 256)})) == ["  c: 256 and 768 pixels would fit: no"]
 
 

@@ -9,6 +9,8 @@ import pytest
 from tools.commands.watching.size import LOOKS_EACH, MOST_CAMERAS, SIDES, Sighting, choose, choose_sides, sightings
 from tools.models.pose_estimators import Found
 
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
+
 TALL, SMALL = 400.0, 60.0
 
 

@@ -88,6 +88,7 @@ def test_no_password_is_shown_and_the_camera_gets_it(password: str, tail: str) -
     assert unquote(filled.text) == unquote(address)
 
 
+@pytest.mark.processes
 def test_a_file_is_found_again_from_anywhere(tmp_path: Path, make_clip: Callable[[Path], Path]) -> None:
     make_clip(tmp_path / "a${HOME}.mp4")
     [camera] = cameras_of(["a${HOME}.mp4"], tmp_path, {})

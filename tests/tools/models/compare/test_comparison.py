@@ -221,6 +221,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.processes
 def test_frames_that_one_model_drops_stand_in_its_column(tmp_path: Path) -> None:
     good, bad = pose(tmp_path / "good.onnx"), pose(tmp_path / "bad.onnx", dark_is_nan=True)
     (tmp_path / "pictures").mkdir()
@@ -297,17 +298,20 @@ def test_a_detector_that_calls_things_otherwise_has_lost(tmp_path: Path) -> None
     assert "the model knows no class shoe; it knows helmet, vest" in unknown.output
 
 
+@pytest.mark.processes
 def test_memory_is_that_of_a_process_of_its_own(test_data: Path) -> None:
     held = np.ones(300_000_000, np.uint8)
     assert high_water_bytes() > held.nbytes
     assert 30e6 < peak_bytes(test_data / YOLOX) < held.nbytes
 
 
+@pytest.mark.processes
 def test_a_model_that_does_not_open_has_no_memory(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"absent\.onnx: cannot be read: No such file"):
         peak_bytes(tmp_path / "absent.onnx")
 
 
+@pytest.mark.processes
 def test_a_model_that_never_answers_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process that measures memory meets it first, and is ended."""
     monkeypatch.setattr(memory, "LIMIT_S", 5.0)

@@ -11,6 +11,7 @@ from tools.models.compare.memory import peak_bytes
 from tools.models.declaration import Declaration
 
 
+@pytest.mark.processes
 def test_nothing_of_the_folder_that_one_stands_in_is_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turned_model: Path
 ) -> None:

@@ -51,6 +51,7 @@ def network(path: Path, *middle: str) -> Path:
     ],
     ids=["NaN in the output", "infinity between the nodes", "NaN between the nodes"],
 )
+@pytest.mark.processes
 def test_what_gives_no_numbers_is_not_quantized(tmp_path: Path, middle: tuple[str, ...], words: str) -> None:
     picture, out = tmp_path / "p.png", tmp_path / "out.onnx"
     cv2.imwrite(str(picture), np.full((16, 16, 3), 200, np.uint8))

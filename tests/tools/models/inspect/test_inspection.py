@@ -155,6 +155,7 @@ def test_what_auto_takes_and_what_the_others_did() -> None:
     assert next(choice_lines(Choice(("cpu",), {}), ("cuda",))) == "auto takes cpu: of the others none is to be taken"
 
 
+@pytest.mark.processes
 def test_auto_is_tried_where_it_is_asked_for(tmp_path: Path) -> None:
     """By real processes, with whatever this machine has."""
     model, saved = layers(tmp_path / "m.onnx"), str(tmp_path / "found.json")

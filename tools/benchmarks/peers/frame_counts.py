@@ -14,16 +14,16 @@ from pipeline.system.paths import resolve
 from stages.messages import People
 
 
-class TallySettings(Settings):
+class FrameCountsSettings(Settings):
     """Where it is written."""
 
     path: str = Field(description="A file: `camera people now_ns age_ns` for each frame")
 
 
-class Tally(Stage[TallySettings]):
+class FrameCounts(Stage[FrameCountsSettings]):
     """People -> a line for each frame in a file."""
 
-    settings_type = TallySettings
+    settings_type = FrameCountsSettings
     inputs = People
 
     def open(self) -> None:

@@ -1,0 +1,27 @@
+"""The marker of tests that start processes is set by their imports, and a start without it is noticed."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from camgraph_test_stages import process_starts
+
+
+def test_a_file_that_imports_a_starter_is_marked(request: pytest.FixtureRequest) -> None:
+    assert request.node.get_closest_marker(process_starts.MARKER)
+
+
+def test_a_test_without_the_marker_may_start_no_process() -> None:
+    guard = process_starts.Guard()
+    guard.pytest_runtest_setup()
+    call = guard.pytest_runtest_call()
+    next(call)
+    with pytest.raises(StopIteration):
+        next(call)
+    guard.pytest_runtest_setup()
+    call = guard.pytest_runtest_call()
+    next(call)
+    subprocess.run(["true"], check=True)
+    with pytest.raises(pytest.fail.Exception, match=r"mark it with @pytest\.mark\.processes.* subprocess\.Popen"):
+        next(call)
