@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from camgraph_test_stages.terminals import on_a_terminal
 from click.testing import CliRunner
 
 from pipeline import errors
@@ -95,6 +96,35 @@ def test_explain_says_what_several_ids_mean() -> None:
     assert "\n\ngraph-loop: " in told
 
 
+def test_what_is_known_is_explained_beside_what_is_not() -> None:
+    done = CliRunner().invoke(main, ["explain", "key-unknown", "graph-lop", "quux", "key-unknown"])
+    assert done.exit_code == errors.EXIT_USER
+    assert done.stdout.count("key-unknown: ") == 1
+    assert done.stderr.splitlines() == [
+        "no error has the id graph-lop; did you mean `graph-loop`?",
+        "no error has the id quux; `camgraph explain` lists them",
+    ]
+
+
+def test_explain_does_not_lead_back_to_itself() -> None:
+    _, shown = on_a_terminal("explain", "quux")
+    assert shown == "no error has the id quux; `camgraph explain` lists them\n"
+
+
+@pytest.mark.parametrize("columns", [40, 200])
+def test_a_text_fits_the_terminal(columns: int) -> None:
+    _, shown = on_a_terminal("explain", "shared-memory", columns=columns)
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= min(columns, 100)
+    assert " ".join(shown.split()) == " ".join(CliRunner().invoke(main, ["explain", "shared-memory"]).output.split())
+
+
+def test_a_text_in_a_pipe_has_whole_lines() -> None:
+    assert CliRunner().invoke(main, ["explain", "shared-memory"]).output.splitlines() == [
+        *kinds()["shared-memory"].lines()
+    ]
+
+
 def test_explain_lists_all() -> None:
     told = CliRunner().invoke(main, ["explain"]).output
     assert [line.rstrip(":") for line in told.splitlines() if line and line[0] != " "] == list(topics())
@@ -126,13 +156,14 @@ def test_another_word_for_an_id_is_no_id_and_means_one_alone() -> None:
     assert not set(words) & set(kinds())
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-def test_an_error_names_its_id_on_a_terminal(
-    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("terminal", "is_log"), [(True, False), (False, True), (False, False)])
+def test_an_error_names_its_id_on_a_terminal_and_in_a_log(
+    terminal: bool, is_log: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    tell("it is full", errors.EXIT_ENVIRONMENT, "cannot-write")
-    assert capsys.readouterr().err == "it is full\n" + "more: camgraph explain cannot-write\n" * terminal
+    tell("it is full", errors.EXIT_ENVIRONMENT, "cannot-write", is_log=is_log)
+    more = "more: camgraph explain cannot-write\n" if terminal or is_log else ""
+    assert capsys.readouterr().err == f"it is full\n{more}"
 
 
 @pytest.mark.slow
