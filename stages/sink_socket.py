@@ -130,7 +130,9 @@ class SinkSocket(SelectingSink[SinkSocketSettings]):
     def _leave_out(self, event: Event, why: str) -> None:
         if why:
             self.context.dead_letters.add(event, why)
-            self.context.log.error("event_not_delivered", camera=event.stamp.camera, id=event.own_id, why=why)
+            self.context.log.error(
+                "event_not_delivered", camera=event.stamp.camera, id=event.own_id, incident=event.incident, why=why
+            )
         self.context.count(_REFUSED if why else "filtered", event.stamp.camera)
 
     def close(self) -> None:

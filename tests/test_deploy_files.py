@@ -33,14 +33,15 @@ CONTAINER = POD["containers"][0]
 
 
 def test_the_graph_is_right_and_writes_the_volume_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("camera", "secret-of-nobody")
+    for name in COMPOSE["secrets"]:
+        monkeypatch.setenv(name, "secret-of-nobody")
     monkeypatch.setenv("CAMGRAPH_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "data" / "footage").mkdir(parents=True)
     text = (DEPLOY / "graph.yaml").read_text("utf-8")
     (model,) = re.findall(r"asset:([\w.-]+)", text)
     assert f'ARG ASSETS="{model}"' in CONTAINERFILE
-    outputs = re.findall(r"path: (/[\w/.]+)", text)
-    assert outputs
+    outputs = re.findall(r"(?:path|history): (/[\w/.]+)", text)
+    assert len(outputs) == 3
     assert all(output.startswith("/data/") for output in outputs)
     (tmp_path / "rules.yaml").write_text((DEPLOY / "rules.yaml").read_text("utf-8"))
     light = re.sub(r"\n  (capture|prepare|infer|people|tracks): .*", "", text.replace("/data/", f"{tmp_path}/data/"))
@@ -57,6 +58,30 @@ def test_kubernetes_runs_the_same_graph() -> None:
     data = manifest("ConfigMap")["data"]
     for name in ("graph.yaml", "rules.yaml"):
         assert yaml.safe_load(data[name]) == yaml.safe_load((DEPLOY / name).read_text("utf-8"))
+
+
+def test_the_page_is_reached_with_a_token_and_from_this_machine_alone() -> None:
+    page = yaml.safe_load((DEPLOY / "graph.yaml").read_text("utf-8"))["stages"]["page"]["with"]
+    port = page["address"].rpartition(":")[2]
+    assert [token["token"] for token in page["tokens"]] == ["${secret:page}"]
+    assert COMPOSE["ports"] == [f"127.0.0.1:{port}:{port}"]
+    (named,) = CONTAINER["ports"]
+    assert str(named["containerPort"]) == port
+    assert CONTAINER["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": named["name"]}
+    service = manifest("Service")["spec"]
+    assert service["selector"].items() <= manifest("Deployment")["spec"]["template"]["metadata"]["labels"].items()
+    assert [(str(one["port"]), one["targetPort"]) for one in service["ports"]] == [(port, named["name"])]
+    assert service["publishNotReadyAddresses"]
+    extras = [one.strip('"') for one in re.findall(r"EXTRAS=(\S+)", CONTAINERFILE)]
+    extras.append(documents("compose.cuda.yaml")[0]["services"]["camgraph"]["build"]["args"]["EXTRAS"])
+    assert all("serve" in one.split(",") for one in extras)
+
+
+def test_each_secret_that_the_graph_names_is_given() -> None:
+    named = set(re.findall(r"\$\{secret:(\w+)\}", (DEPLOY / "graph.yaml").read_text("utf-8")))
+    assert named == {*COMPOSE["secrets"]} == documents("compose.yaml")[0]["secrets"].keys()
+    head = (DEPLOY / "kubernetes.yaml").read_text("utf-8").partition("apiVersion")[0]
+    assert named == set(re.findall(r"--from-file=(\w+)=", head))
 
 
 def test_all_run_as_the_same_user_without_rights() -> None:

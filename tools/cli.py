@@ -21,7 +21,12 @@ from pipeline.foreign_text import shown
 from pipeline.system.redaction import redact_urls
 from pipeline.system.scarcity import require_address_space
 from pipeline.system.spelling import did_you_mean
-from tools.display.screen import JSON_LOGS, guarded, show_problem, writes_json
+from tools.display.screen import JSON_LOGS, guarded, show_problem, way_to_explanations, writes_json
+
+_LOGGED = ("run", "serve")
+"""Commands whose standard error is the log of a service."""
+_USAGE = "option-value"
+"""The id of mistakes in a command line that click finds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +129,40 @@ class LazyGroup(click.Group):
         with guarded(as_json=JSON_LOGS in sys.argv[1:]):
             return super().__call__(*args, **kwargs)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Options before the name of a command are read here, those behind it by `invoke`."""
+        try:
+            return super().make_context(*args, **kwargs)
+        except click.ClickException as error:
+            _show_usage(error)
+            raise click.exceptions.Exit(error.exit_code) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except CamgraphError as error:
-            show_problem(redact_urls(_shown(error)), error.exit_status, error.error_id, error.error_ids)
+            # `explain` is no help with a mistake in its own id.
+            kind, kinds = ("", ()) if ctx.invoked_subcommand == "explain" else (error.error_id, error.error_ids)
+            is_log = ctx.invoked_subcommand in _LOGGED
+            show_problem(redact_urls(_shown(error)), error.exit_status, kind, kinds, is_log=is_log)
             ctx.exit(error.exit_status)
         except click.ClickException as error:
-            if not writes_json():
-                raise
-            show_problem(error.format_message(), error.exit_code)
+            _show_usage(error)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             ctx.exit(EXIT_SIGINT)
+
+
+def _show_usage(error: click.ClickException) -> None:
+    """What click says of a command line, with the id of such mistakes. Without any words it shows the help."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+    elif writes_json():
+        show_problem(error.format_message(), error.exit_code, _USAGE)
+    else:
+        error.show()
+        if sys.stderr.isatty():
+            sys.stderr.write(f"{way_to_explanations([_USAGE])}\n")
 
 
 def _shown(error: CamgraphError) -> str:

@@ -281,7 +281,12 @@ class Outbox(Stage[OutboxSettings]):
             return True
         if (item.sender, why) not in self._refused:
             self._refused.add((item.sender, why))
-            self.context.log.error("event_refused", stage=item.sender, camera=item.camera, why=why)
+            event = item.payload
+            # Its stage may have put anything there.
+            named = {"id": str(event.id), "incident": str(event.incident)} if isinstance(event, Event) else {}
+            self.context.log.error(
+                "event_refused", stage=item.sender, camera=item.camera, why=why, error_id="events-dropped", **named
+            )
         return False
 
     def _of_process(self, item: Item) -> Item:

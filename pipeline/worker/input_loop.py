@@ -82,7 +82,9 @@ class InputLoop:
             try:
                 self._chain.head.stage.context.dead_letters.add(item.payload, why, attempts=item.deaths)
             except EnvironmentProblem as error:
-                self._log.error("dead_letter_not_kept", id=item.payload.own_id, error=str(error))
+                self._log.error(
+                    "dead_letter_not_kept", id=item.payload.own_id, error=str(error), error_id=error.error_id
+                )
 
     def turn(self) -> bool:
         """Send finished outputs on, or else take more; True if there may be more to do."""

@@ -62,7 +62,7 @@ class OutboxRelay:
                     self._end(edge)
         except EnvironmentProblem as error:
             if not self._unread:
-                self._log.error("events_not_read", error=str(error))
+                self._log.error("events_not_read", error=str(error), error_id=error.error_id)
             self._unread, self._read_again_at = str(error), now + RETRY_S
         else:
             self._unread = ""
@@ -121,7 +121,7 @@ class OutboxRelay:
             self._outbox.accept([Item(values["camera"], Key(0, 0, 0), event, values["sender"])])
         except EnvironmentProblem as error:
             if not self._unkept:  # it comes again each second
-                self._log.error("event_not_kept", error=str(error), id=event.id)
+                self._log.error("event_not_kept", error=str(error), error_id=error.error_id, id=event.id)
             self._unkept = True
         else:
             self._unkept = False

@@ -352,7 +352,10 @@ class EventSink(SelectingSink[D]):
         why = redact_urls(why)
         attempts = self._vain_tries.get(view.event.id, 0) + (counter == _REFUSED)
         self.context.dead_letters.add(view.event, why, attempts=attempts)
-        self.context.log.error("event_not_delivered", camera=view.camera, id=view.event.own_id, why=why)
+        event = view.event
+        self.context.log.error(
+            "event_not_delivered", camera=view.camera, id=event.own_id, incident=event.incident, why=why
+        )
         self._buried = view.event.id
         if self._merging.is_on:
             self._merging.given_up(view)

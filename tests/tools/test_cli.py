@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+from camgraph_test_stages.terminals import on_a_terminal
 from camgraph_test_stages.waiting import until
 from click.testing import CliRunner
 
@@ -54,6 +55,20 @@ def test_an_unknown_command_is_a_mistake_with_the_nearest_name(word: str, guess:
     status, out, err = run(word, "g.yaml")
     assert (status, out) == (2, "")
     assert err.splitlines()[-1] == f"Error: no command is called {word}{guess}"
+
+
+@pytest.mark.parametrize("words", [("check",), ("--frobs",), ("plan", "g.yaml", "--cameras", "x"), ("chek",)])
+def test_a_mistake_in_the_command_line_has_an_id_on_a_terminal(words: tuple[str, ...]) -> None:
+    status, shown = on_a_terminal(*words)
+    assert status == 2
+    assert shown.splitlines()[-1] == "more: camgraph explain option-value"
+
+
+@pytest.mark.parametrize("words", [(), ("model",)])
+def test_a_command_without_words_shows_its_help_alone(words: tuple[str, ...]) -> None:
+    _, shown = on_a_terminal(*words)
+    assert "Commands:" in shown
+    assert "more: camgraph explain" not in shown
 
 
 def test_all_mistakes_of_a_graph_go_to_standard_error(graph: str) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from camgraph_test_stages.waiting import until
 
+from tools.commands.explaining.kinds import kinds
+
 GRAPH = """
 version: 1
 name: j{pid}
@@ -130,6 +132,7 @@ def test_what_is_wrong_with_the_command_line_or_the_graph(
     ended, lines = run(tmp_path, environ, *words)
     assert ended == status
     assert [(line["event"], line["status"]) for line in lines] == [("failed", status)]
+    assert lines[0]["error_id"] in kinds()
 
 
 @pytest.mark.parametrize(("url", "model"), [("no.mp4", "no.onnx"), ("broken.mp4", "broken.onnx")])
@@ -154,7 +157,7 @@ def test_a_bug_of_the_program(tmp_path: Path, environ: dict[str, str]) -> None:
         check=False,
     )
     [line] = lines_of(done.stderr)
-    assert (done.returncode, line["event"]) == (1, "crashed")
+    assert (done.returncode, line["event"], line["error_id"]) == (1, "crashed", "bug")
     assert "ZeroDivisionError" in line["exception"]
 
 
@@ -171,3 +174,17 @@ def test_a_run_that_is_ended(tmp_path: Path, environ: dict[str, str], number: in
         rest = process.stderr.read()
     assert process.returncode == status
     lines_of(first + rest)
+
+
+def test_a_log_for_people_names_the_same_ids(tmp_path: Path, environ: dict[str, str]) -> None:
+    """Also without a terminal: as a service of systemd, this is all that somebody finds later."""
+
+    def told(*words: str) -> str:
+        command = [sys.executable, "-m", "tools.cli", "run", *words]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
+        return done.stderr
+
+    assert told("no-such.yaml").splitlines()[-1] == "more: camgraph explain file-missing"
+    assert told(graph(tmp_path, "one", how="raise", at_seq=5)).splitlines()[-1].startswith("more: camgraph explain")

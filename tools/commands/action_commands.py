@@ -39,7 +39,7 @@ def actions(name: str | None, as_json: bool, pictures: Path | None) -> None:
     known = library().templates
     if name is not None and name not in known:
         raise UserError(
-            f"no action is called {name}{did_you_mean(name, known)}; `camgraph actions` lists them",
+            f"no action is called {name}{did_you_mean(name, known) or '; `camgraph actions` lists them'}",
             error_id="name-unknown",
         )
     shown = known if name is None else {name: known[name]}

@@ -77,5 +77,6 @@ def _found(page: str, pages: Mapping[str, Path]) -> Path:
     if isinstance(root.command, click.Group) and page in root.command.list_commands(root):
         raise UserError(f"{page} is a command, explained by: camgraph {page} --help", error_id="name-unknown")
     raise UserError(
-        f"no page is called {page}{did_you_mean(name, pages)}; `camgraph help` lists them", error_id="name-unknown"
+        f"no page is called {page}{did_you_mean(name, pages) or '; `camgraph help` lists them'}",
+        error_id="name-unknown",
     )

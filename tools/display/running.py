@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -155,7 +154,7 @@ def run_plan(
             _print(console, f"no events: {no_events}")
         for problem in outcome.problems:
             _print(console, f"camgraph: {problem}")
-        if outcome.error_ids and sys.stderr.isatty():
+        if outcome.error_ids:  # also without a terminal: this is the log of a service
             _print(console, way_to_explanations(outcome.error_ids))
     return exit_status
 

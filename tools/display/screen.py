@@ -40,6 +40,7 @@ from tools.display.descriptor_writer import LossyFile, LossyWriter, OutputProble
 
 JSON_LOGS = "--json-logs"
 """The option that makes JSON of the standard error, from before the command line is looked at."""
+_BUG = "bug"
 _PIECE = 1 << 16
 _LAST_WORDS_S = 5.0
 _LOOK_S = 0.01
@@ -195,11 +196,13 @@ def _pump(sources: dict[int, _Source], out: LossyWriter) -> None:
                     ready.unregister(key.fd)
 
 
-def show_problem(problem: str, status: int, error_id: str = "", error_ids: Sequence[str] = ()) -> None:
+def show_problem(
+    problem: str, status: int, error_id: str = "", error_ids: Sequence[str] = (), *, is_log: bool = False
+) -> None:
     """Say why the program ends with this status. `error_id`: of the kind of error, if it has one.
 
-    `error_ids`: if it is about several mistakes, the kind of each. In JSON they are told always; as text only on a
-    terminal, where somebody can type the command.
+    `error_ids`: if it is about several mistakes, the kind of each. In JSON they are told always; as text on a terminal,
+    where somebody can type the command, and if the standard error is a log (`is_log`), which somebody reads later.
     """
     ids = error_ids or ((error_id,) if error_id else ())
     if writes_json():
@@ -207,7 +210,7 @@ def show_problem(problem: str, status: int, error_id: str = "", error_ids: Seque
         several = {"error_ids": " ".join(ids)} if len(ids) > 1 else {}
         _log().error("failed", why=problem, status=status, **kinds, **several)
     else:
-        if ids and sys.stderr.isatty():
+        if ids and (is_log or sys.stderr.isatty()):
             problem += f"\n{way_to_explanations(ids)}"
         sys.stderr.write(
             f"{problem}\n"
@@ -234,9 +237,11 @@ def _show_bug(bug: Exception) -> None:
     """Its traceback at once, so that no address in it is cut in two before its password is looked for."""
     text = "".join(traceback.format_exception(bug))
     if writes_json():
-        _log().critical("crashed", exception=text)
+        _log().critical("crashed", exception=text, error_id=_BUG)
     else:
         sys.stderr.write(text)
+        if sys.stderr.isatty():
+            sys.stderr.write(f"{way_to_explanations([_BUG])}\n")
 
 
 def _unchanged(text: str) -> str:
@@ -309,7 +314,7 @@ def guarded(*, as_json: bool = False) -> Iterator[None]:
         try:
             yield
         except OutputProblem as problem:
-            show_problem(f"the standard output cannot be written: {problem.strerror}", EXIT_ENVIRONMENT)
+            show_problem(f"the standard output cannot be written: {problem.strerror}", EXIT_ENVIRONMENT, "cannot-write")
             raise SystemExit(EXIT_ENVIRONMENT) from None
         except Exception as bug:  # noqa: BLE001 - reported here, while the screen can still show it
             _show_bug(bug)

@@ -46,7 +46,8 @@ def ask(module: str, model: Path, task: Mapping[str, Any], *, limit_s: float, ad
         ) from None
     if done.returncode in (EXIT_USER, EXIT_ENVIRONMENT):
         kind = UserError if done.returncode == EXIT_USER else EnvironmentProblem
-        raise kind(done.stderr.strip(), error_id="model-does-not-run")
+        told = json.loads(done.stdout.splitlines()[-1])
+        raise kind(told["error"], error_id=told["error_id"] or "model-does-not-run")
     if done.returncode:
         how = f"died of signal {-done.returncode}" if done.returncode < 0 else done.stderr.strip()[-_MOST_SHOWN:]
         raise EnvironmentProblem(f"{model}: the process that ran it: {how}", error_id="model-does-not-run")
@@ -62,6 +63,6 @@ def answer(run: Callable[[dict[str, Any]], Any]) -> None:
     try:
         result = run(task)
     except CamgraphError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stdout.write(f"{json.dumps({'error': str(error), 'error_id': error.error_id})}\n")
         sys.exit(error.exit_status)
     sys.stdout.write(f"{json.dumps(result)}\n")

@@ -1,15 +1,17 @@
 """Requests that nobody would send to the service: `python -m tools.proofs.fuzz_service [--cases 60]`.
 
-A real run serves. Schemathesis makes requests to each call of its OpenAPI document, right ones and wrong ones, as
-nobody and as each role. Each answer must be one that the document describes, and none may be a fault of the service.
-Meanwhile no process may die. Requests may pause cameras, which are resumed after each role, and remove one of them; at
-the end the others must still give frames, and the run must stop in order.
+A real run serves. Schemathesis makes requests to each call of its OpenAPI document, as nobody and as each role: some as
+the document describes them, and some that break it in parameters and bodies. Each answer must be one that the document
+describes, each error must have an id that `camgraph explain` knows, and none may be a fault of the service. Of answers
+without an end, the first piece is read. Meanwhile no process may die. Requests may pause cameras, which are resumed
+after each role, and remove one of them; at the end the others must still give frames, and the run must stop in order.
 
 Needs the extra `fuzz`, and `tests/plugin` installed.
 """
 
 from __future__ import annotations
 
+import copy
 import importlib
 import tempfile
 import time
@@ -21,6 +23,7 @@ from typing import Any
 
 import click
 
+from tools.commands.explaining.kinds import kinds
 from tools.measuring.report_page import counted, machine_line, publish, report_option, written_by
 
 TOOL = "proofs.fuzz_service"
@@ -43,7 +46,9 @@ zones: {bed: [[0, 0], [0.5, 0], [0.5, 1], [0, 1]]}
 rules: [{id: somebody, when: score > 0.3, hold: 0.2s}]
 """
 _ENDLESS = ("/live.mp4", "/mjpeg", "/people", "/stream")
-"""Answers without an end, which tests open by themselves."""
+"""Answers without an end: only their first piece is read."""
+_STREAM_CASES = 8
+"""Requests to each of these: one that is right waits for a picture."""
 _CAMERAS, _SPARE, _BUG = ("hall", "yard"), "spare", "a bug of camgraph"
 _LOGIN = "/login"
 """The call refuses clients with too many wrong tokens, and hardly any token sent here is right."""
@@ -53,28 +58,47 @@ _MOST_NOT_TRIED = 0.02
 _WITHIN_S, _PAUSE_S = 60.0, 0.01
 """More than 100 requests a second of one client are refused (429) before anybody looks at them."""
 _ROLES = ("", "viewer", "operator", "admin")
+_MODES = ("right", "wrong")
 
 
 @dataclass
 class Found:
     """The results of the requests of all roles."""
 
-    statuses: Counter[str] = field(default_factory=Counter)
+    statuses: dict[str, Counter[str]] = field(default_factory=lambda: {mode: Counter() for mode in _MODES})
+    """Of the requests of each mode."""
+    streams: Counter[str] = field(default_factory=Counter)
     slowest_s: float = 0.0
     not_tried: int = 0
     faults: list[str] = field(default_factory=list)
 
-    def note(self, what: str, status: int, took_s: float) -> None:
+    def note(self, what: str, mode: str, answer: Any, took_s: float) -> None:
         """An answer to the request `what`."""
-        self.statuses[str(status)] += 1
+        self.statuses[mode][str(answer.status_code)] += 1
         self.slowest_s = max(self.slowest_s, took_s)
+        self._look_at(what, answer)
+
+    def note_stream(self, what: str, answer: Any, described: Mapping[str, Any]) -> None:
+        """An answer to a request for a stream; `described`: the answers of the document, by their codes."""
+        self.streams[str(answer.status_code)] += 1
+        self._look_at(what, answer)
+        content = described.get(str(answer.status_code), {}).get("content")
+        kind = answer.headers.get("Content-Type", "").partition(";")[0]
+        if content is None or kind not in {one.partition(";")[0] for one in content}:
+            self.faults.append(f"{what}: status {answer.status_code} with {kind or 'nothing'} is not described")
+
+    def _look_at(self, what: str, answer: Any) -> None:
+        status = answer.status_code
         self.not_tried += status in _NOT_TRIED and not what.endswith(_LOGIN)
         if status >= 500 and status != 503:  # 503: the run, or the other side, is not there now
             self.faults.append(f"{what}: status {status}")
+        told = answer.json() if status >= 400 and "json" in answer.headers.get("Content-Type", "") else {}
+        if "error" in told and told.get("id") not in kinds():
+            self.faults.append(f"{what}: status {status} with the id {told.get('id')}, which has no text")
 
     def check_that_calls_were_tried(self) -> None:
         """A service that refuses before it looks at a request has passed no test."""
-        every = self.statuses.total()
+        every = sum(counts.total() for counts in self.statuses.values())
         if self.not_tried > _MOST_NOT_TRIED * every:
             self.faults.append(f"{self.not_tried} of {every} answers have a status of {_NOT_TRIED}")
 
@@ -91,34 +115,64 @@ def _try_all(document: Mapping[str, Any], url: str, role: str, token: str, cases
         suppress_health_check=list(hypothesis.HealthCheck),
     )  # fmt: skip
 
-    def send(case: Any, camera: str | None) -> None:
+    def prepared(case: Any, camera: str | None) -> str:
+        """Name a camera that there is; what the request is, in words."""
         if camera and "name" in (case.path_parameters or {}):
             case.path_parameters["name"] = _SPARE if case.method == "DELETE" else camera
-        for name in ("Authorization", "authorization"):  # a wrong token in most cases, and others are then refused
-            (case.headers or {}).pop(name, None)
-        what = f"{role or 'nobody'}: {case.method} {case.operation.path}"
         time.sleep(_PAUSE_S)
+        return f"{role or 'nobody'}: {case.method} {case.operation.path}"
+
+    def send(case: Any, camera: str | None, mode: str) -> None:
+        what = prepared(case, camera)
         begun_s = time.monotonic()
         response = case.call(base_url=url, headers=headers, timeout=_WITHIN_S)
-        found.note(what, response.status_code, time.monotonic() - begun_s)
+        found.note(what, mode, response, time.monotonic() - begun_s)
         try:
             case.validate_response(response, checks=described)
         except Exception as error:  # noqa: BLE001 - groups of whatever the checks raise
             found.faults.append(f"{what}: {' '.join(str(error).split())[:300]}")
 
-    for operation in _operations(schemathesis.openapi.from_dict(document)):
-        cameras = hypothesis.strategies.sampled_from([None, None, *_CAMERAS])
-        run: Callable[[], None] = settings(hypothesis.given(case=operation.as_strategy(), camera=cameras)(send))
-        run()
+    def begin(case: Any, camera: str | None, mode: str) -> None:
+        what = prepared(case, camera)
+        request = case.as_transport_kwargs(base_url=url, headers=headers)
+        with importlib.import_module("requests").request(**{**request, "stream": True, "timeout": _WITHIN_S}) as answer:
+            if answer.ok:
+                next(answer.iter_content(None), b"")
+            found.note_stream(what, answer, case.operation.definition.raw["responses"])
+
+    strategies, modes = hypothesis.strategies, schemathesis.GenerationMode
+    cameras = strategies.sampled_from([None, None, *_CAMERAS])
+    for operation in _operations(schemathesis.openapi.from_dict(_without_tokens(document))):
+        is_endless = operation.path.endswith(_ENDLESS)
+        for mode, kind in zip(_MODES, (modes.POSITIVE, modes.NEGATIVE), strict=True):
+            if kind == modes.NEGATIVE and not (list(operation.query) or list(operation.body)):
+                continue  # a name in the path may be any text
+            given = {"case": operation.as_strategy(kind), "camera": cameras, "mode": strategies.just(mode)}
+            some = hypothesis.settings(settings, max_examples=_STREAM_CASES) if is_endless else settings
+            run: Callable[[], None] = some(hypothesis.given(**given)(begin if is_endless else send))
+            try:
+                run()
+            except hypothesis.errors.Unsatisfiable:
+                if mode == "right":
+                    raise
+                # Any text is right for this call, so that none is wrong.
     found.check_that_calls_were_tried()
     return found
 
 
+def _without_tokens(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Otherwise most requests have a token that nobody knows, and are refused before anybody looks at the rest."""
+    plain = copy.deepcopy(dict(document))
+    del plain["components"]["securitySchemes"]
+    for operations in plain["paths"].values():
+        for operation in operations.values():
+            del operation["security"]
+    return plain
+
+
 def _operations(schema: Any) -> Iterator[Any]:
     for result in schema.get_all_operations():
-        operation = result.ok()
-        if not operation.path.endswith(_ENDLESS):
-            yield operation
+        yield result.ok()
 
 
 def prove(cases: int) -> tuple[Mapping[str, Found], list[str]]:
@@ -133,7 +187,7 @@ def prove(cases: int) -> tuple[Mapping[str, Found], list[str]]:
             url, found = f"http://127.0.0.1:{run.port}", {}
             for role in _ROLES:
                 found[role] = _try_all(document, url, role, services.TOKENS.get(role, ""), cases)
-                click.echo(f"{role or 'nobody'}: {counted(found[role].statuses)}")
+                click.echo(f"{role or 'nobody'}: {found[role].statuses}, streams: {found[role].streams}")
                 for camera in _CAMERAS:
                     run.call("POST", f"/api/cameras/{camera}/resume", "operator")
             return found, _wrong_with(run)
@@ -160,19 +214,24 @@ def _gives_frames(run: Any, camera: str) -> bool:
 
 
 @click.command()
-@click.option("--cases", default=60, show_default=True, help="Requests to each call, as each role.")
+@click.option(
+    "--cases", default=60, show_default=True, help="Right requests to each call as each role, and wrong ones."
+)
 @report_option(TOOL)
 def main(cases: int, target: Path | None) -> None:
     """Fuzz the service; status 1 if an answer is not as its document says."""
     found, wrong = prove(cases)
     faults = [*dict.fromkeys(fault for one in found.values() for fault in one.faults), *wrong]
-    lines = ["| as | answers | slowest |", "|---|---|---|"]
-    lines += [
-        f"| {role or 'nobody'} | {counted(one.statuses)} | {one.slowest_s:.2f} s |" for role, one in found.items()
-    ]
-    verdict = ["**Not as described:**", "", *(f"- {fault}" for fault in faults[:50])] if faults else [
-        "**Each answer was one that the document describes. No process died, and the cameras gave frames at the end.**"
-    ]  # fmt: skip
+    lines = ["| as | requests | answers |", "|---|---|---|"]
+    for role, one in found.items():
+        cells = [(mode, one.statuses[mode]) for mode in _MODES] + [("streams", one.streams)]
+        lines += [f"| {role or 'nobody'} | {mode} | {counted(counts)} |" for mode, counts in cells]
+    slowest_s = max(one.slowest_s for one in found.values())
+    good = (
+        "Each answer was one that the document describes, and each error had an id. No process died, and the cameras "
+        f"gave frames at the end. The slowest answer took {slowest_s:.2f} s."
+    )
+    verdict = ["**Not as described:**", "", *(f"- {fault}" for fault in faults[:50])] if faults else [f"**{good}**"]
     head = f"{written_by(TOOL, {'cases': cases})} {machine_line()}."
     publish("\n".join([head, "", *verdict, "", *lines]), target, TOOL)
     if faults:

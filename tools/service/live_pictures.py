@@ -116,7 +116,7 @@ class PictureFilm(WatchedCamera[PictureViewer]):
     def begin_check(self) -> None:
         """Once it has begun. Raises Unavailable if it has ended without a picture."""
         if self._newest is None:
-            raise Unavailable("the camera sends no picture now")
+            raise Unavailable("the camera sends no picture now", error_id="no-picture")
 
     def greet(self, viewer: PictureViewer) -> None:
         if self._newest is not None:

@@ -90,7 +90,9 @@ def test_outbox_counts_invalid_events_and_logs_once(tmp_path: Path) -> None:
         outbox.accept([item(id=""), item(id="e2")])
         assert [event.id for _, event in outbox.pull("log", 99)] == ["e1", "e2"]
         assert context.counts["dropped.invalid_event", "cam"] == len(WRONG) + 1
-        whys = [line["why"] for line in log.reported if line["event"] == "event_refused"]
+        refused = [line for line in log.reported if line["event"] == "event_refused"]
+        assert all(line["error_id"] == "events-dropped" and {"id", "incident"} <= line.keys() for line in refused)
+        whys = [line["why"] for line in refused]
         assert len(whys) == len(set(whys)) < len(WRONG)
         outbox.acknowledge("log", [1, 2])
     finally:

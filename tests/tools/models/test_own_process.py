@@ -6,8 +6,31 @@ import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
+
+from pipeline.errors import EnvironmentProblem
+from tools.models.own_process import ask
+
+_FAILING = """
+from pipeline.errors import EnvironmentProblem
+from tools.models.own_process import answer
+
+def fail(task):
+    raise EnvironmentProblem("it is full", error_id="cannot-write")
+
+answer(fail)
+"""
 _NEVER = "import threading; from tools.models.own_process import answer; answer(lambda task: threading.Event().wait())"
+
+
+def test_an_error_keeps_its_words_and_its_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "failing_model.py").write_text(_FAILING)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(EnvironmentProblem, match=r"^it is full$") as failed:
+        ask("failing_model", tmp_path / "m.onnx", {}, limit_s=120, advice="")
+    assert failed.value.error_id == "cannot-write"
 
 
 def test_a_process_that_nobody_waits_for_ends_by_itself() -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+from collections.abc import Iterator
+
 import click
 
 from pipeline.errors import UserError
 from pipeline.foreign_text import shown
 from pipeline.system.spelling import nearest
 from tools.commands.explaining.kinds import Kind, kinds, topics
+
+_LINE = 100
 
 
 @click.command("explain")
@@ -20,18 +26,26 @@ def explain(error_ids: tuple[str, ...]) -> None:
     if not error_ids:
         click.echo("\n".join(_list()))
         return
-    wanted = [_found(error_id) for error_id in error_ids]
-    click.echo("\n\n".join("\n".join(kind.lines()) for kind in wanted))
+    known = [kind for error_id in dict.fromkeys(error_ids) if (kind := kinds().get(error_id))]
+    if known:
+        click.echo("\n\n".join("\n".join(_lines(kind)) for kind in known))
+    unknown = [error_id for error_id in error_ids if error_id not in kinds()]
+    if unknown:
+        words = [
+            f"no error has the id {shown(error_id)}{_meant(error_id) or '; `camgraph explain` lists them'}"
+            for error_id in unknown
+        ]
+        raise UserError("\n".join(words), error_id="name-unknown")
 
 
-def _found(error_id: str) -> Kind:
-    kind = kinds().get(error_id)
-    if kind is None:
-        raise UserError(
-            f"no error has the id {shown(error_id)}{_meant(error_id)}; `camgraph explain` lists them",
-            error_id="name-unknown",
-        )
-    return kind
+def _lines(kind: Kind) -> Iterator[str]:
+    """Its text; on a terminal in lines that fit, and between words."""
+    if not sys.stdout.isatty():
+        yield from kind.lines()
+        return
+    width = min(_LINE, shutil.get_terminal_size().columns)
+    for line in kind.lines():
+        yield click.wrap_text(line, width, subsequent_indent="  " if line.startswith("- ") else "")
 
 
 def _meant(error_id: str) -> str:

@@ -69,9 +69,9 @@ class CameraQuestions:
     def take(self, given: Sequence[str]) -> None:
         """Cameras of the command line, NAME=ADDRESS or ADDRESS. Raises UserError before the first is tried."""
         pairs = [self._pair(text) for text in given]
-        names = [name for name, _ in pairs if name]
-        if len(set(names)) < len(names):
-            raise UserError("two cameras have the same name: each needs its own", error_id="name-taken")
+        names = Counter(name for name, _ in pairs if name)
+        for name in [name for name, times in names.items() if times > 1]:
+            raise UserError(f"two cameras are called {name}: each needs a name of its own", error_id="name-taken")
         taken = unique_names([name or _name_of(address) for name, address in pairs])
         for name, (_, address) in zip(taken, pairs, strict=True):
             self._add(name, address)

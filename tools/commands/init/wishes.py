@@ -91,7 +91,7 @@ def known_action(name: str) -> str:
             error_id="option-value",
         )
     raise UserError(
-        f"there is nothing called {shown(name)} to tell{did_you_mean(name, names)}: see `camgraph actions`",
+        f"there is nothing called {shown(name)} to tell{did_you_mean(name, names) or '; see `camgraph actions`'}",
         error_id="name-unknown",
     )
 

@@ -11,17 +11,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from camgraph_test_stages.terminals import on_a_terminal
 from click.testing import CliRunner
 
 from pipeline import errors
 from tools.cli import main
 from tools.commands.explaining.kinds import Kind, kinds, topics
-from tools.display.screen import tell
+from tools.display.screen import show_problem
 
 ROOT = Path(__file__).resolve().parents[4]
 PRODUCT = ("camgraph", "pipeline", "stages", "tools")
 ASIDE = {"animator", "benchmarks", "measuring", "proofs", "reference"}
 RAISED = {"UserError", "EnvironmentProblem", "Shortage", "Problem", "ProblemText"}
+SERVICE = Path("tools/service")
+OF_SERVICE = {"Unavailable", "NotThere", "failure", "_Refusal"}
+"""Answers of the service: each has an id of its own, also where the class has one that fits other places."""
 
 
 def sources() -> Iterator[tuple[Path, ast.Module]]:
@@ -31,13 +35,14 @@ def sources() -> Iterator[tuple[Path, ast.Module]]:
                 yield path.relative_to(ROOT), ast.parse(path.read_text("utf-8"))
 
 
-def raised(tree: ast.Module) -> Iterator[ast.Call]:
+def raised(path: Path, tree: ast.Module) -> Iterator[ast.Call]:
     """Calls of these classes, also where one of two is chosen; and of whatever is called `kind` and raised."""
+    names = RAISED | OF_SERVICE if SERVICE in path.parents else RAISED
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)
-            is_chosen = isinstance(node.func, ast.IfExp) and any(name in called for name in RAISED)
-            if called in RAISED or is_chosen:
+            is_chosen = isinstance(node.func, ast.IfExp) and any(name in called for name in names)
+            if called in names or is_chosen:
                 yield node
         elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and ast.unparse(node.exc.func) == "kind":
             yield node.exc
@@ -58,7 +63,7 @@ def test_every_error_that_is_raised_has_an_id() -> None:
     without = [
         f"{path}:{call.lineno}"
         for path, tree in sources()
-        for call in raised(tree)
+        for call in raised(path, tree)
         if not any(keyword.arg == "error_id" for keyword in call.keywords)
     ]
     assert without == []
@@ -89,6 +94,35 @@ def test_explain_says_what_several_ids_mean() -> None:
     told = CliRunner().invoke(main, ["explain", "key-unknown", "graph-loop"]).output
     assert told.startswith("key-unknown: ")
     assert "\n\ngraph-loop: " in told
+
+
+def test_what_is_known_is_explained_beside_what_is_not() -> None:
+    done = CliRunner().invoke(main, ["explain", "key-unknown", "graph-lop", "quux", "key-unknown"])
+    assert done.exit_code == errors.EXIT_USER
+    assert done.stdout.count("key-unknown: ") == 1
+    assert done.stderr.splitlines() == [
+        "no error has the id graph-lop; did you mean `graph-loop`?",
+        "no error has the id quux; `camgraph explain` lists them",
+    ]
+
+
+def test_explain_does_not_lead_back_to_itself() -> None:
+    _, shown = on_a_terminal("explain", "quux")
+    assert shown == "no error has the id quux; `camgraph explain` lists them\n"
+
+
+@pytest.mark.parametrize("columns", [40, 200])
+def test_a_text_fits_the_terminal(columns: int) -> None:
+    _, shown = on_a_terminal("explain", "shared-memory", columns=columns)
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= min(columns, 100)
+    assert " ".join(shown.split()) == " ".join(CliRunner().invoke(main, ["explain", "shared-memory"]).output.split())
+
+
+def test_a_text_in_a_pipe_has_whole_lines() -> None:
+    assert CliRunner().invoke(main, ["explain", "shared-memory"]).output.splitlines() == [
+        *kinds()["shared-memory"].lines()
+    ]
 
 
 def test_explain_lists_all() -> None:
@@ -122,13 +156,14 @@ def test_another_word_for_an_id_is_no_id_and_means_one_alone() -> None:
     assert not set(words) & set(kinds())
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-def test_an_error_names_its_id_on_a_terminal(
-    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("terminal", "is_log"), [(True, False), (False, True), (False, False)])
+def test_an_error_names_its_id_on_a_terminal_and_in_a_log(
+    terminal: bool, is_log: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    tell("it is full", errors.EXIT_ENVIRONMENT, "cannot-write")
-    assert capsys.readouterr().err == "it is full\n" + "more: camgraph explain cannot-write\n" * terminal
+    show_problem("it is full", errors.EXIT_ENVIRONMENT, "cannot-write", is_log=is_log)
+    more = "more: camgraph explain cannot-write\n" if terminal or is_log else ""
+    assert capsys.readouterr().err == f"it is full\n{more}"
 
 
 @pytest.mark.slow

@@ -124,7 +124,10 @@ def test_who_cannot_be_asked_is_told_what_is_missing(empty: Path) -> None:
         (["--camera", "door=rtsp://127.0.0.1:9/a", "--tell", "queue"], "needs a zone or a line"),
         (["--camera", "door=nowhere.mp4", "--tell", "fall"], "no such file"),
         (["--camera", "door=rtsp://u:${NOBODY}@127.0.0.1/a", "--tell", "fall"], "NOBODY"),
-        (["--camera", "d=rtsp://127.0.0.1:9/a", "--camera", "d=rtsp://127.0.0.1:9/b", "--tell", "fall"], "same name"),
+        (
+            ["--camera", "d=rtsp://127.0.0.1:9/a", "--camera", "d=rtsp://127.0.0.1:9/b", "--tell", "fall"],
+            "two cameras are called d",
+        ),
         (["--camera", "d=rtsp://127.0.0.1:9/a", "--tell", "fall", "--in", "e"], "--in e"),
         (["--camera", "d=rtsp://127.0.0.1:9/a", "--tell", "fall", "--between", "late"], "late is no time"),
         (["--camera", "d=rtsp://127.0.0.1:9/a", "--tell", "fall", "--time-zone", "Mars"], "Mars"),
