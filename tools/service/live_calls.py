@@ -21,6 +21,7 @@ from tools.service.camera_calls import checked_camera
 from tools.service.live_people import MOST_VIEWERS, LivePeople
 from tools.service.live_pictures import BOUNDARY, MOST_CAMERAS, PictureFilm, PictureViewer
 from tools.service.live_video import Film, FilmViewer
+from tools.service.picture_link import PictureProcess
 from tools.service.queries import OneOf, query_of
 from tools.service.run_link import RunLink
 from tools.service.watching import Places, Showing, Watching
@@ -33,7 +34,7 @@ _MJPEG = {"draw": OneOf("Whether people and zones are drawn on the pictures; by 
 _NOT_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
-def live_calls(run: RunLink, *, video: bool) -> list[Call]:
+def live_calls(run: RunLink, pictures: PictureProcess, *, video: bool) -> list[Call]:
     """`video`: whether pictures may leave."""
     places, seen = Places(), LivePeople()
     films = Watching[Film](places)
@@ -76,7 +77,7 @@ def live_calls(run: RunLink, *, video: bool) -> list[Call]:
             return await run_in_threadpool(run.sockets, f"*{PEOPLE}")
 
         def make(ended: Callable[[], object]) -> PictureFilm:
-            return PictureFilm(path, ended, seen.for_ever(stages, name))
+            return PictureFilm(path, ended, seen.for_ever(stages, name), pictures)
 
         showing = rows.show(path, make, PictureViewer(drawn=drawn))
         with _left_if_failed(showing):

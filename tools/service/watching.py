@@ -55,6 +55,11 @@ class WatchedCamera(ABC, Generic[V]):
         self.is_over = False
         self._task = asyncio.ensure_future(self._read())
 
+    @property
+    def why_late(self) -> str:
+        """Why the first picture has not come within `_FIRST_S`, for people."""
+        return f"the camera has sent no keyframe for {_FIRST_S:g} s"
+
     @abstractmethod
     def take(self, packet: Packet) -> None:
         """The next packet. Raises UserError for a stream that cannot be shown, WireError if it ends with this one."""
@@ -130,7 +135,7 @@ class Showing(Generic[C]):
         try:
             await asyncio.wait_for(self.camera.begun.wait(), _FIRST_S)
         except TimeoutError:
-            raise Unavailable(f"the camera has sent no keyframe for {_FIRST_S:g} s") from None
+            raise Unavailable(self.camera.why_late) from None
         if self.camera.refused:
             raise UserError(self.camera.refused, error_id="no-picture")
         return self.camera

@@ -173,6 +173,17 @@ def test_its_death_harms_nobody_and_it_comes_back(served: Served) -> None:
     until(lambda: len((served.folder / "log.jsonl").read_bytes().splitlines()) > before, ANSWERED_S, every_s=0.2)
 
 
+def test_its_process_lets_the_others_go_first(served: Served) -> None:
+    """A thread of it that never rests gets a tenth of what a stage gets on the same core."""
+    processes = served.get("/api/status", "viewer").json()["processes"]
+    nice = {
+        name: {os.getpriority(os.PRIO_PROCESS, int(task.name)) for task in Path(f"/proc/{one['pid']}/task").iterdir()}
+        for name, one in processes.items()
+    }
+    assert 10 in nice.pop("page.0")
+    assert all(found == {0} for found in nice.values()), nice
+
+
 def test_no_token_is_found_anywhere(served: Served) -> None:
     places = ["/api/status", "/api/graph", "/metrics", "/openapi.json", "/api/cameras", "/healthz"]
     texts = [served.get(place, "admin").text for place in places] + [served.log]
