@@ -165,11 +165,15 @@ class Unavailable(CamgraphError):
 
     `patient`: the outside is there and takes the time that it needs, as a program does that handles one event after
     the other. That is no trouble, and a graph of files waits for it without limit.
+
+    `error_id`: that of its class fits all but those who know more. Stages of others raise it, mostly without one.
     """
 
-    def __init__(self, text: str, *, patient: bool = False) -> None:
+    error_id = "outside-away"
+
+    def __init__(self, text: str, *, patient: bool = False, error_id: str = "") -> None:
         self.patient = patient
-        super().__init__(text)
+        super().__init__(text, error_id=error_id)
 
 
 class BadItem(CamgraphError):
@@ -177,6 +181,8 @@ class BadItem(CamgraphError):
 
     `logged`: the stage has logged it already, so the runtime does not log each item.
     """
+
+    error_id = "frames-dropped"
 
     def __init__(self, reason: str, detail: str = "", *, logged: bool = False) -> None:
         self.reason = reason

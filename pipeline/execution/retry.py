@@ -111,7 +111,7 @@ class Retry:
         patient = isinstance(error, Unavailable) and error.patient
         known = before is not None and before.patient == patient
         if not known and not patient:
-            self._log.error("stage_blocked", stage=stage, error=str(error))
+            self._log.error("stage_blocked", stage=stage, error=str(error), error_id=error.error_id)
         since = before.since if before and known else time.monotonic()
         self._waiting[thread] = _Waiting(since, stage, redact_urls(str(error)), patient)
         return PATIENT_RETRY_S if patient else RETRY_S

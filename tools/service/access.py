@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http.cookies import CookieError, SimpleCookie
 from types import MappingProxyType
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -187,6 +188,18 @@ def _cookie(header: str) -> str:
     return morsel.value if morsel else ""
 
 
+class _Refusal(NamedTuple):
+    """`error_id`: of the kind of error, as `camgraph explain` knows it."""
+
+    status: int
+    why: str
+    error_id: str
+
+
+_UNKNOWN = _Refusal(401, "this token is not known", error_id="token-unknown")
+_TOO_MANY_WRONG = _Refusal(429, "too many wrong tokens: wait a minute", error_id="too-many-requests")
+
+
 class AccessLayer:
     """ASGI: lets a request through with `camgraph.role` and `camgraph.name` in its scope, or answers it itself."""
 
@@ -203,24 +216,24 @@ class AccessLayer:
         who = None if refused else self._access.identity(headers)
         if who is None and refused is None:
             # Who has a right one is never kept waiting for a neighbour with wrong ones.
-            may_try = self._access.wrong.take(client)
-            refused = (401, "this token is not known") if may_try else (429, "too many wrong tokens: wait a minute")
-        app: ASGIApp = failure(*refused) if refused else self._app
+            refused = _UNKNOWN if self._access.wrong.take(client) else _TOO_MANY_WRONG
+        app: ASGIApp = failure(refused.status, refused.why, error_id=refused.error_id) if refused else self._app
         if who is not None:
             scope["camgraph.role"], scope["camgraph.name"] = who.role, who.name
         await app(scope, receive, _with_headers(send))
 
-    def _refusal(self, scope: Scope, headers: Mapping[str, str], client: str) -> tuple[int, str] | None:
+    def _refusal(self, scope: Scope, headers: Mapping[str, str], client: str) -> _Refusal | None:
         host = headers.get("host", "")
         if not self._access.believes_host(host):
-            return 421, "the service is not known under this name: add it to `hosts`, or set `tokens`"
+            why = "the service is not known under this name: add it to `hosts`, or set `tokens`"
+            return _Refusal(421, why, error_id="host-unknown")
         if not self._access.rates.take(client):
-            return 429, "too many requests"
+            return _Refusal(429, "too many requests", error_id="too-many-requests")
         if scope["method"] not in ("GET", "HEAD") and not self._access.is_own_page(headers, host):
-            return 403, "changes are accepted from pages of this service alone"
+            return _Refusal(403, "changes are accepted from pages of this service alone", error_id="page-of-others")
         length, most = headers.get("content-length", "0"), self._most_bodies.get(scope["path"], MOST_BODY)
         if not length.isdecimal() or int(length) > most:
-            return 413, f"expected a body of at most {most} bytes"
+            return _Refusal(413, f"expected a body of at most {most} bytes", error_id="too-large")
         return None
 
 

@@ -31,14 +31,15 @@ def build_app(calls: Sequence[Call], access: Access, log: Logger) -> ASGIApp:
 
     async def not_found(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return failure(error.status_code, error.detail, error.headers)
+        kind = "call-unknown" if error.status_code in (404, 405) else "request-value"
+        return failure(error.status_code, error.detail, error.headers, error_id=kind)
 
     told = _Told()
 
     async def bug(request: Request, error: Exception) -> Response:
         if told.is_due():
             log.error("request_failed", path=request.url.path[:200], failed=told.count, exc_info=error)
-        return failure(500, "a bug of camgraph: the log of the run has the details")
+        return failure(500, "a bug of camgraph: the log of the run has the details", error_id="bug")
 
     handlers: Any = {HTTPException: not_found, Exception: bug}
     bodies = {call.path: call.most_body for call in calls}

@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NotRequired, TypeVar, get_args
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import ClientDisconnect, Request
@@ -34,6 +34,10 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 
 _MOST_SHOWN = 60
+
+
+class NotThere(UserError):
+    """There is no such thing, or it has nothing to give now."""
 
 
 class TooLarge(UserError):
@@ -96,7 +100,7 @@ class Call:
             return await self.answer(request)
         except (CamgraphError, ClientDisconnect) as error:
             why = str(error) or "the rest of the request did not come"
-            return failure(_status_of(error), why, error_id=getattr(error, "error_id", ""))
+            return failure(_status_of(error), why, error_id=_id_of(error))
 
 
 def routes_of(calls: Sequence[Call]) -> list[Route]:
@@ -119,29 +123,37 @@ def _status_of(error: Exception) -> int:
         return 503
     if isinstance(error, TooLarge):
         return 413
+    if isinstance(error, NotThere):
+        return 404
     return 400 if isinstance(error, UserError | ClientDisconnect) else 500
+
+
+def _id_of(error: Exception) -> str:
+    if isinstance(error, ClientDisconnect):
+        return "request-value"
+    return getattr(error, "error_id", "") or "bug"  # without one, it was meant for the run and not for people
 
 
 def _refusal(needed: Role, has: Role) -> Response | None:
     if ROLES.index(has) >= ROLES.index(needed):
         return None
     if has == "anyone":
-        return failure(401, "a token is needed: send it as `Authorization: Bearer TOKEN`, or log in on the page")
-    return failure(403, f"the role {needed} is needed, and this token has the role {has}")
+        why = "a token is needed: send it as `Authorization: Bearer TOKEN`, or log in on the page"
+        return failure(401, why, error_id="token-missing")
+    why = f"the role {needed} is needed, and this token has the role {has}"
+    return failure(403, why, error_id="role-too-low")
 
 
 class Failure(TypedDict):
     """Why it was not done, for people. `id`: of the kind of error, as `camgraph explain` knows it."""
 
     error: str
-    id: NotRequired[str]
+    id: str
 
 
-def failure(status: int, why: str, headers: Mapping[str, str] | None = None, *, error_id: str = "") -> JSONResponse:
+def failure(status: int, why: str, headers: Mapping[str, str] | None = None, *, error_id: str) -> JSONResponse:
     """An error, without secrets."""
-    answer: Failure = {"error": redact_urls(why)}
-    if error_id:
-        answer["id"] = error_id
+    answer: Failure = {"error": redact_urls(why), "id": error_id}
     more = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
     return JSONResponse(answer, status, {**(headers or {}), **more})
 

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from pipeline.errors import UserError
 from pipeline.foreign_text import shown
 from pipeline.system.names import nfc
-from tools.service.calls import NOT_MODIFIED, NOTHING, Body, Call, Gives, body_of, failure
+from tools.service.calls import NOT_MODIFIED, NOTHING, Body, Call, Gives, NotThere, body_of
 from tools.service.run_link import NO_ANSWER, RunLink
 
 _REFUSED = {400: "the run refuses it, and says why", **NO_ANSWER}
@@ -68,9 +68,9 @@ class NewCamera(Body):
 
 
 def checked_camera(run: RunLink, name: str) -> str:
-    """Its name in normal form. Raises LookupError if the run has no such camera."""
+    """Its name in normal form. Raises NotThere if the run has no such camera."""
     if nfc(name) not in run.status()["cameras"]:
-        raise LookupError(f"the run has no camera {shown(name)[:60]}")
+        raise NotThere(f"the run has no camera {shown(name)[:60]}", error_id="name-unknown")
     return nfc(name)
 
 
@@ -104,10 +104,7 @@ def camera_calls(run: RunLink) -> list[Call]:
         return JSONResponse({"remarks": list(answer.get("remarks", ()))}, 202)
 
     async def change(request: Request, op: str) -> Response:
-        try:
-            name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
-        except LookupError as error:
-            return failure(404, str(error))
+        name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
         await run_in_threadpool(run.ask, op, camera=name)
         return JSONResponse({}, 202)
 
@@ -121,16 +118,13 @@ def camera_calls(run: RunLink) -> list[Call]:
         return await change(request, "resume")
 
     async def picture(request: Request) -> Response:
-        try:
-            name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
-        except LookupError as error:
-            return failure(404, str(error))
+        name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
         try:
             served = await run_in_threadpool(run.picture, name)
         except UserError as error:
-            return failure(404, str(error), error_id=error.error_id)
+            raise NotThere(str(error), error_id=error.error_id) from None
         if served is None:
-            return failure(404, "the run keeps no pictures: give its graph a stage `sink_footage`")
+            raise NotThere("the run keeps no pictures: give its graph a stage `sink_footage`", error_id="no-picture")
         tag = f'"{served.facts.get("epoch")}-{served.facts.get("pts")}"'
         headers = {"ETag": tag, "Cache-Control": "no-cache, private"}
         if request.headers.get("if-none-match") == tag:

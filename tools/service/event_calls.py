@@ -104,9 +104,9 @@ class _Streams:
         # A history that was begun anew has lower numbers.
         after = newest if asked is None else min(newest, asked)
         if self._open >= _MOST_STREAMS:
-            return failure(503, f"{_MOST_STREAMS} others read the stream already")
+            return failure(503, f"{_MOST_STREAMS} others read the stream already", error_id="too-many-readers")
         if self._history.is_over:
-            return failure(503, "the run is stopping")
+            return failure(503, "the run is stopping", error_id="run-over")
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         if request.method == "HEAD":  # its answer would never end
             return Response(media_type="text/event-stream", headers=headers)

@@ -304,8 +304,8 @@ class EventHistory:
         self._disconnect()
         code, text = getattr(error, "sqlite_errorcode", 0) & 0xFF, f"{self.path}: {error}"
         if code not in _NOT_NOW and self._set_aside(error):
-            raise _SetAside(text) from None
-        raise Unavailable(text) from None
+            raise _SetAside(text, error_id="cannot-write") from None
+        raise Unavailable(text, error_id="cannot-write") from None
 
     def _connected(self) -> sqlite3.Connection:
         if self._db is None:

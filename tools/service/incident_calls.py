@@ -19,7 +19,7 @@ from pipeline.errors import EnvironmentProblem
 from pipeline.foreign_text import shown
 from stages.footage.incident_index import IncidentFilter, Phase
 from stages.footage.incident_record import IncidentRecord
-from tools.service.calls import Body, Call, Gives, body_of, failure
+from tools.service.calls import Body, Call, Gives, body_of
 from tools.service.event_history import EventFilter, EventHistory
 from tools.service.file_answer import OF_FILE, FileAnswer
 from tools.service.kept_incidents import Incident, KeptIncidents, NotFound, read_each
@@ -158,8 +158,6 @@ class _Incidents:
 
         try:
             descriptor = await run_in_threadpool(opened)
-        except NotFound as error:
-            return failure(404, str(error))
         except OSError as error:
             raise EnvironmentProblem(f"the file cannot be read now: {error.strerror}", error_id="cannot-read") from None
         return FileAnswer(request, descriptor, media_type)
@@ -179,8 +177,6 @@ async def _as_json(work: Callable[[], Incident | IncidentsPage]) -> Response:
         # In ASCII, and for records may hold half a character, at which JSONResponse fails.
         text = json.dumps(await run_in_threadpool(work), separators=(",", ":"), allow_nan=False)
         return Response(text, media_type="application/json")
-    except NotFound as error:
-        return failure(404, str(error))
     except OSError as error:
         raise EnvironmentProblem(
             f"the incidents cannot be read or changed now: {error.strerror}", error_id="cannot-read"

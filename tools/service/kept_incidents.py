@@ -12,13 +12,13 @@ from urllib.parse import quote
 
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from pipeline.errors import UserError
 from pipeline.system.disk import open_regular
 from stages.delivery.event_view import because
 from stages.delivery.event_words import reason
 from stages.footage.clip import PART
 from stages.footage.incident_index import IncidentFilter, IncidentSummary, Phase, incidents_in, summary_of
 from stages.footage.incident_record import IncidentRecord, Kind, State, read_record
+from tools.service.calls import NotThere
 from tools.service.labels import GivenLabel, Labels
 
 _NO_FILE = "the incident has no such file"
@@ -67,7 +67,7 @@ class Incident(IncidentFacts):
     crops: list[str]
 
 
-class NotFound(UserError):
+class NotFound(NotThere):
     """There is no such incident, or no such file of it."""
 
     error_id = "incident-missing"

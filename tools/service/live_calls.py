@@ -16,7 +16,7 @@ from pipeline.errors import UserError
 from pipeline.system.names import ascii_form
 from stages.footage.packets import SUFFIX as PACKETS
 from stages.rulebook.people_tap import SUFFIX as PEOPLE
-from tools.service.calls import Call, Gives, failure
+from tools.service.calls import Call, Gives, NotThere, failure
 from tools.service.camera_calls import checked_camera
 from tools.service.live_people import MOST_VIEWERS, LivePeople
 from tools.service.live_pictures import BOUNDARY, MOST_CAMERAS, PictureFilm, PictureViewer
@@ -41,20 +41,17 @@ def live_calls(run: RunLink, pictures: PictureProcess, *, video: bool) -> list[C
     rows = Watching[PictureFilm](places, MOST_CAMERAS)
 
     async def packets_of(request: Request) -> tuple[str, Path]:
-        """The camera and its socket. Raises UserError if it may not be shown, LookupError if it cannot be."""
+        """The camera and its socket. Raises UserError if it may not be shown, NotThere if it cannot be."""
         if not video:
             raise UserError(_NO_VIDEO, error_id="no-picture")
         name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
         path = await run_in_threadpool(run.sockets, f"{ascii_form(name)}{PACKETS}")
         if not path:
-            raise LookupError("the camera sends no video now")
+            raise NotThere("the camera sends no video now", error_id="no-picture")
         return name, path[0]
 
     async def live(request: Request) -> Response:
-        try:
-            _, path = await packets_of(request)
-        except LookupError as error:
-            return failure(404, str(error))
+        _, path = await packets_of(request)
         if request.method == "HEAD":  # its answer would never end
             return Response(media_type="video/mp4", headers=_NOT_KEPT)
         showing = films.show(path, lambda ended: Film(path, ended), FilmViewer())
@@ -66,10 +63,7 @@ def live_calls(run: RunLink, pictures: PictureProcess, *, video: bool) -> list[C
 
     async def mjpeg(request: Request) -> Response:
         drawn = query_of(request, _MJPEG)["draw"] != "no"
-        try:
-            name, path = await packets_of(request)
-        except LookupError as error:
-            return failure(404, str(error))
+        name, path = await packets_of(request)
         if request.method == "HEAD":
             return Response(media_type=_PARTS, headers=_NOT_KEPT)
 
@@ -85,15 +79,13 @@ def live_calls(run: RunLink, pictures: PictureProcess, *, video: bool) -> list[C
         return _ShowingResponse(showing, _PARTS, _NOT_KEPT)
 
     async def people(request: Request) -> Response:
-        try:
-            name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
-        except LookupError as error:
-            return failure(404, str(error))
+        name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
         paths = await run_in_threadpool(run.sockets, f"*{PEOPLE}")
         if not paths:
-            return failure(404, "the run judges nobody: its graph has no stage `rules`, or that is being started")
+            why = "the run judges nobody: its graph has no stage `rules`, or that is being started"
+            raise NotThere(why, error_id="nothing-to-read")
         if seen.viewers >= MOST_VIEWERS:
-            return failure(503, f"{MOST_VIEWERS} others look already")
+            return failure(503, f"{MOST_VIEWERS} others look already", error_id="too-many-readers")
         if request.method == "HEAD":
             return Response(media_type="text/event-stream", headers=_NOT_KEPT)
         pieces = _as_events(seen.lines(paths, name))

@@ -96,7 +96,7 @@ class PictureFilm(WatchedCamera[PictureViewer]):
     def begin_check(self) -> None:
         """Once it has begun. Raises Unavailable if it has ended without a picture."""
         if self._newest is None:
-            raise Unavailable(self._why)
+            raise Unavailable(self._why, error_id="no-picture")
 
     @property
     def why_late(self) -> str:

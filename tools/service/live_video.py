@@ -92,7 +92,7 @@ class Film(WatchedCamera[FilmViewer]):
     def facts(self) -> FilmFacts:
         """Once it has begun. Raises Unavailable if it has ended before."""
         if self._facts is None:
-            raise Unavailable("the camera sends no picture now")
+            raise Unavailable("the camera sends no picture now", error_id="no-picture")
         return self._facts
 
     def greet(self, viewer: FilmViewer) -> None:

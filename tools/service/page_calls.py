@@ -40,7 +40,7 @@ def page_calls(access: Access) -> list[Call]:
 
     def file(request: Request, name: str) -> Response:
         found = files.get(name)
-        return found.answer(request) if found else failure(404, "the page has no such file")
+        return found.answer(request) if found else failure(404, "the page has no such file", error_id="call-unknown")
 
     async def index(request: Request) -> Response:
         return file(request, "index.html")
@@ -53,7 +53,9 @@ def page_calls(access: Access) -> list[Call]:
         who = None if access.is_open else access.of_token(token.strip())
         if who is None:
             may_try = access.note_wrong(request)
-            return failure(401, "this token is not known") if may_try else failure(429, "too many wrong tokens")
+            if not may_try:
+                return failure(429, "too many wrong tokens", error_id="too-many-requests")
+            return failure(401, "this token is not known", error_id="token-unknown")
         answer = JSONResponse({"name": who.name, "role": who.role})
         is_tls = request.url.scheme == "https"
         answer.set_cookie(

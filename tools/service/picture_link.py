@@ -58,7 +58,7 @@ class PictureProcess:
                     socket.send_fds(self._control, [b"c"], [its.fileno()])
                 except OSError:  # it has ended a moment ago
                     ours.close()
-                    raise Unavailable(_NO_PROCESS) from None
+                    raise Unavailable(_NO_PROCESS, error_id="no-picture") from None
             return ours
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class PictureProcess:
     def _start(self) -> None:
         has_died = self._process is not None and self._process.returncode != 0
         if has_died and time.monotonic() - self._begun_s < _AGAIN_S:
-            raise Unavailable(_NO_PROCESS)
+            raise Unavailable(_NO_PROCESS, error_id="no-picture")
         if self._control is not None:
             self._control.close()
         self._begun_s = time.monotonic()
@@ -84,7 +84,7 @@ class PictureProcess:
             try:
                 self._process = _executed(its.fileno())
             except OSError:
-                raise Unavailable(_NO_PROCESS) from None
+                raise Unavailable(_NO_PROCESS, error_id="no-picture") from None
         # So that it is no zombie after it has ended.
         threading.Thread(target=self._process.wait, name="picture-process", daemon=True).start()
 
@@ -123,7 +123,7 @@ class PictureLink:
             answer = await self._asked(packets, told, wanted)
         except (OSError, EOFError, ValueError):
             self.close()
-            raise Unavailable(_NO_PROCESS) from None
+            raise Unavailable(_NO_PROCESS, error_id="no-picture") from None
         if isinstance(answer, str):
             raise UserError(answer, error_id="no-picture")
         if not answer:

@@ -30,7 +30,7 @@ from pipeline.system.disk import write_whole
 from pipeline.system.redaction import redact_urls
 from stages.rulebook.rule_file import EVERY_CAMERA
 from stages.rulebook.rule_set import parse_rules
-from tools.service.calls import Body, Call, Gives, body_of, failure
+from tools.service.calls import Body, Call, Gives, body_of
 from tools.service.camera_calls import checked_camera
 from tools.service.run_link import RunLink
 from tools.service.yaml_edit import with_value, without_value
@@ -209,18 +209,12 @@ def shape_calls(run: RunLink, base_folder: Path, files: Mapping[str, str]) -> li
     known = ShapeFiles(run, base_folder, files)
 
     async def listed(request: Request) -> Response:
-        try:
-            name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
-        except LookupError as error:
-            return failure(404, str(error))
+        name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
         return JSONResponse(await run_in_threadpool(known.listed, name))
 
     async def change(request: Request) -> Response:
         wanted = await body_of(request, ShapeChange)
-        try:
-            name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
-        except LookupError as error:
-            return failure(404, str(error))
+        name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
         return JSONResponse(await run_in_threadpool(known.change, name, wanted))
 
     place = "/api/cameras/{name}/shapes"

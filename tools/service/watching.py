@@ -135,7 +135,7 @@ class Showing(Generic[C]):
         try:
             await asyncio.wait_for(self.camera.begun.wait(), _FIRST_S)
         except TimeoutError:
-            raise Unavailable(self.camera.why_late) from None
+            raise Unavailable(self.camera.why_late, error_id="camera-silent") from None
         if self.camera.refused:
             raise UserError(self.camera.refused, error_id="no-picture")
         return self.camera
@@ -163,10 +163,11 @@ class Watching(Generic[C]):
         Raises Unavailable if too many watch.
         """
         if self._places.taken >= MOST_VIEWERS:
-            raise Unavailable(f"{MOST_VIEWERS} others watch already")
+            raise Unavailable(f"{MOST_VIEWERS} others watch already", error_id="too-many-readers")
         camera = self._cameras.get(path)
         if camera is None:
             if len(self._cameras) >= self._most:
-                raise Unavailable(f"{self._most} other cameras are watched like this already")
+                why = f"{self._most} other cameras are watched like this already"
+                raise Unavailable(why, error_id="too-many-readers")
             camera = self._cameras[path] = make(lambda: self._cameras.pop(path, None))
         return Showing(camera, viewer, self._places)

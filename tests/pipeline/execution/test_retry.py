@@ -42,6 +42,7 @@ def test_patient_wait_is_unlimited_and_no_trouble() -> None:
     ]
     assert (retry.waits_for, retry.patient, retry.since) == ("", False, 0.0)
     assert [line["event"] for line in lines] == ["stage_blocked", "stage_unblocked"]
+    assert lines[0]["error_id"] == "outside-away"
 
 
 def test_a_patient_wait_is_not_logged() -> None:

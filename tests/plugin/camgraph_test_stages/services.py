@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 
 from camgraph_test_stages.waiting import until
+from tools.commands.explaining.kinds import kinds
 
 WITHIN_S = 120.0
 TOKENS = {role: f"the-token-of-the-{role}" for role in ("viewer", "operator", "admin")}
@@ -47,6 +48,12 @@ def with_tokens() -> str:
     return f", tokens: [{listed}]"
 
 
+def assert_explained(answer: httpx.Response) -> None:
+    """An error has the id of its kind, and that has a text. Probes say in the same place how well the run is."""
+    if answer.is_error and answer.content and not answer.url.path.endswith(("/healthz", "/readyz")):
+        assert answer.json()["id"] in kinds(), answer.text
+
+
 @dataclass(slots=True)
 class Served:
     """A run that serves. `call` asks it as somebody with the token of a role, or as nobody."""
@@ -58,7 +65,10 @@ class Served:
     def call(self, method: str, path: str, role: str = "", **more: Any) -> httpx.Response:
         headers = {"Authorization": f"Bearer {TOKENS[role]}"} if role else {}
         headers |= more.pop("headers", {})
-        return httpx.request(method, f"http://127.0.0.1:{self.port}{path}", headers=headers, timeout=WITHIN_S, **more)
+        url = f"http://127.0.0.1:{self.port}{path}"
+        answer = httpx.request(method, url, headers=headers, timeout=WITHIN_S, **more)
+        assert_explained(answer)
+        return answer
 
     def get(self, path: str, role: str = "", **more: Any) -> httpx.Response:
         return self.call("GET", path, role, **more)

@@ -52,7 +52,7 @@ def test_each_call_answers_exactly_those_roles_that_may_make_it(served: Served) 
 
 def test_a_wrong_token_is_refused_even_where_none_is_needed(served: Served) -> None:
     answer = served.get("/healthz", headers={"Authorization": "Bearer wrong-token-of-nobody"})
-    assert (answer.status_code, answer.json()) == (401, {"error": "this token is not known"})
+    assert (answer.status_code, answer.json()) == (401, {"error": "this token is not known", "id": "token-unknown"})
 
 
 def _counted(histogram: Metric) -> list[Sample]:
@@ -142,6 +142,29 @@ def test_a_camera_with_wrong_settings_is_refused_by_the_id_of_the_mistake(served
     settings = {"url": "rtsp://127.0.0.1/x", "nope": 1}
     answer = served.call("POST", "/api/cameras", "admin", json={"name": "d", "settings": settings})
     assert answer.json()["id"] == "key-unknown"
+
+
+def test_each_refusal_has_the_id_of_its_kind(served: Served) -> None:
+    """All others have one as well: `Served.call` looks at each answer."""
+    wrong = {"Authorization": "Bearer wrong-token-of-nobody"}
+    for answer, kind in (
+        (served.get("/api/status"), "token-missing"),
+        (served.get("/api/status", headers=wrong), "token-unknown"),
+        (served.call("DELETE", "/api/cameras/a", "viewer"), "role-too-low"),
+        (served.call("POST", "/api/cameras/a/pause", "admin", headers={"Origin": "http://evil"}), "page-of-others"),
+        (served.get("/nothing", "viewer"), "call-unknown"),
+        (served.call("PUT", "/api/cameras", "admin"), "call-unknown"),
+        (served.get("/page/nothing.js"), "call-unknown"),
+        (served.call("POST", "/login", content=bytes(100_000)), "too-large"),
+        (served.call("POST", "/login", json={"token": "wrong"}), "token-unknown"),
+        (served.get("/api/cameras/nobody/shapes", "viewer"), "name-unknown"),
+        (served.get("/api/cameras/a/picture.jpg", "viewer"), "no-picture"),
+        (served.get("/api/cameras/a/live.mp4", "viewer"), "no-picture"),
+        (served.get("/api/cameras/a/people", "viewer"), "nothing-to-read"),
+        (served.get("/api/incidents/none/clip.mp4", "viewer"), "incident-missing"),
+        (served.get("/api/events?limit=x", "viewer"), "request-value"),
+    ):
+        assert answer.json().get("id") == kind, answer.text
 
 
 def test_a_large_body_is_refused(served: Served) -> None:
