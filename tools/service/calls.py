@@ -21,6 +21,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable, UserError
 from pipeline.foreign_text import shown
 from pipeline.system.redaction import redact_urls
+from tools.service.places import TooManyOfYours
 from tools.service.queries import Parameter
 
 Role = Literal["anyone", "viewer", "operator", "admin"]
@@ -119,6 +120,8 @@ def _one_of(methods: Mapping[str, Call]) -> Answer:
 
 
 def _status_of(error: Exception) -> int:
+    if isinstance(error, TooManyOfYours):
+        return 429
     if isinstance(error, EnvironmentProblem | Unavailable):
         return 503
     if isinstance(error, TooLarge):

@@ -271,7 +271,7 @@ def test_odd_events_spoil_neither_pages_nor_streams(history: EventHistory, body:
 def test_streams_end_when_the_service_does_and_are_limited(
     history: EventHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_calls_module, "_MOST_STREAMS", 2)
+    monkeypatch.setattr(event_calls_module, "_OF_CLIENT", 2)
     history.add([event(1)])
     with ExitStack() as stack:
         place = stack.enter_context(listened(history))
@@ -280,7 +280,8 @@ def test_streams_end_when_the_service_does_and_are_limited(
         pieces = [stream.iter_bytes() for stream in streams]
         assert [next(one) for one in pieces] == [b"retry: 2000\n\n"] * 2
         answer = httpx.get(place, timeout=WITHIN_S)
-        assert (answer.status_code, answer.json()["error"]) == (503, "2 others read the stream already")
+        why = "2 streams of events are open from your address: close one of them"
+        assert (answer.status_code, answer.json()["error"]) == (429, why)
         with monkeypatch.context() as patch:  # who follows needs no disk
             patch.setattr(history, "_asked", None)
             history.add([event(2)])

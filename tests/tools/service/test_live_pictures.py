@@ -43,8 +43,9 @@ from tools.service.live_calls import live_calls
 from tools.service.live_pictures import PictureFilm, PictureViewer
 from tools.service.picture_link import PictureProcess
 from tools.service.picture_maker import LivePicture, PictureMaker
+from tools.service.places import Asker, Places, TooManyOfYours
 from tools.service.run_link import RunLink
-from tools.service.watching import MOST_VIEWERS, Places, Showing, Watching
+from tools.service.watching import Showing, Watching
 
 WITHIN_S = 60.0
 ROOT = Path(__file__).parents[3]
@@ -135,7 +136,7 @@ def parts(data: bytes) -> Iterator[tuple[float, np.ndarray[Any, Any]]]:
 
 async def watched(film: PictureFilm, enough: int, viewer: PictureViewer | None = None) -> bytes:
     """So many parts, as one who then leaves gets them."""
-    showing = Showing(film, viewer or PictureViewer(drawn=True), Places())
+    showing = Showing(film, viewer or PictureViewer(drawn=True))
     try:
         (await showing.begin()).begin_check()
         data, count = b"", 0
@@ -205,7 +206,7 @@ def test_viewers_of_a_camera_that_ends_or_is_silent_are_told(
     file = write_old(tmp_path / "old.mkv")
 
     async def until_it_ends(path: Path, stop: Callable[[], None]) -> int:
-        showing = Showing(PictureFilm(path, lambda: None, nothing(), pictures), PictureViewer(drawn=True), Places())
+        showing = Showing(PictureFilm(path, lambda: None, nothing(), pictures), PictureViewer(drawn=True))
         (await showing.begin()).begin_check()
         count = 0
         async for _ in showing.pieces():
@@ -226,22 +227,25 @@ def test_viewers_of_a_camera_that_ends_or_is_silent_are_told(
 
 def test_only_so_many_cameras_are_decoded(tmp_path: Path, pictures: PictureProcess) -> None:
     async def use(path: Path) -> None:
-        places = Places()
-        cameras = Watching[PictureFilm](places, 1)
+        places = Places("videos", 3, of_client=2, of_name=9)
+        cameras = Watching[PictureFilm](places, most=1)
 
-        def show(place: Path) -> Showing[PictureFilm]:
-            return cameras.show(
-                place, lambda ended: PictureFilm(place, ended, nothing(), pictures), PictureViewer(drawn=True)
-            )
+        def show(place: Path, client: str = "a") -> Showing[PictureFilm]:
+            def make(ended: Callable[[], object]) -> PictureFilm:
+                return PictureFilm(place, ended, nothing(), pictures)
+
+            return cameras.show(place, make, PictureViewer(drawn=True), Asker("ward", client))
 
         one, other = show(path), show(path)
         assert one.camera is other.camera
         with pytest.raises(Unavailable, match="1 other cameras"):
-            show(tmp_path / "other")
-        places.taken = MOST_VIEWERS
-        with pytest.raises(Unavailable, match="others watch already"):
+            show(tmp_path / "other", "b")
+        with pytest.raises(TooManyOfYours, match="2 videos are open from your address"):
             show(path)
-        places.taken = 2
+        neighbour = show(path, "b")
+        with pytest.raises(Unavailable, match="3 videos are open already"):
+            show(path, "c")
+        neighbour.leave()
         one.leave()
         assert not other.camera.is_over
         other.leave()
@@ -299,7 +303,7 @@ def test_one_that_has_no_time_gives_fewer_pictures_and_goes_on_at_a_keyframe(
 
     async def use(path: Path) -> None:
         film = PictureFilm(path, lambda: None, nothing(), pictures)
-        showing = Showing(film, PictureViewer(drawn=True), Places())
+        showing = Showing(film, PictureViewer(drawn=True))
         (await showing.begin()).begin_check()
         assert pictures.pid is not None
         os.kill(pictures.pid, signal.SIGSTOP)
@@ -346,7 +350,7 @@ def test_its_death_ends_the_pictures_and_it_is_not_started_without_end(
 
     async def use(path: Path) -> None:
         film = PictureFilm(path, lambda: None, nothing(), pictures)
-        showing = Showing(film, PictureViewer(drawn=True), Places())
+        showing = Showing(film, PictureViewer(drawn=True))
         (await showing.begin()).begin_check()
         assert pictures.pid is not None
         os.kill(pictures.pid, signal.SIGKILL)
