@@ -41,6 +41,10 @@ class NotThere(UserError):
     """There is no such thing, or it has nothing to give now."""
 
 
+class Conflict(UserError):
+    """It cannot be done as things are."""
+
+
 class TooLarge(UserError):
     """More was sent than anybody needs."""
 
@@ -128,6 +132,8 @@ def _status_of(error: Exception) -> int:
         return 413
     if isinstance(error, NotThere):
         return 404
+    if isinstance(error, Conflict):
+        return 409
     return 400 if isinstance(error, UserError | ClientDisconnect) else 500
 
 
