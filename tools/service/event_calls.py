@@ -15,6 +15,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from pipeline.errors import EnvironmentProblem
 from tools.service.calls import Call, Gives, failure
 from tools.service.event_history import EventFilter, EventHistory, KeptEvent
+from tools.service.lanes import HISTORY
 from tools.service.places import PlaceAnswer, Places, asker_of
 from tools.service.queries import Moment, Number, Parameter, Text, query_of
 
@@ -67,7 +68,7 @@ def event_calls(history: EventHistory) -> list[Call]:
         query = query_of(request, _LIST)
         limit = query.pop("limit")
         wanted = EventFilter(**query)
-        found = await run_in_threadpool(history.page, wanted, limit + 1)
+        found = await HISTORY.run(history.page, wanted, limit + 1)
         return Response(_page(found[:limit], more=len(found) > limit), media_type="application/json")
 
     return [

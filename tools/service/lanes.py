@@ -1,7 +1,7 @@
 """Threads for work that may wait: each kind has its own, so that one kind that hangs keeps no other waiting.
 
-What hangs: the run (a change takes up to 40 s), the process that makes pictures (6 s each), a disk, for ever. All other
-work is done in the threads that Starlette has for all (`run_in_threadpool`).
+What hangs: the run (a change takes up to 40 s), the process that makes pictures (6 s each), a disk, for ever. Pages of
+past events may take long. All other work is done in the threads that Starlette has for all (`run_in_threadpool`).
 """
 
 from __future__ import annotations
@@ -34,4 +34,4 @@ class Lane:
         return await anyio.to_thread.run_sync(partial(work, *values, **more), limiter=limiter)
 
 
-HEALTH, PICTURES, CHANGES = Lane(4), Lane(8), Lane(4)
+HEALTH, PICTURES, CHANGES, HISTORY = Lane(4), Lane(8), Lane(4), Lane(8)
