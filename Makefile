@@ -101,8 +101,8 @@ prove: dev
 	if [ -n "$$failed" ]; then echo "not all is proven:$$failed"; exit 1; fi
 
 # The whole graph against the bare loop, beside others who do the same, how cost grows, how fresh live frames are, from the
-# light to the event, many cameras on few cores: each writes its page, between marks. Half an hour; the first time, peers
-# are installed.
+# light to the event, many cameras on few cores, the service and those who ask it: each writes its page, between marks. An
+# hour; the first time, peers are installed.
 bench: dev
 	$(BIN)/camgraph assets pull
 	$(BIN)/python -m tools.benchmarks.graph --report docs/benchmarks.md
@@ -117,6 +117,10 @@ bench: dev
 	$(BIN)/python -m tools.benchmarks.latency --report docs/latency.md
 	$(BIN)/python -m tools.benchmarks.cameras --report docs/many_cameras.md
 	$(BIN)/python -m tools.benchmarks.plan --report docs/plan.md
+	$(BIN)/python -m tools.benchmarks.service --report docs/service.md
+	$(BIN)/python -m tools.benchmarks.asked_model --report docs/service.md
+	$(BIN)/python -m tools.benchmarks.live_pictures --report docs/service.md
+	$(BIN)/python -m tools.benchmarks.traces --report docs/traces.md
 
 clean:
 	rm -rf $(VENV) $(VENV)-3.* out

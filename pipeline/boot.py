@@ -43,6 +43,11 @@ class Boot:
     tracing: Mapping[str, Any] | None = field(default=None, repr=False)
     """See `pipeline.plan.RunPlan`."""
 
+    @property
+    def gives_way(self) -> bool:
+        """Whether all its stages let others go first."""
+        return all(getattr(find_stage(stage.use), "gives_way", False) for stage in self.plan.stages)
+
     def resume_of(self, camera: str) -> Stamp | None:
         """The frame up to which an earlier incarnation knew all of a camera to be done."""
         stamp = self.frames_done.get(camera)

@@ -282,6 +282,9 @@ class Stage(Generic[S]):
     own_thread: ClassVar[bool] = False
     """True if `process` takes long: it then runs in a thread of its own, while the loop gathers the next batch."""
 
+    gives_way: ClassVar[bool] = False
+    """True if others come first: a process with such stages alone has a lower priority (a higher nice value)."""
+
     takes_settings: ClassVar[bool] = False
     """True if it goes on with other settings while it lives (`change_settings`): then a reload costs it nothing."""
 

@@ -41,6 +41,10 @@ _NO_BEST = {"state": "missing"}
 """Of records that were written before there were best pictures."""
 
 
+_VERSION = 1
+"""Of the files; a key more is no other version."""
+
+
 @dataclass(slots=True)
 class FileState:
     """What became of a picture or clip."""
@@ -141,6 +145,7 @@ class IncidentRecord:
         """Raises OSError."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         plain: dict[str, Any] = {
+            "version": _VERSION,
             "incident": self.incident,
             "camera": self.camera,
             "first": self.first,
@@ -151,7 +156,10 @@ class IncidentRecord:
 
 
 def read_record(path: Path) -> IncidentRecord | None:
-    """The record in a file, None if it is none. Anybody may have written it: no name in it leads out of its folder."""
+    """The record in a file, None if it is none. Anybody may have written it: no name in it leads out of its folder.
+
+    Older ones name no version. Of newer ones, the parts are read that are known here.
+    """
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         plain = json.loads(_bytes_of(path))
         files = {kind: FileState(**plain.get(kind, _NO_BEST)) for kind in STATES}

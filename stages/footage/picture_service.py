@@ -47,7 +47,9 @@ _SEND_S = 0.5
 """Of `WITHIN_S`: what is left for the answer to be sent."""
 _MOST_CLIENTS = 16
 _MOST_MADE = 16
-"""Pictures that are kept for others who ask for the same ones."""
+"""Pictures of moments that are kept for others who ask for the same ones."""
+_MOST_NEWEST_BYTES = 64 << 20
+"""Of the newest pictures, one of each camera, which many ask for: those of some hundred cameras."""
 _MOST_REQUEST = 10_000
 _MOST_JPEG = 64 << 20
 _BACKLOG = 128
@@ -74,6 +76,41 @@ class _Client:
     answer: memoryview | None = None
 
 
+_Key = tuple[str, int, int]
+"""A camera in ASCII, an epoch and a pts."""
+
+
+class MadePictures:
+    """Pictures for the next who ask: the newest of each camera, and those of the last moments that were asked for."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, tuple[_Key, _Made]] = {}
+        self._newest_bytes = 0
+        self._others: dict[_Key, _Made] = {}
+
+    def get(self, key: _Key) -> _Made | None:
+        known = self._newest.get(key[0])
+        return known[1] if known is not None and known[0] == key else self._others.get(key)
+
+    def keep(self, key: _Key, made: _Made, *, is_newest: bool) -> None:
+        """`is_newest`: of its camera, when it was asked for."""
+        if not is_newest:
+            self._others.pop(key, None)
+            self._others[key] = made  # the newest last
+            if len(self._others) > _MOST_MADE:
+                del self._others[next(iter(self._others))]
+            return
+        self._drop(key[0])
+        self._newest[key[0]] = (key, made)
+        self._newest_bytes += len(made[1])
+        while self._newest_bytes > _MOST_NEWEST_BYTES and len(self._newest) > 1:
+            self._drop(next(iter(self._newest)))
+
+    def _drop(self, camera: str) -> None:
+        _, made = self._newest.pop(camera, (None, ({}, b"")))
+        self._newest_bytes -= len(made[1])
+
+
 class PictureService:
     """See the module. `find` gets packets; `refused`: why no picture may leave, for people, or ""."""
 
@@ -84,8 +121,7 @@ class PictureService:
         self._why = ""
         self._clients: list[_Client] = []
         """The oldest first."""
-        self._made: dict[tuple[str, int, int], _Made] = {}
-        """The last pictures, of a camera (in ASCII or not), an epoch and a pts: several ask for the newest one."""
+        self._made = MadePictures()
         self._selector = selectors.DefaultSelector()
         self._thread = threading.Thread(target=self._serve, name="pictures", daemon=True)
 
@@ -200,14 +236,11 @@ class PictureService:
         packets = self._find(ascii_form(camera), moment)
         if not packets:
             return {"gone": f"no packets of {shown(camera)} are kept{' of that moment' if moment else ''}"}, b""
-        key = (camera, packets[-1].stream.epoch, packets[-1].pts)
+        key = (ascii_form(camera), packets[-1].stream.epoch, packets[-1].pts)
         made = self._made.get(key) or _picture_of(packets, until_s)
         if made is None:
             return {"gone": "it cannot be decoded, or not in time"}, b""
-        self._made.pop(key, None)
-        self._made[key] = made  # the newest last
-        if len(self._made) > _MOST_MADE:
-            del self._made[next(iter(self._made))]
+        self._made.keep(key, made, is_newest=moment is None)
         return made
 
 

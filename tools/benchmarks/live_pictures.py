@@ -26,7 +26,7 @@ from stages.footage.tap import PacketTap
 from tools.benchmarks.decode_cost import FPS, GOP, pictures_of
 from tools.measuring.report_page import machine_line, publish, report_option, written_by
 from tools.service.known_people import KnownPeople
-from tools.service.live_pictures import PictureMaker
+from tools.service.picture_maker import PictureMaker
 
 TOOL = "benchmarks.live_pictures"
 _CODECS = {"H.265": "libx265", "H.264": "libx264", "MPEG-4 part 2": "mpeg4"}

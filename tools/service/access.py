@@ -8,6 +8,8 @@
                        whose name was pointed to 127.0.0.1, could speak to the service from the user's browser
     changes            by a browser must come from a page of this service (`Origin`): otherwise any page could make
                        the browser send them, cookie included
+    wrong tokens       a client that has tried too many may use those alone that it has used before: another right one
+                       is refused like a wrong one, so that nobody learns more by trying on
 
 A cookie holds a proof of the token, not the token: it dies with the token, and survives a restart of the service.
 """
@@ -22,21 +24,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http.cookies import CookieError, SimpleCookie
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tools.service.calls import MOST_BODY, Role, failure
+from tools.service.places import client_of
 
 COOKIE = "camgraph_session"
+_PORTS = {"http": 80, "https": 443}
+T = TypeVar("T")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _PER_S, _BURST = 100.0, 300.0
 """Requests of one client."""
 _WRONG_PER_S, _WRONG_BURST = 0.2, 10.0
 """Wrong tokens of one client: nobody types eleven of them."""
 _MOST_CLIENTS = 10_000
+_MOST_JUDGED = 10_000
+"""Tokens that are remembered with the clients that sent them, the right and the wrong ones each."""
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -75,16 +82,50 @@ class _Rates:
         self._left: dict[str, tuple[float, float]] = {}
         """Client -> how many it has left, and when that was so."""
 
+    def has(self, client: str) -> bool:
+        """Whether it has one left."""
+        return self._left_of(client, time.monotonic()) >= 1.0
+
     def take(self, client: str) -> bool:
         """Whether it had one left; that is taken."""
         now = time.monotonic()
-        left, at = self._left.pop(client, (self._burst, now))
-        left = min(self._burst, left + (now - at) * self._per_s)
+        left = self._left_of(client, now)
+        self._left.pop(client, None)
         allowed = left >= 1.0
         self._left[client] = (left - 1.0 if allowed else left, now)
         if len(self._left) > _MOST_CLIENTS:
             del self._left[next(iter(self._left))]
         return allowed
+
+    def _left_of(self, client: str, now: float) -> float:
+        left, at = self._left.get(client, (self._burst, now))
+        return min(self._burst, left + (now - at) * self._per_s)
+
+
+class TooManyWrong(Exception):
+    """This client has tried too many wrong tokens: no other one is looked at."""
+
+
+_Sent = tuple[str, str, bytes]
+"""The client, how it was sent, and the digest of the token."""
+
+
+class _Judged(Generic[T]):
+    """What was found out about the last tokens that were sent."""
+
+    def __init__(self) -> None:
+        self._known: dict[_Sent, T] = {}
+
+    def get(self, sent: _Sent) -> T | None:
+        found = self._known.pop(sent, None)
+        if found is not None:
+            self._known[sent] = found  # the last one is the newest
+        return found
+
+    def add(self, sent: _Sent, found: T) -> None:
+        self._known[sent] = found
+        if len(self._known) > _MOST_JUDGED:
+            del self._known[next(iter(self._known))]
 
 
 class Access:
@@ -92,10 +133,12 @@ class Access:
 
     def __init__(self, tokens: Sequence[Token] = (), hosts: Iterable[str] = ()) -> None:
         self._tokens = tuple(tokens)
-        self._named = {host.lower() for host in hosts}
-        self._hosts = {*LOOPBACK, *self._named}
+        self._named = {_host_and_port(host.lower()) for host in hosts}
+        self._hosts = {*LOOPBACK, *(host for host, _ in self._named)}
         self.rates = _Rates(_PER_S, _BURST)
-        self.wrong = _Rates(_WRONG_PER_S, _WRONG_BURST)
+        self._wrong = _Rates(_WRONG_PER_S, _WRONG_BURST)
+        self._right_ones = _Judged[Identity]()
+        self._wrong_ones = _Judged[bool]()
 
     @property
     def is_open(self) -> bool:
@@ -111,32 +154,62 @@ class Access:
         except ValueError:
             return False
 
-    def is_own_page(self, headers: Mapping[str, str], host: str) -> bool:
+    def is_own_page(self, headers: Mapping[str, str], host: str, scheme: str) -> bool:
         """Whether a change comes from a page of the service, or a program. Browsers send `Origin` with each change.
 
-        A proxy with another name in front may have changed `Host`: names of `hosts` are believed as well.
+        Host and port must be those of the request, whose `scheme` is http also behind a proxy that ends TLS. A proxy
+        with another name in front may have changed `Host`: names of `hosts` are believed as well, at their ports.
         """
         origin = headers.get("origin")
         if origin is None:
             return headers.get("sec-fetch-site", "none") in ("none", "same-origin")
         try:
-            place = urlsplit(origin)
-            return place.netloc.lower() == host.lower() or (place.hostname or "") in self._named
+            place = urlsplit(origin.lower())
+            usual = _PORTS.get(place.scheme)
+            if usual is None or (scheme == "https" and place.scheme != "https"):
+                return False
+            found = (place.hostname or "", place.port or usual)
+            known = [_host_and_port(host.lower()), *self._named]
+            return found in [(name, port or usual) for name, port in known]
         except ValueError:  # it is no address
             return False
 
-    def identity(self, headers: Mapping[str, str]) -> Identity | None:
-        """Who asks; None for a wrong token. Without one: anyone, or the admin if no tokens are set."""
+    def identity(self, headers: Mapping[str, str], client: str) -> Identity | None:
+        """Who asks; None for a wrong token. Without one: anyone, or the admin if no tokens are set.
+
+        Raises TooManyWrong.
+        """
         if not self._tokens:
             return Identity("", "admin")
         kind, _, value = headers.get("authorization", "").partition(" ")
         if value:
-            return self._of_header(kind.lower(), value.strip())
+            return self.judged(client, kind.lower(), value.strip())
         session = _cookie(headers.get("cookie", ""))
-        found = self._of_session(session) if session else None
+        found = self.judged(client, "cookie", session) if session else None
         return found or Identity("", "anyone")
 
-    def _of_header(self, kind: str, value: str) -> Identity | None:
+    def judged(self, client: str, kind: str, value: str) -> Identity | None:
+        """Whose token, password or cookie it is, None if it is wrong. The same wrong one counts once.
+
+        Raises TooManyWrong.
+        """
+        sent = (client, kind, hashlib.sha256(value.encode(errors="replace")).digest())
+        known = self._right_ones.get(sent)
+        if known is not None or self._wrong_ones.get(sent):
+            return known
+        if not self._wrong.has(client):
+            raise TooManyWrong
+        found = self._found(kind, value)
+        if found is not None:
+            self._right_ones.add(sent, found)
+        else:
+            self._wrong.take(client)
+            self._wrong_ones.add(sent, True)
+        return found
+
+    def _found(self, kind: str, value: str) -> Identity | None:
+        if kind == "cookie":
+            return self._of_session(value)
         if kind == "bearer":
             return self.of_token(value)
         found = self.of_token(_password(value)) if kind == "basic" else None
@@ -147,10 +220,6 @@ class Access:
         digest = hashlib.sha256(value.encode(errors="replace")).digest()
         same = [one for one in self._tokens if hmac.compare_digest(hashlib.sha256(one.value.encode()).digest(), digest)]
         return Identity(same[0].name, same[0].role) if same else None
-
-    def note_wrong(self, request: Request) -> bool:
-        """This client has tried a wrong token; whether it may try more."""
-        return self.wrong.take(_client(request.scope))
 
     def session_of(self, value: str) -> str:
         """The value of the cookie for a token."""
@@ -168,8 +237,13 @@ def _proof(token: str, name: str) -> str:
     return hmac.new(token.encode(), f"camgraph session {name}".encode(), hashlib.sha256).hexdigest()
 
 
-def _client(scope: Scope) -> str:
-    return str(scope["client"][0]) if scope.get("client") else ""
+def _host_and_port(text: str) -> tuple[str, int | None]:
+    """Of a name with or without a port. What cannot be parsed is a name that nobody has."""
+    try:
+        place = urlsplit(f"//{text}")
+        return place.hostname or "", place.port
+    except ValueError:
+        return text, None
 
 
 def _password(value: str) -> str:
@@ -188,16 +262,23 @@ def _cookie(header: str) -> str:
     return morsel.value if morsel else ""
 
 
-class _Refusal(NamedTuple):
+class Refusal(NamedTuple):
     """`error_id`: of the kind of error, as `camgraph explain` knows it."""
 
     status: int
     why: str
     error_id: str
 
+    def answer(self) -> Response:
+        return failure(self.status, self.why, error_id=self.error_id)
 
-_UNKNOWN = _Refusal(401, "this token is not known", error_id="token-unknown")
-_TOO_MANY_WRONG = _Refusal(429, "too many wrong tokens: wait a minute", error_id="too-many-requests")
+
+_UNKNOWN = Refusal(401, "this token is not known", error_id="token-unknown")
+TOO_MANY_WRONG = Refusal(
+    429,
+    "too many wrong tokens came from your address: wait a minute. Tokens that were used from there before are taken",
+    error_id="too-many-requests",
+)
 
 
 class AccessLayer:
@@ -211,29 +292,34 @@ class AccessLayer:
         if scope["type"] != "http":
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        client = _client(scope)
+        client = client_of(scope)
         refused = self._refusal(scope, headers, client)
-        who = None if refused else self._access.identity(headers)
-        if who is None and refused is None:
-            # Who has a right one is never kept waiting for a neighbour with wrong ones.
-            refused = _UNKNOWN if self._access.wrong.take(client) else _TOO_MANY_WRONG
-        app: ASGIApp = failure(refused.status, refused.why, error_id=refused.error_id) if refused else self._app
+        who = None
+        if refused is None:
+            try:
+                who = self._access.identity(headers, client)
+                refused = _UNKNOWN if who is None else None
+            except TooManyWrong:
+                refused = TOO_MANY_WRONG
+        app: ASGIApp = refused.answer() if refused else self._app
         if who is not None:
             scope["camgraph.role"], scope["camgraph.name"] = who.role, who.name
         await app(scope, receive, _with_headers(send))
 
-    def _refusal(self, scope: Scope, headers: Mapping[str, str], client: str) -> _Refusal | None:
+    def _refusal(self, scope: Scope, headers: Mapping[str, str], client: str) -> Refusal | None:
         host = headers.get("host", "")
         if not self._access.believes_host(host):
             why = "the service is not known under this name: add it to `hosts`, or set `tokens`"
-            return _Refusal(421, why, error_id="host-unknown")
+            return Refusal(421, why, error_id="host-unknown")
         if not self._access.rates.take(client):
-            return _Refusal(429, "too many requests", error_id="too-many-requests")
-        if scope["method"] not in ("GET", "HEAD") and not self._access.is_own_page(headers, host):
-            return _Refusal(403, "changes are accepted from pages of this service alone", error_id="page-of-others")
+            return Refusal(429, "too many requests", error_id="too-many-requests")
+        if scope["method"] not in ("GET", "HEAD") and not self._access.is_own_page(
+            headers, host, scope.get("scheme", "http")
+        ):
+            return Refusal(403, "changes are accepted from pages of this service alone", error_id="page-of-others")
         length, most = headers.get("content-length", "0"), self._most_bodies.get(scope["path"], MOST_BODY)
         if not length.isdecimal() or int(length) > most:
-            return _Refusal(413, f"expected a body of at most {most} bytes", error_id="too-large")
+            return Refusal(413, f"expected a body of at most {most} bytes", error_id="too-large")
         return None
 
 

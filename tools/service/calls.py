@@ -21,6 +21,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable, UserError
 from pipeline.foreign_text import shown
 from pipeline.system.redaction import redact_urls
+from tools.service.places import TooManyOfYours
 from tools.service.queries import Parameter
 
 Role = Literal["anyone", "viewer", "operator", "admin"]
@@ -38,6 +39,10 @@ _MOST_SHOWN = 60
 
 class NotThere(UserError):
     """There is no such thing, or it has nothing to give now."""
+
+
+class Conflict(UserError):
+    """It cannot be done as things are."""
 
 
 class TooLarge(UserError):
@@ -119,12 +124,16 @@ def _one_of(methods: Mapping[str, Call]) -> Answer:
 
 
 def _status_of(error: Exception) -> int:
+    if isinstance(error, TooManyOfYours):
+        return 429
     if isinstance(error, EnvironmentProblem | Unavailable):
         return 503
     if isinstance(error, TooLarge):
         return 413
     if isinstance(error, NotThere):
         return 404
+    if isinstance(error, Conflict):
+        return 409
     return 400 if isinstance(error, UserError | ClientDisconnect) else 500
 
 

@@ -15,8 +15,10 @@ from pipeline.errors import UserError
 from pipeline.foreign_text import shown
 from pipeline.system.names import nfc
 from tools.service.calls import NOT_MODIFIED, NOTHING, Body, Call, Gives, NotThere, body_of
+from tools.service.lanes import CHANGES, PICTURES
 from tools.service.run_link import NO_ANSWER, RunLink
 
+_SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "srt", "udp", "rtp")
 _REFUSED = {400: "the run refuses it, and says why", **NO_ANSWER}
 
 
@@ -100,12 +102,13 @@ def camera_calls(run: RunLink) -> list[Call]:
             raise UserError(
                 "a file can only be added on the machine itself: `camgraph cameras add`", error_id="camera-change"
             )
-        answer = await run_in_threadpool(run.ask, "add", camera=name, given=settings)
+        _check_scheme(settings.get("url"))
+        answer = await CHANGES.run(run.ask, "add", camera=name, given=settings)
         return JSONResponse({"remarks": list(answer.get("remarks", ()))}, 202)
 
     async def change(request: Request, op: str) -> Response:
         name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
-        await run_in_threadpool(run.ask, op, camera=name)
+        await CHANGES.run(run.ask, op, camera=name)
         return JSONResponse({}, 202)
 
     async def remove(request: Request) -> Response:
@@ -120,7 +123,7 @@ def camera_calls(run: RunLink) -> list[Call]:
     async def picture(request: Request) -> Response:
         name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
         try:
-            served = await run_in_threadpool(run.picture, name)
+            served = await PICTURES.run(run.picture, name)
         except UserError as error:
             raise NotThere(str(error), error_id=error.error_id) from None
         if served is None:
@@ -145,6 +148,17 @@ def camera_calls(run: RunLink) -> list[Call]:
         Call("GET", f"{one}/picture.jpg", "viewer", picture, "The newest picture, without anything drawn on it.",
              Gives(media="image/jpeg", also=NOT_MODIFIED), errors=NO_ANSWER),
     ]  # fmt: skip
+
+
+def _check_scheme(url: object) -> None:
+    """FFmpeg knows many more, some of which read files. Raises UserError."""
+    scheme = "" if url is None else str(url).partition("://")[0].lower()
+    if scheme and scheme not in _SCHEMES:
+        raise UserError(
+            f"{shown(scheme)[:20]}:// cannot be added here: expected {', '.join(_SCHEMES)}. On the machine itself, "
+            "`camgraph cameras add` adds any",
+            error_id="camera-change",
+        )
 
 
 def _is_file(url: object) -> bool:

@@ -9,19 +9,23 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from pipeline.errors import EnvironmentProblem
 from tools.service.calls import Call, Gives, failure
 from tools.service.event_history import EventFilter, EventHistory, KeptEvent
+from tools.service.lanes import HISTORY
+from tools.service.places import PlaceAnswer, Places, asker_of
 from tools.service.queries import Moment, Number, Parameter, Text, query_of
 
 _USUAL, _MOST = 50, 500
 _MOST_NUMBER = (1 << 63) - 1
 _MOST_STREAMS = 64
+_OF_CLIENT, _OF_NAME = 16, 32
 _AT_ONCE = 200
 _HEARTBEAT_S = 15.0
+_TOO_MANY = {429: "you read too many streams at once"}
 _NOT_READ = {503: "the history cannot be read now, or the run is stopping, or too many read the stream"}
 _LIST: dict[str, Parameter] = {
     "camera": Text("Of this camera alone."),
@@ -64,7 +68,7 @@ def event_calls(history: EventHistory) -> list[Call]:
         query = query_of(request, _LIST)
         limit = query.pop("limit")
         wanted = EventFilter(**query)
-        found = await run_in_threadpool(history.page, wanted, limit + 1)
+        found = await HISTORY.run(history.page, wanted, limit + 1)
         return Response(_page(found[:limit], more=len(found) > limit), media_type="application/json")
 
     return [
@@ -86,7 +90,7 @@ def event_calls(history: EventHistory) -> list[Call]:
             "New events, as they come (SSE).",
             Gives("`id` is the number of an event, `data` the event", media="text/event-stream"),
             _STREAM,
-            errors=_NOT_READ,
+            errors=_NOT_READ | _TOO_MANY,
         ),
     ]
 
@@ -94,7 +98,7 @@ def event_calls(history: EventHistory) -> list[Call]:
 class _Streams:
     def __init__(self, history: EventHistory) -> None:
         self._history = history
-        self._open = 0
+        self._places = Places("streams of events", _MOST_STREAMS, of_client=_OF_CLIENT, of_name=_OF_NAME)
 
     async def answer(self, request: Request) -> Response:
         query = query_of(request, _STREAM)
@@ -103,14 +107,13 @@ class _Streams:
         newest = await run_in_threadpool(self._history.newest)
         # A history that was begun anew has lower numbers.
         after = newest if asked is None else min(newest, asked)
-        if self._open >= _MOST_STREAMS:
-            return failure(503, f"{_MOST_STREAMS} others read the stream already", error_id="too-many-readers")
         if self._history.is_over:
             return failure(503, "the run is stopping", error_id="run-over")
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         if request.method == "HEAD":  # its answer would never end
             return Response(media_type="text/event-stream", headers=headers)
-        return StreamingResponse(self._pieces(after), media_type="text/event-stream", headers=headers)
+        leave = self._places.take(asker_of(request))
+        return PlaceAnswer(self._pieces(after), leave, "text/event-stream", headers)
 
     async def _pieces(self, at: int) -> AsyncIterator[bytes]:
         """Each piece waits until the reader has taken the one before: who reads nothing costs no memory."""
@@ -120,20 +123,16 @@ class _Streams:
             with suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(come.set)
 
-        self._open += 1
-        try:
-            with self._history.telling(tell):
-                yield b"retry: 2000\n\n"
-                while not self._history.is_over:
-                    come.clear()
-                    found = await self._next_ones(at)
-                    for one in found:
-                        yield _piece(one)
-                        at = one.number
-                    if not found and not await _within(come, _HEARTBEAT_S):
-                        yield b": still here\n\n"
-        finally:
-            self._open -= 1
+        with self._history.telling(tell):
+            yield b"retry: 2000\n\n"
+            while not self._history.is_over:
+                come.clear()
+                found = await self._next_ones(at)
+                for one in found:
+                    yield _piece(one)
+                    at = one.number
+                if not found and not await _within(come, _HEARTBEAT_S):
+                    yield b": still here\n\n"
 
     async def _next_ones(self, at: int) -> list[KeptEvent]:
         """From memory, if they are new; none while the disk fails: then the stream waits."""

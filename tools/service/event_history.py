@@ -7,12 +7,14 @@ One thread adds. A batch is one transaction, on the disk before the events count
 again is known by its id. Who reads has a connection of its own and sees the file as it was at one moment, so neither
 waits for the other (WAL). The newest events are also in memory, for all who listen.
 
-Numbers only grow. The oldest events go first, a hundred at a time. A file that is damaged, or of another version,
-is set aside, and a new one begins, with numbers beyond any that the old one can have had.
+Numbers only grow. The oldest events go first, a hundred at a time. A file of an older version is taken over; one of a
+newer version is left alone, and the run told so. A file that is damaged, or of another program, is set aside, and a new
+one begins, with numbers beyond any that the old one can have had.
 """
 
 from __future__ import annotations
 
+import glob
 import itertools
 import json
 import math
@@ -24,7 +26,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -35,7 +37,10 @@ from pipeline.stage import Logger
 from stages.delivery.event_view import view_of
 
 DAMAGED = ".damaged"
-_VERSION = 3
+_MOST_ASIDE = 5
+"""Damaged files that stay: the first, which has the most in it, and the last ones."""
+_VERSION = 4
+_APPLICATION = 0x63676869  # "cghi": of files since version 4
 _BUSY_S = 5.0
 _PIECE = 100
 """Events that are removed at once."""
@@ -55,13 +60,39 @@ _NOT_NOW = (
     sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_NOMEM,
 )
-_TABLES = (
+_EVENTS = (
     "CREATE TABLE events (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, kept_s REAL, camera TEXT, "
-    "rule TEXT, action TEXT, type TEXT, phase TEXT, incident TEXT, time_ms INTEGER)",
-    "CREATE INDEX by_incident ON events (incident)",
-    "CREATE TABLE bodies (number INTEGER PRIMARY KEY, body BLOB)",
-    f"PRAGMA user_version = {_VERSION}",
+    "rule TEXT, action TEXT, type TEXT, phase TEXT, incident TEXT, time_ms INTEGER)"
 )
+_BODIES = "CREATE TABLE bodies (number INTEGER PRIMARY KEY, body BLOB)"
+_BY_INCIDENT = "CREATE INDEX by_incident ON events (incident)"
+_INDEXES = tuple(
+    # Rows with the same value are in the order of their numbers: a page is read from its place, and nothing is sorted.
+    f"CREATE INDEX by_{column} ON events ({column})"
+    for column in ("camera", "rule", "action", "type", "phase")
+)
+_OF_THIS_VERSION = (f"PRAGMA application_id = {_APPLICATION}", f"PRAGMA user_version = {_VERSION}")
+_TABLES = (_EVENTS, _BODIES, _BY_INCIDENT, *_INDEXES, *_OF_THIS_VERSION)
+_FROM_1 = (
+    "ALTER TABLE events RENAME TO old",
+    "DROP INDEX by_camera",
+    "UPDATE sqlite_sequence SET name = 'events' WHERE name = 'old'",
+    _EVENTS,
+    _BODIES,
+    "INSERT INTO bodies SELECT number, body FROM old",
+    "INSERT INTO events SELECT number, id, time_s, camera, rule, action, type, phase, incident_of(body), "
+    "CAST(time_s * 1000 AS INTEGER) FROM old",
+    "DROP TABLE old",
+)
+_FROM_2 = (
+    "ALTER TABLE events ADD COLUMN incident TEXT",
+    "UPDATE events SET incident = (SELECT incident_of(body) FROM bodies WHERE bodies.number = events.number)",
+)
+_UPGRADES = {
+    1: (*_FROM_1, _BY_INCIDENT, *_INDEXES, *_OF_THIS_VERSION),
+    2: (*_FROM_2, _BY_INCIDENT, *_INDEXES, *_OF_THIS_VERSION),
+    3: (*_INDEXES, *_OF_THIS_VERSION),
+}
 _PUT = (  # `INSERT OR IGNORE` would use up a number
     "INSERT INTO events (id, kept_s, camera, rule, action, type, phase, incident, time_ms) "
     "SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM events WHERE id = ?)"
@@ -69,6 +100,10 @@ _PUT = (  # `INSERT OR IGNORE` would use up a number
 _FIRST_TYPES = "('camgraph.incident.start', 'camgraph.incident.single')"
 _END_TYPE = "camgraph.incident.end"
 _WITH_BODY = "SELECT number, body FROM bodies"
+
+
+Condition = tuple[str, object]
+"""With one place, and its value."""
 
 
 class KeptEvent(NamedTuple):
@@ -141,7 +176,10 @@ class EventHistory:
     # ---- the thread that adds
 
     def open(self) -> None:
-        """Raises Unavailable if the disk does not allow it now: `add` tries again."""
+        """Raises Unavailable if the disk does not allow it now: `add` tries again.
+
+        Raises EnvironmentProblem for a file of a newer version.
+        """
         try:
             self._look()
         finally:
@@ -238,18 +276,19 @@ class EventHistory:
 
     def page(self, wanted: EventFilter, most: int) -> list[KeptEvent]:
         """Those that fit, the newest first. Raises EnvironmentProblem."""
-        return self._fitting(_conditions(wanted), most)
+        return self._fitting(wanted, _conditions(wanted), most)
 
     def incidents(
         self, wanted: EventFilter, most: int, *, incident: str | None = None, before: str | None = None
     ) -> list[KeptIncident]:
         """Those whose first events fit, the newest first; or this one alone. Raises EnvironmentProblem."""
-        conditions: list[tuple[str, object]] = [*_conditions(wanted), (f"type IN {_FIRST_TYPES} AND incident != ?", "")]
+        # `+`: most events are of these types, so that their index would be the slow way.
+        conditions = [*_conditions(wanted), (f"+type IN {_FIRST_TYPES} AND +incident != ?", "")]
         if incident is not None:
             conditions.append(("incident = ?", _fact(incident)))
         if before is not None:
             conditions.append(("number < (SELECT min(number) FROM events WHERE incident = ?)", _fact(before)))
-        first = self._fitting(conditions, most)
+        first = self._fitting(wanted, conditions, most)
         return [KeptIncident(one, self._end_of(one)) for one in first]
 
     def _end_of(self, first: KeptEvent) -> KeptEvent | None:
@@ -257,11 +296,9 @@ class EventHistory:
         ends = self._kept(f"{_WITH_BODY} WHERE number IN ({inner}) LIMIT 1", (_END_TYPE, first.number))
         return ends[0] if ends else None
 
-    def _fitting(self, conditions: Sequence[tuple[str, object]], most: int) -> list[KeptEvent]:
-        which = " AND ".join(text for text, _ in conditions) or "1"
-        inner = f"SELECT number FROM events WHERE {which} ORDER BY number DESC LIMIT ?"  # noqa: S608 - constants
-        query = f"{_WITH_BODY} WHERE number IN ({inner}) ORDER BY number DESC"
-        return self._kept(query, (*(value for _, value in conditions), most))
+    def _fitting(self, wanted: EventFilter, conditions: Sequence[Condition], most: int) -> list[KeptEvent]:
+        query, values = fitting_query(wanted, conditions, most)
+        return self._kept(query, values)
 
     def _kept(self, query: str, values: tuple[object, ...]) -> list[KeptEvent]:
         return [KeptEvent(*row) for row in self._asked(query, values)]
@@ -286,7 +323,10 @@ class EventHistory:
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction. Raises Unavailable; nothing is changed then, and a damaged file is set aside."""
+        """A transaction. Raises Unavailable; nothing is changed then, and a damaged file is set aside.
+
+        Raises EnvironmentProblem for a file of a newer version.
+        """
         with self._writing:
             try:
                 db = self._connected()
@@ -309,6 +349,7 @@ class EventHistory:
 
     def _connected(self) -> sqlite3.Connection:
         if self._db is None:
+            self._create()
             db = sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
             try:
                 self._prepare(db)
@@ -318,17 +359,21 @@ class EventHistory:
             self._db = db
         return self._db
 
+    def _create(self) -> None:
+        """A new file is its user's alone; SQLite gives the files beside it the same permissions."""
+        with suppress(OSError):  # it is there, or SQLite meets the same error, and has words for it
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+
     def _prepare(self, db: sqlite3.Connection) -> None:
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if version not in (0, _VERSION) or (version == 0 and tables):
-            raise _Damaged(f"it has the version {version}")
+        version = self._version_of(db)
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
         if not version:
             self._make(db)
+        elif version < _VERSION:
+            self._upgrade(db, version)
         newest = db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'events'").fetchone()[0] or 0
         with self._reading:
             if self._recent_after is None or newest != self._newest:
@@ -339,27 +384,57 @@ class EventHistory:
         db.execute("BEGIN IMMEDIATE")
         for command in _TABLES:
             db.execute(command)
-        if self._aside.exists():
+        if self._asides():
             first = max(self._newest, int(time.time() * 1000))
             db.execute("INSERT INTO sqlite_sequence VALUES ('events', ?)", (first,))
         db.execute("COMMIT")
 
-    @property
-    def _aside(self) -> Path:
-        return self.path.with_name(self.path.name + DAMAGED)
+    def _version_of(self, db: sqlite3.Connection) -> int:
+        """0 for a new file. Raises _Damaged for one that is no history, EnvironmentProblem for a newer one."""
+        application, version = (
+            db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+        )
+        tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if application == _APPLICATION and version > _VERSION:
+            raise EnvironmentProblem(
+                f"the history {self.path} is of a newer version of camgraph (its format is {version}, this version "
+                f"knows {_VERSION}): run that version, or move the file away, and a new one begins",
+                error_id="history-newer",
+            )
+        is_known = version == _VERSION if application == _APPLICATION else application == 0 and version in _UPGRADES
+        if tables and not (is_known and "events" in tables):
+            raise _Damaged(f"it is the file of another program, or has an unknown version ({version})")
+        return version if tables else 0
+
+    def _upgrade(self, db: sqlite3.Connection, version: int) -> None:
+        """In one transaction: whatever happens meanwhile, the file is of one version."""
+        db.create_function("incident_of", 1, _incident_of, deterministic=True)
+        db.execute("BEGIN IMMEDIATE")
+        for command in _UPGRADES[version]:
+            db.execute(command)
+        db.execute("COMMIT")
+        self._log.info("history_upgraded", path=str(self.path), from_version=version, to_version=_VERSION)
 
     def _set_aside(self, why: sqlite3.Error) -> bool:
         """Whether there is room for a new one. What was in the log alone goes with it, under the name that fits."""
+        aside = Path(f"{self.path}{DAMAGED}-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}")
         try:
             for end in ("-wal", "-shm", ""):
-                found, aside = (Path(f"{path}{end}") for path in (self.path, self._aside))
-                aside.unlink(missing_ok=True)
+                found = Path(f"{self.path}{end}")
                 if found.exists():
-                    found.replace(aside)
+                    found.replace(f"{aside}{end}")
+            for old in self._asides()[1 : 1 - _MOST_ASIDE or None]:
+                for end in ("-wal", "-shm", ""):
+                    Path(f"{old}{end}").unlink(missing_ok=True)
         except OSError:
             return False
-        self._log.warning("history_begins_anew", path=str(self.path), why=str(why))
+        self._log.warning("history_begins_anew", path=str(self.path), why=str(why), kept=aside.name)
         return True
+
+    def _asides(self) -> list[Path]:
+        """The damaged files, the oldest first."""
+        found = self.path.parent.glob(f"{glob.escape(self.path.name + DAMAGED)}*")
+        return sorted(path for path in found if not path.name.endswith(("-wal", "-shm")))
 
     def _disconnect(self) -> None:
         if self._db is not None:
@@ -378,7 +453,7 @@ class EventHistory:
                 while self._removed_by_age() and not self._over:
                     pass
                 self._why = ""
-            except Unavailable as error:
+            except (Unavailable, EnvironmentProblem) as error:
                 if str(error) != self._why:
                     self._log.warning("history_not_tidied", why=str(error))
                 self._why = str(error)
@@ -425,11 +500,35 @@ def _fact(value: object) -> str:
     return str(value)[:_LONGEST_FACT].encode(errors="replace").decode()
 
 
-def _conditions(wanted: EventFilter) -> list[tuple[str, object]]:
+def _incident_of(body: bytes) -> str:
+    """ "" for a body that names none."""
+    with suppress(ValueError, TypeError, KeyError, RecursionError):
+        return _fact(json.loads(body)["data"]["incident"])
+    return ""
+
+
+def fitting_query(wanted: EventFilter, conditions: Sequence[Condition], most: int) -> tuple[str, tuple[object, ...]]:
+    """The newest events that fit, and the values of its places.
+
+    A rule and an action are looked for one after the other, each by its index, which has them in order.
+    """
+    ways: list[Sequence[Condition]] = [conditions]
+    if wanted.rule is not None:
+        ways = [[*conditions, ("rule = ?", wanted.rule)], [*conditions, ("action = ?", wanted.rule)]]
+    parts, values = [], list[object]()
+    for way in ways:
+        which = " AND ".join(text for text, _ in way) or "1"
+        parts.append(f"SELECT * FROM (SELECT number FROM events WHERE {which} ORDER BY number DESC LIMIT ?)")  # noqa: S608
+        values += [*(value for _, value in way), most]
+    inner = " UNION ".join(parts)
+    return f"{_WITH_BODY} WHERE number IN ({inner}) ORDER BY number DESC LIMIT ?", (*values, most)
+
+
+def _conditions(wanted: EventFilter) -> list[Condition]:
+    """Without that of its rule."""
     since, until = (at.timestamp() * 1000 if at else None for at in (wanted.since, wanted.until))
     conditions = [
         ("camera = ?", wanted.camera),
-        ("? IN (rule, action)", wanted.rule),
         ("type = ?", wanted.type),
         ("phase = ?", wanted.phase),
         ("time_ms >= ?", since),

@@ -39,7 +39,8 @@ class Gpus:
         with self._asking:
             if self._answered.is_set() and time.monotonic() >= self._fresh_until_s:
                 self._ask()
-        self._answered.wait(self._within_s)
+        if time.monotonic() >= self._told_until_s:  # otherwise those of a moment ago are told at once
+            self._answered.wait(self._within_s)
         return self._known if time.monotonic() < self._told_until_s else ()
 
     def _ask(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NotRequired
 
 from starlette.concurrency import run_in_threadpool
@@ -12,10 +14,39 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 
 from pipeline.errors import CamgraphError
 from pipeline.monitoring.health import Level
+from tools.measuring.nvidia_smi import GpuLoad
 from tools.service.calls import NOTHING, Call, Gives
 from tools.service.gpus import Gpus
+from tools.service.lanes import HEALTH
 from tools.service.metrics import CONTENT_TYPE, exposition
-from tools.service.run_link import NO_ANSWER, RunLink
+from tools.service.run_link import FRESH_S, NO_ANSWER, RunLink
+
+
+class Rendered:
+    """What was made of a state of the run, for all who ask while it is the same. May be used from several threads."""
+
+    def __init__(self, make: Callable[..., bytes]) -> None:
+        self._make = make
+        self._making = threading.Lock()
+        self._of: object = self
+        self._made = b""
+        self._until_s = 0.0
+
+    def of(self, status: Mapping[str, Any] | None, *more: object) -> bytes:
+        """Only the first one who asks waits for it to be made."""
+        with self._making:
+            if status is not self._of or time.monotonic() > self._until_s:
+                self._made, self._of = self._make(status, *more), status
+                self._until_s = time.monotonic() + FRESH_S
+            return self._made
+
+
+def _exposed(status: Mapping[str, Any] | None, gpus: Callable[[], Sequence[GpuLoad]]) -> bytes:
+    return exposition(status, gpus())
+
+
+def _as_json(status: Mapping[str, Any]) -> bytes:
+    return bytes(JSONResponse(dict(status)).body)
 
 
 class HealthAnswer(TypedDict):
@@ -28,11 +59,11 @@ class HealthAnswer(TypedDict):
 def health_calls(run: RunLink) -> list[Call]:
     """See the module."""
 
-    gpus = Gpus()
+    gpus, text, plain = Gpus(), Rendered(_exposed), Rendered(_as_json)
 
     async def known(request: Request) -> tuple[Mapping[str, Any] | None, str]:
         try:
-            return await run_in_threadpool(run.status), ""
+            return await HEALTH.run(run.status), ""
         except CamgraphError as error:
             return None, str(error)
 
@@ -53,10 +84,11 @@ def health_calls(run: RunLink) -> list[Call]:
 
     async def metrics(request: Request) -> Response:
         status, _ = await known(request)
-        return Response(await run_in_threadpool(lambda: exposition(status, gpus.now())), media_type=CONTENT_TYPE)
+        return Response(await HEALTH.run(text.of, status, gpus.now), media_type=CONTENT_TYPE)
 
     async def whole(request: Request) -> Response:
-        return JSONResponse(dict(await run_in_threadpool(run.status)))
+        status = await run_in_threadpool(run.status)
+        return Response(await run_in_threadpool(plain.of, status), media_type="application/json")
 
     state = Gives("it is well", HealthAnswer, also={503: "it is not"})
     return [

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pipeline.errors import EnvironmentProblem
+from tools.service.places import counted_address
 
 _MOST_CONNECTIONS = 256
 _MOST_OF_ADDRESS = 64
@@ -115,8 +116,9 @@ class Listener(socket.socket):
     def accept(self) -> tuple[socket.socket, Any]:
         """Raises ConnectionAbortedError for one that is too many: asyncio goes on with the next."""
         accepted, address = super().accept()
-        connection = _Connection(accepted, address[0], self.of_address)
-        too_many = self.is_bounded_by_address and self.of_address[address[0]] > _MOST_OF_ADDRESS
+        client = counted_address(address[0])
+        connection = _Connection(accepted, client, self.of_address)
+        too_many = self.is_bounded_by_address and self.of_address[client] > _MOST_OF_ADDRESS
         if too_many or self.of_address.total() > _MOST_CONNECTIONS:
             connection.close()
             raise ConnectionAbortedError

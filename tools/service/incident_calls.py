@@ -23,7 +23,7 @@ from tools.service.calls import Body, Call, Gives, body_of
 from tools.service.event_history import EventFilter, EventHistory
 from tools.service.file_answer import OF_FILE, FileAnswer
 from tools.service.kept_incidents import Incident, KeptIncidents, NotFound, read_each
-from tools.service.labels import LABELS, MOST_NOTE, Label
+from tools.service.labels import LABELS, MOST_NOTE, MOST_OF_INCIDENT, Label
 from tools.service.queries import CameraName, Moment, Number, OneOf, Parameter, Text, query_of
 from tools.service.remembered_incidents import NO_PICTURES, RememberedIncidents
 
@@ -84,7 +84,7 @@ def incident_calls(folders: Sequence[Path], history: EventHistory, begun_s: Call
         Call("GET", f"{one}/crops/{{file}}", "viewer", calls.crop, "The picture of one of its people.", picture,
              errors=_OF_FILE),
         Call("POST", f"{one}/labels", "operator", calls.label, "Say what it was.", an_incident, body=NewLabel,
-             errors=_NOT_READ),
+             errors=_NOT_READ | {409: f"it has {MOST_OF_INCIDENT} labels already"}),
         Call("POST", f"{one}/keep", "operator", calls.keep, "Keep it for ever, or no longer.", an_incident, body=Keep,
              errors=_NOT_READ),
     ]  # fmt: skip

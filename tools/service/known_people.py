@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -77,6 +77,16 @@ class KnownPeople:
             frames = [told for stage in stages for when, told in stage.frames if _is_same(when, moment)]
             shapes = [stage.shapes for stage in stages if stage.shapes is not None]
         return Scene(frames, shapes) if frames else None
+
+    def told_of(self, moments: Iterable[Moment], now_s: float) -> dict[str, Any]:
+        """What is known of these pictures, and of zones and lines: plain values, for another process."""
+        asked = list(moments)
+        scenes = [(moment, self.scene(moment)) for moment in asked]
+        return {
+            "scenes": [(moment, scene.frames) for moment, scene in scenes if scene is not None],
+            "past": [moment for moment in asked if self.is_past(moment, now_s)],
+            "shapes": self.shapes().shapes,
+        }
 
     def shapes(self) -> Scene:
         """Zones and lines alone: they are in each picture."""

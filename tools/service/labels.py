@@ -1,9 +1,10 @@
 """What people say of incidents: a line of JSON each, in `labels.jsonl` beside the incidents.
 
-    {"incident": "52ab...", "label": "false_alarm", "note": "a coat", "by": "night", "time": "2026-11-22T21:14:05Z"}
+    {"version": 1, "incident": "52ab...", "label": "false_alarm", "note": "a coat", "by": "night",
+     "time": "2026-11-22T21:14:05Z"}                                           (one line in the file)
 
 Lines are only ever added: the last one of a kind says what holds. The file outlives the incidents, so that models and
-rules can be judged by it.
+rules can be judged by it. Lines without a version are older ones; those of newer versions are passed over.
 """
 
 from __future__ import annotations
@@ -20,10 +21,20 @@ from typing import Literal, get_args
 
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
+from tools.service.calls import Conflict
+
 NAME = "labels.jsonl"
 Label = Literal["acknowledged", "true_alarm", "false_alarm"]
 LABELS: tuple[Label, ...] = get_args(Label)
 MOST_NOTE = 1000
+MOST_OF_INCIDENT = 100
+VERSION = 1
+
+
+class TooManyLabels(Conflict):
+    """An incident has as many labels as anybody could read."""
+
+    error_id = "too-many-labels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +74,16 @@ class Labels:
         return [{"label": one.label, "note": one.note, "by": one.by, "time": one.time} for one in found]
 
     def add(self, incident: str, label: Label, note: str, by: str) -> None:
-        """It is on the disk when this returns. Raises OSError."""
+        """It is on the disk when this returns. Raises OSError, and TooManyLabels for one that has enough."""
         one = IncidentLabel(incident, label, note, by, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
-        line = json.dumps(asdict(one), ensure_ascii=False, separators=(",", ":")).encode()
+        plain = {"version": VERSION, **asdict(one)}
+        line = json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode()
         with self._lock:
+            self._read()
+            if len(self._known.get(incident, ())) >= MOST_OF_INCIDENT:
+                raise TooManyLabels(
+                    f"this incident has {MOST_OF_INCIDENT} labels already: remove lines of {NAME} on the machine itself"
+                )
             descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
             try:
                 end = os.fstat(descriptor).st_size
@@ -102,6 +119,12 @@ class Labels:
     def _take(self, line: bytes) -> None:
         """A line that is none of ours is passed over."""
         with suppress(ValueError, TypeError, RecursionError):
-            one = IncidentLabel(**json.loads(line))
+            plain = json.loads(line)
+            if plain.pop("version", VERSION) != VERSION:
+                return
+            one = IncidentLabel(**plain)
+            of_incident = self._known[one.incident]
             if one.label in LABELS and all(isinstance(value, str) for value in asdict(one).values()):
-                self._known[one.incident].append(one)
+                of_incident.append(one)
+                # Those that others have written, too: the last ones hold.
+                del of_incident[:-MOST_OF_INCIDENT]

@@ -2,42 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.responses import Response
 
 from pipeline.errors import UserError
 from pipeline.system.names import ascii_form
 from stages.footage.packets import SUFFIX as PACKETS
 from stages.rulebook.people_tap import SUFFIX as PEOPLE
-from tools.service.calls import Call, Gives, NotThere, failure
+from tools.service.calls import Call, Gives, NotThere
 from tools.service.camera_calls import checked_camera
-from tools.service.live_people import MOST_VIEWERS, LivePeople
+from tools.service.live_people import MOST_VIEWERS as MOST_PEOPLE
+from tools.service.live_people import LivePeople
 from tools.service.live_pictures import BOUNDARY, MOST_CAMERAS, PictureFilm, PictureViewer
 from tools.service.live_video import Film, FilmViewer
+from tools.service.picture_link import PictureProcess
+from tools.service.places import PlaceAnswer, Places, asker_of
 from tools.service.queries import OneOf, query_of
 from tools.service.run_link import RunLink
-from tools.service.watching import Places, Showing, Watching
+from tools.service.watching import MOST_VIEWERS, Showing, Watching
 
 _NO_VIDEO = "live video is off: set `video: true` at the stage `serve`, unless another stage lets no picture leave"
-_TOO_MANY = {503: "the run does not answer, or too many look already"}
+_TOO_MANY = {429: "you look at too many things at once", 503: "the run does not answer, or too many look already"}
 _NO_FILM = {400: "the camera cannot be watched live, and why", **_TOO_MANY}
 _PARTS = f"multipart/x-mixed-replace; boundary={BOUNDARY}"
 _MJPEG = {"draw": OneOf("Whether people and zones are drawn on the pictures; by default they are.", ("yes", "no"))}
 _NOT_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
-def live_calls(run: RunLink, *, video: bool) -> list[Call]:
+def live_calls(run: RunLink, pictures: PictureProcess, *, video: bool) -> list[Call]:
     """`video`: whether pictures may leave."""
-    places, seen = Places(), LivePeople()
+    places, seen = Places("live videos and pictures", MOST_VIEWERS, of_client=8, of_name=16), LivePeople()
     films = Watching[Film](places)
-    rows = Watching[PictureFilm](places, MOST_CAMERAS)
+    # Of what costs the most: a client alone has half of the cameras, as many as a browser can show at a time.
+    pictures_of = Places("rows of pictures", MOST_VIEWERS, of_client=MOST_CAMERAS // 2, of_name=MOST_CAMERAS * 3 // 4)
+    rows = Watching[PictureFilm](places, pictures_of, most=MOST_CAMERAS)
+    # The others are for those whose pictures people are drawn on.
+    people_places = Places("streams of people", MOST_PEOPLE - MOST_CAMERAS, of_client=16, of_name=28)
 
     async def packets_of(request: Request) -> tuple[str, Path]:
         """The camera and its socket. Raises UserError if it may not be shown, NotThere if it cannot be."""
@@ -53,12 +59,12 @@ def live_calls(run: RunLink, *, video: bool) -> list[Call]:
         _, path = await packets_of(request)
         if request.method == "HEAD":  # its answer would never end
             return Response(media_type="video/mp4", headers=_NOT_KEPT)
-        showing = films.show(path, lambda ended: Film(path, ended), FilmViewer())
+        showing = films.show(path, lambda ended: Film(path, ended), FilmViewer(), asker_of(request))
         with _left_if_failed(showing):
             facts = (await showing.begin()).facts
         start = f"{float(facts.start):.6f}"
         headers = _NOT_KEPT | {"X-Camgraph-Epoch": str(facts.epoch), "X-Camgraph-Start": start}
-        return _ShowingResponse(showing, facts.content_type, headers)
+        return PlaceAnswer(showing.pieces(), showing.leave, facts.content_type, headers)
 
     async def mjpeg(request: Request) -> Response:
         drawn = query_of(request, _MJPEG)["draw"] != "no"
@@ -70,12 +76,12 @@ def live_calls(run: RunLink, *, video: bool) -> list[Call]:
             return await run_in_threadpool(run.sockets, f"*{PEOPLE}")
 
         def make(ended: Callable[[], object]) -> PictureFilm:
-            return PictureFilm(path, ended, seen.for_ever(stages, name))
+            return PictureFilm(path, ended, seen.for_ever(stages, name), pictures)
 
-        showing = rows.show(path, make, PictureViewer(drawn=drawn))
+        showing = rows.show(path, make, PictureViewer(drawn=drawn), asker_of(request))
         with _left_if_failed(showing):
             (await showing.begin()).begin_check()
-        return _ShowingResponse(showing, _PARTS, _NOT_KEPT)
+        return PlaceAnswer(showing.pieces(), showing.leave, _PARTS, _NOT_KEPT)
 
     async def people(request: Request) -> Response:
         name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
@@ -83,12 +89,11 @@ def live_calls(run: RunLink, *, video: bool) -> list[Call]:
         if not paths:
             why = "the run judges nobody: its graph has no stage `rules`, or that is being started"
             raise NotThere(why, error_id="nothing-to-read")
-        if seen.viewers >= MOST_VIEWERS:
-            return failure(503, f"{MOST_VIEWERS} others look already", error_id="too-many-readers")
+        people_places.check(asker_of(request))
         if request.method == "HEAD":
             return Response(media_type="text/event-stream", headers=_NOT_KEPT)
-        pieces = _as_events(seen.lines(paths, name))
-        return StreamingResponse(pieces, media_type="text/event-stream", headers=_NOT_KEPT)
+        leave = people_places.take(asker_of(request))
+        return PlaceAnswer(_as_events(seen.lines(paths, name)), leave, "text/event-stream", _NOT_KEPT)
 
     one = "/api/cameras/{name}"
     return [
@@ -108,20 +113,6 @@ def _left_if_failed(showing: Showing[Any]) -> Iterator[None]:
     except BaseException:
         showing.leave()
         raise
-
-
-class _ShowingResponse(StreamingResponse):
-    """The pieces of one who watches, until the camera ends, or the viewer leaves."""
-
-    def __init__(self, showing: Showing[Any], media_type: str, headers: Mapping[str, str]) -> None:
-        super().__init__(showing.pieces(), media_type=media_type, headers=headers)
-        self._showing = showing
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> Any:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._showing.leave()
 
 
 async def _as_events(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

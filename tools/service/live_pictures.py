@@ -1,8 +1,9 @@
 """A camera as a row of JPEGs (MJPEG), for those who cannot play its video: a few a second, with people drawn on them.
 
-    packets --> PictureFilm, one of each watched camera --JPEGs--> PictureViewer, one of each who watches
-                    its decoder, in a thread of its own
-    people of `rules` --^
+    packets ------------> PictureFilm, one of each watched camera --JPEGs--> PictureViewer, one of each who watches
+    people of `rules` ------^  |  ^
+                               v  |
+                          the process that decodes, draws and encodes (`picture_process`)
 
 All packets must be decoded, because pictures build on those before them, but only a few pictures are converted, drawn
 on and encoded: once for all viewers. A packet waits for the rules to tell of its picture, for `_MOST_LATE_S` at most,
@@ -12,36 +13,23 @@ so that people are drawn where they are, and nobody is drawn into a picture of a
 from __future__ import annotations
 
 import asyncio
-import os
-import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import av
-import numpy as np
-from av.container import InputContainer
-from av.video.frame import VideoFrame
 
 from pipeline.errors import Unavailable, UserError
-from stages.footage.packets import Packet, VideoStreamInfo
-from stages.footage.still import Picture, av_packet, jpeg, opened_sample
-from tools.service.known_people import KnownPeople, Moment, Scene, draw_scene
+from stages.footage.packets import Packet
+from tools.service.known_people import KnownPeople
 from tools.service.live_video import check_paced
+from tools.service.picture_link import PictureLink, PictureProcess
+from tools.service.picture_maker import LivePicture, moment_of
 from tools.service.watching import WatchedCamera
 
 MOST_CAMERAS = 8
 """That are decoded at a time."""
 BOUNDARY = "picture"
-_EVERY_S = 0.2
-"""Between two pictures, in the time of the stream."""
-_PLAIN_S = 1.0
-"""If the rules leave this picture out and tell of others: so long those are waited for."""
 _MOST_LATE_S = 2.5
 _MOST_WAITING_S = 5.0
 """If the decoder is further behind, it goes on at the next keyframe."""
@@ -49,17 +37,7 @@ _MOST_WAITING = 16 << 20
 _MOST_AT_ONCE = 32
 _SILENT_S = 20.0
 _TURN_S = 0.25
-_LONGEST_SIDE = 1280
-_QUALITY = 75
-_NICE = 10
-
-
-@dataclass(frozen=True, slots=True)
-class LivePicture:
-    """The JPEG of one moment: `drawn`, with people and zones on it, and without; those that are wanted."""
-
-    moment: Moment
-    jpegs: Mapping[bool, bytes]
+_NO_TIME = "the machine has had no time to make a picture: the cameras come first. Try again, or watch `live.mp4`"
 
 
 class PictureViewer:
@@ -100,15 +78,17 @@ def _part(picture: LivePicture, data: bytes) -> bytes:
 class PictureFilm(WatchedCamera[PictureViewer]):
     """One camera while somebody watches its pictures. `people`: lines about them, without an end."""
 
-    def __init__(self, path: Path, ended: Callable[[], object], people: AsyncIterator[bytes]) -> None:
+    def __init__(
+        self, path: Path, ended: Callable[[], object], people: AsyncIterator[bytes], process: PictureProcess
+    ) -> None:
         super().__init__(path, ended, silent_s=_SILENT_S)
         self._people, self._known = people, KnownPeople()
-        self._maker = PictureMaker(self._known)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="mjpeg", initializer=_give_way)
+        self._link = PictureLink(process)
+        self._why = "the camera sends no picture now"
         self._waiting: deque[tuple[float, Packet]] = deque()
         """Packets that are not decoded yet, and when they came; the first picture of all is a keyframe."""
         self._size = 0
-        self._needs_key = True
+        self._needs_key, self._has_key = True, False
         self._come = asyncio.Event()
         self._newest: LivePicture | None = None
         self._tasks = [asyncio.ensure_future(self._listen()), asyncio.ensure_future(self._work())]
@@ -116,7 +96,11 @@ class PictureFilm(WatchedCamera[PictureViewer]):
     def begin_check(self) -> None:
         """Once it has begun. Raises Unavailable if it has ended without a picture."""
         if self._newest is None:
-            raise Unavailable("the camera sends no picture now", error_id="no-picture")
+            raise Unavailable(self._why, error_id="no-picture")
+
+    @property
+    def why_late(self) -> str:
+        return _NO_TIME if self._has_key else super().why_late
 
     def greet(self, viewer: PictureViewer) -> None:
         if self._newest is not None:
@@ -126,9 +110,7 @@ class PictureFilm(WatchedCamera[PictureViewer]):
         if not self.is_over:
             for task in self._tasks:
                 task.cancel()
-            # The thread ends with the packets that it has; nobody waits for it.
-            self._thread.submit(self._maker.close)
-            self._thread.shutdown(wait=False)
+            self._link.close()
         super().end()
 
     def take(self, packet: Packet) -> None:
@@ -139,7 +121,7 @@ class PictureFilm(WatchedCamera[PictureViewer]):
             self._size, self._needs_key = 0, True
         if self._needs_key and not packet.is_key:
             return
-        self._needs_key = False
+        self._needs_key, self._has_key = False, True
         self._waiting.append((now_s, packet))
         self._size += len(packet.data)
         self._come.set()
@@ -150,19 +132,21 @@ class PictureFilm(WatchedCamera[PictureViewer]):
             self._come.set()
 
     async def _work(self) -> None:
-        loop = asyncio.get_running_loop()
         try:
             while True:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._come.wait(), _TURN_S)
                 self._come.clear()
                 while packets := self._ready(time.monotonic()):
-                    wanted = {viewer.drawn for viewer in self.viewers}
-                    made = await loop.run_in_executor(self._thread, self._maker.make, packets, wanted)
+                    moments = [moment_of(packet.stream, packet.pts) for packet in packets]
+                    told = self._known.told_of(moments, time.monotonic())
+                    made = await self._link.make(packets, told, {viewer.drawn for viewer in self.viewers})
                     if made is not None:
                         self._hand(made)
         except UserError as error:
             self.refused = str(error)
+        except Unavailable as error:
+            self._why = str(error)
         finally:
             self.end()
 
@@ -172,7 +156,7 @@ class PictureFilm(WatchedCamera[PictureViewer]):
         while self._waiting and len(ready) < _MOST_AT_ONCE:
             came_s, packet = self._waiting[0]
             is_late = now_s - came_s > _MOST_LATE_S
-            if not is_late and self._known.is_past(_moment(packet.stream, packet.pts), now_s) is False:
+            if not is_late and self._known.is_past(moment_of(packet.stream, packet.pts), now_s) is False:
                 break
             ready.append(packet)
             self._size -= len(packet.data)
@@ -184,87 +168,3 @@ class PictureFilm(WatchedCamera[PictureViewer]):
         self.begun.set()
         for viewer in self.viewers:
             viewer.hand(picture)
-
-
-def _give_way() -> None:
-    """The run comes first: on Linux, a thread has a priority of its own."""
-    with suppress(OSError, AttributeError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
-
-
-def _moment(stream: VideoStreamInfo, pts: int) -> Moment:
-    return Moment(stream.epoch, float(pts * stream.time_base))
-
-
-class PictureMaker:
-    """Makes pictures of the packets of one camera. For one thread."""
-
-    def __init__(self, known: KnownPeople) -> None:
-        self._known = known
-        self._stream: VideoStreamInfo | None = None
-        self._container: InputContainer | None = None
-        self._context: Any = None
-        self._last: Moment | None = None
-
-    def make(self, packets: Sequence[Packet], wanted: Collection[bool]) -> LivePicture | None:
-        """Decode the packets, and make the newest picture that is due, if any, with and without people as `wanted`.
-
-        Raises UserError if there is no decoder.
-        """
-        chosen: tuple[VideoFrame, Moment, Scene | None] | None = None
-        for packet in packets:
-            for pts, frame in self._decoded(packet):
-                moment = _moment(packet.stream, pts)
-                scene = self._known.scene(moment)
-                if self._is_due(moment, has_people=scene is not None):
-                    chosen, self._last = (frame, moment, scene), moment
-        if chosen is None:
-            return None
-        frame, moment, scene = chosen
-        picture = _upright(frame, packets[-1].stream.turns)
-        jpegs = {False: jpeg(picture, _QUALITY)} if False in wanted else {}
-        if True in wanted:
-            draw_scene(picture, scene or self._known.shapes())
-            jpegs[True] = jpeg(picture, _QUALITY)
-        return LivePicture(moment, jpegs)
-
-    def close(self) -> None:
-        if self._container is not None:
-            self._container.close()
-        self._container = self._context = None
-
-    def _decoded(self, packet: Packet) -> list[tuple[int, VideoFrame]]:
-        """Frames and their times."""
-        if packet.stream is not self._stream:
-            self._open(packet.stream)
-        try:
-            return [(frame.pts, frame) for frame in self._context.decode(av_packet(packet)) if frame.pts is not None]
-        except av.FFmpegError:
-            return []  # of a damaged packet; the next keyframe is well again
-
-    def _open(self, stream: VideoStreamInfo) -> None:
-        self.close()
-        try:
-            self._container = opened_sample(stream)
-            self._context = self._container.streams.video[0].codec_context
-            self._context.thread_type = "NONE"
-        except (av.FFmpegError, IndexError):
-            raise UserError(
-                f"the video of this camera ({stream.codec}) cannot be decoded", error_id="no-picture"
-            ) from None
-        self._stream = stream
-
-    def _is_due(self, moment: Moment, *, has_people: bool) -> bool:
-        last = self._last
-        if last is None or moment.epoch != last.epoch or moment.at < last.at:
-            return True
-        leaves_out = not has_people and self._known.is_past(moment, time.monotonic())
-        return moment.at - last.at > (_PLAIN_S if leaves_out else _EVERY_S) - 0.001
-
-
-def _upright(frame: VideoFrame, turns: int) -> Picture:
-    """(H, W, 3) BGR, its longest side at most `_LONGEST_SIDE`."""
-    scale = min(1.0, _LONGEST_SIDE / max(frame.width, frame.height))
-    size = [max(2, round(side * scale)) for side in (frame.width, frame.height)]
-    pixels = frame.to_ndarray(format="bgr24", width=size[0], height=size[1])
-    return np.ascontiguousarray(np.rot90(pixels, turns))

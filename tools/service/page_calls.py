@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from tools.service.access import COOKIE, Access
+from tools.service.access import COOKIE, TOO_MANY_WRONG, Access, TooManyWrong
 from tools.service.calls import NOT_MODIFIED, NOTHING, Body, Call, Gives, Role, body_of, failure
+from tools.service.places import client_of
 
 _FOLDER = Path(__file__).parent / "page"
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -50,11 +51,11 @@ def page_calls(access: Access) -> list[Call]:
 
     async def login(request: Request) -> Response:
         token = (await body_of(request, Login)).token
-        who = None if access.is_open else access.of_token(token.strip())
+        try:
+            who = None if access.is_open else access.judged(client_of(request.scope), "bearer", token.strip())
+        except TooManyWrong:
+            return TOO_MANY_WRONG.answer()
         if who is None:
-            may_try = access.note_wrong(request)
-            if not may_try:
-                return failure(429, "too many wrong tokens", error_id="too-many-requests")
             return failure(401, "this token is not known", error_id="token-unknown")
         answer = JSONResponse({"name": who.name, "role": who.role})
         is_tls = request.url.scheme == "https"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import CamgraphError, EnvironmentProblem
+from pipeline.errors import CamgraphError, EnvironmentProblem, UserError
 from pipeline.supervision.control import ask
 from pipeline.system.names import nfc
 from pipeline.system.paths import runs_folder
@@ -16,6 +18,10 @@ from stages.footage.picture_service import NAME, ServedPicture, ask_picture
 
 FRESH_S = 1.0
 """For so long a state is given to all who ask: the run is asked once a second at most, however many look."""
+_KNOWN_S = 2.5
+"""Within this time, who asks gets the state of before at once, while the newer one is asked for."""
+_NO_PICTURES_S = 2.0
+"""After a picture did not come, others are not waited for either: each would take a thread for seconds."""
 NO_ANSWER = {503: "the run does not answer"}
 """`Call.errors` of a call that asks it."""
 _WITHIN_S = 4.0
@@ -29,30 +35,52 @@ class _Kept:
         self._run, self._op = run, op
         self._asking = threading.Lock()
         self._answer: Mapping[str, Any] = {}
-        self._until_s = 0.0
+        self._asked_s = -math.inf
         self._failed: EnvironmentProblem | None = None
+        self._is_renewing = False
 
     def get(self) -> Mapping[str, Any]:
         """Raises EnvironmentProblem without an answer, UserError without a run."""
+        answer, age_s = self._answer, time.monotonic() - self._asked_s
+        if self._failed is None and FRESH_S <= age_s < _KNOWN_S:
+            self._renew_beside()
+            return answer
         with self._asking:
-            if time.monotonic() >= self._until_s:
+            if time.monotonic() >= self._asked_s + FRESH_S:
                 self._renew()
             if self._failed is not None:
                 raise self._failed
             return self._answer
 
+    def _renew_beside(self) -> None:
+        if not self._is_renewing:
+            self._is_renewing = True
+            with suppress(RuntimeError):  # the machine gives no thread now: who asks later waits
+                threading.Thread(target=self._renew_once, name="status", daemon=True).start()
+                return
+            self._is_renewing = False
+
+    def _renew_once(self) -> None:
+        try:
+            with self._asking:
+                self._renew()
+        except UserError:  # there is no such run any more: the next one who asks is told so
+            self._asked_s = -math.inf
+        finally:
+            self._is_renewing = False
+
     def _renew(self) -> None:
-        self._failed = None
+        failed = None
         try:
             self._answer = ask(self._run, self._op, within_s=_WITHIN_S)
         except EnvironmentProblem as problem:
             # All who wait get this answer: otherwise each of them would wait anew, one after another.
-            self._failed = problem
-        self._until_s = time.monotonic() + FRESH_S
+            failed = problem
+        self._failed, self._asked_s = failed, time.monotonic()
 
     def forget(self) -> None:
         with self._asking:
-            self._until_s = 0.0
+            self._asked_s = -math.inf
 
 
 class RunLink:
@@ -61,6 +89,9 @@ class RunLink:
     def __init__(self, name: str) -> None:
         self.name = name
         self._status, self._graph = _Kept(name, "status"), _Kept(name, "graph")
+        self._cameras = _Kept(name, "cameras")
+        self._pictures_s = -math.inf
+        """From when on pictures are asked for again."""
 
     def status(self) -> Mapping[str, Any]:
         """As `camgraph status --json`. Raises EnvironmentProblem without an answer, UserError without a run."""
@@ -81,10 +112,15 @@ class RunLink:
         """Stage -> its settings, as `settings`, and the `base_folder` of their paths. Raises as `status`."""
         return ask(self.name, "settings", within_s=_WITHIN_S, stages=list(stages))
 
+    def graph_file(self) -> str:
+        """The file that the run was started from, "" if there is none. Raises as `status`."""
+        return str(self._cameras.get().get("graph_file", ""))
+
     def ask(self, op: str, **values: Any) -> Mapping[str, Any]:
         """Change something. Raises as `status`, and UserError if the run refuses it."""
         self._status.forget()
         self._graph.forget()
+        self._cameras.forget()
         return ask(self.name, op, within_s=10 * _WITHIN_S, **values)
 
     def sockets(self, pattern: str) -> list[Path]:
@@ -93,5 +129,11 @@ class RunLink:
 
     def picture(self, camera: str) -> ServedPicture | None:
         """The newest picture of a camera; None if the run keeps none. Raises as `ask_picture`."""
+        if time.monotonic() < self._pictures_s:
+            raise EnvironmentProblem("no picture came a moment ago: try again in some seconds", error_id="no-picture")
         services = self.sockets(NAME)
-        return ask_picture(services[0], nfc(camera)) if services else None
+        try:
+            return ask_picture(services[0], nfc(camera)) if services else None
+        except EnvironmentProblem:
+            self._pictures_s = time.monotonic() + _NO_PICTURES_S
+            raise

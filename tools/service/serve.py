@@ -30,6 +30,7 @@ from tools.service.event_history import EventHistory
 
 if TYPE_CHECKING:
     from tools.service.http_server import HttpServer
+    from tools.service.picture_link import PictureProcess
 
 PORT = 8350
 _DAY_S = 86_400.0
@@ -148,11 +149,13 @@ class Serve(Stage[ServeSettings]):
     inputs = Event
     outputs = ()
     own_thread = True
+    gives_way = True
 
     def __init__(self, settings: ServeSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._server: HttpServer | None = None
         self._history: EventHistory | None = None
+        self._pictures: PictureProcess | None = None
 
     @classmethod
     def check(cls, settings: ServeSettings, base_folder: Path) -> SettingProblems:
@@ -232,6 +235,7 @@ class Serve(Stage[ServeSettings]):
         from tools.service.infer_calls import infer_calls  # noqa: PLC0415
         from tools.service.live_calls import live_calls  # noqa: PLC0415
         from tools.service.page_calls import page_calls  # noqa: PLC0415
+        from tools.service.picture_link import PictureProcess  # noqa: PLC0415
         from tools.service.run_link import RunLink  # noqa: PLC0415
         from tools.service.shape_calls import shape_calls  # noqa: PLC0415
 
@@ -239,13 +243,14 @@ class Serve(Stage[ServeSettings]):
         tokens = [Token(one.name, one.token, one.role) for one in self.settings.tokens]
         folders = [resolve(folder, self.context.base_folder) for folder in self.settings.footage_folders or ()]
         assert self._history is not None
+        self._pictures = PictureProcess()
         access = Access(tokens, self.settings.hosts)
         calls = [
             *health_calls(run),
             *camera_calls(run),
             *graph_calls(run),
             *infer_calls(run),
-            *live_calls(run, video=bool(self.settings.video)),
+            *live_calls(run, self._pictures, video=bool(self.settings.video)),
             *shape_calls(run, self.context.base_folder, self.settings.rules_files or {}),
             *incident_calls(folders, self._history, run.begun_s),
             *event_calls(self._history),
@@ -276,5 +281,7 @@ class Serve(Stage[ServeSettings]):
             self._history.end()
         if self._server is not None:
             self._server.stop()
+        if self._pictures is not None:
+            self._pictures.close()
         if self._history is not None:
             self._history.close()

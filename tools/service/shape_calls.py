@@ -32,6 +32,7 @@ from stages.rulebook.rule_file import EVERY_CAMERA
 from stages.rulebook.rule_set import parse_rules
 from tools.service.calls import Body, Call, Gives, body_of
 from tools.service.camera_calls import checked_camera
+from tools.service.lanes import CHANGES
 from tools.service.run_link import RunLink
 from tools.service.yaml_edit import with_value, without_value
 
@@ -100,6 +101,16 @@ class ShapeFile:
     path: Path
     keys: tuple[str, ...] = ()
 
+    def state(self) -> tuple[int, ...]:
+        """Differs if the file is another one, or has been written. Raises EnvironmentProblem."""
+        try:
+            found = self.path.stat()
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"{self.path.name} cannot be read: {_why(error)}", error_id="cannot-read"
+            ) from None
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
     def text(self) -> str:
         """The text of the file. Raises EnvironmentProblem if it cannot be read."""
         try:
@@ -120,6 +131,8 @@ class ShapeFiles:
     def __init__(self, run: RunLink, base_folder: Path, files: Mapping[str, str]) -> None:
         self._run, self._base_folder, self._files = run, base_folder, files
         self._saving = threading.Lock()
+        self._read: dict[ShapeFile, tuple[tuple[int, ...], str, Mapping[str, Any]]] = {}
+        """What a file was when it was read, its version, and its rules."""
 
     def listed(self, camera: str) -> ShapeList:
         """The shapes of a camera, of all stages whose file can be read."""
@@ -134,10 +147,18 @@ class ShapeFiles:
     def _of_stage(self, stage: str, camera: str) -> StageShapes:
         """Raises UserError or EnvironmentProblem for a file that cannot be read."""
         file = self._file(stage)
-        text = file.text()
-        has = _rules_in(text, file)
+        version, has = self._rules_of(file)
         zone, line = (_of_camera(has.get(key), camera) for key in _KINDS.values())
-        return {"stage": stage, "file": file.path.name, "version": _version(text), "zone": zone, "line": line}
+        return {"stage": stage, "file": file.path.name, "version": version, "zone": zone, "line": line}
+
+    def _rules_of(self, file: ShapeFile) -> tuple[str, Mapping[str, Any]]:
+        """Its version and its rules, which are read once: a large file takes seconds. Raises as `text`, UserError."""
+        state = file.state()
+        known = self._read.get(file)
+        if known is None or known[0] != state:
+            text = file.text()
+            known = self._read[file] = (state, _version(text), _rules_in(text, file))
+        return known[1:]
 
     def change(self, camera: str, wanted: ShapeChange) -> Changed:
         """Try a change, or save it. Raises UserError, and EnvironmentProblem if the file cannot be written."""
@@ -166,7 +187,7 @@ class ShapeFiles:
         return ShapeFile(self._graph_file().resolve(), ("stages", stage, "with"))
 
     def _graph_file(self) -> Path:
-        file = str(self._run.ask("cameras").get("graph_file", ""))
+        file = self._run.graph_file()
         if not file:
             raise UserError("the run was not started from a file", error_id="run-without-file")
         return Path(file)
@@ -215,7 +236,7 @@ def shape_calls(run: RunLink, base_folder: Path, files: Mapping[str, str]) -> li
     async def change(request: Request) -> Response:
         wanted = await body_of(request, ShapeChange)
         name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
-        return JSONResponse(await run_in_threadpool(known.change, name, wanted))
+        return JSONResponse(await CHANGES.run(known.change, name, wanted))
 
     place = "/api/cameras/{name}/shapes"
     return [

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -18,6 +19,7 @@ import av
 from pipeline.errors import Unavailable, UserError, WireError
 from pipeline.system.local_socket import short_address
 from stages.footage.packets import Packet, PacketReader
+from tools.service.places import Asker, Places
 
 MOST_VIEWERS = 32
 """Of all cameras, whatever they get."""
@@ -54,6 +56,11 @@ class WatchedCamera(ABC, Generic[V]):
         """There is something to show, or it is over."""
         self.is_over = False
         self._task = asyncio.ensure_future(self._read())
+
+    @property
+    def why_late(self) -> str:
+        """Why the first picture has not come within `_FIRST_S`, for people."""
+        return f"the camera has sent no keyframe for {_FIRST_S:g} s"
 
     @abstractmethod
     def take(self, packet: Packet) -> None:
@@ -110,19 +117,13 @@ class WatchedCamera(ABC, Generic[V]):
 C = TypeVar("C", bound=WatchedCamera)  # type: ignore[type-arg]
 
 
-class Places:
-    """How many watch, whatever they get."""
-
-    taken = 0
-
-
 class Showing(Generic[C]):
     """A camera and one who watches it, until `leave`."""
 
-    def __init__(self, camera: C, viewer: Viewer, places: Places) -> None:
-        self.camera, self._viewer, self._places = camera, viewer, places
+    def __init__(self, camera: C, viewer: Viewer, free: Callable[[], object] = lambda: None) -> None:
+        """`free` gives the place back."""
+        self.camera, self._viewer, self._free = camera, viewer, free
         self._has_left = False
-        places.taken += 1
         camera.join(viewer)
 
     async def begin(self) -> C:
@@ -130,7 +131,7 @@ class Showing(Generic[C]):
         try:
             await asyncio.wait_for(self.camera.begun.wait(), _FIRST_S)
         except TimeoutError:
-            raise Unavailable(f"the camera has sent no keyframe for {_FIRST_S:g} s", error_id="camera-silent") from None
+            raise Unavailable(self.camera.why_late, error_id="camera-silent") from None
         if self.camera.refused:
             raise UserError(self.camera.refused, error_id="no-picture")
         return self.camera
@@ -141,28 +142,32 @@ class Showing(Generic[C]):
     def leave(self) -> None:
         if not self._has_left:
             self._has_left = True
-            self._places.taken -= 1
+            self._free()
             self.camera.leave(self._viewer)
 
 
 class Watching(Generic[C]):
-    """The cameras of one kind that are watched, by the paths of their sockets. `most`: how many there may be."""
+    """The cameras of one kind that are watched, by the paths of their sockets.
 
-    def __init__(self, places: Places, most: int = MOST_VIEWERS) -> None:
+    `places`: each who watches takes one of each of these. `most`: how many cameras there may be.
+    """
+
+    def __init__(self, *places: Places, most: int = MOST_VIEWERS) -> None:
         self._places, self._most = places, most
         self._cameras: dict[Path, C] = {}
 
-    def show(self, path: Path, make: Callable[[Callable[[], object]], C], viewer: Viewer) -> Showing[C]:
+    def show(self, path: Path, make: Callable[[Callable[[], object]], C], viewer: Viewer, asker: Asker) -> Showing[C]:
         """Begin to watch. `make` makes the camera if nobody watches it yet, and is given its `ended`.
 
-        Raises Unavailable if too many watch.
+        Raises Unavailable if too many watch, TooManyOfYours if this one does.
         """
-        if self._places.taken >= MOST_VIEWERS:
-            raise Unavailable(f"{MOST_VIEWERS} others watch already", error_id="too-many-readers")
-        camera = self._cameras.get(path)
-        if camera is None:
-            if len(self._cameras) >= self._most:
-                why = f"{self._most} other cameras are watched like this already"
-                raise Unavailable(why, error_id="too-many-readers")
-            camera = self._cameras[path] = make(lambda: self._cameras.pop(path, None))
-        return Showing(camera, viewer, self._places)
+        with ExitStack() as taken:
+            for places in self._places:
+                taken.callback(places.take(asker))
+            camera = self._cameras.get(path)
+            if camera is None:
+                if len(self._cameras) >= self._most:
+                    why = f"{self._most} other cameras are watched like this already"
+                    raise Unavailable(why, error_id="too-many-readers")
+                camera = self._cameras[path] = make(lambda: self._cameras.pop(path, None))
+            return Showing(camera, viewer, taken.pop_all().close)

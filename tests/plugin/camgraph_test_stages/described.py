@@ -19,6 +19,7 @@ from tools.service.incident_calls import incident_calls
 from tools.service.infer_calls import infer_calls
 from tools.service.live_calls import live_calls
 from tools.service.page_calls import page_calls
+from tools.service.picture_link import PictureProcess
 from tools.service.run_link import RunLink
 from tools.service.shape_calls import shape_calls
 
@@ -32,7 +33,7 @@ def every_call() -> list[Call]:
         *camera_calls(run),
         *graph_calls(run),
         *infer_calls(run),
-        *live_calls(run, video=True),
+        *live_calls(run, PictureProcess(), video=True),
         *shape_calls(run, Path("/none"), {}),
     ]
     return [*shown, *footage, *event_calls(history), *page_calls(Access())]

@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 from pipeline.errors import UserError
 from stages.footage import picture_service
 from stages.footage.packets import Moment, Packet
-from stages.footage.picture_service import PictureService, ask_picture
+from stages.footage.picture_service import MadePictures, PictureService, ask_picture
 
 Connect = Callable[[], socket.socket]
 
@@ -126,3 +126,26 @@ def without_descriptors() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_the_newest_picture_of_each_camera_is_kept_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wall of a hundred cameras has each made once, and not anew for each who looks."""
+    made = MadePictures()
+    for camera in range(100):
+        made.keep((f"c{camera}", 0, 1), ({}, bytes(1000)), is_newest=True)
+    assert all(made.get((f"c{camera}", 0, 1)) for camera in range(100))
+    made.keep(("c0", 0, 2), ({}, bytes(1000)), is_newest=True)
+    assert made.get(("c0", 0, 1)) is None
+    for pts in range(50):
+        made.keep(("c1", 1, pts), ({}, b"x"), is_newest=False)
+    assert [pts for pts in range(50) if made.get(("c1", 1, pts))] == list(range(34, 50))
+    assert made.get(("c1", 0, 1)), "pictures of other moments take no newest one's place"
+    monkeypatch.setattr("stages.footage.picture_service._MOST_NEWEST_BYTES", 50_000)
+    made.keep(("c50", 0, 2), ({}, bytes(1000)), is_newest=True)
+    kept = [camera for camera in range(1, 100) if camera != 50 and made.get((f"c{camera}", 0, 1))]
+    assert len(kept) == 48
+    assert kept[-1] == 99
+    assert made.get(("c0", 0, 2)), "those that were asked for last stay"
+    made.keep(("large", 0, 1), ({}, bytes(1 << 20)), is_newest=True)
+    assert made.get(("large", 0, 1))
+    assert len(made._newest) == 1

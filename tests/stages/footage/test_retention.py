@@ -168,6 +168,17 @@ def test_a_record_that_others_have_changed_is_none(tmp_path: Path, change: dict[
     assert damaged.exists()
 
 
+@pytest.mark.parametrize("version", [None, 1, 2])
+def test_records_of_other_versions_are_read(tmp_path: Path, version: int | None) -> None:
+    """Those of before named none, and a newer one may say more."""
+    path = incident(tmp_path, 5)
+    plain = json.loads(path.read_text())
+    assert plain.pop("version") == 1
+    more = {} if version is None else {"version": version, "mood": "good"}
+    path.write_text(json.dumps(plain | more))
+    assert left(tmp_path) == [5]
+
+
 def _pipe(path: Path) -> None:
     os.mkfifo(path)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -13,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from tools.service.access import COOKIE, Access, AccessLayer, Identity, Token
+from tools.service.access import COOKIE, Access, AccessLayer, Identity, Token, TooManyWrong
 
 TOKENS = [Token("ward", "w" * 20, "viewer"), Token("boss", "b" * 20, "admin")]
 
@@ -115,24 +116,98 @@ def test_pages_of_others_change_nothing(headers: dict[str, str]) -> None:
 
 
 def test_own_pages_and_programs_may() -> None:
-    behind_proxy = {"Origin": "https://Cams.lan", "Host": "localhost:8350"}
-    assert Caller(Access(hosts=["cams.lan"])).post(behind_proxy).status_code == 200
-    assert Caller(Access(TOKENS)).post(behind_proxy).status_code == 403
     assert Caller(Access()).post({"Origin": "http://localhost"}).status_code == 200
+    assert Caller(Access()).post({"Origin": "http://localhost:8350", "Host": "localhost:8350"}).status_code == 200
     assert Caller(Access()).post().status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("hosts", "origin", "host", "status"),
+    [
+        (["cams.lan"], "https://Cams.lan", "localhost:8350", 200),
+        (["cams.lan:8443"], "https://cams.lan:8443", "localhost:8350", 200),
+        ([], "https://cams.lan", "localhost:8350", 403),
+        # Another program at the same name is another page.
+        (["cams.lan"], "https://cams.lan:9000", "localhost:8350", 403),
+        (["cams.lan:8443"], "https://cams.lan", "localhost:8350", 403),
+        (["cams.lan"], "http://cams.lan:9000", "cams.lan", 403),
+        (["cams.lan"], "ftp://cams.lan", "cams.lan", 403),
+        # A proxy that ends TLS hands on the name, and nothing about the port of the scheme.
+        (["cams.lan"], "https://cams.lan", "cams.lan", 200),
+        (["cams.lan"], "https://cams.lan:8443", "cams.lan:8443", 200),
+    ],
+)
+def test_behind_a_proxy_pages_of_its_names_and_ports_may(hosts: list[str], origin: str, host: str, status: int) -> None:
+    """Without a believed proxy the request looks like one without TLS."""
+    assert Caller(Access(TOKENS, hosts=hosts)).post({"Origin": origin, "Host": host}).status_code == status
+
+
+def test_a_page_without_tls_changes_nothing_of_a_service_with_it() -> None:
+    assert not Access(TOKENS).is_own_page({"origin": "http://cams.lan"}, "cams.lan", "https")
+    assert Access(TOKENS).is_own_page({"origin": "https://cams.lan"}, "cams.lan", "https")
+    assert Access(TOKENS).is_own_page({"origin": "https://cams.lan:443"}, "cams.lan", "https")
 
 
 def test_a_token_that_is_no_text_is_nobodys() -> None:
     assert Access(TOKENS).of_token("\ud800" + "a" * 20) is None
 
 
-def test_nobody_tries_many_tokens_and_no_neighbour_suffers() -> None:
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def test_nobody_tries_many_tokens_and_known_neighbours_do_not_suffer() -> None:
     caller = Caller(Access(TOKENS))
-    tries = [caller.get({"Authorization": f"Bearer {n}"}).status_code for n in range(20)]
-    assert tries[0] == 401
-    assert tries[-1] == 429
-    assert caller.get({"Authorization": "Bearer " + "b" * 20}).status_code == 200
+    assert caller.get(bearer("w" * 20)).text == "viewer ward"
+    tries = [caller.get(bearer(str(n))).status_code for n in range(20)]
+    assert tries == [401] * 10 + [429] * 10
+    refused = caller.get(bearer("b" * 20))
+    assert refused.status_code == 429, "the right one would be found out"
+    assert refused.json()["id"] == "too-many-requests"
+    assert caller.get(bearer("w" * 20)).text == "viewer ward", "it has come from here before"
     assert caller.get().status_code == 200
+    assert caller.get({"Cookie": f"{COOKIE}={Access(TOKENS).session_of('b' * 20)}"}).status_code == 429
+    assert caller.get({"Authorization": basic("x:" + "b" * 20)}).status_code == 429
+
+
+def test_others_try_as_before() -> None:
+    access = Access(TOKENS)
+    for n in range(20):
+        with suppress(TooManyWrong):
+            access.judged("2001:db8::", "bearer", str(n))
+    with pytest.raises(TooManyWrong):
+        access.judged("2001:db8::", "bearer", "b" * 20)
+    assert access.judged("192.0.2.1", "bearer", "b" * 20) == Identity("boss", "admin")
+
+
+def test_the_same_wrong_token_counts_once() -> None:
+    """A program with an old token, and the page with an old cookie, ask again and again."""
+    caller = Caller(Access(TOKENS))
+    for _ in range(30):
+        assert caller.get(bearer("of yesterday")).status_code == 401
+        assert caller.get({"Cookie": f"{COOKIE}=old"}).text == "anyone "
+    assert caller.get(bearer("b" * 20)).text == "admin boss"
+
+
+def test_after_a_while_one_may_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("tools.service.access.time.monotonic", lambda: now[0])
+    access = Access(TOKENS)
+    for n in range(10):
+        assert access.judged("a", "bearer", str(n)) is None
+    with pytest.raises(TooManyWrong):
+        access.judged("a", "bearer", "b" * 20)
+    now[0] += 5.1
+    assert access.judged("a", "bearer", "b" * 20) == Identity("boss", "admin")
+
+
+def test_so_many_tokens_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.service.access._MOST_JUDGED", 3)
+    access = Access(TOKENS)
+    for n in range(50):
+        access.judged(f"client {n}", "bearer", "w" * 20)
+        access.judged(f"client {n}", "bearer", "wrong")
+    assert len(access._right_ones._known) == len(access._wrong_ones._known) == 3
 
 
 def test_a_flood_is_slowed() -> None:

@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -141,7 +141,157 @@ def test_what_is_no_history_is_set_aside(history: EventHistory, spoil: Callable[
     assert [line["event"] for line in lines] == ["history_begins_anew"]
     [number] = numbers(history)
     assert number > 1_000_000, "those who were at a number of the old one miss nothing of the new one"
-    assert history.path.with_name("history.sqlite.damaged").read_bytes() == before
+    [aside] = history.path.parent.glob("history.sqlite.damaged-*")
+    assert aside.read_bytes() == before
+    assert lines[0]["kept"] == aside.name
+    history.close()
+
+
+def test_what_was_set_aside_stays(history: EventHistory) -> None:
+    """The first, which has the most in it, and the last ones."""
+    for number in range(8):
+        history.path.write_bytes(b"no history %d" % number * 1000)
+        history.add([event(number)])
+        history.close()
+    found = sorted(history.path.parent.glob("history.sqlite.damaged-*Z"))
+    assert [path.read_bytes()[11:12] for path in found] == [b"0", b"4", b"5", b"6", b"7"]
+
+
+def test_it_is_its_users_alone(history: EventHistory) -> None:
+    history.add([event(1)])
+    files = list(history.path.parent.glob("history.sqlite*"))
+    assert len(files) >= 2
+    assert {oct(path.stat().st_mode & 0o777) for path in files} == {"0o600"}
+    history.close()
+
+
+# ---- versions
+
+_TABLES_1 = (
+    "CREATE TABLE events (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE, type TEXT, camera TEXT, rule TEXT, "
+    "action TEXT, phase TEXT, time_s REAL, body BLOB)",
+    "CREATE INDEX by_camera ON events (camera, number)",
+    "PRAGMA user_version = 1",
+)
+_TABLES_2 = (
+    "CREATE TABLE events (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, kept_s REAL, camera TEXT, "
+    "rule TEXT, action TEXT, type TEXT, phase TEXT, time_ms INTEGER)",
+    "CREATE TABLE bodies (number INTEGER PRIMARY KEY, body BLOB)",
+    "PRAGMA user_version = 2",
+)
+_TABLES_3 = (
+    "CREATE TABLE events (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, kept_s REAL, camera TEXT, "
+    "rule TEXT, action TEXT, type TEXT, phase TEXT, incident TEXT, time_ms INTEGER)",
+    "CREATE INDEX by_incident ON events (incident)",
+    "CREATE TABLE bodies (number INTEGER PRIMARY KEY, body BLOB)",
+    "PRAGMA user_version = 3",
+)
+_COLUMNS = {
+    1: ("number", "id", "time_s", "camera", "rule", "action", "type", "phase", "body"),
+    2: ("number", "id", "kept_s", "camera", "rule", "action", "type", "phase", "time_ms"),
+    3: ("number", "id", "kept_s", "camera", "rule", "action", "type", "phase", "incident", "time_ms"),
+}
+
+
+def write_older(path: Path, version: int, events: Sequence[Event]) -> None:
+    """As that version has written it. An event behind these has been removed since."""
+    with closing(sqlite3.connect(path)) as db, db:
+        for command in {1: _TABLES_1, 2: _TABLES_2, 3: _TABLES_3}[version]:
+            db.execute(command)
+        for number, one in enumerate([*events, event(9999)], 5):
+            own_id, kept_s, *facts, incident_name, time_ms, _ = event_history._row(one)
+            last = {1: (one.body,), 2: (time_ms,), 3: (incident_name, time_ms)}[version]
+            row = (number, own_id, kept_s, *facts, *last)
+            places = ", ".join("?" * len(row))
+            db.execute(f"INSERT INTO events ({', '.join(_COLUMNS[version])}) VALUES ({places})", row)
+            if version > 1:
+                db.execute("INSERT INTO bodies VALUES (?, ?)", (number, one.body))
+        for table in ("events", "bodies") if version > 1 else ("events",):
+            db.execute(f"DELETE FROM {table} WHERE number = (SELECT max(number) FROM {table})")
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_an_older_one_is_taken_over(history: EventHistory, version: int) -> None:
+    events = [event(1, camera="hall"), event(2, camera="yard", rule="lying"), replace(event(3), body=b'{"data": 7}')]
+    write_older(history.path, version, events)
+    with capture_logs() as lines:
+        history.add([event(2, camera="yard", rule="lying"), event(4)])
+    assert [line["event"] for line in lines] == ["history_upgraded"]
+    assert [one.body for one in history.after(0, 9)] == [*(one.body for one in events), event(4).body]
+    assert numbers(history) == [9, 7, 6, 5], "a number is never given again"
+    assert numbers(history, camera="yard") == [6]
+    assert numbers(history, rule="lying") == [6]
+    found = history.incidents(EventFilter(), 9, incident="0001")
+    assert [one.first.number for one in found] == [5]
+    history.close()
+    with closing(sqlite3.connect(history.path)) as db:
+        known = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'by_%'")}
+    assert known == {f"by_{name}" for name in ("incident", "camera", "rule", "action", "type", "phase")}
+    again = EventHistory(history.path, get_logger(), keep_s=30 * DAY_S, keep_bytes=1e8)
+    with capture_logs() as lines:
+        again.open()
+    assert lines == []
+    again.close()
+
+
+def test_on_a_full_disk_an_older_one_stays_what_it_is(small_disk: Path) -> None:
+    history = EventHistory(small_disk / "h", get_logger(), keep_s=DAY_S, keep_bytes=1e8)
+    write_older(history.path, 2, [event(n) for n in range(300)])
+    ballast = small_disk / "ballast"
+    with pytest.raises(OSError, match="No space"):
+        ballast.write_bytes(bytes(1 << 20))
+    with pytest.raises(Unavailable, match=r"full|disk I/O"):
+        history.add([event(1000)])
+    ballast.unlink()
+    history.add([event(1000)])
+    assert len(history.after(0, 1000)) == 301
+    history.close()
+
+
+def test_a_newer_one_is_left_alone(history: EventHistory) -> None:
+    history.add([event(1)])
+    history.close()
+    with closing(sqlite3.connect(history.path)) as db:
+        db.execute("PRAGMA user_version = 99")
+    older = EventHistory(history.path, get_logger(), keep_s=DAY_S, keep_bytes=1e8)
+    with pytest.raises(
+        EnvironmentProblem, match=r"its format is 99, .*: run that version, or move the file"
+    ) as refused:
+        older.open()
+    assert refused.value.error_id == "history-newer"
+    with pytest.raises(EnvironmentProblem):
+        older.add([event(2)])
+    older.close()
+    with closing(sqlite3.connect(history.path)) as db:
+        assert db.execute("SELECT count(*) FROM events").fetchone() == (1,)
+    assert not list(history.path.parent.glob("*.damaged*"))
+
+
+# ---- filters
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [{"camera": "zz"}, {"rule": "zz"}, {"type": "zz"}, {"phase": "zz"}, {"camera": "hall", "rule": "zz", "before": 9}],
+)
+def test_no_filter_looks_at_all_events(history: EventHistory, wanted: dict[str, Any]) -> None:
+    history.add([event(1)])
+    filtered = EventFilter(**wanted)
+    query, values = event_history.fitting_query(filtered, event_history._conditions(filtered), 50)
+    with closing(sqlite3.connect(history.path)) as db:
+        plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {query}", values)]
+    assert any("INDEX by_" in step for step in plan), plan
+    assert not any(step.startswith("SCAN events") for step in plan), plan
+    history.close()
+
+
+def test_a_rule_is_found_by_its_action_too_and_each_event_once(history: EventHistory) -> None:
+    history.add([event(n, rule="seen", action="seen") for n in range(4)])
+    history.add([event(n, rule=f"rule {n}", action="seen") for n in range(4, 7)])
+    assert numbers(history, rule="seen") == [7, 6, 5, 4, 3, 2, 1]
+    assert numbers(history, rule="seen", before=6) == [5, 4, 3, 2, 1]
+    assert numbers(history, rule="rule 5") == [6]
+    assert [one.number for one in history.page(EventFilter(rule="seen"), 3)] == [7, 6, 5]
     history.close()
 
 
@@ -271,7 +421,7 @@ def test_odd_events_spoil_neither_pages_nor_streams(history: EventHistory, body:
 def test_streams_end_when_the_service_does_and_are_limited(
     history: EventHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_calls_module, "_MOST_STREAMS", 2)
+    monkeypatch.setattr(event_calls_module, "_OF_CLIENT", 2)
     history.add([event(1)])
     with ExitStack() as stack:
         place = stack.enter_context(listened(history))
@@ -280,7 +430,8 @@ def test_streams_end_when_the_service_does_and_are_limited(
         pieces = [stream.iter_bytes() for stream in streams]
         assert [next(one) for one in pieces] == [b"retry: 2000\n\n"] * 2
         answer = httpx.get(place, timeout=WITHIN_S)
-        assert (answer.status_code, answer.json()["error"]) == (503, "2 others read the stream already")
+        why = "2 streams of events are open from your address: close one of them"
+        assert (answer.status_code, answer.json()["error"]) == (429, why)
         with monkeypatch.context() as patch:  # who follows needs no disk
             patch.setattr(history, "_asked", None)
             history.add([event(2)])

@@ -102,7 +102,7 @@ def test_who_may_label_does_and_others_see_it(served: Served) -> None:
     assert (label["label"], label["note"], label["by"]) == ("false_alarm", "<b>a coat</b>", "operator")
     assert served.get(url, "viewer").json()["labels"] == [label]
     [line] = (served.folder / "footage" / NAME).read_text().splitlines()
-    assert json.loads(line) == {"incident": url.rpartition("/")[2], **label}
+    assert json.loads(line) == {"version": 1, "incident": url.rpartition("/")[2], **label}
     assert served.call("POST", f"{url}/keep", "operator", json={"keep": True}).json()["keep"] is True
     assert served.call("POST", f"{url}/labels", "operator", json={"label": "boring"}).status_code == 400
 
@@ -401,3 +401,32 @@ def test_no_label_is_written_through_a_link(tmp_path: Path) -> None:
     answer = Service(folder).call("POST", f"/api/incidents/{one.incident}/labels", json={"label": "acknowledged"})
     assert answer.status_code == 503
     assert not elsewhere.exists()
+
+
+def test_labels_of_older_versions_are_read_and_those_of_newer_ones_passed_over(tmp_path: Path) -> None:
+    one = kept(tmp_path, 1)
+    facts = {"incident": one.incident, "label": "true_alarm", "note": "", "by": "", "time": "2026-11-22T21:14:05Z"}
+    lines = [facts, {"version": 2, **facts, "mood": "good"}, {"version": 1, **facts, "note": "of now"}]
+    (tmp_path / NAME).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    labels = Service(tmp_path).get(f"/api/incidents/{one.incident}").json()["labels"]
+    assert [label["note"] for label in labels] == ["", "of now"]
+
+
+def test_one_incident_has_so_many_labels_and_others_are_labelled_all_the_same(tmp_path: Path) -> None:
+    one, other = kept(tmp_path, 1), kept(tmp_path, 2)
+    line = {"incident": one.incident, "label": "true_alarm", "by": "", "time": "2026-11-22T21:14:05Z"}
+    (tmp_path / NAME).write_text("".join(f"{json.dumps({**line, 'note': str(n)})}\n" for n in range(99)))
+    service, size = Service(tmp_path), 0
+    for code in (200, 409, 409):
+        answer = service.call("POST", f"/api/incidents/{one.incident}/labels", json={"label": "acknowledged"})
+        assert answer.status_code == code
+        size = size or (tmp_path / NAME).stat().st_size
+    assert answer.json()["id"] == "too-many-labels"
+    assert "this incident has 100 labels already" in answer.json()["error"]
+    assert (tmp_path / NAME).stat().st_size == size
+    answer = service.call("POST", f"/api/incidents/{other.incident}/labels", json={"label": "acknowledged"})
+    assert answer.status_code == 200
+    with (tmp_path / NAME).open("a") as file:
+        file.writelines(f"{json.dumps({**line, 'note': f'more {n}'})}\n" for n in range(500))
+    labels = service.get(f"/api/incidents/{one.incident}").json()["labels"]
+    assert [label["note"] for label in labels] == [f"more {n}" for n in range(400, 500)]

@@ -26,7 +26,7 @@ from pipeline.errors import GraphError
 from pipeline.graph import load_graph
 from tools.measuring.blinking import write_clip
 from tools.measuring.light_model import SIDE, write_model
-from tools.service import live_video, watching
+from tools.service import live_video
 from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 WITHIN_S = 120.0
@@ -220,13 +220,21 @@ def _of_film(served: Served) -> tuple[int, str] | None:
     return None if answer.status_code in (404, 503) else (answer.status_code, answer.json()["error"])
 
 
-def test_more_viewers_than_may_be_are_refused_and_take_no_place(served: Served) -> None:
+def test_one_who_watches_all_that_one_may_takes_nothing_from_others(served: Served) -> None:
     with ExitStack() as stack:
-        for _ in range(watching.MOST_VIEWERS):
+        for _ in range(8):
             film_of(served, "hall", stack)
         answer = served.get("/api/cameras/yard/live.mp4", "viewer")
-        assert (answer.status_code, answer.json()["error"]) == (503, f"{watching.MOST_VIEWERS} others watch already")
-        assert served.get("/api/cameras/yard/mjpeg", "viewer").status_code == 503
+        why = "8 live videos and pictures are open from your address: close one of them"
+        assert (answer.status_code, answer.json()) == (429, {"error": why, "id": "too-many-readers"})
+        assert served.get("/api/cameras/yard/mjpeg", "viewer").status_code == 429
+        other = stack.enter_context(
+            httpx.Client(transport=httpx.HTTPTransport(local_address="127.0.0.2"), timeout=WITHIN_S)
+        )
+        headers = {"Authorization": f"Bearer {TOKENS['operator']}"}
+        url = f"http://127.0.0.1:{served.port}/api/cameras/yard/live.mp4"
+        film = stack.enter_context(other.stream("GET", url, headers=headers))
+        assert len(pictures(film.iter_bytes(), 5)) >= 3
     with ExitStack() as stack:
         assert len(pictures(film_of(served, "yard", stack).iter_bytes(), 5)) >= 3
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +40,15 @@ from tools.service.app import build_app
 from tools.service.http_server import HttpServer, bound
 from tools.service.known_people import KnownPeople, Moment
 from tools.service.live_calls import live_calls
-from tools.service.live_pictures import LivePicture, PictureFilm, PictureMaker, PictureViewer
+from tools.service.live_pictures import PictureFilm, PictureViewer
+from tools.service.picture_link import PictureProcess
+from tools.service.picture_maker import LivePicture, PictureMaker
+from tools.service.places import Asker, Places, TooManyOfYours
 from tools.service.run_link import RunLink
-from tools.service.watching import MOST_VIEWERS, Places, Showing, Watching
+from tools.service.watching import Showing, Watching
 
 WITHIN_S = 60.0
+ROOT = Path(__file__).parents[3]
 SIZE, FPS = (320, 192), 25
 SHAPES = {"stage": "r", "size": SIZE, "zones": {}, "lines": {}, "bones": [], "floor": 0.3}
 
@@ -127,7 +136,7 @@ def parts(data: bytes) -> Iterator[tuple[float, np.ndarray[Any, Any]]]:
 
 async def watched(film: PictureFilm, enough: int, viewer: PictureViewer | None = None) -> bytes:
     """So many parts, as one who then leaves gets them."""
-    showing = Showing(film, viewer or PictureViewer(drawn=True), Places())
+    showing = Showing(film, viewer or PictureViewer(drawn=True))
     try:
         (await showing.begin()).begin_check()
         data, count = b"", 0
@@ -148,16 +157,28 @@ def with_camera(tmp_path: Path, file: Path, use: Callable[[Path], Awaitable[Any]
         return asyncio.run(using())
 
 
-def decoders() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("mjpeg")]
+@pytest.fixture
+def pictures() -> Iterator[PictureProcess]:
+    made = PictureProcess()
+    yield made
+    made.close()
+
+
+def decoders(pictures: PictureProcess) -> list[str]:
+    """The cameras that the process has a thread for."""
+    if pictures.pid is None:
+        return []
+    return [path.name for path in Path(f"/proc/{pictures.pid}/task").iterdir()][1:]
 
 
 @pytest.mark.parametrize("codec", ["mpeg4", "mpeg2video"])
-def test_pictures_of_any_codec_come_and_leave_nothing_behind(tmp_path: Path, codec: str) -> None:
+def test_pictures_of_any_codec_come_and_leave_nothing_behind(
+    tmp_path: Path, codec: str, pictures: PictureProcess
+) -> None:
     over: list[bool] = []
 
     async def use(path: Path) -> bytes:
-        return await watched(PictureFilm(path, lambda: over.append(True), nothing()), 4)
+        return await watched(PictureFilm(path, lambda: over.append(True), nothing(), pictures), 4)
 
     found = list(parts(with_camera(tmp_path, write_old(tmp_path / "old.mkv", codec), use)))
     times = [at for at, _ in found]
@@ -166,24 +187,26 @@ def test_pictures_of_any_codec_come_and_leave_nothing_behind(tmp_path: Path, cod
     assert all(picture.shape == (*SIZE[::-1], 3) for _, picture in found)
     assert len({picture.tobytes() for _, picture in found}) == len(found)
     assert over == [True]
-    until(lambda: not decoders(), WITHIN_S)
+    until(lambda: not decoders(pictures), WITHIN_S)
 
 
-def test_a_file_that_is_read_as_fast_as_possible_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_read_as_fast_as_possible_is_refused(tmp_path: Path, pictures: PictureProcess) -> None:
     async def use(path: Path) -> bytes:
-        return await watched(PictureFilm(path, lambda: None, nothing()), 1)
+        return await watched(PictureFilm(path, lambda: None, nothing(), pictures), 1)
 
     with pytest.raises(UserError, match="realtime: true"):
         with_camera(tmp_path, write_old(tmp_path / "old.mkv"), use, paced=False)
-    until(lambda: not decoders(), WITHIN_S)
+    until(lambda: not decoders(pictures), WITHIN_S)
 
 
-def test_viewers_of_a_camera_that_ends_or_is_silent_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_viewers_of_a_camera_that_ends_or_is_silent_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: PictureProcess
+) -> None:
     monkeypatch.setattr("tools.service.live_pictures._SILENT_S", 0.5)
     file = write_old(tmp_path / "old.mkv")
 
     async def until_it_ends(path: Path, stop: Callable[[], None]) -> int:
-        showing = Showing(PictureFilm(path, lambda: None, nothing()), PictureViewer(drawn=True), Places())
+        showing = Showing(PictureFilm(path, lambda: None, nothing(), pictures), PictureViewer(drawn=True))
         (await showing.begin()).begin_check()
         count = 0
         async for _ in showing.pieces():
@@ -199,25 +222,30 @@ def test_viewers_of_a_camera_that_ends_or_is_silent_are_told(tmp_path: Path, mon
         silent.listen()
         with pytest.raises(Unavailable, match="no picture now"):
             asyncio.run(until_it_ends(tmp_path / "s", silent.close))
-    until(lambda: not decoders(), WITHIN_S)
+    until(lambda: not decoders(pictures), WITHIN_S)
 
 
-def test_only_so_many_cameras_are_decoded(tmp_path: Path) -> None:
+def test_only_so_many_cameras_are_decoded(tmp_path: Path, pictures: PictureProcess) -> None:
     async def use(path: Path) -> None:
-        places = Places()
-        cameras = Watching[PictureFilm](places, 1)
+        places = Places("videos", 3, of_client=2, of_name=9)
+        cameras = Watching[PictureFilm](places, most=1)
 
-        def show(place: Path) -> Showing[PictureFilm]:
-            return cameras.show(place, lambda ended: PictureFilm(place, ended, nothing()), PictureViewer(drawn=True))
+        def show(place: Path, client: str = "a") -> Showing[PictureFilm]:
+            def make(ended: Callable[[], object]) -> PictureFilm:
+                return PictureFilm(place, ended, nothing(), pictures)
+
+            return cameras.show(place, make, PictureViewer(drawn=True), Asker("ward", client))
 
         one, other = show(path), show(path)
         assert one.camera is other.camera
         with pytest.raises(Unavailable, match="1 other cameras"):
-            show(tmp_path / "other")
-        places.taken = MOST_VIEWERS
-        with pytest.raises(Unavailable, match="others watch already"):
+            show(tmp_path / "other", "b")
+        with pytest.raises(TooManyOfYours, match="2 videos are open from your address"):
             show(path)
-        places.taken = 2
+        neighbour = show(path, "b")
+        with pytest.raises(Unavailable, match="3 videos are open already"):
+            show(path, "c")
+        neighbour.leave()
         one.leave()
         assert not other.camera.is_over
         other.leave()
@@ -226,7 +254,139 @@ def test_only_so_many_cameras_are_decoded(tmp_path: Path) -> None:
         assert places.taken == 0
 
     with_camera(tmp_path, write_old(tmp_path / "old.mkv"), use)
-    until(lambda: not decoders(), WITHIN_S)
+    until(lambda: not decoders(pictures), WITHIN_S)
+
+
+# ---- the process that makes them
+
+
+def test_it_runs_only_if_nobody_else_would(tmp_path: Path, pictures: PictureProcess) -> None:
+    async def use(path: Path) -> None:
+        await watched(PictureFilm(path, lambda: None, nothing(), pictures), 1)
+
+    with_camera(tmp_path, write_old(tmp_path / "old.mkv"), use)
+    assert pictures.pid is not None
+    assert os.sched_getscheduler(pictures.pid) == os.SCHED_IDLE
+    assert os.getpriority(os.PRIO_PROCESS, pictures.pid) == 19
+
+
+def test_cameras_share_it_and_each_video_that_cannot_be_decoded_is_told(
+    tmp_path: Path, pictures: PictureProcess
+) -> None:
+    good, bad = write_old(tmp_path / "old.mkv"), write_old(tmp_path / "bad.mkv", seconds=1)
+
+    class Broken(PictureFilm):
+        def take(self, packet: Packet) -> None:
+            super().take(replace(packet, stream=replace(packet.stream, sample=b"none")))
+
+    async def use(path: Path) -> bytes:
+        refused = Broken(tmp_path / "b.packets", lambda: None, nothing(), pictures)
+        one, other = await asyncio.gather(
+            watched(PictureFilm(path, lambda: None, nothing(), pictures), 3),
+            watched(refused, 1),
+            return_exceptions=True,
+        )
+        assert isinstance(other, UserError)
+        assert "cannot be decoded" in str(other)
+        assert isinstance(one, bytes)
+        return one
+
+    with Camera(tmp_path / "b.packets", bad):
+        assert len(list(parts(with_camera(tmp_path, good, use)))) >= 3
+
+
+def test_one_that_has_no_time_gives_fewer_pictures_and_goes_on_at_a_keyframe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: PictureProcess
+) -> None:
+    """A machine whose cores are all busy may leave it none: here it is stopped."""
+    monkeypatch.setattr("tools.service.live_pictures._MOST_WAITING_S", 0.5)
+
+    async def use(path: Path) -> None:
+        film = PictureFilm(path, lambda: None, nothing(), pictures)
+        showing = Showing(film, PictureViewer(drawn=True))
+        (await showing.begin()).begin_check()
+        assert pictures.pid is not None
+        os.kill(pictures.pid, signal.SIGSTOP)
+        dropped = 0
+        async with asyncio.timeout(WITHIN_S):
+            waiting = 0
+            while dropped < 3:  # packets come on, and do not pile up
+                dropped += len(film._waiting) < waiting
+                waiting = len(film._waiting)
+                assert waiting < 300
+                await asyncio.sleep(0)
+        assert not film.is_over
+        os.kill(pictures.pid, signal.SIGCONT)
+        before, count = film._newest, 0
+        async with asyncio.timeout(WITHIN_S):
+            async for _ in showing.pieces():
+                count += film._newest is not before
+                if count > 5:
+                    break
+        showing.leave()
+
+    with_camera(tmp_path, write_old(tmp_path / "old.mkv"), use)
+
+
+def test_who_gets_no_picture_for_want_of_time_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: PictureProcess
+) -> None:
+    monkeypatch.setattr("tools.service.watching._FIRST_S", 1.0)
+    pictures.connect().close()
+    assert pictures.pid is not None
+    os.kill(pictures.pid, signal.SIGSTOP)
+
+    async def use(path: Path) -> None:
+        await watched(PictureFilm(path, lambda: None, nothing(), pictures), 1)
+
+    with pytest.raises(Unavailable, match="no time to make a picture: the cameras come first"):
+        with_camera(tmp_path, write_old(tmp_path / "old.mkv"), use)
+
+
+def test_its_death_ends_the_pictures_and_it_is_not_started_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: PictureProcess
+) -> None:
+    file = write_old(tmp_path / "old.mkv")
+
+    async def use(path: Path) -> None:
+        film = PictureFilm(path, lambda: None, nothing(), pictures)
+        showing = Showing(film, PictureViewer(drawn=True))
+        (await showing.begin()).begin_check()
+        assert pictures.pid is not None
+        os.kill(pictures.pid, signal.SIGKILL)
+        async with asyncio.timeout(WITHIN_S):
+            async for _ in showing.pieces():
+                pass
+        showing.leave()
+
+    async def look(path: Path) -> bytes:
+        return await watched(PictureFilm(path, lambda: None, nothing(), pictures), 1)
+
+    with_camera(tmp_path, file, use)
+    until(lambda: pictures.pid is None, WITHIN_S)
+    monkeypatch.setattr("tools.service.picture_link._AGAIN_S", 1e6)
+    with pytest.raises(Unavailable, match="cannot be made now"):
+        with_camera(tmp_path, file, look)
+    monkeypatch.setattr("tools.service.picture_link._AGAIN_S", 0.0)
+    assert len(list(parts(with_camera(tmp_path, file, look)))) >= 1
+
+
+def test_it_ends_with_the_service(tmp_path: Path) -> None:
+    program = """
+from tools.service.picture_link import PictureProcess
+process = PictureProcess()
+process.connect()
+print(process.pid, flush=True)
+input()
+"""
+    service = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    assert service.stdout is not None
+    pid = int(service.stdout.readline())
+    service.kill()
+    service.communicate(timeout=WITHIN_S)
+    until(lambda: not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text(), WITHIN_S)
 
 
 # ---- people
@@ -355,7 +515,7 @@ async def _ended(viewer: PictureViewer) -> None:
 @pytest.mark.parametrize("path", ["mjpeg", "live.mp4"])
 def test_pictures_that_may_not_leave_do_not(path: str) -> None:
     access = Access([Token("ward", "w" * 20, "viewer")])
-    app = build_app(live_calls(RunLink("nobody"), video=False), access, get_logger())
+    app = build_app(live_calls(RunLink("nobody"), PictureProcess(), video=False), access, get_logger())
 
     async def asking(**more: Any) -> httpx.Response:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://a") as client:

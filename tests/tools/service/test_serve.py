@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,8 @@ def test_a_camera_comes_and_goes(served: Served) -> None:
         (b'{"name": "d", "settings": {"url": "rtsp://evil/${secret:db}"}}', "variables cannot be used here"),
         (b'{"name": "d", "settings": {"url": "/etc/passwd"}}', "a file can only be added on the machine itself"),
         (b'{"name": "d", "settings": {"url": "FILE:///etc/passwd"}}', "a file can only be added"),
+        (b'{"name": "d", "settings": {"url": "concat://a|b"}}', "concat:// cannot be added here: expected rtsp, rtsps"),
+        (b'{"name": "d", "settings": {"url": "v4l2:///dev/video0"}}', "v4l2:// cannot be added here"),
         (b'{"name": "d", "settings": {"nope": 1}}', "unknown key `nope`"),
         (b"[" * 60_000, "expected a JSON object"),
         (b'{"name": "\\ud800", "settings": {}}', "expected a JSON object"),
@@ -187,13 +190,42 @@ def test_who_leaves_in_the_middle_of_a_request_is_no_bug(served: Served) -> None
     assert "Traceback" not in served.log
 
 
-def test_its_death_harms_nobody_and_it_comes_back(served: Served) -> None:
+def lines_of(served: Served) -> int:
+    return len((served.folder / "log.jsonl").read_bytes().splitlines())
+
+
+def is_stopped(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    return False
+
+
+def test_while_it_is_away_events_are_delivered_to_the_others(served: Served) -> None:
+    """A sink has only events that are committed. If they waited for the service, none would come."""
     process = served.get("/api/status", "viewer").json()["processes"]["page.0"]
-    before = len((served.folder / "log.jsonl").read_bytes().splitlines())
-    os.kill(process["pid"], signal.SIGKILL)
+    os.kill(process["pid"], signal.SIGSTOP)
+    try:
+        until(lambda: is_stopped(process["pid"]), ANSWERED_S)
+        before = lines_of(served)
+        until(lambda: lines_of(served) >= before + 5, ANSWERED_S)
+        assert is_stopped(process["pid"]), "it was away all the time"
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(process["pid"], signal.SIGKILL)
     until(served.answers, ANSWERED_S, every_s=0.2)
-    assert served.get("/api/status", "viewer").json()["processes"]["page.0"]["restarts"] == 1
-    until(lambda: len((served.folder / "log.jsonl").read_bytes().splitlines()) > before, ANSWERED_S, every_s=0.2)
+    restarted = served.get("/api/status", "viewer").json()["processes"]["page.0"]
+    assert restarted["restarts"] == process["restarts"] + 1
+
+
+def test_its_process_lets_the_others_go_first(served: Served) -> None:
+    """A thread of it that never rests gets a tenth of what a stage gets on the same core."""
+    processes = served.get("/api/status", "viewer").json()["processes"]
+    nice = {
+        name: {os.getpriority(os.PRIO_PROCESS, int(task.name)) for task in Path(f"/proc/{one['pid']}/task").iterdir()}
+        for name, one in processes.items()
+    }
+    assert 10 in nice.pop("page.0")
+    assert all(found == {0} for found in nice.values()), nice
 
 
 def test_no_token_is_found_anywhere(served: Served) -> None:

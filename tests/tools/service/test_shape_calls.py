@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import yaml
 from camgraph_test_stages.described import assert_as_described
 from camgraph_test_stages.services import Served, serving_run, with_tokens, write_light
+
+from tools.service.run_link import RunLink
+from tools.service.shape_calls import ShapeFiles
 
 RULES = """\
 # The night shift's rules.
@@ -200,3 +205,29 @@ def test_backups_do_not_grow_without_end(served: Served, tmp_path: Path) -> None
         (served.folder / f"rules.yaml.2020010{number:02}T000000Z.backup").touch()
     assert send(served, name="floor", points=SQUARE, save=True).json()["saved"]
     assert len(list(served.folder.glob("rules.yaml.*.backup"))) == 10
+
+
+def test_a_file_is_read_once_until_it_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def load(text: str) -> Any:
+        read.append(text)
+        return loaded(text)
+
+    loaded = yaml.safe_load
+    monkeypatch.setattr("tools.service.shape_calls.yaml.safe_load", load)
+    path = tmp_path / "rules.yaml"
+    path.write_text(RULES)
+    files = ShapeFiles(RunLink("none"), tmp_path, {"actions": "rules.yaml"})
+    lists = [files.listed(camera) for camera in ("hall", "yard", "hall")]
+    assert [len(one["stages"][0]["zone"]) for one in lists] == [2, 1, 2]
+    assert len(read) == 1
+    state = path.stat()
+    path.write_text(RULES.replace("bed", "cot"))  # as long as before
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert files.listed("hall")["stages"][0]["zone"].keys() == {"cot", "floor"}
+    (tmp_path / "new").write_text("{")
+    (tmp_path / "new").replace(path)
+    assert files.listed("hall")["problems"] == ["actions: rules.yaml is no YAML now"]
+    path.write_text(RULES)
+    assert files.listed("hall")["stages"][0]["zone"].keys() == {"bed", "floor"}

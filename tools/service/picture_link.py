@@ -1,0 +1,160 @@
+"""The service's end of the process that makes live pictures (`picture_process`)."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgpack
+from starlette.concurrency import run_in_threadpool
+
+from pipeline.errors import Unavailable, UserError
+from pipeline.system.child_environment import handed_on
+from stages.footage.packets import Packet, packet_message, stream_message
+from tools.service.known_people import Moment
+from tools.service.picture_maker import LivePicture
+from tools.service.picture_process import LENGTH, MOST_ANSWER
+
+_AGAIN_S = 10.0
+"""After it has died, a video that kills it must not have it started without end."""
+_NO_PROCESS = "pictures cannot be made now: try again in a few seconds, or watch the video, `live.mp4`"
+
+
+class PictureProcess:
+    """One process for all cameras: started for the first of them, and again after it has ended. Used by any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._begun_s = -_AGAIN_S
+        atexit.register(self.close)
+
+    @property
+    def pid(self) -> int | None:
+        """None while there is none."""
+        process = self._process
+        return process.pid if process is not None and process.poll() is None else None
+
+    def connect(self) -> socket.socket:
+        """The way to it for one camera. Raises Unavailable."""
+        with self._lock:
+            if self.pid is None:
+                self._start()
+            assert self._control is not None
+            ours, its = socket.socketpair()
+            with its:
+                try:
+                    socket.send_fds(self._control, [b"c"], [its.fileno()])
+                except OSError:  # it has ended a moment ago
+                    ours.close()
+                    raise Unavailable(_NO_PROCESS, error_id="no-picture") from None
+            return ours
+
+    def close(self) -> None:
+        """End it."""
+        with self._lock:
+            if self._control is not None:
+                self._control.close()
+                self._control = None
+            if self._process is not None:
+                self._process.kill()
+                self._process.wait()
+                self._process = None
+
+    def _start(self) -> None:
+        has_died = self._process is not None and self._process.returncode != 0
+        if has_died and time.monotonic() - self._begun_s < _AGAIN_S:
+            raise Unavailable(_NO_PROCESS, error_id="no-picture")
+        if self._control is not None:
+            self._control.close()
+        self._begun_s = time.monotonic()
+        self._control, its = socket.socketpair()
+        with its:
+            try:
+                self._process = _executed(its.fileno())
+            except OSError:
+                raise Unavailable(_NO_PROCESS, error_id="no-picture") from None
+        # So that it is no zombie after it has ended.
+        threading.Thread(target=self._process.wait, name="picture-process", daemon=True).start()
+
+
+def _executed(control: int) -> subprocess.Popen[bytes]:
+    """Raises OSError."""
+    return subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        # -P: files in the working directory are no modules, whatever their names.
+        [sys.executable, "-P", "-m", "tools.service.picture_process", str(control)],
+        pass_fds=(control,),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        env={**handed_on(os.environ), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        # Ctrl-C goes to all of a terminal's group; this one ends with its socket.
+        process_group=0,
+    )
+
+
+class PictureLink:
+    """One camera's way to the process. For one loop."""
+
+    def __init__(self, process: PictureProcess) -> None:
+        self._process = process
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._stream: object = None
+
+    async def make(
+        self, packets: Sequence[Packet], told: Mapping[str, Any], wanted: Collection[bool]
+    ) -> LivePicture | None:
+        """The newest picture of these packets that is due, if any; `told`: see `KnownPeople.told_of`.
+
+        Raises UserError if the video cannot be decoded, Unavailable if the process has ended.
+        """
+        try:
+            answer = await self._asked(packets, told, wanted)
+        except (OSError, EOFError, ValueError):
+            self.close()
+            raise Unavailable(_NO_PROCESS, error_id="no-picture") from None
+        if isinstance(answer, str):
+            raise UserError(answer, error_id="no-picture")
+        if not answer:
+            return None
+        epoch, at, jpegs = answer
+        return LivePicture(Moment(epoch, at), jpegs)
+
+    def close(self) -> None:
+        """The process then forgets this camera."""
+        if self._writer is not None:
+            self._writer.close()
+        self._reader = self._writer = None
+
+    async def _asked(self, packets: Sequence[Packet], told: Mapping[str, Any], wanted: Collection[bool]) -> Any:
+        if self._writer is None:
+            connection = await run_in_threadpool(self._process.connect)
+            self._reader, self._writer = await asyncio.open_unix_connection(sock=connection)
+            self._stream = None
+        assert self._reader is not None
+        data = msgpack.packb([list(self._messages(packets)), json.dumps(told), list(wanted)])
+        self._writer.write(LENGTH.pack(len(data)) + data)
+        with suppress(ConnectionError):  # then the answer does not come either
+            await self._writer.drain()
+        (size,) = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
+        if size > MOST_ANSWER:
+            raise ValueError(size)
+        return msgpack.unpackb(await self._reader.readexactly(size), strict_map_key=False)
+
+    def _messages(self, packets: Sequence[Packet]) -> Iterator[bytes]:
+        for packet in packets:
+            if packet.stream is not self._stream:
+                self._stream = packet.stream
+                yield stream_message(packet.stream)
+            yield packet_message(packet)

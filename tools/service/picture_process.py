@@ -1,0 +1,111 @@
+"""The process that makes live pictures, for all cameras: `python -P -m tools.service.picture_process FD`.
+
+It has the lowest priority there is, so that cameras lose nothing by it. In the service's own process a thread of low
+priority would not do: on a busy machine it stops while it holds Python's lock, and then nobody is answered.
+
+    FD        a socket: each message brings the end of another one, for one camera; its end ends the process
+    request   length (4 bytes), then msgpack: [[stream or packet, ...], people as JSON, [drawn, ...]]
+    answer    length, then msgpack: [] (no picture is due), [epoch, at, {drawn: JPEG}], or the reason why it cannot be
+
+Streams and packets are as in `stages.footage.packets`. A camera is answered in a thread of its own, request by request.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import socket
+import struct
+import sys
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from typing import Any
+
+import cv2
+import msgpack
+
+from pipeline.errors import UserError, WireError
+from stages.footage.packets import PacketReader
+from tools.service.known_people import Moment, Scene
+from tools.service.picture_maker import PictureMaker
+
+LENGTH = struct.Struct("<I")
+MOST_ANSWER = 64 << 20
+IDLE_S = 60.0
+"""Without a camera for so long, it ends: starting it anew takes a third of a second of a core."""
+_LOWEST = 19
+_REMEMBERED = 128
+"""Pictures of which it knows what was told. A decoder gives a picture back a few packets later at most."""
+
+
+class ToldPeople:
+    """What the requests tell of pictures. For one thread."""
+
+    def __init__(self) -> None:
+        self._scenes: deque[tuple[Moment, Sequence[Mapping[str, Any]]]] = deque(maxlen=_REMEMBERED)
+        self._past: deque[Moment] = deque(maxlen=_REMEMBERED)
+        self._shapes: Sequence[Mapping[str, Any]] = ()
+
+    def take(self, told: Mapping[str, Any]) -> None:
+        """As `KnownPeople.told_of` makes it."""
+        self._scenes.extend((Moment(*moment), frames) for moment, frames in told["scenes"])
+        self._past.extend(Moment(*moment) for moment in told["past"])
+        self._shapes = told["shapes"]
+
+    def is_past(self, moment: Moment, now_s: float) -> bool:
+        return moment in self._past
+
+    def scene(self, moment: Moment) -> Scene | None:
+        return next((Scene(frames, self._shapes) for when, frames in self._scenes if when == moment), None)
+
+    def shapes(self) -> Scene:
+        return Scene((), self._shapes)
+
+
+def give_way() -> None:
+    """Run only if nobody else would. If the system does not know that (or forbids it): nearly so."""
+    with suppress(OSError, AttributeError):
+        os.setpriority(os.PRIO_PROCESS, 0, _LOWEST)
+    with suppress(OSError, AttributeError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
+def _serve(camera: socket.socket) -> None:
+    people, packets = ToldPeople(), PacketReader()
+    with camera, camera.makefile("rb") as requests, closing(PictureMaker(people)) as maker, suppress(OSError):
+        while head := requests.read(LENGTH.size):
+            listed, told, wanted = msgpack.unpackb(requests.read(*LENGTH.unpack(head)))
+            people.take(json.loads(told))
+            try:
+                made = maker.make([one for each in listed for one in packets.feed(each)], set(wanted))
+                answer: Any = [] if made is None else [*made.moment, dict(made.jpegs)]
+            except (UserError, WireError) as error:
+                answer = str(error)
+            data = msgpack.packb(answer)
+            camera.sendall(LENGTH.pack(len(data)) + data)
+
+
+def main() -> None:
+    """Serve cameras until the service has ended, or nobody has looked for a while."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    gc.freeze()
+    cv2.setNumThreads(1)
+    give_way()
+    while True:
+        is_idle = threading.active_count() == 1
+        if not select.select([control], [], [], IDLE_S)[0]:
+            if is_idle:
+                return
+            continue
+        _, given, _, _ = socket.recv_fds(control, 1, 1)
+        if not given:
+            os._exit(0)  # the service has ended: nobody reads what is being made
+        threading.Thread(target=_serve, args=(socket.socket(fileno=given[0]),), name="mjpeg", daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()
