@@ -14,9 +14,10 @@ from typing import Literal, NamedTuple
 
 from stages.vision.rules.expression import GRAMMAR_WORDS, UNSEEN_WORDS
 from stages.vision.rules.kinds import Kind
-from stages.vision.rules.people import COCO_17, FRONTAL, LEAN, MIDDLES_AT, PAIRED, TORSO
+from stages.vision.rules.people import COCO_17, FRONTAL, LEAN, MIDDLES_AT, PAIRED, STATURE, TORSO
 
 Scope = Literal["person", "pair", "scene"]
+_TALL = f"high({{p}}.h, {{k}}[{STATURE}])"
 
 
 class Measure(NamedTuple):
@@ -44,6 +45,7 @@ _VALUES = {
     "lean": Measure(Kind.ANGLE, f"{{k}}[{LEAN}]"),
     "frontal": Measure(Kind.NUMBER, f"{{k}}[{FRONTAL}]"),
     "torso": Measure(Kind.LENGTH, f"{{k}}[{TORSO}]"),
+    "body_height": Measure(Kind.LENGTH, _TALL),
     "box.width": Measure(Kind.LENGTH, "({p}.right - {p}.left)"),
     "box.height": Measure(Kind.LENGTH, "{p}.h"),
     **{f"box.{side}": Measure(kind, f"{{p}}.{side}") for side, kind in _BOX.items()},
@@ -104,7 +106,7 @@ _FRAME = {
     **{"fw": "g.width", "fh": "g.height", "px": "1.0", "px/s": "1.0"},
     **{"s": "1.0", "ms": "0.001", "min": "60.0", "deg": "1.0", "deg/s": "1.0", "/s": "1.0"},
 }
-_BODY = {"h": "{p}.h", "bl": f"{{k}}[{TORSO}]"}
+_BODY = {"h": "{p}.h", "bl": f"{{k}}[{TORSO}]", "bh": _TALL}
 
 
 def scale_of(unit: str, scope: Scope, k: str, p: str) -> str | None:
