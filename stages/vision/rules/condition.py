@@ -387,7 +387,8 @@ class _Writer:
         if why := never_true(node, i):
             value = next(operand for operand in node.operands[i : i + 2] if not is_constant(operand))
             self.never.append(f"`{self._pair(node, i)}` is never true: `{self._slice(value)}` {why}")
-        self._note(self._pair(node, i), left.kind, f"({left.code}, {right.code})")
+        if not (is_constant(node.operands[i]) and is_constant(node.operands[i + 1])):
+            self._note(self._pair(node, i), left.kind, f"({left.code}, {right.code})")
         return _compare(node.operators[i], left.code, right.code)
 
     def _looking_back(self, node: Lasts | Was | SequenceNode) -> _Truth:
