@@ -61,7 +61,7 @@ from stages.vision.rules.kinds import (
 )
 from stages.vision.rules.people import COCO_17, LOST_NS, PAIRED
 from stages.vision.rules.ranges import is_constant, never_true
-from stages.vision.rules.vocabulary import FUNCTIONS, Measure, PersonWords, Place, scale_of, suggestion
+from stages.vision.rules.vocabulary import FUNCTIONS, Measure, PersonWords, Place, scale_of, sides_hint, suggestion
 
 Scope = Literal["person", "pair", "scene"]
 
@@ -774,7 +774,8 @@ class _Writer:
             node.begin,
             f"there is no function `{node.function}`"
             + (
-                suggestion(node.function, known)
+                sides_hint(node.function)
+                or suggestion(node.function, known)
                 or f"; known: {', '.join(sorted(known))}; packages that are installed can bring others"
             ),
         )

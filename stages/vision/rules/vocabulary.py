@@ -231,6 +231,21 @@ def meant(word: str) -> str:
     return _WITHOUT_SIDE.get(single, "")
 
 
+_OF_SIDES = re.compile(r"(?P<which>any|either|one|both|all|each)(?:_(?P<part>[a-z]+))?")
+
+
+def sides_hint(word: str) -> str:
+    """A hint at `either` for `any_arm`, and at `both` for `both_hands`; "" for other words."""
+    found = _OF_SIDES.fullmatch(word)
+    part = ((found["part"] or "hand") if found else "").removesuffix("s")
+    joint = {**_OTHER_WORDS, "arm": "wrist", "feet": "ankle", "side": "wrist"}.get(part, part)
+    if not found or joint not in PAIRED:
+        return ""
+    right = "both" if found["which"] in ("both", "all", "each") else "either"
+    sides = "the left and" if right == "both" else "the left or"
+    return f"; did you mean `{right}`? `{right}({joint}.y < nose.y)` is about {sides} the right one"
+
+
 def suggestion(word: str, known: Iterable[str]) -> str:
     """`; did you mean `x`?` for the known word that is nearest, or nothing."""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
@@ -262,4 +277,5 @@ def _unknown(parts: tuple[str, ...], prefix: str) -> str:
         key = _KEYS_OF_RULES[parts[0]]
         return f"`{prefix}{name}` is not known: `{key}` is a key of the rule, and stands beside `when`"
     guess = f"; did you mean `{right}`?" if (right := meant(parts[0])) else suggestion(parts[0], singles)
+    guess = sides_hint(parts[0]) or guess
     return f"`{prefix}{name}` is not known{guess or '; `camgraph help rules` lists the names'}"
