@@ -43,6 +43,7 @@ _EXPECTED: Mapping[ParameterKind, str] = {
     "line": "the name of a line",
     "name": "a name such as left_wrist",
     "condition": "a condition",
+    "switch": "true or false",
 }
 _STAND_INS: Mapping[ParameterKind, str] = {
     "time": "1s",
@@ -55,13 +56,17 @@ _STAND_INS: Mapping[ParameterKind, str] = {
     "line": "a_line_of_the_rule",
     "name": "nose",
     "condition": "score > 0",
+    "switch": "true",
 }
+_SWITCHED: Mapping[str, str] = {"true": "(1 > 0)", "false": "(1 < 0)"}
 
 
 def kind_of(parameter: ParameterDefinition) -> ParameterKind:
     """The kind of its values: as declared, or that of the default."""
     if parameter.kind is not None:
         return parameter.kind
+    if isinstance(parameter.default, bool):
+        return "switch"
     text = written(parameter.default)
     return _kind_of_literal(text) or ("name" if is_word(text) else "condition")
 
@@ -73,6 +78,8 @@ def _kind_of_literal(text: str) -> ParameterKind | None:
 
 def written(value: ParameterValue | None) -> str:
     """A value as a condition has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
     return nfc(value.strip()) if isinstance(value, str) else repr(value)
 
 
@@ -89,9 +96,9 @@ def wrong_value(
         return f"there is no {kind} `{text[:40]}`{did_you_mean(text, known) or listed}"
     if kind == "condition":
         return None if _closes(text) else f"expected a condition with as many `(` as `)`, got {value!r:.60}"
-    if kind == "name" and all(map(is_word, text.split("."))):
+    if (kind == "switch" and text in _SWITCHED) or (kind == "name" and all(map(is_word, text.split(".")))):
         return None
-    if kind != _kind_of_literal(text):
+    if kind == "switch" or kind != _kind_of_literal(text):
         return f"expected {_EXPECTED[kind]}, got {value!r:.60}"
     return _wrong_time(text) if kind == "time" else None
 
@@ -175,6 +182,8 @@ def filled(text: str, values: Mapping[str, tuple[ParameterKind, str]]) -> Filled
 
 
 def _in_condition(kind: ParameterKind, value: str) -> str:
+    if kind == "switch":
+        return _SWITCHED[value]
     return f"({value})" if kind == "condition" else value
 
 

@@ -11,6 +11,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    StrictBool,
     WithJsonSchema,
     field_validator,
     model_validator,
@@ -266,8 +267,10 @@ RULE_STAND_INS: Mapping[tuple[str, ...], Any] = {
 """Of a file, and of a stage's own rules: a rule with a wrong time still has a condition that can be looked at."""
 
 
-ParameterKind = Literal["time", "length", "angle", "speed", "rate", "number", "zone", "line", "condition", "name"]
-ParameterValue = Annotated[str | int | float, Field(union_mode="left_to_right")]
+ParameterKind = Literal[
+    "time", "length", "angle", "speed", "rate", "number", "zone", "line", "condition", "name", "switch"
+]
+ParameterValue = Annotated[StrictBool | str | int | float, Field(union_mode="left_to_right")]
 
 
 class ParameterDefinition(Settings):
@@ -288,7 +291,7 @@ class ParameterDefinition(Settings):
 
 def _parameter(value: Any) -> Any:
     """`5s` is the default."""
-    return {"default": value} if isinstance(value, str | int | float) and not isinstance(value, bool) else value
+    return {"default": value} if isinstance(value, str | int | float) else value
 
 
 Parameters = Annotated[

@@ -204,6 +204,7 @@ _A_KIND: Mapping[ParameterKind, str] = {
     "line": "the name of a line",
     "name": "a name",
     "condition": "a condition",
+    "switch": "true or false",
 }
 
 

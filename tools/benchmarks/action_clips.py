@@ -4,14 +4,16 @@ python -m tools.benchmarks.action_clips CLIP... --model MODEL [--model MODEL] [-
 
 A CLIP is a video, or a folder of videos. Each is watched by each model as `camgraph watch` would do it, and judged by
 every action with its usual values. Actions that need a place get the middle third of the picture as their zone and an
-upright line through its middle; some get other values, which `VALUES` lists, because these clips are short.
+upright line through its middle; some get other values, which `VALUES` lists, because these clips are short. The last
+lines have how many an hour that makes, and how many it can be at most: with more, so few would come in one of 20 cases.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,7 @@ VALUES: Mapping[str, dict[str, str]] = {
 BEFORE_S = (1.2, 0.8, 0.4, 0.0)
 """The moments of a picture, before the incident is told."""
 CELL_HEIGHT = 240
+_DOUBT = 0.05
 
 
 @dataclass(frozen=True)
@@ -234,7 +237,21 @@ def _cell(picture: U8, found: Found, one: Incident, told: bool) -> U8:
 # ---- the list
 
 
-def listed(found: Sequence[Incident], hours: Mapping[str, float]) -> Iterator[str]:
+def at_most(count: int, hours: float) -> float:
+    """How many an hour there are at most, with 95 %, if `count` came in so many hours: for none, 3 / hours."""
+    low, high = 0.0, 10.0 + 3.0 * count
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _so_few(count, middle) > _DOUBT else (low, middle)
+    return high / hours
+
+
+def _so_few(count: int, expected: float) -> float:
+    """The probability of at most `count`, if so many are expected (Poisson)."""
+    return sum(accumulate(range(1, count + 1), lambda term, k: term * expected / k, initial=math.exp(-expected)))
+
+
+def listed(found: Sequence[Incident], hours: Mapping[str, float], actions: Sequence[str]) -> Iterator[str]:
     """A line for each incident, and how many an hour each action makes on all clips together."""
     for one in sorted(found, key=lambda one: (one.clip.name, one.model, one.action, one.at_s)):
         people = " and ".join(map(str, one.verdict.ids)) or "-"
@@ -243,7 +260,12 @@ def listed(found: Sequence[Incident], hours: Mapping[str, float]) -> Iterator[st
     by_kind = sorted(found, key=lambda one: (one.model, one.action))
     for (model, action), some in groupby(by_kind, key=lambda one: (one.model, one.action)):
         count = len(list(some))
-        yield f"{model}  {action}: {count} in {60 * hours[model]:.1f} minutes, {count / hours[model]:.0f} an hour"
+        often = f"{count / hours[model]:.0f} an hour, at most {at_most(count, hours[model]):.0f}"
+        yield f"{model}  {action}: {count} in {60 * hours[model]:.1f} minutes, {often}"
+    for model, watched_h in hours.items():
+        silent = sorted(set(actions) - {one.action for one in found if one.model == model})
+        limit = f"{60 * watched_h:.1f} minutes, at most {at_most(0, watched_h):.0f} an hour"
+        yield f"{model}  none in {limit}: {', '.join(silent)}"
 
 
 @click.command()
@@ -273,7 +295,7 @@ def main(
             hours[model.stem] = hours.get(model.stem, 0.0) + seen.hours
             if pictures:
                 draw(clip, seen, some, pictures)
-    click.echo("\n".join(listed(found, hours)))
+    click.echo("\n".join(listed(found, hours, actions or tuple(library().templates))))
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ CASES: dict[str, Case] = {
     "hand_to_face": Case({"phoning": 3.0, "drinking": 3.0}, ON_THE_FLOOR | {"punching"}),
     "reaching": Case({"one hand up": 3.0, "reaching": 3.0}, frozenset({"pointing"}), 0.5),
     "pointing": Case({"pointing": 3.5}, frozenset({"reaching"}), 0.5),
-    "kicking": Case({"kicking": 3.5}, WALKS | {"walking", "walking round a corner", "carrying", "running"}, 0.5),
+    "kicking": Case({"kicking": 3.5}, share=0.5),
     "punching": Case(
         {"punching": 3.5}, ON_THE_FLOOR | STANDING_UP | {"jumping", "kicking", "waving", "reaching", "phoning"}
     ),

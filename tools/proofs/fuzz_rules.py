@@ -224,15 +224,21 @@ class _Conditions:
             )
         if kind in ("length", "x", "y") and depth and chance.random() < 0.4:
             return self._past(kind, depth)
-        unit = {"length": ("h", "bl", "px", "fh", "fw"), "x": ("fw", "px"), "y": ("fh", "px"), "angle": ("deg",)}
+        unit = {"length": ("h", "bl", "bh", "px", "fh", "fw"), "x": ("fw", "px"), "y": ("fh", "px"), "angle": ("deg",)}
         number = chance.choice(("0", "0.1", "1", "50", "1e9", "000001", "999999", "1000001", "0.00000001", "-3"))
         whose = self._whose()
         known = {
-            "length": (f"{whose}torso", f"{whose}box.width", f"distance({self._point()}, {self._point()})", "far"),
+            "length": (
+                f"{whose}torso",
+                f"{whose}body_height",
+                f"{whose}box.width",
+                f"distance({self._point()}, {self._point()})",
+                "far",
+            ),
             "x": (f"{self._point()}.x", f"{whose}box.left"),
             "y": (f"{self._point()}.y", f"{whose}box.top", f"{self._point()}.y - {number}h"),
             "angle": (f"{whose}lean", f"angle({self._point()}, {self._point()}, {self._point()})"),
-            "speed": (f"{whose}speed", f"speed({self._point()})", "0.5h/s", "20px/s", f"{whose}torso / 1s"),
+            "speed": (f"{whose}speed", f"speed({self._point()})", "0.5h/s", "0.5bh/s", "20px/s", f"{whose}torso / 1s"),
             "number": (f"{whose}score", "0.5", f"{whose}torso / {whose}box.height", f"{whose}frontal", number),
             "time": (f"{whose}age", "2s", "500ms"),
         }[kind]

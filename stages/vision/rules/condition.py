@@ -61,7 +61,7 @@ from stages.vision.rules.kinds import (
 )
 from stages.vision.rules.people import COCO_17, LOST_NS, PAIRED
 from stages.vision.rules.ranges import is_constant, never_true
-from stages.vision.rules.vocabulary import FUNCTIONS, Measure, PersonWords, Place, scale_of, suggestion
+from stages.vision.rules.vocabulary import FUNCTIONS, Measure, PersonWords, Place, scale_of, sides_hint, suggestion
 
 Scope = Literal["person", "pair", "scene"]
 
@@ -389,7 +389,8 @@ class _Writer:
         if why := never_true(node, i):
             value = next(operand for operand in node.operands[i : i + 2] if not is_constant(operand))
             self.never.append(f"`{self._pair(node, i)}` is never true: `{self._slice(value)}` {why}")
-        self._note(self._pair(node, i), left.kind, f"({left.code}, {right.code})")
+        if not (is_constant(node.operands[i]) and is_constant(node.operands[i + 1])):
+            self._note(self._pair(node, i), left.kind, f"({left.code}, {right.code})")
         return _compare(node.operators[i], left.code, right.code)
 
     def _looking_back(self, node: Lasts | Was | SequenceNode) -> _Truth:
@@ -775,7 +776,8 @@ class _Writer:
             node.begin,
             f"there is no function `{node.function}`"
             + (
-                suggestion(node.function, known)
+                sides_hint(node.function)
+                or suggestion(node.function, known)
                 or f"; known: {', '.join(sorted(known))}; packages that are installed can bring others"
             ),
         )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from stages.vision.heads import Area
 from stages.vision.rules.geometry import Line, Surroundings
 from stages.vision.rules.lens import Lens, LensEstimate, Turn, straightened
-from stages.vision.rules.people import COCO_17, LOST_NS, NAN, UNSEEN, Joints, Past, Person, Point, with_more
+from stages.vision.rules.people import COCO_17, JOINTLESS, LOST_NS, NAN, UNSEEN, Joints, Past, Person, Point, with_more
 
 F32 = NDArray[np.float32]
 Ids = tuple[int, ...]
@@ -284,7 +284,7 @@ class Cast:
     def _joints_above(self, floor: float) -> list[Joints]:
         """By row; joints below the confidence are NaN."""
         if not self.picture.joints_known:
-            return [UNSEEN] * len(self.people)
+            return [JOINTLESS] * len(self.people)
         if floor not in self._joints:
             keypoints = self.picture.keypoints
             places = keypoints[:, :, :2].astype(np.float64)

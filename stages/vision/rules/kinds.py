@@ -36,6 +36,7 @@ class Kind(Enum):
 UNITS: dict[str, Kind] = {
     "h": Kind.LENGTH,
     "bl": Kind.LENGTH,
+    "bh": Kind.LENGTH,
     "fw": Kind.FRAME_WIDTH,
     "fh": Kind.FRAME_HEIGHT,
     "px": Kind.PIXELS,
@@ -44,6 +45,7 @@ UNITS: dict[str, Kind] = {
     "min": Kind.TIME,
     "h/s": Kind.SPEED,
     "bl/s": Kind.SPEED,
+    "bh/s": Kind.SPEED,
     "px/s": Kind.SPEED,
     "deg": Kind.ANGLE,
     "deg/s": Kind.TURN,

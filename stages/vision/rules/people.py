@@ -28,14 +28,38 @@ COCO_17 = (
 )
 PAIRED = ("eye", "ear", "shoulder", "elbow", "wrist", "hip", "knee", "ankle")
 """Joints of which there is a left and a right one."""
-TORSO, LEAN, FRONTAL, MIDDLES_AT = 34, 35, 36, 37
+TORSO, LEAN, FRONTAL, STATURE, MIDDLES_AT = 34, 35, 36, 37, 38
 """Behind the joints: the places of values that many conditions use, the last those of the middles of the pairs."""
 _LEFT, _RIGHT = slice(1, None, 2), slice(2, None, 2)
 """Where the joints of the pairs are: behind the nose, left and right take turns."""
 _SHOULDERS_AT, _HIPS_AT = PAIRED.index("shoulder"), PAIRED.index("hip")
 _LEFT_SHOULDER, _RIGHT_SHOULDER = COCO_17.index("left_shoulder"), COCO_17.index("right_shoulder")
 UNSEEN: list[float] = [NAN] * (MIDDLES_AT + 2 * len(PAIRED))
-"""The joints of someone without a known joint."""
+"""The joints of someone who is not seen."""
+JOINTLESS: list[float] = [*UNSEEN[:STATURE], 0.0, *UNSEEN[MIDDLES_AT:]]
+"""The joints of someone whom a model without joints found: the box alone tells how tall they are."""
+
+
+def _at(name: str) -> int:
+    """Where the x of a joint, or of the middle of a pair, is."""
+    return 2 * COCO_17.index(name) if name in COCO_17 else MIDDLES_AT + 2 * PAIRED.index(name.removesuffix("s"))
+
+
+_LIMBS_OF_HEIGHT: tuple[tuple[str, str, float], ...] = (
+    *(("shoulders", "hips", 3.4), ("left_shoulder", "right_shoulder", 4.4)),
+    *(("left_shoulder", "left_elbow", 4.8), ("right_shoulder", "right_elbow", 4.8)),
+    *(("shoulders", "left_ear", 6.0), ("shoulders", "right_ear", 6.0)),
+    *(("left_hip", "left_knee", 4.0), ("right_hip", "right_knee", 4.0)),
+)
+"""Two joints, and how many times their distance the body is high at least.
+
+A limb looks short if it points to the camera, so the longest counts. The factors make it too low rather than too high:
+of walkers made of numbers, seen from 1.6 to 3.5 m of height and from all sides, 99 of 100 are taller by each of them.
+That of the head is lower still, because children have large heads.
+"""
+_FROM = np.array([_at(near) for near, _, _ in _LIMBS_OF_HEIGHT])
+_TO = np.array([_at(far) for _, far, _ in _LIMBS_OF_HEIGHT])
+_TIMES = np.array([times for _, _, times in _LIMBS_OF_HEIGHT])
 
 LOST_NS = 10_000_000_000
 """Who has not been seen for so long is lost no more: nothing is known of them."""
@@ -140,7 +164,8 @@ def with_more(places: F64) -> list[Joints]:
 
     torso: from the middle of the shoulders to that of the hips, in pixels. lean: the angle in degrees between the torso
     and upright, 0 standing, 90 lying, 180 upside down. frontal: how far apart the shoulders are across the torso, in
-    torsos, positive if the chest is towards the camera, negative if the back is.
+    torsos, positive if the chest is towards the camera, negative if the back is. stature: how tall the person is at
+    least, by the limbs that are known, in pixels; NaN if none is.
     """
     people = len(places)
     found = np.empty((people, MIDDLES_AT + 2 * len(PAIRED)))
@@ -153,6 +178,8 @@ def with_more(places: F64) -> list[Joints]:
     torso_or_nan = np.where(torso > 0, torso, NAN)
     found[:, LEAN] = np.degrees(np.arctan2(np.abs(x), -y)) + (torso_or_nan - torso_or_nan)
     found[:, FRONTAL] = (across_y * x - across_x * y) / torso_or_nan**2
+    limbs = np.hypot(found[:, _FROM] - found[:, _TO], found[:, _FROM + 1] - found[:, _TO + 1])
+    np.fmax.reduce(limbs * _TIMES, axis=1, out=found[:, STATURE])
     return found.tolist()
 
 

@@ -14,7 +14,7 @@ _POSITIVE: Range = (0.0, math.inf)
 _NAMES: dict[str, Range] = {
     "score": (0.0, 1.0),
     "lean": (0.0, 180.0),
-    **dict.fromkeys(("age", "speed", "torso", "box.width", "box.height", "count", "people"), _POSITIVE),
+    **dict.fromkeys(("age", "speed", "torso", "body_height", "box.width", "box.height", "count", "people"), _POSITIVE),
 }
 _CALLS: dict[str, Range] = {
     "label": (0.0, 1.0),

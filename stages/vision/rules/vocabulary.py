@@ -14,9 +14,10 @@ from typing import Literal, NamedTuple
 
 from stages.vision.rules.expression import GRAMMAR_WORDS, UNSEEN_WORDS
 from stages.vision.rules.kinds import Kind
-from stages.vision.rules.people import COCO_17, FRONTAL, LEAN, MIDDLES_AT, PAIRED, TORSO
+from stages.vision.rules.people import COCO_17, FRONTAL, LEAN, MIDDLES_AT, PAIRED, STATURE, TORSO
 
 Scope = Literal["person", "pair", "scene"]
+_TALL = f"high({{p}}.h, {{k}}[{STATURE}])"
 
 
 class Measure(NamedTuple):
@@ -44,6 +45,7 @@ _VALUES = {
     "lean": Measure(Kind.ANGLE, f"{{k}}[{LEAN}]"),
     "frontal": Measure(Kind.NUMBER, f"{{k}}[{FRONTAL}]"),
     "torso": Measure(Kind.LENGTH, f"{{k}}[{TORSO}]"),
+    "body_height": Measure(Kind.LENGTH, _TALL),
     "box.width": Measure(Kind.LENGTH, "({p}.right - {p}.left)"),
     "box.height": Measure(Kind.LENGTH, "{p}.h"),
     **{f"box.{side}": Measure(kind, f"{{p}}.{side}") for side, kind in _BOX.items()},
@@ -104,7 +106,7 @@ _FRAME = {
     **{"fw": "g.width", "fh": "g.height", "px": "1.0", "px/s": "1.0"},
     **{"s": "1.0", "ms": "0.001", "min": "60.0", "deg": "1.0", "deg/s": "1.0", "/s": "1.0"},
 }
-_BODY = {"h": "{p}.h", "bl": f"{{k}}[{TORSO}]"}
+_BODY = {"h": "{p}.h", "bl": f"{{k}}[{TORSO}]", "bh": _TALL}
 
 
 def scale_of(unit: str, scope: Scope, k: str, p: str) -> str | None:
@@ -229,6 +231,21 @@ def meant(word: str) -> str:
     return _WITHOUT_SIDE.get(single, "")
 
 
+_OF_SIDES = re.compile(r"(?P<which>any|either|one|both|all|each)(?:_(?P<part>[a-z]+))?")
+
+
+def sides_hint(word: str) -> str:
+    """A hint at `either` for `any_arm`, and at `both` for `both_hands`; "" for other words."""
+    found = _OF_SIDES.fullmatch(word)
+    part = ((found["part"] or "hand") if found else "").removesuffix("s")
+    joint = {**_OTHER_WORDS, "arm": "wrist", "feet": "ankle", "side": "wrist"}.get(part, part)
+    if not found or joint not in PAIRED:
+        return ""
+    right = "both" if found["which"] in ("both", "all", "each") else "either"
+    sides = "the left and" if right == "both" else "the left or"
+    return f"; did you mean `{right}`? `{right}({joint}.y < nose.y)` is about {sides} the right one"
+
+
 def suggestion(word: str, known: Iterable[str]) -> str:
     """`; did you mean `x`?` for the known word that is nearest, or nothing."""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
@@ -260,4 +277,5 @@ def _unknown(parts: tuple[str, ...], prefix: str) -> str:
         key = _KEYS_OF_RULES[parts[0]]
         return f"`{prefix}{name}` is not known: `{key}` is a key of the rule, and stands beside `when`"
     guess = f"; did you mean `{right}`?" if (right := meant(parts[0])) else suggestion(parts[0], singles)
+    guess = sides_hint(parts[0]) or guess
     return f"`{prefix}{name}` is not known{guess or '; `camgraph help rules` lists the names'}"

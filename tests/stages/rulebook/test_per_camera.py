@@ -8,8 +8,13 @@ from stages.rulebook.rule_set import examined_rules, parse_rules
 
 TEXT = """\
 zones: {door: [[0, 0], [1, 0], [1, 1]]}
+templates:
+  stays:
+    parameters: {zone: {kind: zone}, stay: 30s, pace: 0.2h/s}
+    when: in {zone} and speed < {pace}
+    for: "{stay}"
 rules:
-  - use: loitering
+  - use: stays
     with: {zone: door, pace: 0.1h/s}
     hold: 3s
     per_camera:
@@ -30,9 +35,9 @@ def test_a_name_wins_over_patterns_and_then_the_first_pattern() -> None:
         for camera in ("front", "free", "back")
     }
     assert found == {
-        "front": {"loitering": ("2min", "3s", "alarm"), "up": ("5s", "0.5s", "warning")},
-        "free": {"loitering": ("1s", "3s", "warning"), "up": ("1s", "0.5s", "warning")},
-        "back": {"loitering": ("30s", "3s", "warning"), "up": ("1s", "0.5s", "warning")},
+        "front": {"stays": ("2min", "3s", "alarm"), "up": ("5s", "0.5s", "warning")},
+        "free": {"stays": ("1s", "3s", "warning"), "up": ("1s", "0.5s", "warning")},
+        "back": {"stays": ("30s", "3s", "warning"), "up": ("1s", "0.5s", "warning")},
     }
     front = rules.of_camera("front")[0]
     assert front.rule.min_confidence == 0.2
@@ -48,7 +53,7 @@ def test_a_hash_is_that_of_the_rule_for_the_camera() -> None:
         for one, other in zip(before.of_camera(camera), after.of_camera(camera), strict=True)
         if one.hash != other.hash
     ]
-    assert changed == [("front", "loitering")]
+    assert changed == [("front", "stays")]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from stages.rulebook.parameters import filled
 from stages.rulebook.rule_file import RuleDefinition
 from stages.rulebook.rule_set import examined_rules, parse_rules
 from stages.rulebook.templates import Template, trial_of
+from stages.vision.rules.condition import compile_condition
 
 SHAPES = """\
 zones: {door: [[0, 0], [1, 0], [1, 1]], till: [[0, 0], [1, 0], [1, 1]]}
@@ -54,6 +55,24 @@ def test_only_the_name_is_needed() -> None:
     assert (rule.id, rule.when, rule.once) == ("up", "left_wrist.y < nose.y", True)
 
 
+SWITCHED = """\
+templates:
+  up:
+    parameters: {also_lost: true}
+    when: lean < 40deg or {also_lost} and (lost while lean < 40deg)
+"""
+
+
+def test_a_parameter_that_switches_a_part_on_and_off() -> None:
+    on, off = made("  - {id: a, use: up}\n  - {id: b, use: up, with: {also_lost: false}}\n", SWITCHED)
+    assert on.when == "lean < 40deg or (1 > 0) and (lost while lean < 40deg)"
+    assert off.when == "lean < 40deg or (1 < 0) and (lost while lean < 40deg)"
+    evidence = [text for text, _ in compile_condition(on.when, "person", zones=[], lines=[]).parts]
+    assert evidence == ["lean < 40deg", "lost while lean < 40deg"]
+    [wrong] = mistakes(f"{SWITCHED}rules:\n  - {{use: up, with: {{also_lost: 3}}}}\n")
+    assert "expected true or false, got 3" in wrong
+
+
 def test_the_rule_has_the_last_word() -> None:
     [rule] = made("  - {use: waits, with: {zone: door}, when: in till, for: 1s, action: stands, cameras: [a]}\n")
     assert (rule.when, rule.for_, rule.action, rule.cameras) == ("in till", "1s", "stands", ["a"])
@@ -88,7 +107,10 @@ def test_conditions_as_parameters_stay_whole() -> None:
         ("{id: a, when: in door, with: ^{zone: door}}", "`with` has values for a template"),
         ("^{when: in door}", "`id` is missing: The rule's name"),
         ("^{id: a}", "`when` is missing: The condition"),
-        ("{id: a, use: waits, with: {zone: ^[1]}}", "expected text or a whole number or a number, got a list of 1"),
+        (
+            "{id: a, use: waits, with: {zone: ^[1]}}",
+            "expected true or false or text or a whole number or a number, got a list of 1",
+        ),
     ],
 )
 def test_mistakes_of_a_rule(rule: str, words: str) -> None:

@@ -10,9 +10,11 @@ import pytest
 
 from stages.rulebook.library import library
 from stages.rulebook.onlooker import picture_of
+from stages.rulebook.rule_set import parse_rules
 from stages.vision.rules.crowd import Picture
 from tools.animator import Actor, Camera, Scene
-from tools.animator.library import MOTIONS, waiting
+from tools.animator.gestures import hands_up
+from tools.animator.library import MOTIONS, ON_BACK, gesturing, lying, waiting
 from tools.animator.messages import tracks
 from tools.animator.pose_model import MULTIPOSE, YOLO11N, PoseModel
 from tools.animator.walking import walk
@@ -63,6 +65,35 @@ def test_others_are_silent(motion: str) -> None:
         (action, str(trial.view)) for trial in trials(motion) for action in silent if first_s(action, trial) is not None
     ]
     assert not wrong
+
+
+STEEP = tuple(View(*place, bearing) for place in ((3.2, 4.0), (4.0, 6.0)) for bearing in (60.0, 150.0, 240.0, 330.0))
+
+
+@pytest.mark.parametrize("motion", ["walking", "walking round a corner", "carrying", "loitering"])
+def test_a_step_is_no_kick_under_a_steep_camera(motion: str) -> None:
+    found = [firings(rules_of(["kicking"]), pictures(Trial(motion, view, seed=3))) for view in STEEP]
+    assert found == [[]] * len(STEEP)
+
+
+def test_kicks_under_a_steep_camera() -> None:
+    found = [bool(firings(rules_of(["kicking"]), pictures(Trial("kicking", view)))) for view in STEEP]
+    assert sum(found) >= 0.5 * len(found)
+
+
+def asleep(view: View) -> list[Picture]:
+    """Somebody who lies on the back with both arms beyond the head."""
+    lies = lying("back", 8.0)
+    actor = Actor([gesturing("asleep", hands_up(0.1), 8.0, while_doing=lies)], posture=ON_BACK)
+    frames = Scene("asleep", [actor]).frames(12.5, 1, view.camera, YOLO11N)
+    return [picture_of(one) for one in tracks(frames, min_score=LEAST_SCORE)]
+
+
+def test_who_sleeps_with_the_arms_overhead_neither_raises_hands_nor_calls() -> None:
+    frames = [asleep(View(2.6, 4.0, bearing)) for bearing in (0.0, 45.0, 90.0, 180.0)]
+    assert [firings(rules_of(["hands_up", "calling_for_help"]), some) for some in frames] == [[]] * len(frames)
+    of_all = parse_rules("version: 1\nrules:\n  - {use: hands_up, with: {of_who_lies: true}}\n", "r")
+    assert any(firings(of_all, some) for some in frames)
 
 
 @pytest.mark.parametrize("model", [YOLO11N, MULTIPOSE], ids=lambda model: model.name)

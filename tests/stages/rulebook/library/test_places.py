@@ -62,7 +62,7 @@ def test_running_and_walking() -> None:
 def test_loitering() -> None:
     rules = "  - {use: loitering, with: {zone: left_half, stay: 5s}}\n"
     stays = Actor([standing(9.0)], -1.5)
-    assert [one.rule for one in found([stays, walker(2.0, -2.0)], rules)] == ["loitering"]
+    assert [one.rule for one in found([stays, walker(2.0, -2.0)], rules, duration_s=6.5)] == ["loitering"]
 
 
 def test_how_many_are_there() -> None:

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from stages.vision.rules.condition import compile_condition
+from stages.vision.rules.crowd import Crowd, Picture
 from stages.vision.rules.expression import ExpressionError
-from tests.stages.vision.rules.film import STANDING, Pose, answers, filmed, still
+from stages.vision.rules.geometry import Surroundings
+from tests.stages.vision.rules.film import SIZE, STANDING, Pose, answers, filmed, picture, still
 
 
 def truth_of(when: str, pose: Pose, **given: Any) -> bool | None:
@@ -85,6 +87,50 @@ def test_the_back_is_towards_the_camera() -> None:
     assert truth_of("frontal < -0.4", still(left_shoulder=None)) is None
 
 
+LEGS = {f"{side}_{joint}": None for side in ("left", "right") for joint in ("knee", "ankle")}
+HIPS = {"left_hip": None, "right_hip": None}
+HEAD_ALONE = {name: None for name in STANDING if not name.endswith(("_ear", "_shoulder"))}
+
+
+def behind(moved: dict[str, tuple[float, float] | None]) -> Picture:
+    """Of somebody 90 pixels tall, of whom only the upper 40 are seen."""
+    one = picture(0, [Pose(moved)])
+    one.boxes[0, 3] = 140
+    return one
+
+
+def tall(seen: Picture, floor: float = 0.3) -> float:
+    """`body_height`, in pixels; NaN if it is unknown."""
+    condition = compile_condition("body_height > 1px", "person", zones=[], lines=[])
+    crowd = Crowd().seen(seen, Surroundings(*SIZE, {}, {}), with_lost=False)
+    [[height, _]] = condition.values(*crowd.subjects("person", floor, with_lost=False)[(1,)].arguments)
+    return float(height)
+
+
+@pytest.mark.parametrize("moved", [LEGS, LEGS | HIPS, HEAD_ALONE])
+def test_how_tall_somebody_is_whose_legs_are_hidden(moved: dict[str, tuple[float, float] | None]) -> None:
+    assert tall(picture(0, [still()])) == pytest.approx(90)
+    assert 50 < tall(behind(moved)) <= 90
+
+
+def test_how_tall_somebody_is_who_lies_or_sits() -> None:
+    """The box is that of the posture; the body is as long as ever."""
+    lies = picture(0, [turned(90)])
+    lies.boxes[0] = 262, 138, 338, 162
+    assert tall(lies) == pytest.approx(85, abs=8)
+
+
+def test_nobody_knows_how_tall_somebody_is_without_a_known_limb() -> None:
+    unknown = behind(dict.fromkeys(STANDING))
+    assert math.isnan(tall(unknown))
+    assert answers("speed < 1bh/s", [Pose(dict.fromkeys(STANDING))] * 20) == [None] * 20
+    assert math.isnan(tall(behind(LEGS), floor=0.95))
+
+
+def test_the_box_tells_how_tall_somebody_is_to_a_model_without_joints() -> None:
+    assert tall(dataclasses.replace(behind({}), joints_known=False)) == 40
+
+
 CONDITIONS = [
     "above(left_wrist, left_shoulder) > 0.9bl",
     "either(wrist.y < nose.y - 0.1h)",
@@ -95,6 +141,8 @@ CONDITIONS = [
     "swings(left_wrist.x) >= 1.5/s",
     "velocity(left_wrist.y) < -0.1bl/s",
     "speed(left_wrist) > 1bl/s",
+    "speed(left_wrist) > 0.3bh/s",
+    "0.99h < body_height < 1.01h",
     "drop(left_wrist.y) > 0.2bl within 0.5s",
     "left_wrist.y < usual(left_wrist.y, 2s) for 0.3s",
     "first left_wrist.y < nose.y then not left_wrist.y < nose.y within 1s",
