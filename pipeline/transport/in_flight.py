@@ -26,13 +26,14 @@ _MOST_WAITING = 64
 
 
 class Ticket:
-    """Counts the messages made of one taken item; when all of them are done, it calls `on_done`, once."""
+    """Counts the messages made of one taken item; when all of them are done, it calls `on_done(*of)`, once."""
 
-    __slots__ = ("_on_done", "_open")
+    __slots__ = ("_of", "_on_done", "_open")
 
-    def __init__(self, on_done: Callable[[], None]) -> None:
+    def __init__(self, on_done: Callable[..., object], *of: object) -> None:
         self._open = 1
         self._on_done = on_done
+        self._of = of
 
     def opened(self) -> None:
         """One more delivery."""
@@ -42,7 +43,7 @@ class Ticket:
         """One delivery is done, or the item itself has been processed."""
         self._open -= 1
         if self._open == 0:
-            self._on_done()
+            self._on_done(*self._of)
 
 
 @dataclass(slots=True, eq=False)
