@@ -187,11 +187,15 @@ class InFlight:
 
     def submit(self, delivery: Delivery) -> None:
         """Send as soon as there is a credit."""
-        delivery.queue.waiting.append(delivery)
-        delivery.queue.watermark.rise(delivery.key, final=True)
-        self._pump(delivery.queue)
-        if not delivery.queue.blocking:
-            self._drop_surplus(delivery.queue)
+        queue = delivery.queue
+        queue.watermark.submitted = delivery.key
+        if self._send and not queue.waiting and (queue.credits > 0 or delivery.is_mark):
+            self._send_now(self._send, queue, delivery)
+            return
+        queue.waiting.append(delivery)
+        self._pump(queue)
+        if not queue.blocking:
+            self._drop_surplus(queue)
 
     def _drop_surplus(self, queue: Queue) -> None:
         """On an edge that drops, only the newest waits."""
@@ -205,11 +209,15 @@ class InFlight:
 
     def _pump(self, queue: Queue) -> None:
         while self._send and queue.waiting and (queue.credits > 0 or queue.waiting[0].is_mark):
-            delivery = queue.waiting.popleft()
-            queue.credits -= not delivery.is_mark
-            n, self._next_n = self._next_n, self._next_n + 1
-            self._sent[n] = delivery
-            self._send(n, delivery)
+            self._send_now(self._send, queue, queue.waiting.popleft())
+
+    def _send_now(self, send: Send, queue: Queue, delivery: Delivery) -> None:
+        if not delivery.is_mark:
+            queue.credits -= 1
+        n = self._next_n
+        self._next_n = n + 1
+        self._sent[n] = delivery
+        send(n, delivery)
 
     # ---- signals
 
@@ -217,25 +225,28 @@ class InFlight:
         """Take in the reader's signals about the messages sent on this connection."""
         if signals.tried:
             self._trying = self._sent.get(signals.tried[-1])
-        touched = {id(queue): queue for n in signals.credits if (queue := self._credit(n))}
+        may_send: set[Queue] = set()
+        for n in signals.credits:
+            delivery = self._sent.get(n)
+            if delivery is not None:
+                self._credit(delivery, may_send)
+                if not delivery.queue.blocking and not delivery.is_mark:  # on an edge that drops, that was all
+                    self._forget(self._sent.pop(n))
         for n in signals.acks:
             delivery = self._sent.pop(n, None)
-            if delivery:
+            if delivery is not None:
+                self._credit(delivery, may_send)
                 self._forget(delivery)
-        for queue in touched.values():
+        for queue in may_send:
             self._pump(queue)
 
-    def _credit(self, n: int) -> Queue | None:
-        """Give the credit of a message back; on an edge that drops, that was all."""
-        delivery = self._sent.get(n)
-        if delivery is None or delivery.credited:
-            return None
-        delivery.credited = True
-        queue = delivery.queue
-        queue.credits += not delivery.is_mark
-        if not queue.blocking and not delivery.is_mark:
-            self._forget(self._sent.pop(n))
-        return queue
+    def _credit(self, delivery: Delivery, may_send: set[Queue]) -> None:
+        """Give the credit of a message back, unless that was done."""
+        if not delivery.credited:
+            delivery.credited = True
+            delivery.queue.credits += not delivery.is_mark
+            if delivery.queue.waiting:
+                may_send.add(delivery.queue)
 
     def _forget(self, delivery: Delivery) -> None:
         if delivery.slot:

@@ -81,22 +81,22 @@ class Mailboxes:
     def put(self, received: Received) -> None:
         """A message that is new on its partition; on edges that drop, another one may have to go."""
         camera = received.partition.camera
-        self._mailboxes[camera].put(received)
-        self._settled(camera)
+        mailbox = self._mailboxes[camera]
+        mailbox.put(received)
+        if camera not in self._since and not mailbox.empty:
+            self._since[camera] = self._clock()
 
     def pass_by(self, passed: Passed) -> None:
         """A sender reports messages that are done and do not come: messages that waited for those need not wait."""
         self.partition(passed.edge, passed.camera).watermark.rise(passed)
-        self._mailboxes[passed.camera].settle()
-        self._settled(passed.camera)
+        mailbox = self._mailboxes[passed.camera]
+        mailbox.settle()
+        if passed.camera not in self._since and not mailbox.empty:
+            self._since[passed.camera] = self._clock()
         # Looked at each turn: not before all senders have reported, and on an edge that drops they never do.
-        if self._all_tell and self._mailboxes[passed.camera].left_out():
+        if self._all_tell and mailbox.left_out():
             self._left_out.add(passed.camera)
             self._passed.add(passed.camera)
-
-    def _settled(self, camera: str) -> None:
-        if camera not in self._since and not self._mailboxes[camera].empty:
-            self._since[camera] = self._clock()
 
     def take_left_out(self) -> list[tuple[str, Key]]:
         """Cameras with the key up to which every message that does not come is done; returned again after each new

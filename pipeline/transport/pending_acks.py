@@ -29,19 +29,26 @@ class _Unsaid:
     """The pending signals of one connection. `credited`, `acked`: by partition, how many."""
 
     since_s: float
-    signals: Signals = field(default_factory=lambda: Signals([], [], []))
+    credits: dict[int, None] = field(default_factory=dict)
+    """Those that no ack implies, in their order."""
+    acks: list[int] = field(default_factory=list)
+    tried: list[int] = field(default_factory=list)
     credited: dict[Partition, int] = field(default_factory=dict)
     acked: dict[Partition, int] = field(default_factory=dict)
     urgent: bool = False
 
     def credit(self, partition: Partition, n: int) -> None:
-        self.signals.credits.append(n)
+        self.credits[n] = None
+        self.count_credit(partition)
+
+    def count_credit(self, partition: Partition) -> None:
         self.credited[partition] = credited = self.credited.get(partition, 0) + 1
         if not partition.withholds or credited + partition.uncredited >= partition.edge.depth:
             self.urgent = True
 
     def ack(self, partition: Partition, n: int, *, at_once: bool) -> None:
-        self.signals.acks.append(n)
+        self.credits.pop(n, None)
+        self.acks.append(n)
         self.acked[partition] = acked = self.acked.get(partition, 0) + 1
         if at_once or not partition.withholds or acked > _MOST_ACKS:
             self.urgent = True
@@ -81,7 +88,7 @@ class PendingAcks:
             self.finish(received)
 
     def finish(self, received: Received) -> None:
-        """Credit and ack in one: its senders forget it."""
+        """Ack, which implies the credit: its senders forget it."""
         partition, at_once = received.partition, received.is_end
         partition.unfinished.pop(received.key, None)
         owes_credit = not received.credited
@@ -90,7 +97,7 @@ class PendingAcks:
         for identity, n in received.origins:
             unsaid = self._of(identity)
             if owes_credit:
-                unsaid.credit(partition, n)
+                unsaid.count_credit(partition)
             unsaid.ack(partition, n, at_once=at_once)
 
     def trying(self, item: Item) -> None:
@@ -107,19 +114,20 @@ class PendingAcks:
 
     def _tried(self, identity: bytes, n: int) -> None:
         unsaid = self._of(identity)
-        unsaid.signals.tried.append(n)
+        unsaid.tried.append(n)
         unsaid.urgent = True
 
     def credit_number(self, identity: bytes, n: int) -> None:
         """The message with this number on this connection is not read."""
         unsaid = self._of(identity)
-        unsaid.signals.credits.append(n)
+        unsaid.credits[n] = None
         unsaid.urgent = True
 
     def ack_number(self, identity: bytes, n: int) -> None:
         """The message with this number on this connection is not read, and done."""
-        self.credit_number(identity, n)
-        self._of(identity).signals.acks.append(n)
+        unsaid = self._of(identity)
+        unsaid.acks.append(n)
+        unsaid.urgent = True
 
     def _of(self, identity: bytes) -> _Unsaid:
         """The next signals for this connection."""
@@ -138,7 +146,7 @@ class PendingAcks:
         for identity, unsaid in list(self._unsaid.items()):
             if unsaid.urgent or unsaid.since_s <= over_s:
                 del self._unsaid[identity]
-                yield identity, unsaid.signals
+                yield identity, Signals(list(unsaid.credits), unsaid.acks, unsaid.tried)
 
 
 def _received(item: Item) -> Sequence[Received]:

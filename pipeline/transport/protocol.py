@@ -78,15 +78,9 @@ class SenderId(NamedTuple):
             ) from None
 
 
-class Head(NamedTuple):
-    """Whose a data message is, its place in the camera's order, and its bytes (`pipeline.transport.wire`)."""
-
-    edge: str
-    camera: str
-    key: Key
-    deaths: int
-    tries: int
-    body: bytes
+Head = tuple[str, str, Key, int, int, bytes]
+"""Edge and camera of a data message, its place in the camera's order, deaths, tries, and its bytes
+(`pipeline.transport.wire`)."""
 
 
 def plain_row(edge: str, camera: str, key: Key, blamed: tuple[int, int], body: bytes) -> tuple[Any, ...]:
@@ -118,11 +112,14 @@ def read_head(row: Any) -> Head:
         raise WireError(f"a data message headed {row!r:.100}; expected 8 values, three of them a key") from None
     if not (type(edge) is type(camera) is str and type(deaths) is type(tries) is int and type(body) is bytes):
         raise WireError(f"a data message headed {row!r:.100}; expected edge, camera, key, deaths, tries, bytes")
-    return Head(edge, camera, key, deaths, tries, body)
+    return edge, camera, key, deaths, tries, body
 
 
 class Signals(NamedTuple):
-    """A reader's signals about the messages that it got on one connection, by their numbers. A `tried` 0: survived."""
+    """A reader's signals about the messages that it got on one connection, by their numbers. A `tried` 0: survived.
+
+    An ack implies the credit, if that has not been given back.
+    """
 
     credits: list[int]
     acks: list[int]

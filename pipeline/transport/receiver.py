@@ -211,19 +211,18 @@ class Receiver:
             raise WireError(f"a message of {peer.sender.process} on {edge!r}, which is no edge from there to here")
 
     def _partition(self, peer: _Peer, edge: str, camera: str) -> Partition:
-        partition = peer.partitions.get((edge, camera))
-        if partition is None:
-            self._check_edge(peer, edge)
-            partition = peer.partitions[edge, camera] = self.mailboxes.partition(edge, camera)
+        self._check_edge(peer, edge)
+        partition = peer.partitions[edge, camera] = self.mailboxes.partition(edge, camera)
         return partition
 
     def _take_in(self, identity: bytes, peer: _Peer, n: int, head: Head) -> bool:
         """Put a message into its mailbox, if it is new. False if no message behind it can be believed."""
-        partition = self._partition(peer, head.edge, head.camera)
-        if partition.knows(head.key):
-            self._repeated(identity, partition, n, head.key)
+        edge, camera, key, deaths, tries, body = head
+        partition = peer.partitions.get((edge, camera)) or self._partition(peer, edge, camera)
+        if partition.knows(key):
+            self._repeated(identity, partition, n, key)
             return True
-        header = read_header(head.body, partition.types)
+        header = read_header(body, partition.types)
         mapping = None
         if header.descriptor:
             try:
@@ -232,9 +231,7 @@ class Receiver:
                 self._segment_gone(identity, peer, header.descriptor.segment, error)
                 return False
         origins = [(identity, n)]
-        received = Received(
-            partition, head.key, header, mapping, origins, peer.sender.incarnation, head.deaths, head.tries
-        )
+        received = Received(partition, key, header, mapping, origins, peer.sender.incarnation, deaths, tries)
         if mapping is None or received.intact():
             self.mailboxes.put(received)
         else:

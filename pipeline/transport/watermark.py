@@ -32,16 +32,27 @@ from pipeline.transport.protocol import Passed
 class SentWatermark:
     """The sender's side."""
 
-    provisional: Key | None = None
-    final: Key | None = None
+    submitted: Key | None = None
+    """The last message's. Keys rise, so each message up to it that has not been submitted will not come: that is final.
+    It is set for each message, and looked at when somebody asks.
+    """
+    _provisional: Key | None = None
+    _final: Key | None = None
     _reported: tuple[Key | None, Key | None] = (None, None)
+
+    @property
+    def provisional(self) -> Key | None:
+        return _higher(self._provisional, self.submitted)
+
+    @property
+    def final(self) -> Key | None:
+        return _higher(self._final, self.submitted)
 
     def rise(self, key: Key, *, final: bool) -> None:
         """Every message up to this key that is left out is done and, if `final`, the others have been submitted."""
-        if self.provisional is None or key > self.provisional:
-            self.provisional = key
-        if final and (self.final is None or key > self.final):
-            self.final = key
+        self._provisional = _higher(self._provisional, key)
+        if final:
+            self._final = _higher(self._final, key)
 
     @property
     def is_news(self) -> bool:
@@ -50,12 +61,12 @@ class SentWatermark:
 
     def report(self, edge: str, camera: str, last: Key | None) -> list[Passed]:
         """The report for the reader, which counts as sent now. `last`: the key of the last message in flight."""
-        self._reported = self.provisional, self.final
+        provisional, final = self._reported = self.provisional, self.final
         rows = []
-        if self.final:
-            rows.append(Passed(edge, camera, self.final, last, settled=True))
-        if self.provisional and self.provisional != self.final:
-            rows.append(Passed(edge, camera, self.provisional, None, settled=False))
+        if final:
+            rows.append(Passed(edge, camera, final, last, settled=True))
+        if provisional and provisional != final:
+            rows.append(Passed(edge, camera, provisional, None, settled=False))
         return rows
 
 
@@ -69,10 +80,10 @@ class ReceivedWatermark:
 
     def rise(self, reported: Passed) -> None:
         """A sender reports."""
-        self.provisional = max(self.provisional or reported.key, reported.key)
+        self.provisional = _higher(self.provisional, reported.key)
         if reported.settled:
-            self.final = max(self.final or reported.key, reported.key)
-            self.again = max((known for known in (self.again, reported.again) if known), default=None)
+            self.final = _higher(self.final, reported.key)
+            self.again = _higher(self.again, reported.again)
 
     def has_all_again(self, last: Key | None) -> bool:
         """Whether all messages have come that the sender has announced; `last` is the key of the last one."""
@@ -85,3 +96,7 @@ class ReceivedWatermark:
     def was_done(self, key: Key) -> bool:
         """Whether a message with this key that does not come is done (W2)."""
         return self.provisional is not None and key <= self.provisional
+
+
+def _higher(known: Key | None, key: Key | None) -> Key | None:
+    return key if known is None or (key is not None and key > known) else known

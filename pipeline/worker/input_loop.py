@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pipeline.errors import EnvironmentProblem
 from pipeline.execution.context import Collector
 from pipeline.execution.pool import Batch, Pool
-from pipeline.execution.stage_chain import StageChain
+from pipeline.execution.stage_chain import Made, StageChain
 from pipeline.items import Item, Key
 from pipeline.messages import End, Event, Message
 from pipeline.monitoring.metrics import Counters
@@ -71,6 +71,7 @@ class InputLoop:
             quarantined=self._bury,
         )
         self._log = log
+        self._goes_on_inside = chain.goes_on_inside(chain.order[0])
         blocking = all(edge.policy == "block" for edge in chain.plan.incoming)
         self._batches_a_turn = _BATCHES_A_TURN if blocking else 1
         self._together_s = _TOGETHER_LIVE_S if chain.plan.live else _TOGETHER_S
@@ -142,24 +143,34 @@ class InputLoop:
 
     def _finish(self, batch: Batch) -> None:
         """Send the outputs of a batch on, and let go of its inputs."""
-        first, head = batch.items[0], self._chain.order[0]
-        with self._collector.collecting() as slots:
-            if isinstance(first.payload, End):
-                made = self._chain.end(head, first)
-                self._batcher.ended()
-            elif batch.mark:
-                made = self._chain.pass_on(head, first)
-            else:
-                pairs = zip(batch.items, batch.rows, strict=True)
-                kept = [row if item.intact() else self._torn(item) for item, row in pairs]
-                made = self._chain.spread(head, batch.items, kept)
+        slots = batch.slots
+        if self._goes_on_inside or batch.mark:
+            with self._collector.collecting() as taken:
+                made = self._made_of(batch)
+            slots += taken
+        else:
+            made = self._made_of(batch)
         self._emitter.submit(batch.items, made, self._item_done)
         self._batcher.sent_on(batch.items)
         for item in batch.items:
             self._receiver.credit(item)
             if item.possible_poison:
                 self._receiver.survived(item)
-        self._collector.let_go([*batch.slots, *slots])
+        if slots:
+            self._collector.let_go(slots)
+
+    def _made_of(self, batch: Batch) -> list[Made]:
+        """Take the outputs of a batch through the stages behind the first."""
+        first, head = batch.items[0], self._chain.order[0]
+        if isinstance(first.payload, End):
+            made = self._chain.end(head, first)
+            self._batcher.ended()
+            return made
+        if batch.mark:
+            return self._chain.pass_on(head, first)
+        pairs = zip(batch.items, batch.rows, strict=True)
+        kept = [row if item.intact() else self._torn(item) for item, row in pairs]
+        return self._chain.spread(head, batch.items, kept)
 
     def _torn(self, item: Item) -> list[Message]:
         self._counters.add("dropped.torn", item.camera)

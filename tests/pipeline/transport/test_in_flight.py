@@ -64,7 +64,7 @@ class Talk:
     def finish(self, n: int) -> None:
         self.credited.add(n)
         self.done |= {self.arrived[n]} if n in self.arrived else set()
-        self.in_flight.hear(Signals([n], [n], []))
+        self.in_flight.hear(Signals([], [n], []))  # the ack implies the credit
 
     def lose(self, _: int) -> None:
         self.attach(same_reader=True)
@@ -112,6 +112,22 @@ def test_nothing_is_sent_while_there_is_nobody() -> None:
     sent: list[int] = []
     in_flight.begin(lambda n, delivery: sent.append(n), same_reader=False)
     assert (sent, queue.blocked) == ([1], False)
+
+
+@pytest.mark.parametrize("credited_before", [True, False])
+def test_an_ack_gives_the_credit_back_once(credited_before: bool) -> None:
+    in_flight = InFlight(Counters(), lambda slot: None)
+    queue = in_flight.queue(edge(), "a")
+    sent: list[int] = []
+    in_flight.begin(lambda n, delivery: sent.append(n), same_reader=False)
+    for seq in range(2 * DEPTH):
+        deliver(in_flight, queue, seq)
+    assert (sent, queue.credits) == ([1, 2, 3], 0)
+    if credited_before:
+        in_flight.hear(Signals([1], [], []))
+    in_flight.hear(Signals([], [1], []))
+    assert (sent, queue.credits) == ([1, 2, 3, 4], 0)
+    assert len(in_flight) == 2 * DEPTH - 1
 
 
 @pytest.mark.parametrize(("same_reader", "deaths", "tries"), [(True, 0, 0), (False, 1, 1)])
