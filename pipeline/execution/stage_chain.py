@@ -246,8 +246,9 @@ class StageChain:
             if one.kind != "end"
         ]
 
-    def passed(self, key: Key) -> dict[str, Key]:
-        """By leaving edge: the key up to which all outputs were made of the messages taken up to `key`.
+    def watermarks_behind(self, key: Key) -> dict[str, Key]:
+        """By leaving edge: its low watermark, if that of the first stage is `key`: all outputs of the messages up to
+        `key` have keys up to it.
 
         Behind a merge or a join in here it is the lowest of its inputs.
         """

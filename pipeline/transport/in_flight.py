@@ -19,7 +19,7 @@ from pipeline.items import Key
 from pipeline.monitoring.metrics import Counters
 from pipeline.plan import EdgePlan
 from pipeline.shm.slots import Slot
-from pipeline.transport.protocol import Passed, Signals
+from pipeline.transport.protocol import Signals, Watermark
 from pipeline.transport.watermark import SentWatermark
 
 _MOST_WAITING = 64
@@ -94,7 +94,6 @@ class InFlight:
         self._counters = counters
         self._release = release
         self._queues: list[Queue] = []
-        self._untold: dict[int, Queue] = {}
         self._sent: dict[int, Delivery] = {}
         self._trying: Delivery | None = None
         self._send: Send | None = None
@@ -109,7 +108,6 @@ class InFlight:
     def drop(self, queue: Queue) -> None:
         """Nothing goes that way any more; its messages are forgotten."""
         self._queues.remove(queue)
-        self._untold.pop(id(queue), None)
         for n in [n for n, delivery in self._sent.items() if delivery.queue is queue]:
             self._forget(self._sent.pop(n))
         while queue.waiting:
@@ -150,28 +148,15 @@ class InFlight:
             self._pump(queue)
         return len(self._sent)
 
-    def pass_by(self, queue: Queue, key: Key, *, settled: bool) -> None:
-        """See `SentWatermark.rise`; it is reported to the reader, unless it has been already."""
-        queue.watermark.rise(key, final=settled)
-        if queue.blocking and queue.watermark.is_news:
-            self._untold[id(queue)] = queue
+    def watermarks(self, queues: Iterable[Queue] | None = None) -> list[Watermark]:
+        """The report of these queues; None: of all, for a reader that may know nothing yet. It counts as sent now.
 
-    def news(self) -> list[Passed]:
-        """The results of `pass_by` that have not been reported to the reader; they count as reported now."""
-        untold, self._untold = self._untold, {}
-        return self._reports(untold.values()) if untold else []
-
-    def passed(self) -> list[Passed]:
-        """The report for a reader that may know nothing yet, on all edges that lose nothing; it counts as sent now."""
-        self._untold.clear()
-        return self._reports(queue for queue in self._queues if queue.edge.policy == "block")
-
-    def _reports(self, queues: Iterable[Queue]) -> list[Passed]:
-        last = {id(delivery.queue): delivery.key for delivery in self._sent.values()}
-        last |= {id(queue): queue.waiting[-1].key for queue in self._queues if queue.waiting}
-        return [
-            row for queue in queues for row in queue.watermark.report(queue.name, queue.camera, last.get(id(queue)))
-        ]
+        Edges that drop have none: nothing comes again on them.
+        """
+        last = {delivery.queue: delivery.key for delivery in self._sent.values()}
+        last |= {queue: queue.waiting[-1].key for queue in self._queues if queue.waiting}
+        blocking = [queue for queue in (self._queues if queues is None else queues) if queue.blocking]
+        return [row for queue in blocking for row in queue.watermark.report(queue.name, queue.camera, last.get(queue))]
 
     def _put_back(self, delivery: Delivery, *, same_reader: bool) -> None:
         queue = delivery.queue

@@ -3,7 +3,7 @@
     sender                                        reader
       |------ A  attach ------------------------->|    its first word on a connection
       |<----- H  hello: of each (edge, camera) the stamp up to which all is done, and that of the last one seen
-      |------ P  passed: of each (edge, camera) the key up to which all messages that do not come are done
+      |------ W  watermarks: of each (edge, camera) the key up to which all messages that do not come are done
       |------ D  n, rows of [edge, camera, key, deaths, tries, message]: numbered n, n + 1, ...
       |<----- S  [credit n...], [ack n...], [tried n | 0: survived...]
       |<----- G  again: attach anew, this connection is no longer believed
@@ -28,7 +28,7 @@ from pipeline.items import LARGE_PART, Key
 from pipeline.messages import Stamp
 from pipeline.transport.wire import pack, unpack
 
-ATTACH, HELLO, PASSED, DATA, SIGNAL, AGAIN = b"A", b"H", b"P", b"D", b"S", b"G"
+ATTACH, HELLO, WATERMARKS, DATA, SIGNAL, AGAIN = b"A", b"H", b"W", b"D", b"S", b"G"
 _NUMBER = {int}
 
 
@@ -41,18 +41,19 @@ class Known(NamedTuple):
     seen: Stamp
 
 
-class Passed(NamedTuple):
-    """A sender's report on an edge and camera, for a reader that may not know it.
+class Watermark(NamedTuple):
+    """A sender's low watermark of an edge and camera, for a reader that may not know it.
 
-    Every message with a key up to `key` that is left out is done. `again` is the key of the last of them that comes; a
-    sender that has not taken all of them itself does not know that yet, and reports that it is not `settled`.
+    Every message with a key up to `key` that does not come is done. `again` is the key of the last of them that comes;
+    a sender that has not taken all of them itself does not know that yet, and reports that the watermark is not
+    `final`.
     """
 
     edge: str
     camera: str
     key: Key
     again: Key | None
-    settled: bool
+    final: bool
 
 
 class SenderId(NamedTuple):
@@ -155,25 +156,25 @@ def read_hello(body: bytes | memoryview) -> list[Known]:
     return known
 
 
-def packed_passed(passed: Iterable[Passed]) -> bytes:
-    """A sender's report of passed keys, as it travels."""
-    return pack([[p.edge, p.camera, p.key.plain(), p.again and p.again.plain(), p.settled] for p in passed])
+def packed_watermarks(watermarks: Iterable[Watermark]) -> bytes:
+    """A sender's watermarks, as they travel."""
+    return pack([[w.edge, w.camera, w.key.plain(), w.again and w.again.plain(), w.final] for w in watermarks])
 
 
-def read_passed(body: bytes | memoryview) -> list[Passed]:
-    """The inverse of `packed_passed`. Raises WireError."""
+def read_watermarks(body: bytes | memoryview) -> list[Watermark]:
+    """The inverse of `packed_watermarks`. Raises WireError."""
     rows = unpack(body)
     try:
-        passed = [
-            Passed(edge, camera, Key.of(*key), None if again is None else Key.of(*again), settled)
-            for edge, camera, key, again, settled in rows
+        watermarks = [
+            Watermark(edge, camera, Key.of(*key), None if again is None else Key.of(*again), final)
+            for edge, camera, key, again, final in rows
         ]
     except (ValueError, TypeError):
-        raise WireError(f"what is passed: {rows!r:.100}; expected rows of edge, camera, two keys, settled") from None
-    valid = isinstance(rows, list) and _are(bool, [row.settled for row in passed])
-    if not (valid and all(_are(str, row[:2]) for row in passed)):
-        raise WireError(f"what is passed: {rows!r:.100}; expected a list of rows of two names, two keys, true or false")
-    return passed
+        raise WireError(f"watermarks {rows!r:.100}; expected rows of edge, camera, two keys, final") from None
+    valid = isinstance(rows, list) and _are(bool, [row.final for row in watermarks])
+    if not (valid and all(_are(str, row[:2]) for row in watermarks)):
+        raise WireError(f"watermarks {rows!r:.100}; expected a list of rows of two names, two keys, true or false")
+    return watermarks
 
 
 def _stamp(values: Any) -> Stamp | None:

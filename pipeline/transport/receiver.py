@@ -34,15 +34,15 @@ from pipeline.transport.protocol import (
     ATTACH,
     DATA,
     HELLO,
-    PASSED,
     SIGNAL,
+    WATERMARKS,
     Head,
     Known,
     SenderId,
     packed_hello,
     read_data,
     read_head,
-    read_passed,
+    read_watermarks,
 )
 from pipeline.transport.refusals import Refusals
 from pipeline.transport.wire import MAX_PART, read_header
@@ -137,8 +137,8 @@ class Receiver:
                 self._refusals.add(error, sender="", counted="refused.attach")
         elif peer := self._peers.get(identity):
             try:
-                if body[:1] == PASSED and not more:
-                    self._pass_by(peer, body)
+                if body[:1] == WATERMARKS and not more:
+                    self._watermarks(peer, body)
                 else:
                     self._data(identity, peer, body, len(more))
             except WireError as error:
@@ -198,13 +198,12 @@ class Receiver:
                 self._pending.ack_number(identity, n)
                 self._refusals.add(error, sender=peer.sender.process, counted="dropped.wire")
 
-    def _pass_by(self, peer: _Peer, body: bytes) -> None:
-        for passed in read_passed(memoryview(body)[1:]):
-            self._check_edge(peer, passed.edge)
-            # A sender may name a segment that it does not know to be gone; that must not hold for the next of that
-            # name.
-            if passed.camera in self._cameras:
-                self.mailboxes.pass_by(passed)
+    def _watermarks(self, peer: _Peer, body: bytes) -> None:
+        for reported in read_watermarks(memoryview(body)[1:]):
+            self._check_edge(peer, reported.edge)
+            # A sender may name a camera that it does not know to be gone; that must not hold for the next of that name.
+            if reported.camera in self._cameras:
+                self.mailboxes.raise_watermark(reported)
 
     def _check_edge(self, peer: _Peer, edge: str) -> None:
         if peer.sender.process not in self._senders.get(edge, ()):

@@ -2,7 +2,7 @@
 
 Only a reader that has taken a dead process's place needs it. Its senders may know different things: one has heard that
 a frame is done and does not send it again, another has not heard and does. The partner that does not come must be
-neither counted as lost nor waited for. So each sender reports, before it sends anything again (message P), two keys:
+neither counted as lost nor waited for. So each sender reports, before it sends anything again (message W), two keys:
 
     provisional   Every message up to this key that does not come is done. A sender passes it on as soon as its own
                   senders have reported it.
@@ -13,11 +13,17 @@ neither counted as lost nor waited for. So each sender reports, before it sends 
     W2  A message up to `provisional` that is missing between others is done: no loss.
     W3  Once the message `again` has come, nothing more comes up to `final`: joins and merges need not wait.
 
-`tests/pipeline/test_resending.py` checks the consequences with a state machine: nothing is lost (S1), repeated or out
-of order (S2), counted as lost though it was done (S3), or waited for in vain (S4).
+A report takes this way through a process:
 
-The report passes through `InFlight` (which edges have news), `Mailbox` (the lowest of all edges), `InputLoop` (when it
-is due) and `StageChain.passed` (its key behind the stages of a process); these keep nothing of it.
+    Receiver -> Mailboxes.raise_watermark    `ReceivedWatermark` keeps it, for each edge and camera
+    Mailbox.provisional, Mailbox.final       that of a camera is the lowest of all edges, as soon as each has one
+    Mailboxes.take_provisional, .take_final  when the process may report it: at once, or after what comes again
+    StageChain.watermarks_behind             its key on each edge that leaves the process
+    Sender.raise_watermarks                  `SentWatermark` keeps it, and sends what is news to a reader; a reader that
+                                             says hello gets all (`InFlight.watermarks`)
+
+`tests/pipeline/test_resending.py` checks W1 and W3 and the consequences with a state machine: nothing is lost (S1),
+repeated or out of order (S2), counted as lost though it was done (S3), or waited for in vain (S4).
 """
 
 from __future__ import annotations
@@ -25,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeline.items import Key
-from pipeline.transport.protocol import Passed
+from pipeline.transport.protocol import Watermark
 
 
 @dataclass(slots=True)
@@ -59,14 +65,14 @@ class SentWatermark:
         """Whether it has risen since it was last reported to the reader, on any connection."""
         return self._reported != (self.provisional, self.final)
 
-    def report(self, edge: str, camera: str, last: Key | None) -> list[Passed]:
+    def report(self, edge: str, camera: str, last: Key | None) -> list[Watermark]:
         """The report for the reader, which counts as sent now. `last`: the key of the last message in flight."""
         provisional, final = self._reported = self.provisional, self.final
         rows = []
         if final:
-            rows.append(Passed(edge, camera, final, last, settled=True))
+            rows.append(Watermark(edge, camera, final, last, final=True))
         if provisional and provisional != final:
-            rows.append(Passed(edge, camera, provisional, None, settled=False))
+            rows.append(Watermark(edge, camera, provisional, None, final=False))
         return rows
 
 
@@ -78,10 +84,10 @@ class ReceivedWatermark:
     final: Key | None = None
     again: Key | None = None
 
-    def rise(self, reported: Passed) -> None:
+    def rise(self, reported: Watermark) -> None:
         """A sender reports."""
         self.provisional = _higher(self.provisional, reported.key)
-        if reported.settled:
+        if reported.final:
             self.final = _higher(self.final, reported.key)
             self.again = _higher(self.again, reported.again)
 

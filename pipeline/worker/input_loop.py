@@ -87,11 +87,11 @@ class InputLoop:
 
     def turn(self) -> bool:
         """Send finished outputs on, or else take more; True if there may be more to do."""
-        # Readers must know which messages are left out before they get those behind them.
-        self._pass_on(self._mailboxes.take_left_out(), settled=False)
+        # Readers must know which messages do not come before they get those behind them.
+        self._raise_watermarks(self._mailboxes.take_provisional(), final=False)
         # Finishing takes its time: newly arrived messages are received before more is taken.
         busy = self.finish() or self.take()
-        self._pass_on(self._mailboxes.take_passed(self._batcher.has_in_hand), settled=True)
+        self._raise_watermarks(self._mailboxes.take_final(self._batcher.has_in_hand), final=True)
         return busy
 
     def take(self) -> bool:
@@ -130,10 +130,11 @@ class InputLoop:
             self._finish(batch)
         return bool(finished)
 
-    def _pass_on(self, reported: Sequence[tuple[str, Key]], *, settled: bool) -> None:
-        """Tell the readers which keys the senders report as done."""
-        if reported:
-            self._sender.pass_by([(camera, self._chain.passed(key)) for camera, key in reported], settled=settled)
+    def _raise_watermarks(self, risen: Sequence[tuple[str, Key]], *, final: bool) -> None:
+        """Pass the watermarks of the senders on to the readers."""
+        if risen:
+            watermarks = [(camera, self._chain.watermarks_behind(key)) for camera, key in risen]
+            self._sender.raise_watermarks(watermarks, final=final)
 
     def _work(self, batch: Batch) -> None:
         """Run the first stage on a batch; in a thread of the pool, or in the loop."""

@@ -23,12 +23,12 @@ from pipeline.transport.protocol import (
     ATTACH,
     DATA,
     HELLO,
-    PASSED,
     SIGNAL,
-    Passed,
+    WATERMARKS,
     Signals,
+    Watermark,
     packed_data,
-    packed_passed,
+    packed_watermarks,
     plain_row,
     read_hello,
 )
@@ -139,8 +139,8 @@ def test_nobody_sends_on_anothers_edge(reader: Reader) -> None:
 def test_watermark_of_removed_camera_does_not_outlive_it(reader: Reader) -> None:
     left, right = reader.sender("left.0#1#1"), reader.sender("right.0#1#1")
     reader.receiver.revise(replace(PLAN, cameras=()))
-    passed = Passed(RIGHT.name, "a", Key(0, END_SEQ + 1, 0), None, settled=True)
-    right.send(PASSED + packed_passed([passed]))
+    reported = Watermark(RIGHT.name, "a", Key(0, END_SEQ + 1, 0), None, final=True)
+    right.send(WATERMARKS + packed_watermarks([reported]))
     right.send_multipart([b"X"])
     until(lambda: reader.turn() or reader.counters.get("dropped.wire", "") == 1)
     reader.receiver.revise(PLAN)
