@@ -81,9 +81,9 @@ class ProblemText(str):
         return cls(str(error), error_id=error.error_id)
 
 
-def id_of(told: str | CamgraphError) -> str:
-    """The kind of mistake in a setting, told by a text or an error."""
-    return getattr(told, "error_id", "") or "setting-value"
+def id_of(problem: str | CamgraphError) -> str:
+    """The kind of mistake in a setting, of a text or an error."""
+    return getattr(problem, "error_id", "") or "setting-value"
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,7 +206,7 @@ class InFlight:
 
     # ---- signals
 
-    def hear(self, signals: Signals) -> None:
+    def receive(self, signals: Signals) -> None:
         """Take in the reader's signals about the messages sent on this connection."""
         if signals.tried:
             self._trying = self._sent.get(signals.tried[-1])

@@ -202,7 +202,7 @@ class Mailbox:
             newest_goes = all(edge.policy == "drop_newest" for edge in self._edges)
             victim = rows[-1] if newest_goes else rows[0]
             self._ready.remove(victim)
-            self._drop(self._edges[0], [held for held in victim.received if isinstance(held, Received)])
+            self._drop(self._edges[0], [one for one in victim.received if isinstance(one, Received)])
 
     def _joined(self, matched: Matched[Received]) -> Item:
         row = tuple(matched.row.values())

@@ -126,10 +126,10 @@ class Receiver:
         for _ in range(_RECEIVE_AT_ONCE):
             if not int(self.socket.getsockopt(zmq.EVENTS)) & _READABLE:
                 return False
-            self._hear(*self.socket.recv_multipart(_NOBLOCK))
+            self._receive_one(*self.socket.recv_multipart(_NOBLOCK))
         return True
 
-    def _hear(self, identity: bytes, body: bytes, *more: bytes) -> None:
+    def _receive_one(self, identity: bytes, body: bytes, *more: bytes) -> None:
         if body == ATTACH:
             try:
                 self._attach(identity)
@@ -239,7 +239,7 @@ class Receiver:
         return True
 
     def _segment_gone(self, identity: bytes, peer: _Peer, name: str, error: SegmentGone) -> None:
-        """Gone with its sender, as a rule, whose successor will say the message again: nothing may overtake it.
+        """Gone with its sender, as a rule, whose successor will send the message again: nothing may overtake it.
 
         A living sender attaches again. If it names the same segment again, somebody has removed the file, and the
         message is lost: that raises WireError.
@@ -272,12 +272,12 @@ class Receiver:
         self._pending.ack(item)
 
     def trying(self, item: Item) -> None:
-        """Say, before it is processed alone, that the item is: should this process die of it, its senders know."""
+        """Report, before it is processed alone, that the item is: should this process die of it, its senders know."""
         self._pending.trying(item)
         self.flush()
 
     def survived(self, item: Item) -> None:
-        """Say that this process did not die of the item."""
+        """Report that this process did not die of the item."""
         self._pending.survived(item)
 
     def _refuse(self, row: Sequence[Received], error: WireError) -> None:

@@ -253,7 +253,7 @@ class Sender:
             if link.rows:
                 link.flush()
 
-    # ---- hearing
+    # ---- receiving
 
     def receive(self, ready: Collection[object]) -> bool:
         """Receive the signals of the readers whose sockets are `ready`; True if there are more."""
@@ -262,28 +262,28 @@ class Sender:
             connection = link.connection
             if connection is None:
                 self._attach_again(link)
-            elif connection.socket in ready and self._hear_all(link, connection):
+            elif connection.socket in ready and self._receive_all(link, connection):
                 more = True
             elif connection.lost(ready):
                 self._detach(link)
                 self._attach_again(link)
         return more
 
-    def _hear_all(self, link: _Link, connection: Connection) -> bool:
+    def _receive_all(self, link: _Link, connection: Connection) -> bool:
         for _ in range(_RECEIVE_AT_ONCE):
             parts = connection.receive()
             if parts is None:
                 return False
             try:
-                self._hear(link, connection, parts)
+                self._receive_one(link, connection, parts)
             except WireError as error:
                 self._refusals.add(error, sender=link.process, counted="refused.signal")
         return True
 
-    def _hear(self, link: _Link, connection: Connection, parts: Sequence[bytes]) -> None:
+    def _receive_one(self, link: _Link, connection: Connection, parts: Sequence[bytes]) -> None:
         kind, attached = parts[0][:1] if len(parts) == 1 else b"", link.in_flight.attached
         if kind == SIGNAL and attached:
-            link.in_flight.hear(Signals.read(memoryview(parts[0])[1:]))
+            link.in_flight.receive(Signals.read(memoryview(parts[0])[1:]))
         elif kind == HELLO and not attached:
             self._hello(link, memoryview(parts[0])[1:])
         elif kind == AGAIN:

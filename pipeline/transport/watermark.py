@@ -1,7 +1,7 @@
 """The low watermark of an edge and camera: up to which key everything that does not come (again) is done.
 
-Only a reader that has taken a dead process's place needs it. Its senders may know different things: one has heard that
-a frame is done and does not send it again, another has not heard and does. The partner that does not come must be
+Only a reader that has taken a dead process's place needs it. Its senders may know different things: one has received
+the ack of a frame and does not send it again, another has not and does. The partner that does not come must be
 neither counted as lost nor waited for. So each sender reports, before it sends anything again (message W), two keys:
 
     provisional   Every message up to this key that does not come is done. A sender passes it on as soon as its own

@@ -96,11 +96,11 @@ class InputLoop:
 
     def take(self) -> bool:
         """Take all batches that are ready and allowed; True if there may be more."""
-        say_s = time.monotonic() + self._together_s
+        send_s = time.monotonic() + self._together_s
         for _ in range(self._batches_a_turn):
-            if time.monotonic() > say_s:
-                self._say()
-                say_s = time.monotonic() + self._together_s
+            if time.monotonic() > send_s:
+                self._send()
+                send_s = time.monotonic() + self._together_s
             batch = self._batcher.next()
             if batch is None:
                 return False
@@ -114,7 +114,7 @@ class InputLoop:
                 self._wake()  # it is finished already
         return True
 
-    def _say(self) -> None:
+    def _send(self) -> None:
         """Send others the messages that have come together for them within this turn."""
         self._sender.flush()
         self._receiver.flush()
