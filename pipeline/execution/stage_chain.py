@@ -223,8 +223,11 @@ class StageChain:
     def _pass_in(self, edges: Iterable[EdgePlan], item: Item, root: Item, flow: _Flow) -> None:
         """Put an item before the stages of this process that these edges lead to."""
         for edge in edges:
-            items = self._join(edge, item) if edge.port else [self._merged(edge, item)]
-            flow.todo.setdefault(edge.reader, []).extend([(one, root) for one in items])
+            todo = flow.todo.setdefault(edge.reader, [])
+            if edge.port:
+                todo += [(joined, root) for joined in self._join(edge, item)]
+            else:
+                todo.append((self._merged(edge, item), root))
 
     def _merged(self, edge: EdgePlan, item: Item) -> Item:
         partitions = self._in[edge.reader]
