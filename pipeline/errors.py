@@ -82,7 +82,7 @@ class ProblemText(str):
 
 
 def id_of(problem: str | CamgraphError) -> str:
-    """The kind of mistake in a setting, told by a text or an error."""
+    """The kind of mistake in a setting, of a text or an error."""
     return getattr(problem, "error_id", "") or "setting-value"
 
 

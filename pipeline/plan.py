@@ -65,11 +65,12 @@ class EdgePlan:
     depth: int
     tombstones: bool = False
     inner: bool = False
+    name: str = field(init=False)
+    """`sender>reader`, followed by `:port` if it has one. Unique in a graph. Stored: it is read for each message."""
 
-    @property
-    def name(self) -> str:
-        """`sender>reader`, followed by `:port` if it has one. Unique in a graph."""
-        return f"{self.sender}>{self.reader}" + (f":{self.port}" if self.port else "")
+    def __post_init__(self) -> None:
+        name = f"{self.sender}>{self.reader}" + (f":{self.port}" if self.port else "")
+        object.__setattr__(self, "name", name)
 
     @property
     def credits(self) -> int:
@@ -294,7 +295,7 @@ def from_wire(data: Mapping[str, Any]) -> ProcessPlan:
         stages=tuple(StagePlan(**stage) for stage in data["stages"]),
         cameras=tuple(data["cameras"]),
         window=data["window"],
-        edges=tuple(EdgePlan(**edge) for edge in data["edges"]),
+        edges=tuple(_edge_of(edge) for edge in data["edges"]),
         routes=data["routes"],
         sources=tuple(data["sources"]),
         senders={edge: tuple(processes) for edge, processes in data["senders"].items()},
@@ -303,3 +304,7 @@ def from_wire(data: Mapping[str, Any]) -> ProcessPlan:
         expects_more=data["expects_more"],
         run_cameras=tuple(data["run_cameras"]),
     )
+
+
+def _edge_of(data: Mapping[str, Any]) -> EdgePlan:
+    return EdgePlan(**{name: value for name, value in data.items() if name != "name"})

@@ -60,7 +60,7 @@ class Join(Generic[T]):
         return sum(len(partition) for partition in self._partitions.values())
 
     def matched(self, is_silent: IsSilent = lambda port, key: False) -> Iterator[Matched[T]]:
-        """All that is settled by now, in order: no partition without a message waits for one, unless it `is_silent`."""
+        """All rows that are sure by now, in order. An empty partition is waited for, unless it `is_silent`."""
         while waiting := [partition[0][0] for partition in self._partitions.values() if partition]:
             low = min(waiting)
             silent = [port for port, partition in self._partitions.items() if not partition]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable
 from pipeline.execution.context import Collector
@@ -27,6 +27,7 @@ PATIENT_RETRY_S = 0.05
 """Blocked on a reader that may take as long as it needs."""
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class _Waiting(NamedTuple):
@@ -78,7 +79,7 @@ class Retry:
         """Since when it is waited for impatiently (monotonic seconds), 0 while it is not."""
         return min((one.since for one in list(self._waiting.values()) if not one.patient), default=0.0)
 
-    def until_taken(self, stage: str, call: Callable[[], T]) -> T:
+    def until_taken(self, stage: str, call: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """The result of `call`, which is made again until the outside takes it. Raises Closing, and all else it does.
 
         Slots that a failed call has taken are let go.
@@ -86,7 +87,7 @@ class Retry:
         while True:
             taken = self._collector.mark()
             try:
-                result = call()
+                result = call(*args, **named)
             except (Unavailable, EnvironmentProblem) as error:
                 self._collector.back_to(taken)
                 if self._pause(self._note(stage, error)):

@@ -21,7 +21,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol
 
 from pipeline.errors import BadItem, NeedsNewProcess, Unavailable, UserError
 from pipeline.execution.retry import Closing, GivenUp, Retry
@@ -32,6 +32,8 @@ from pipeline.monitoring.tracer import Tracer
 from pipeline.plan import EVERY_CAMERA, StagePlan
 from pipeline.stage import Logger, Stage
 from pipeline.system.scarcity import in_words
+
+P = ParamSpec("P")
 
 BUGS = (Exception, KeyboardInterrupt, SystemExit)
 """Exceptions that a stage may raise by mistake, even those that would end a process elsewhere."""
@@ -94,7 +96,9 @@ class StageRunner:
     def run(self, items: Sequence[Item]) -> list[list[Message]]:
         """See `Runner`."""
         if len(items) == 1 and not items[0].is_mark:
-            return [self._run_alone(items[0])]
+            [item] = items
+            ticked, outputs = self._tick(item), self._run_one(item)
+            return [self._bounded(item.camera, [*ticked, *outputs] if ticked else outputs)]
         content = [item for item in items if not item.is_mark]
         rows: list[list[Message]] = []
         while len(rows) < len(content):
@@ -107,15 +111,10 @@ class StageRunner:
         left = iter(rows)
         return [[] if item.is_mark else next(left) for item in items]
 
-    def _run_alone(self, item: Item) -> list[Message]:
-        ticked = self._tick(item)
-        made = self._run_one(item)
-        return self._bounded(item.camera, [*ticked, *made] if ticked else made)
-
     def end(self, camera: str, end: End) -> list[Message]:
         """See `Runner`."""
         counted = "" if camera == EVERY_CAMERA else camera
-        made = self._guarded(counted, lambda: self._declared(self.stage.finish(camera, end)))
+        made = self._guarded(counted, None, lambda: self._declared(self.stage.finish(camera, end)))
         return self._bounded(counted, self._traced(made))
 
     def _bounded(self, camera: str, made: list[Message]) -> list[Message]:
@@ -123,7 +122,8 @@ class StageRunner:
         if len(made) > MOST_PARTS:
             self._counters.add("dropped.too_many", camera, len(made) - MOST_PARTS)
             self._log.error("too_many_messages", stage=self.plan.name, camera=camera, made=len(made), most=MOST_PARTS)
-        return made[:MOST_PARTS]
+            del made[MOST_PARTS:]
+        return made
 
     def _piece(self, items: Sequence[Item]) -> Sequence[Item]:
         """As many of the first items as one call can take: up to the next that is due for a tick."""
@@ -140,7 +140,8 @@ class StageRunner:
         due = self.stage.due_ns
         if due is None or item.stamp.time_ns < due:
             return []
-        made = self._guarded(item.camera, lambda: self._declared(self.stage.tick(item.camera, item.stamp.time_ns)))
+        tick = partial(self.stage.tick, item.camera, item.stamp.time_ns)
+        made = self._guarded(item.camera, None, lambda: self._declared(tick()))
         return self._traced(made)
 
     def _traced(self, made: list[Message]) -> list[Message]:
@@ -153,7 +154,7 @@ class StageRunner:
         if len(items) == 1:
             return [self._run_one(items[0])]
         try:
-            return self._retry.until_taken(self.plan.name, partial(self._call, items))
+            return self._retry.until_taken(self.plan.name, self._call_piece, items)
         except BUGS as error:
             if ends_the_run(error):
                 raise
@@ -163,14 +164,19 @@ class StageRunner:
 
     def _run_one(self, item: Item) -> list[Message]:
         # The camera of the stamp: to a sink, the events of all cameras come under one name.
-        return self._guarded(item.stamp.camera, lambda: self._call([item])[0], item.payload)
+        return self._guarded(item.stamp.camera, item.payload, self._call, [item])
 
     def _guarded(
-        self, camera: str, call: Callable[[], list[Message]], payload: Message | Mapping[str, Message] | None = None
+        self,
+        camera: str,
+        payload: Message | Mapping[str, Message] | None,
+        call: Callable[P, list[Message]],
+        *args: P.args,
+        **named: P.kwargs,
     ) -> list[Message]:
         """The outputs of a call; after an error none, which is counted and logged: a bug must not cost other items."""
         try:
-            return self._retry.until_taken(self.plan.name, call)
+            return self._retry.until_taken(self.plan.name, call, *args, **named)
         except BadItem as bad:
             self._counters.add(f"dropped.{bad.reason}", camera)
             if not bad.logged:
@@ -200,26 +206,26 @@ class StageRunner:
                 raise TypeError(f"made {type(output).__name__}, which is not among its declared outputs ({known})")
         return made
 
-    def _call(self, items: Sequence[Item]) -> list[list[Message]]:
-        started = time.perf_counter_ns()
-        outputs = self._processed(items)
-        took_ns = time.perf_counter_ns() - started
-        self.times.add(took_ns, len(items))
-        if self._tracer is not None:
-            self._tracer.called(self.plan.name, items, outputs, took_ns)
-        if len(items) == 1:
-            return [outputs]
+    def _call_piece(self, items: Sequence[Item]) -> list[list[Message]]:
+        """The outputs for each of several items."""
         rows: list[list[Message]] = [[] for _ in items]
         places = {item.stamp[:3]: row for item, row in zip(items, rows, strict=True)}
-        for output in outputs:
+        for output in self._call(items):
             places[output.stamp[:3]].append(output)
         return rows
 
-    def _processed(self, items: Sequence[Item]) -> list[Message]:
+    def _call(self, items: Sequence[Item]) -> list[Message]:
+        """All outputs of one call of the stage."""
+        started = time.perf_counter_ns()
         try:
-            return self._declared(self.stage.process([item.payload for item in items]))
+            outputs = self._declared(self.stage.process([item.payload for item in items]))
         except (OSError, MemoryError) as error:
             if not any(isinstance(item.payload, Event) for item in items):
                 raise
             refused = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
             raise Unavailable(f"cannot deliver events: {in_words(error) or refused}; they wait") from error
+        took_ns = time.perf_counter_ns() - started
+        self.times.add(took_ns, len(items))
+        if self._tracer is not None:
+            self._tracer.called(self.plan.name, items, outputs, took_ns)
+        return outputs

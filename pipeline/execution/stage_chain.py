@@ -37,7 +37,7 @@ class Made:
 class _Flow:
     """Messages on their way through the stages: (item, root) by stage, and those that leave."""
 
-    todo: dict[str, list[tuple[Item, Item]]] = field(default_factory=lambda: defaultdict(list))
+    todo: dict[str, list[tuple[Item, Item]]] = field(default_factory=dict)
     made: list[Made] = field(default_factory=list)
 
 
@@ -92,6 +92,10 @@ class StageChain:
         self._ends_frames = plan.ends_frames
         self._ages_ms: dict[str, float] = {}
         self._ages: defaultdict[str, Histogram] = defaultdict(Histogram)
+
+    def goes_on_inside(self, stage: str) -> bool:
+        """Whether outputs of a stage reach other stages of this process."""
+        return any(edge.inner for edge in self._out.get(stage, ()))
 
     @property
     def head(self) -> Runner:
@@ -167,8 +171,9 @@ class StageChain:
         """
         flow = _Flow()
         for item, outputs in zip(items, rows, strict=True):
-            self._give(stage, (item, item), outputs, flow)
-        self._run_down(stage, flow)
+            self._give(stage, item, item, outputs, flow)
+        if flow.todo:
+            self._run_down(stage, flow)
         return flow.made
 
     def pass_on(self, stage: str, tombstone: Item) -> list[Made]:
@@ -188,36 +193,41 @@ class StageChain:
             pairs.sort(key=lambda pair: pair[0].key)
         for start in range(0, len(pairs), runner.plan.batch_max):
             chunk = pairs[start : start + runner.plan.batch_max]
-            for pair, outputs in zip(chunk, runner.run([item for item, _ in chunk]), strict=True):
-                self._give(name, pair, outputs, flow)
+            for (item, root), outputs in zip(chunk, runner.run([item for item, _ in chunk]), strict=True):
+                self._give(name, item, root, outputs, flow)
 
-    def _give(self, stage: str, pair: tuple[Item, Item], outputs: Sequence[Message], flow: _Flow) -> None:
+    def _give(self, stage: str, item: Item, root: Item, outputs: Sequence[Message], flow: _Flow) -> None:
         """Hand the outputs of `stage` for an item to the edges that want them; a tombstone if there are none."""
         ways = self._ways.get(stage)
         if ways is None:
             return
-        item, root = pair
         for part, message in enumerate(outputs):
             wanted = ways.by_type.get(message.TYPE)
             if wanted:
-                self._route(wanted, Item(item.camera, item.key.made(part), message, stage), root, flow)
+                key = item.key.made(part)
+                if wanted.outer:
+                    flow.made.append(Made(wanted.outer, root, message, key))
+                if wanted.inner:
+                    self._pass_in(wanted.inner, Item(item.camera, key, message, stage), root, flow)
         if ways.tombstones and not isinstance(item.payload, End):
             spoken = {message.TYPE for message in outputs}
             silent = [edge for edge in ways.tombstones if edge.type not in spoken]
             if silent:
                 reason = item.payload.reason if isinstance(item.payload, Tombstone) else ""
-                stone = Item(item.camera, item.key.made(0), Tombstone(item.stamp, reason), stage)
-                self._route(_Wanted.of(silent), stone, root, flow)
+                wanted, stone = _Wanted.of(silent), Tombstone(item.stamp, reason)
+                key = item.key.made(0)
+                if wanted.outer:
+                    flow.made.append(Made(wanted.outer, root, stone, key))
+                self._pass_in(wanted.inner, Item(item.camera, key, stone, stage), root, flow)
 
-    def _route(self, wanted: _Wanted, item: Item, root: Item, flow: _Flow) -> None:
-        assert isinstance(item.payload, Message)
-        if wanted.outer:
-            flow.made.append(Made(wanted.outer, root, item.payload, item.key))
-        for edge in wanted.inner:
+    def _pass_in(self, edges: Iterable[EdgePlan], item: Item, root: Item, flow: _Flow) -> None:
+        """Put an item before the stages of this process that these edges lead to."""
+        for edge in edges:
+            todo = flow.todo.setdefault(edge.reader, [])
             if edge.port:
-                flow.todo[edge.reader] += [(joined, root) for joined in self._join(edge, item)]
+                todo += [(joined, root) for joined in self._join(edge, item)]
             else:
-                flow.todo[edge.reader].append((self._merged(edge, item), root))
+                todo.append((self._merged(edge, item), root))
 
     def _merged(self, edge: EdgePlan, item: Item) -> Item:
         partitions = self._in[edge.reader]
@@ -239,8 +249,9 @@ class StageChain:
             if one.kind != "end"
         ]
 
-    def passed(self, key: Key) -> dict[str, Key]:
-        """By leaving edge: the key up to which all outputs were made of the messages taken up to `key`.
+    def watermarks_behind(self, key: Key) -> dict[str, Key]:
+        """By leaving edge: its low watermark, if that of the first stage is `key`: all outputs of the messages up to
+        `key` have keys up to it.
 
         Behind a merge or a join in here it is the lowest of its inputs.
         """
@@ -290,7 +301,7 @@ class StageChain:
         assert isinstance(end, End)
         runner = self.runners.get(name)
         outputs = runner.end(item.camera, end) if runner else []
-        self._give(name, (item, item), outputs, flow)
+        self._give(name, item, item, outputs, flow)
         self._run_down(name, flow)
         outer = [edge for edge in self._out[name] if not edge.inner]
         if outer:

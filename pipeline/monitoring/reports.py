@@ -1,10 +1,10 @@
 """The reports of a process to the supervisor. They are checked, so a child that sends nonsense harms only itself.
 
-ready      it has opened its stages             ended     a camera has ended in it
-heartbeat  four times a second                  failed    it fails, with the reason
-log        a line for the log                   event     the outbox has committed an event
-revised    it has the new plan, or has not      oversize  a report was too large to send (`Channel`)
-opening    the slow part of its opening         settled   its stages go on with new settings
+ready      it has opened its stages             ended           a camera has ended in it
+heartbeat  four times a second                  failed          it fails, with the reason
+log        a line for the log                   event           the outbox has committed an event
+revised    it has the new plan, or has not      oversize        a report was too large to send (`Channel`)
+opening    the slow part of its opening         settings_taken  its stages go on with new settings
 """
 
 from __future__ import annotations
@@ -129,10 +129,10 @@ class Revised(_Report):
     problem: str = ""
 
 
-class Settled(_Report):
+class SettingsTaken(_Report):
     """Its stages go on with the settings that were sent with this number."""
 
-    op: Literal["settled"]
+    op: Literal["settings_taken"]
     number: int
 
 
@@ -184,7 +184,7 @@ class Oversize(_Report):
     bytes: int
 
 
-Report = Ready | Opening | Heartbeat | Ended | Revised | Settled | Failed | Line | Committed | Emitted | Oversize
+Report = Ready | Opening | Heartbeat | Ended | Revised | SettingsTaken | Failed | Line | Committed | Emitted | Oversize
 _READER: TypeAdapter[Report] = TypeAdapter(Annotated[Report, Field(discriminator="op")])
 
 

@@ -1,6 +1,6 @@
 """Shared memory as files: the layout that owner and reader agree on, and the removal of dead owners' files.
 
-    /dev/shm/camgraph-<uid>-<run>-<token>-<unit>.<incarnation>.<token>
+    /dev/shm/camgraph-<uid>-<run>-<token>-<process>.<incarnation>.<token>
 
       0        magic "CGS1" | slots u32 | stride u64
       64       generation of slot 0, 1, ...           u64 each, written by the owner alone

@@ -16,7 +16,7 @@ from pipeline.boot import Boot
 from pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem, ProblemText
 from pipeline.monitoring.cumulative_counters import CumulativeCounters
 from pipeline.monitoring.health import Plight
-from pipeline.monitoring.reports import Ended, Failed, Heartbeat, Opening, Revised, Settled
+from pipeline.monitoring.reports import Ended, Failed, Heartbeat, Opening, Revised, SettingsTaken
 from pipeline.plan import ProcessPlan, StagePlan
 from pipeline.registry import find_stage
 from pipeline.shm.segments import segments_bytes, unlink_prefix
@@ -325,9 +325,9 @@ class Process:
         if self.channel:
             self.channel.send("settings", number=self._handed, boot=boot().to_wire())
 
-    def note_settled(self, settled: Settled) -> None:
+    def note_settings_taken(self, taken: SettingsTaken) -> None:
         """Its child has taken these settings; if others were sent since, it is asked for those."""
-        if settled.number == self._handed:
+        if taken.number == self._handed:
             self._handed = 0
             self._life = self._life.settled()
 

@@ -38,7 +38,7 @@ from pipeline.monitoring.reports import (
     Ready,
     Report,
     Revised,
-    Settled,
+    SettingsTaken,
 )
 from pipeline.monitoring.status import Meter
 from pipeline.monitoring.switches import Switches
@@ -298,8 +298,8 @@ class Supervisor:
             case Revised():
                 process.note_revised(report)
                 self._membership.revised(report)
-            case Settled():
-                process.note_settled(report)
+            case SettingsTaken():
+                process.note_settings_taken(report)
             case Failed():
                 process.note_failure(report)
             case Committed():

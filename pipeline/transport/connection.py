@@ -1,7 +1,7 @@
 """One connection of a sender to a reader, and how its loss is noticed.
 
 ZeroMQ drops a connection on its own if the other side breaks its rules or its bounds, connects again, and goes on:
-messages under way are lost, and nobody is told. So the socket is watched: once its connection is gone it is closed for
+messages under way are lost, without a word. So the socket is watched: once its connection is gone it is closed for
 good, and a sender with unacknowledged messages opens another one.
 """
 

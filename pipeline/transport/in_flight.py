@@ -19,20 +19,21 @@ from pipeline.items import Key
 from pipeline.monitoring.metrics import Counters
 from pipeline.plan import EdgePlan
 from pipeline.shm.slots import Slot
-from pipeline.transport.protocol import Passed, Signals
+from pipeline.transport.protocol import Signals, Watermark
 from pipeline.transport.watermark import SentWatermark
 
 _MOST_WAITING = 64
 
 
 class Ticket:
-    """Counts the messages made of one taken item; when all of them are done, it calls `on_done`, once."""
+    """Counts the messages made of one taken item; when all of them are done, it calls `on_done(*of)`, once."""
 
-    __slots__ = ("_on_done", "_open")
+    __slots__ = ("_of", "_on_done", "_open")
 
-    def __init__(self, on_done: Callable[[], None]) -> None:
+    def __init__(self, on_done: Callable[..., object], *of: object) -> None:
         self._open = 1
         self._on_done = on_done
+        self._of = of
 
     def opened(self) -> None:
         """One more delivery."""
@@ -42,7 +43,7 @@ class Ticket:
         """One delivery is done, or the item itself has been processed."""
         self._open -= 1
         if self._open == 0:
-            self._on_done()
+            self._on_done(*self._of)
 
 
 @dataclass(slots=True, eq=False)
@@ -93,7 +94,6 @@ class InFlight:
         self._counters = counters
         self._release = release
         self._queues: list[Queue] = []
-        self._untold: dict[int, Queue] = {}
         self._sent: dict[int, Delivery] = {}
         self._trying: Delivery | None = None
         self._send: Send | None = None
@@ -108,7 +108,6 @@ class InFlight:
     def drop(self, queue: Queue) -> None:
         """Nothing goes that way any more; its messages are forgotten."""
         self._queues.remove(queue)
-        self._untold.pop(id(queue), None)
         for n in [n for n, delivery in self._sent.items() if delivery.queue is queue]:
             self._forget(self._sent.pop(n))
         while queue.waiting:
@@ -149,28 +148,15 @@ class InFlight:
             self._pump(queue)
         return len(self._sent)
 
-    def pass_by(self, queue: Queue, key: Key, *, settled: bool) -> None:
-        """See `SentWatermark.rise`; it is reported to the reader, unless it has been already."""
-        queue.watermark.rise(key, final=settled)
-        if queue.blocking and queue.watermark.is_news:
-            self._untold[id(queue)] = queue
+    def watermarks(self, queues: Iterable[Queue] | None = None) -> list[Watermark]:
+        """The report of these queues; None: of all, for a reader that may know nothing yet. It counts as sent now.
 
-    def news(self) -> list[Passed]:
-        """The results of `pass_by` that have not been reported to the reader; they count as reported now."""
-        untold, self._untold = self._untold, {}
-        return self._reports(untold.values()) if untold else []
-
-    def passed(self) -> list[Passed]:
-        """The report for a reader that may know nothing yet, on all edges that lose nothing; it counts as sent now."""
-        self._untold.clear()
-        return self._reports(queue for queue in self._queues if queue.edge.policy == "block")
-
-    def _reports(self, queues: Iterable[Queue]) -> list[Passed]:
-        last = {id(delivery.queue): delivery.key for delivery in self._sent.values()}
-        last |= {id(queue): queue.waiting[-1].key for queue in self._queues if queue.waiting}
-        return [
-            row for queue in queues for row in queue.watermark.report(queue.name, queue.camera, last.get(id(queue)))
-        ]
+        Edges that drop have none: nothing comes again on them.
+        """
+        last = {delivery.queue: delivery.key for delivery in self._sent.values()}
+        last |= {queue: queue.waiting[-1].key for queue in self._queues if queue.waiting}
+        blocking = [queue for queue in (self._queues if queues is None else queues) if queue.blocking]
+        return [row for queue in blocking for row in queue.watermark.report(queue.name, queue.camera, last.get(queue))]
 
     def _put_back(self, delivery: Delivery, *, same_reader: bool) -> None:
         queue = delivery.queue
@@ -186,11 +172,15 @@ class InFlight:
 
     def submit(self, delivery: Delivery) -> None:
         """Send as soon as there is a credit."""
-        delivery.queue.waiting.append(delivery)
-        delivery.queue.watermark.rise(delivery.key, final=True)
-        self._pump(delivery.queue)
-        if not delivery.queue.blocking:
-            self._drop_surplus(delivery.queue)
+        queue = delivery.queue
+        queue.watermark.submitted = delivery.key
+        if self._send and not queue.waiting and (queue.credits > 0 or delivery.is_mark):
+            self._send_now(self._send, queue, delivery)
+            return
+        queue.waiting.append(delivery)
+        self._pump(queue)
+        if not queue.blocking:
+            self._drop_surplus(queue)
 
     def _drop_surplus(self, queue: Queue) -> None:
         """On an edge that drops, only the newest waits."""
@@ -204,37 +194,44 @@ class InFlight:
 
     def _pump(self, queue: Queue) -> None:
         while self._send and queue.waiting and (queue.credits > 0 or queue.waiting[0].is_mark):
-            delivery = queue.waiting.popleft()
-            queue.credits -= not delivery.is_mark
-            n, self._next_n = self._next_n, self._next_n + 1
-            self._sent[n] = delivery
-            self._send(n, delivery)
+            self._send_now(self._send, queue, queue.waiting.popleft())
+
+    def _send_now(self, send: Send, queue: Queue, delivery: Delivery) -> None:
+        if not delivery.is_mark:
+            queue.credits -= 1
+        n = self._next_n
+        self._next_n = n + 1
+        self._sent[n] = delivery
+        send(n, delivery)
 
     # ---- signals
 
-    def hear(self, signals: Signals) -> None:
+    def receive(self, signals: Signals) -> None:
         """Take in the reader's signals about the messages sent on this connection."""
         if signals.tried:
             self._trying = self._sent.get(signals.tried[-1])
-        touched = {id(queue): queue for n in signals.credits if (queue := self._credit(n))}
+        may_send: set[Queue] = set()
+        for n in signals.credits:
+            delivery = self._sent.get(n)
+            if delivery is not None:
+                self._credit(delivery, may_send)
+                if not delivery.queue.blocking and not delivery.is_mark:  # on an edge that drops, that was all
+                    self._forget(self._sent.pop(n))
         for n in signals.acks:
             delivery = self._sent.pop(n, None)
-            if delivery:
+            if delivery is not None:
+                self._credit(delivery, may_send)
                 self._forget(delivery)
-        for queue in touched.values():
+        for queue in may_send:
             self._pump(queue)
 
-    def _credit(self, n: int) -> Queue | None:
-        """Give the credit of a message back; on an edge that drops, that was all."""
-        delivery = self._sent.get(n)
-        if delivery is None or delivery.credited:
-            return None
-        delivery.credited = True
-        queue = delivery.queue
-        queue.credits += not delivery.is_mark
-        if not queue.blocking and not delivery.is_mark:
-            self._forget(self._sent.pop(n))
-        return queue
+    def _credit(self, delivery: Delivery, may_send: set[Queue]) -> None:
+        """Give the credit of a message back, unless that was done."""
+        if not delivery.credited:
+            delivery.credited = True
+            delivery.queue.credits += not delivery.is_mark
+            if delivery.queue.waiting:
+                may_send.add(delivery.queue)
 
     def _forget(self, delivery: Delivery) -> None:
         if delivery.slot:

@@ -60,17 +60,17 @@ class Mailbox:
         if victim:
             self._drop(partition.edge, [victim])
 
-    def settle(self) -> None:
+    def match(self) -> None:
         """A sender has reported which messages are done: messages that waited for those need not wait."""
         if self._join is not None:
             self._join_all(self._join)
 
-    def left_out(self) -> Key | None:
-        """The key up to which every message that does not come is done, if that is known of all partitions."""
+    def provisional(self) -> Key | None:
+        """The provisional watermark of all partitions, if each has one."""
         return self._lowest((partition, partition.watermark.provisional) for partition in self.partitions)
 
-    def passed(self) -> Key | None:
-        """The key up to which all messages were taken, or done before, if that is higher than the last taken one."""
+    def final(self) -> Key | None:
+        """The final watermark of all partitions, if each has one and all that comes up to it has been taken."""
         if self.waiting or not all(partition.has_all_again for partition in self.partitions):
             return None
         return self._lowest((partition, partition.watermark.final) for partition in self.partitions)
@@ -99,7 +99,7 @@ class Mailbox:
     def empty(self) -> bool:
         """True if there is nothing to take."""
         if not self._ready:
-            self._settle()
+            self._make_ready()
         if self._ready:
             return False
         partition = None if self._join is not None else self._next_partition()
@@ -113,7 +113,7 @@ class Mailbox:
     def alone(self) -> bool:
         """True if the next item must be handed out alone: a mark, or a message that processes have died with."""
         if not self._ready:
-            self._settle()
+            self._make_ready()
         return bool(self._ready) and (self._ready[0].is_mark or self._ready[0].possible_poison)
 
     def pop(self) -> Item | None:
@@ -122,7 +122,7 @@ class Mailbox:
             pass
         return self._ready.popleft() if self._ready else None
 
-    def _settle(self) -> None:
+    def _make_ready(self) -> None:
         """Make the next item `ready`, if nothing newer can take its place."""
         while not self._ready and (partition := self._next_partition()):
             if not (partition.blocking or partition.unread[0].is_mark) or not self._merge(partition):
@@ -202,7 +202,7 @@ class Mailbox:
             newest_goes = all(edge.policy == "drop_newest" for edge in self._edges)
             victim = rows[-1] if newest_goes else rows[0]
             self._ready.remove(victim)
-            self._drop(self._edges[0], [held for held in victim.received if isinstance(held, Received)])
+            self._drop(self._edges[0], [one for one in victim.received if isinstance(one, Received)])
 
     def _joined(self, matched: Matched[Received]) -> Item:
         row = tuple(matched.row.values())

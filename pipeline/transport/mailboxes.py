@@ -16,7 +16,7 @@ from pipeline.messages import MARKS, Message
 from pipeline.plan import EdgePlan
 from pipeline.transport.mailbox import Gone, Mailbox
 from pipeline.transport.partition import Partition, Received
-from pipeline.transport.protocol import Passed
+from pipeline.transport.protocol import Watermark
 from pipeline.transport.shares import Rank, Shares
 from pipeline.transport.wire import types_for
 
@@ -47,7 +47,7 @@ class Mailboxes:
     ) -> None:
         self._edges = {edge.name: edge for edge in edges}
         self._window = window
-        self._all_tell = all(edge.policy == "block" for edge in edges)
+        self._all_report = all(edge.policy == "block" for edge in edges)
         self._types = {name: types_for([*types, *MARKS]) for name, types in accepted.items()}
         self._gone = gone
         self._successor = successor
@@ -55,8 +55,9 @@ class Mailboxes:
         self._shares = Shares(priorities or {})
         self._partitions: dict[tuple[str, str], Partition] = {}
         self._mailboxes: dict[str, Mailbox] = {}
-        self._left_out: set[str] = set()
-        self._passed: set[str] = set()
+        self._provisional: set[str] = set()
+        self._final: set[str] = set()
+        """Cameras whose watermarks have risen, until they are taken."""
         self._since: dict[str, float] = {}
         """Camera -> since when it has had something to take, without a break; in the order of that."""
 
@@ -81,42 +82,46 @@ class Mailboxes:
     def put(self, received: Received) -> None:
         """A message that is new on its partition; on edges that drop, another one may have to go."""
         camera = received.partition.camera
-        self._mailboxes[camera].put(received)
-        self._settled(camera)
-
-    def pass_by(self, passed: Passed) -> None:
-        """A sender reports messages that are done and do not come: messages that waited for those need not wait."""
-        self.partition(passed.edge, passed.camera).watermark.rise(passed)
-        self._mailboxes[passed.camera].settle()
-        self._settled(passed.camera)
-        # Looked at each turn: not before all senders have reported, and on an edge that drops they never do.
-        if self._all_tell and self._mailboxes[passed.camera].left_out():
-            self._left_out.add(passed.camera)
-            self._passed.add(passed.camera)
-
-    def _settled(self, camera: str) -> None:
-        if camera not in self._since and not self._mailboxes[camera].empty:
+        mailbox = self._mailboxes[camera]
+        mailbox.put(received)
+        if camera not in self._since and not mailbox.empty:
             self._since[camera] = self._clock()
 
-    def take_left_out(self) -> list[tuple[str, Key]]:
-        """Cameras with the key up to which every message that does not come is done; returned again after each new
-        report.
+    def raise_watermark(self, reported: Watermark) -> None:
+        """A sender reports messages that are done and do not come: messages that waited for those need not wait."""
+        camera = reported.camera
+        self.partition(reported.edge, camera).watermark.rise(reported)
+        mailbox = self._mailboxes[camera]
+        mailbox.match()
+        if camera not in self._since and not mailbox.empty:
+            self._since[camera] = self._clock()
+        # Looked at each turn: not before all senders have reported, and on an edge that drops they never do.
+        if self._all_report and mailbox.provisional():
+            self._provisional.add(camera)
+            self._final.add(camera)
+
+    def take_provisional(self) -> list[tuple[str, Key]]:
+        """Cameras with their provisional watermarks; returned again after each new report.
 
         Take it before any message behind it: the readers of its outputs must know it first.
         """
-        reported = [(camera, key) for camera in self._left_out if (key := self._mailboxes[camera].left_out())]
-        self._left_out.clear()
-        return reported
+        if not self._provisional:
+            return []
+        risen = [(camera, key) for camera in self._provisional if (key := self._mailboxes[camera].provisional())]
+        self._provisional.clear()
+        return risen
 
-    def take_passed(self, has_in_hand: Callable[[str], bool]) -> list[tuple[str, Key]]:
-        """Cameras with the key up to which all messages are taken and passed by their senders; each is returned once.
+    def take_final(self, has_in_hand: Callable[[str], bool]) -> list[tuple[str, Key]]:
+        """Cameras with their final watermarks, once all messages up to these are taken; each is returned once.
 
         `has_in_hand`: whether an item of a camera was taken whose outputs have not been sent on.
         """
-        settled = [camera for camera in self._passed if not has_in_hand(camera)]
-        reported = [(camera, key) for camera in settled if (key := self._mailboxes[camera].passed())]
-        self._passed.difference_update(camera for camera, _ in reported)
-        return reported
+        if not self._final:
+            return []
+        idle = [camera for camera in self._final if not has_in_hand(camera)]
+        risen = [(camera, key) for camera in idle if (key := self._mailboxes[camera].final())]
+        self._final.difference_update(camera for camera, _ in risen)
+        return risen
 
     def waiting(self) -> int:
         """Messages not yet taken."""
@@ -129,8 +134,8 @@ class Mailboxes:
             for partition in self._mailboxes.pop(camera).partitions:
                 del self._partitions[partition.edge.name, camera]
             self._since.pop(camera, None)
-            self._left_out.discard(camera)
-            self._passed.discard(camera)
+            self._provisional.discard(camera)
+            self._final.discard(camera)
             self._shares.forget(camera)
 
     # ---- taking

@@ -25,37 +25,44 @@ _MOST_ACKS = 2
 
 
 @dataclass(slots=True)
-class _Unsaid:
+class _Pending:
     """The pending signals of one connection. `credited`, `acked`: by partition, how many."""
 
     since_s: float
-    signals: Signals = field(default_factory=lambda: Signals([], [], []))
+    credits: dict[int, None] = field(default_factory=dict)
+    """Those that no ack implies, in their order."""
+    acks: list[int] = field(default_factory=list)
+    tried: list[int] = field(default_factory=list)
     credited: dict[Partition, int] = field(default_factory=dict)
     acked: dict[Partition, int] = field(default_factory=dict)
     urgent: bool = False
 
     def credit(self, partition: Partition, n: int) -> None:
-        self.signals.credits.append(n)
+        self.credits[n] = None
+        self.count_credit(partition)
+
+    def count_credit(self, partition: Partition) -> None:
         self.credited[partition] = credited = self.credited.get(partition, 0) + 1
         if not partition.withholds or credited + partition.uncredited >= partition.edge.depth:
             self.urgent = True
 
     def ack(self, partition: Partition, n: int, *, at_once: bool) -> None:
-        self.signals.acks.append(n)
+        self.credits.pop(n, None)
+        self.acks.append(n)
         self.acked[partition] = acked = self.acked.get(partition, 0) + 1
         if at_once or not partition.withholds or acked > _MOST_ACKS:
             self.urgent = True
 
 
 class PendingAcks:
-    """The signals of one process that are not sent yet, by connection. Nothing is said on one that is not open.
+    """The signals of one process that are not sent yet, by connection. Nothing is sent on one that is not open.
 
     `clock`: in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._unsaid: dict[bytes, _Unsaid] = {}
+        self._pending: dict[bytes, _Pending] = {}
         self._open: set[bytes] = set()
 
     def open(self, identity: bytes) -> None:
@@ -65,7 +72,7 @@ class PendingAcks:
     def close(self, identity: bytes) -> None:
         """A connection is over: nobody listens on it any more."""
         self._open.discard(identity)
-        self._unsaid.pop(identity, None)
+        self._pending.pop(identity, None)
 
     def credit(self, item: Item) -> None:
         """The item's memory is no longer read."""
@@ -81,17 +88,17 @@ class PendingAcks:
             self.finish(received)
 
     def finish(self, received: Received) -> None:
-        """Credit and ack in one: its senders forget it."""
+        """Ack, which implies the credit: its senders forget it."""
         partition, at_once = received.partition, received.is_end
         partition.unfinished.pop(received.key, None)
         owes_credit = not received.credited
         if owes_credit:
             partition.credit(received)
         for identity, n in received.origins:
-            unsaid = self._of(identity)
+            pending = self._of(identity)
             if owes_credit:
-                unsaid.credit(partition, n)
-            unsaid.ack(partition, n, at_once=at_once)
+                pending.count_credit(partition)
+            pending.ack(partition, n, at_once=at_once)
 
     def trying(self, item: Item) -> None:
         """The item is processed alone: if this process dies of it, its senders must know."""
@@ -106,39 +113,40 @@ class PendingAcks:
                 self._tried(identity, 0)
 
     def _tried(self, identity: bytes, n: int) -> None:
-        unsaid = self._of(identity)
-        unsaid.signals.tried.append(n)
-        unsaid.urgent = True
+        pending = self._of(identity)
+        pending.tried.append(n)
+        pending.urgent = True
 
     def credit_number(self, identity: bytes, n: int) -> None:
         """The message with this number on this connection is not read."""
-        unsaid = self._of(identity)
-        unsaid.signals.credits.append(n)
-        unsaid.urgent = True
+        pending = self._of(identity)
+        pending.credits[n] = None
+        pending.urgent = True
 
     def ack_number(self, identity: bytes, n: int) -> None:
         """The message with this number on this connection is not read, and done."""
-        self.credit_number(identity, n)
-        self._of(identity).signals.acks.append(n)
+        pending = self._of(identity)
+        pending.acks.append(n)
+        pending.urgent = True
 
-    def _of(self, identity: bytes) -> _Unsaid:
+    def _of(self, identity: bytes) -> _Pending:
         """The next signals for this connection."""
-        unsaid = self._unsaid.get(identity)
-        if unsaid is None:
-            unsaid = _Unsaid(self._clock())
+        pending = self._pending.get(identity)
+        if pending is None:
+            pending = _Pending(self._clock())
             if identity in self._open:
-                self._unsaid[identity] = unsaid
-        return unsaid
+                self._pending[identity] = pending
+        return pending
 
     def take(self) -> Iterator[tuple[bytes, Signals]]:
         """The signals to send now, by connection; each is returned once."""
-        if not self._unsaid:
+        if not self._pending:
             return
         over_s = self._clock() - _WITHHELD_S
-        for identity, unsaid in list(self._unsaid.items()):
-            if unsaid.urgent or unsaid.since_s <= over_s:
-                del self._unsaid[identity]
-                yield identity, unsaid.signals
+        for identity, pending in list(self._pending.items()):
+            if pending.urgent or pending.since_s <= over_s:
+                del self._pending[identity]
+                yield identity, Signals(list(pending.credits), pending.acks, pending.tried)
 
 
 def _received(item: Item) -> Sequence[Received]:

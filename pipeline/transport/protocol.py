@@ -3,7 +3,7 @@
     sender                                        reader
       |------ A  attach ------------------------->|    its first word on a connection
       |<----- H  hello: of each (edge, camera) the stamp up to which all is done, and that of the last one seen
-      |------ P  passed: of each (edge, camera) the key up to which all messages that do not come are done
+      |------ W  watermarks: of each (edge, camera) the key up to which all messages that do not come are done
       |------ D  n, rows of [edge, camera, key, deaths, tries, message]: numbered n, n + 1, ...
       |<----- S  [credit n...], [ack n...], [tried n | 0: survived...]
       |<----- G  again: attach anew, this connection is no longer believed
@@ -28,7 +28,7 @@ from pipeline.items import LARGE_PART, Key
 from pipeline.messages import Stamp
 from pipeline.transport.wire import pack, unpack
 
-ATTACH, HELLO, PASSED, DATA, SIGNAL, AGAIN = b"A", b"H", b"P", b"D", b"S", b"G"
+ATTACH, HELLO, WATERMARKS, DATA, SIGNAL, AGAIN = b"A", b"H", b"W", b"D", b"S", b"G"
 _NUMBER = {int}
 
 
@@ -41,18 +41,19 @@ class Known(NamedTuple):
     seen: Stamp
 
 
-class Passed(NamedTuple):
-    """A sender's report on an edge and camera, for a reader that may not know it.
+class Watermark(NamedTuple):
+    """A sender's low watermark of an edge and camera, for a reader that may not know it.
 
-    Every message with a key up to `key` that is left out is done. `again` is the key of the last of them that comes; a
-    sender that has not taken all of them itself does not know that yet, and reports that it is not `settled`.
+    Every message with a key up to `key` that does not come is done. `again` is the key of the last of them that comes;
+    a sender that has not taken all of them itself does not know that yet, and reports that the watermark is not
+    `final`.
     """
 
     edge: str
     camera: str
     key: Key
     again: Key | None
-    settled: bool
+    final: bool
 
 
 class SenderId(NamedTuple):
@@ -78,15 +79,9 @@ class SenderId(NamedTuple):
             ) from None
 
 
-class Head(NamedTuple):
-    """Whose a data message is, its place in the camera's order, and its bytes (`pipeline.transport.wire`)."""
-
-    edge: str
-    camera: str
-    key: Key
-    deaths: int
-    tries: int
-    body: bytes
+Head = tuple[str, str, Key, int, int, bytes]
+"""Edge and camera of a data message, its place in the camera's order, deaths, tries, and its bytes
+(`pipeline.transport.wire`)."""
 
 
 def plain_row(edge: str, camera: str, key: Key, blamed: tuple[int, int], body: bytes) -> tuple[Any, ...]:
@@ -118,11 +113,14 @@ def read_head(row: Any) -> Head:
         raise WireError(f"a data message headed {row!r:.100}; expected 8 values, three of them a key") from None
     if not (type(edge) is type(camera) is str and type(deaths) is type(tries) is int and type(body) is bytes):
         raise WireError(f"a data message headed {row!r:.100}; expected edge, camera, key, deaths, tries, bytes")
-    return Head(edge, camera, key, deaths, tries, body)
+    return edge, camera, key, deaths, tries, body
 
 
 class Signals(NamedTuple):
-    """A reader's signals about the messages that it got on one connection, by their numbers. A `tried` 0: survived."""
+    """A reader's signals about the messages that it got on one connection, by their numbers. A `tried` 0: survived.
+
+    An ack implies the credit, if that has not been given back.
+    """
 
     credits: list[int]
     acks: list[int]
@@ -158,25 +156,25 @@ def read_hello(body: bytes | memoryview) -> list[Known]:
     return known
 
 
-def packed_passed(passed: Iterable[Passed]) -> bytes:
-    """A sender's report of passed keys, as it travels."""
-    return pack([[p.edge, p.camera, p.key.plain(), p.again and p.again.plain(), p.settled] for p in passed])
+def packed_watermarks(watermarks: Iterable[Watermark]) -> bytes:
+    """A sender's watermarks, as they travel."""
+    return pack([[w.edge, w.camera, w.key.plain(), w.again and w.again.plain(), w.final] for w in watermarks])
 
 
-def read_passed(body: bytes | memoryview) -> list[Passed]:
-    """The inverse of `packed_passed`. Raises WireError."""
+def read_watermarks(body: bytes | memoryview) -> list[Watermark]:
+    """The inverse of `packed_watermarks`. Raises WireError."""
     rows = unpack(body)
     try:
-        passed = [
-            Passed(edge, camera, Key.of(*key), None if again is None else Key.of(*again), settled)
-            for edge, camera, key, again, settled in rows
+        watermarks = [
+            Watermark(edge, camera, Key.of(*key), None if again is None else Key.of(*again), final)
+            for edge, camera, key, again, final in rows
         ]
     except (ValueError, TypeError):
-        raise WireError(f"what is passed: {rows!r:.100}; expected rows of edge, camera, two keys, settled") from None
-    valid = isinstance(rows, list) and _are(bool, [row.settled for row in passed])
-    if not (valid and all(_are(str, row[:2]) for row in passed)):
-        raise WireError(f"what is passed: {rows!r:.100}; expected a list of rows of two names, two keys, true or false")
-    return passed
+        raise WireError(f"watermarks {rows!r:.100}; expected rows of edge, camera, two keys, final") from None
+    valid = isinstance(rows, list) and _are(bool, [row.final for row in watermarks])
+    if not (valid and all(_are(str, row[:2]) for row in watermarks)):
+        raise WireError(f"watermarks {rows!r:.100}; expected a list of rows of two names, two keys, true or false")
+    return watermarks
 
 
 def _stamp(values: Any) -> Stamp | None:

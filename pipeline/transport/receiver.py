@@ -34,15 +34,15 @@ from pipeline.transport.protocol import (
     ATTACH,
     DATA,
     HELLO,
-    PASSED,
     SIGNAL,
+    WATERMARKS,
     Head,
     Known,
     SenderId,
     packed_hello,
     read_data,
     read_head,
-    read_passed,
+    read_watermarks,
 )
 from pipeline.transport.refusals import Refusals
 from pipeline.transport.wire import MAX_PART, read_header
@@ -126,10 +126,10 @@ class Receiver:
         for _ in range(_RECEIVE_AT_ONCE):
             if not int(self.socket.getsockopt(zmq.EVENTS)) & _READABLE:
                 return False
-            self._hear(*self.socket.recv_multipart(_NOBLOCK))
+            self._receive_one(*self.socket.recv_multipart(_NOBLOCK))
         return True
 
-    def _hear(self, identity: bytes, body: bytes, *more: bytes) -> None:
+    def _receive_one(self, identity: bytes, body: bytes, *more: bytes) -> None:
         if body == ATTACH:
             try:
                 self._attach(identity)
@@ -137,8 +137,8 @@ class Receiver:
                 self._refusals.add(error, sender="", counted="refused.attach")
         elif peer := self._peers.get(identity):
             try:
-                if body[:1] == PASSED and not more:
-                    self._pass_by(peer, body)
+                if body[:1] == WATERMARKS and not more:
+                    self._watermarks(peer, body)
                 else:
                     self._data(identity, peer, body, len(more))
             except WireError as error:
@@ -198,32 +198,30 @@ class Receiver:
                 self._pending.ack_number(identity, n)
                 self._refusals.add(error, sender=peer.sender.process, counted="dropped.wire")
 
-    def _pass_by(self, peer: _Peer, body: bytes) -> None:
-        for passed in read_passed(memoryview(body)[1:]):
-            self._check_edge(peer, passed.edge)
-            # A sender may name a segment that it does not know to be gone; that must not hold for the next of that
-            # name.
-            if passed.camera in self._cameras:
-                self.mailboxes.pass_by(passed)
+    def _watermarks(self, peer: _Peer, body: bytes) -> None:
+        for reported in read_watermarks(memoryview(body)[1:]):
+            self._check_edge(peer, reported.edge)
+            # A sender may name a camera that it does not know to be gone; that must not hold for the next of that name.
+            if reported.camera in self._cameras:
+                self.mailboxes.raise_watermark(reported)
 
     def _check_edge(self, peer: _Peer, edge: str) -> None:
         if peer.sender.process not in self._senders.get(edge, ()):
             raise WireError(f"a message of {peer.sender.process} on {edge!r}, which is no edge from there to here")
 
     def _partition(self, peer: _Peer, edge: str, camera: str) -> Partition:
-        partition = peer.partitions.get((edge, camera))
-        if partition is None:
-            self._check_edge(peer, edge)
-            partition = peer.partitions[edge, camera] = self.mailboxes.partition(edge, camera)
+        self._check_edge(peer, edge)
+        partition = peer.partitions[edge, camera] = self.mailboxes.partition(edge, camera)
         return partition
 
     def _take_in(self, identity: bytes, peer: _Peer, n: int, head: Head) -> bool:
         """Put a message into its mailbox, if it is new. False if no message behind it can be believed."""
-        partition = self._partition(peer, head.edge, head.camera)
-        if partition.knows(head.key):
-            self._repeated(identity, partition, n, head.key)
+        edge, camera, key, deaths, tries, body = head
+        partition = peer.partitions.get((edge, camera)) or self._partition(peer, edge, camera)
+        if partition.knows(key):
+            self._repeated(identity, partition, n, key)
             return True
-        header = read_header(head.body, partition.types)
+        header = read_header(body, partition.types)
         mapping = None
         if header.descriptor:
             try:
@@ -232,9 +230,7 @@ class Receiver:
                 self._segment_gone(identity, peer, header.descriptor.segment, error)
                 return False
         origins = [(identity, n)]
-        received = Received(
-            partition, head.key, header, mapping, origins, peer.sender.incarnation, head.deaths, head.tries
-        )
+        received = Received(partition, key, header, mapping, origins, peer.sender.incarnation, deaths, tries)
         if mapping is None or received.intact():
             self.mailboxes.put(received)
         else:
@@ -243,7 +239,7 @@ class Receiver:
         return True
 
     def _segment_gone(self, identity: bytes, peer: _Peer, name: str, error: SegmentGone) -> None:
-        """Gone with its sender, as a rule, whose successor will say the message again: nothing may overtake it.
+        """Gone with its sender, as a rule, whose successor will send the message again: nothing may overtake it.
 
         A living sender attaches again. If it names the same segment again, somebody has removed the file, and the
         message is lost: that raises WireError.
@@ -276,12 +272,12 @@ class Receiver:
         self._pending.ack(item)
 
     def trying(self, item: Item) -> None:
-        """Say, before it is processed alone, that the item is: should this process die of it, its senders know."""
+        """Report, before it is processed alone, that the item is: should this process die of it, its senders know."""
         self._pending.trying(item)
         self.flush()
 
     def survived(self, item: Item) -> None:
-        """Say that this process did not die of the item."""
+        """Report that this process did not die of the item."""
         self._pending.survived(item)
 
     def _refuse(self, row: Sequence[Received], error: WireError) -> None:

@@ -10,7 +10,7 @@ _MOST_LOGGED = 20
 
 
 class Refusals:
-    """Of one process, or one side of it. `sender` in the log is who said it."""
+    """Of one process, or one side of it. `sender` in the log is who sent it."""
 
     def __init__(self, counters: Counters, log: Logger) -> None:
         self._counters = counters

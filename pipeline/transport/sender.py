@@ -27,14 +27,14 @@ from pipeline.transport.protocol import (
     AGAIN,
     DATA,
     HELLO,
-    PASSED,
     SIGNAL,
+    WATERMARKS,
     Known,
-    Passed,
     SenderId,
     Signals,
+    Watermark,
     packed_data,
-    packed_passed,
+    packed_watermarks,
     plain_row,
     read_hello,
 )
@@ -83,11 +83,11 @@ class _Link:
         if rows and self.connection is not None:
             self.connection.send(DATA, packed_data(self.first, rows))
 
-    def tell(self, passed: Sequence[Passed]) -> None:
-        """Send the report of passed keys, behind all messages that were to be sent before."""
-        if passed and self.connection is not None:
+    def send_watermarks(self, watermarks: Sequence[Watermark]) -> None:
+        """Send them behind all messages that were to be sent before."""
+        if watermarks and self.connection is not None:
             self.flush()
-            self.connection.send(PASSED, packed_passed(passed))
+            self.connection.send(WATERMARKS, packed_watermarks(watermarks))
 
 
 class Sender:
@@ -184,7 +184,7 @@ class Sender:
         same_reader = link.greeted == link.endpoint
         link.greeted = link.endpoint
         # First: messages that come again have holes for those that are done, of which another sender may not know.
-        link.tell(link.in_flight.passed())
+        link.send_watermarks(link.in_flight.watermarks())
         again = link.in_flight.begin(link.collect, same_reader=same_reader)
         if same_reader:
             self._log.warning("attached_again", reader=link.process, messages=again)
@@ -229,21 +229,23 @@ class Sender:
         if encoded.slot:
             self._ring.release(encoded.slot)
 
-    def pass_by(self, cameras: Iterable[tuple[str, Mapping[str, Key]]], *, settled: bool) -> None:
-        """Report to the readers that, by edge, all messages of each camera up to these keys that are left out are done.
+    def raise_watermarks(self, cameras: Iterable[tuple[str, Mapping[str, Key]]], *, final: bool) -> None:
+        """Report to the readers the low watermarks of each camera by edge (`pipeline.transport.watermark`).
 
-        `settled`: and the others have been submitted. Only a reader that took a dead process's place needs the report:
-        others see it from the messages.
+        Only a reader that took a dead process's place needs the report: others see it from the messages. A reader that
+        is away gets it with its hello.
         """
-        links = {}
+        risen: dict[str, list[Queue]] = {}
         for camera, keys in cameras:
-            for edge in keys.keys() & {queue.edge.name for queue in self._by_camera.get(camera, ())}:
-                link, queue = self._routes[edge, camera]
-                link.in_flight.pass_by(queue, keys[edge], settled=settled)
-                links[link.process] = link
-        for link in links.values():
-            if link.connection is not None and link.in_flight.attached:
-                link.tell(link.in_flight.news())
+            for queue in self._by_camera.get(camera, ()):
+                if queue.name in keys:
+                    link, _ = self._routes[queue.name, camera]
+                    queue.watermark.rise(keys[queue.name], final=final)
+                    if queue.watermark.is_news and link.in_flight.attached:
+                        risen.setdefault(link.process, []).append(queue)
+        for process, queues in risen.items():
+            link = self._links[process]
+            link.send_watermarks(link.in_flight.watermarks(queues))
 
     def flush(self) -> None:
         """Send the messages collected for each reader since the last call."""
@@ -251,7 +253,7 @@ class Sender:
             if link.rows:
                 link.flush()
 
-    # ---- hearing
+    # ---- receiving
 
     def receive(self, ready: Collection[object]) -> bool:
         """Receive the signals of the readers whose sockets are `ready`; True if there are more."""
@@ -260,28 +262,28 @@ class Sender:
             connection = link.connection
             if connection is None:
                 self._attach_again(link)
-            elif connection.socket in ready and self._hear_all(link, connection):
+            elif connection.socket in ready and self._receive_all(link, connection):
                 more = True
             elif connection.lost(ready):
                 self._detach(link)
                 self._attach_again(link)
         return more
 
-    def _hear_all(self, link: _Link, connection: Connection) -> bool:
+    def _receive_all(self, link: _Link, connection: Connection) -> bool:
         for _ in range(_RECEIVE_AT_ONCE):
             parts = connection.receive()
             if parts is None:
                 return False
             try:
-                self._hear(link, connection, parts)
+                self._receive_one(link, connection, parts)
             except WireError as error:
                 self._refusals.add(error, sender=link.process, counted="refused.signal")
         return True
 
-    def _hear(self, link: _Link, connection: Connection, parts: Sequence[bytes]) -> None:
+    def _receive_one(self, link: _Link, connection: Connection, parts: Sequence[bytes]) -> None:
         kind, attached = parts[0][:1] if len(parts) == 1 else b"", link.in_flight.attached
         if kind == SIGNAL and attached:
-            link.in_flight.hear(Signals.read(memoryview(parts[0])[1:]))
+            link.in_flight.receive(Signals.read(memoryview(parts[0])[1:]))
         elif kind == HELLO and not attached:
             self._hello(link, memoryview(parts[0])[1:])
         elif kind == AGAIN:

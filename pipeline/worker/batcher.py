@@ -20,7 +20,7 @@ from pipeline.stage import Logger
 from pipeline.transport.receiver import Receiver
 from pipeline.transport.sender import Sender
 
-_SAID_S = 0.05
+_SENT_S = 0.05
 _BATCHES_TAKEN = 16
 
 
@@ -136,7 +136,7 @@ class Batcher:
         assert item
         if not item.poison:
             self._receiver.trying(item)
-            time.sleep(_SAID_S)  # the signal leaves in a thread of ZeroMQ's, which must not die before
+            time.sleep(_SENT_S)  # the signal leaves in a thread of ZeroMQ's, which must not die before
             return Batch([item])
         camera = item.stamp.camera  # to a sink, the events of all cameras come under one name
         self._counters.add("dropped.quarantined", camera)

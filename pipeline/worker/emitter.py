@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 
-from pipeline.errors import BadItem
+from pipeline.errors import BadItem, EnvironmentProblem
 from pipeline.execution.retry import Retry
 from pipeline.execution.stage_chain import Made
 from pipeline.items import Item
@@ -38,16 +37,18 @@ class Emitter:
             self._submit(item, by_item.get(id(item), ()), on_done)
 
     def _submit(self, item: Item, made: Iterable[Made], on_done: Callable[[Item], None]) -> None:
-        ticket = Ticket(partial(on_done, item))
+        ticket = Ticket(on_done, item)
         for one in made:
             self._send(one, item.camera, ticket)
         ticket.closed()
 
     def _send(self, one: Made, camera: str, ticket: Ticket) -> None:
         try:
-            # Shared memory may be short now: nothing has been sent yet, and it is tried again.
-            submit = partial(self._sender.submit, one.edges, camera, one.key, one.message, ticket)
-            self._retry.until_taken(one.edges[0].sender, submit)
+            try:
+                self._sender.submit(one.edges, camera, one.key, one.message, ticket)
+            except EnvironmentProblem:  # shared memory is short: nothing has been sent yet, and it is tried again
+                stage = one.edges[0].sender
+                self._retry.until_taken(stage, self._sender.submit, one.edges, camera, one.key, one.message, ticket)
         except BadItem as bad:
             self._counters.add(f"dropped.{bad.reason}", camera)
             if (camera, bad.reason) not in self._logged:  # from there on the counter shows it

@@ -20,7 +20,7 @@ _HEARTBEAT_S = 0.25
 
 
 class Heartbeats:
-    """The parts of one process, as far as they have something to say (`pipeline.monitoring.reports.Heartbeat`)."""
+    """The parts of one process, as far as they have something to report (`pipeline.monitoring.reports.Heartbeat`)."""
 
     def __init__(
         self,
@@ -53,13 +53,13 @@ class Heartbeats:
         """The stages are open: memory that they take from now on is for their work."""
         self._cpu_before = time.process_time()
 
-    def tell_in_time(self) -> None:
+    def send_in_time(self) -> None:
         """Send a heartbeat if it is due. Call it often."""
         if time.monotonic() >= self._next_heartbeat:
             self._next_heartbeat = time.monotonic() + _HEARTBEAT_S
-            self.tell()
+            self.send()
 
-    def tell(self) -> None:
+    def send(self) -> None:
         """Send a heartbeat now."""
         silence, changes = self._sources.silence, self._counters.camera_changes()
         sent = self._channel.send(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pipeline.errors import EnvironmentProblem
 from pipeline.execution.context import Collector
 from pipeline.execution.pool import Batch, Pool
-from pipeline.execution.stage_chain import StageChain
+from pipeline.execution.stage_chain import Made, StageChain
 from pipeline.items import Item, Key
 from pipeline.messages import End, Event, Message
 from pipeline.monitoring.metrics import Counters
@@ -71,6 +71,7 @@ class InputLoop:
             quarantined=self._bury,
         )
         self._log = log
+        self._goes_on_inside = chain.goes_on_inside(chain.order[0])
         blocking = all(edge.policy == "block" for edge in chain.plan.incoming)
         self._batches_a_turn = _BATCHES_A_TURN if blocking else 1
         self._together_s = _TOGETHER_LIVE_S if chain.plan.live else _TOGETHER_S
@@ -88,20 +89,20 @@ class InputLoop:
 
     def turn(self) -> bool:
         """Send finished outputs on, or else take more; True if there may be more to do."""
-        # Readers must know which messages are left out before they get those behind them.
-        self._pass_on(self._mailboxes.take_left_out(), settled=False)
+        # Readers must know which messages do not come before they get those behind them.
+        self._raise_watermarks(self._mailboxes.take_provisional(), final=False)
         # Finishing takes its time: newly arrived messages are received before more is taken.
         busy = self.finish() or self.take()
-        self._pass_on(self._mailboxes.take_passed(self._batcher.has_in_hand), settled=True)
+        self._raise_watermarks(self._mailboxes.take_final(self._batcher.has_in_hand), final=True)
         return busy
 
     def take(self) -> bool:
         """Take all batches that are ready and allowed; True if there may be more."""
-        say_s = time.monotonic() + self._together_s
+        send_s = time.monotonic() + self._together_s
         for _ in range(self._batches_a_turn):
-            if time.monotonic() > say_s:
-                self._say()
-                say_s = time.monotonic() + self._together_s
+            if time.monotonic() > send_s:
+                self._send()
+                send_s = time.monotonic() + self._together_s
             batch = self._batcher.next()
             if batch is None:
                 return False
@@ -115,7 +116,7 @@ class InputLoop:
                 self._wake()  # it is finished already
         return True
 
-    def _say(self) -> None:
+    def _send(self) -> None:
         """Send others the messages that have come together for them within this turn."""
         self._sender.flush()
         self._receiver.flush()
@@ -131,10 +132,11 @@ class InputLoop:
             self._finish(batch)
         return bool(finished)
 
-    def _pass_on(self, reported: Sequence[tuple[str, Key]], *, settled: bool) -> None:
-        """Tell the readers which keys the senders report as done."""
-        if reported:
-            self._sender.pass_by([(camera, self._chain.passed(key)) for camera, key in reported], settled=settled)
+    def _raise_watermarks(self, risen: Sequence[tuple[str, Key]], *, final: bool) -> None:
+        """Pass the watermarks of the senders on to the readers."""
+        if risen:
+            watermarks = [(camera, self._chain.watermarks_behind(key)) for camera, key in risen]
+            self._sender.raise_watermarks(watermarks, final=final)
 
     def _work(self, batch: Batch) -> None:
         """Run the first stage on a batch; in a thread of the pool, or in the loop."""
@@ -144,24 +146,34 @@ class InputLoop:
 
     def _finish(self, batch: Batch) -> None:
         """Send the outputs of a batch on, and let go of its inputs."""
-        first, head = batch.items[0], self._chain.order[0]
-        with self._collector.collecting() as slots:
-            if isinstance(first.payload, End):
-                made = self._chain.end(head, first)
-                self._batcher.ended()
-            elif batch.mark:
-                made = self._chain.pass_on(head, first)
-            else:
-                pairs = zip(batch.items, batch.rows, strict=True)
-                kept = [row if item.intact() else self._torn(item) for item, row in pairs]
-                made = self._chain.spread(head, batch.items, kept)
+        slots = batch.slots
+        if self._goes_on_inside or batch.mark:
+            with self._collector.collecting() as taken:
+                made = self._made_of(batch)
+            slots += taken
+        else:
+            made = self._made_of(batch)
         self._emitter.submit(batch.items, made, self._item_done)
         self._batcher.sent_on(batch.items)
         for item in batch.items:
             self._receiver.credit(item)
             if item.possible_poison:
                 self._receiver.survived(item)
-        self._collector.let_go([*batch.slots, *slots])
+        if slots:
+            self._collector.let_go(slots)
+
+    def _made_of(self, batch: Batch) -> list[Made]:
+        """Take the outputs of a batch through the stages behind the first."""
+        first, head = batch.items[0], self._chain.order[0]
+        if isinstance(first.payload, End):
+            made = self._chain.end(head, first)
+            self._batcher.ended()
+            return made
+        if batch.mark:
+            return self._chain.pass_on(head, first)
+        pairs = zip(batch.items, batch.rows, strict=True)
+        kept = [row if item.intact() else self._torn(item) for item, row in pairs]
+        return self._chain.spread(head, batch.items, kept)
 
     def _torn(self, item: Item) -> list[Message]:
         self._counters.add("dropped.torn", item.camera)

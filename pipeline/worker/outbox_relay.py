@@ -49,7 +49,7 @@ class OutboxRelay:
         """Report committed events to the supervisor, record deliveries, and give the sinks events that they have room
         for.
         """
-        self._tell_committed()
+        self._report_committed()
         now = time.monotonic()
         self._outbox.try_to_note(now)
         self._outbox.tend(now)
@@ -67,7 +67,7 @@ class OutboxRelay:
         else:
             self._unread = ""
 
-    def _tell_committed(self) -> None:
+    def _report_committed(self) -> None:
         for body in self._outbox.committed:
             self._channel.send("event", body=body)
         self._outbox.committed.clear()
@@ -114,7 +114,7 @@ class OutboxRelay:
         event = Event(stamp, values["id"], values["incident"], values["phase"], values["body"])
         try:
             if self._outbox.knows(event.id):
-                self._tell_committed()  # it may be among them, and is counted when it is first reported
+                self._report_committed()  # it may be among them, and is counted when it is first reported
                 self._channel.send("event", body=event.body, again=True)
                 return
             self._outbox.end_lost(values["sender"], [values["camera"]], values["incarnation"])

@@ -11,19 +11,20 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import zmq
 
 from pipeline.boot import Boot
-from pipeline.errors import CamgraphError
+from pipeline.errors import CamgraphError, EnvironmentProblem
 from pipeline.execution.builder import Builder
 from pipeline.execution.context import Collector, Pulse
 from pipeline.execution.emissions import Emissions
 from pipeline.execution.retry import Closing, Retry
 from pipeline.execution.source_thread import SourceThread
+from pipeline.execution.stage_chain import StageChain
 from pipeline.items import Item
 from pipeline.messages import End, Event, Stamp
 from pipeline.monitoring.metrics import Counters
@@ -42,7 +43,6 @@ from pipeline.worker.emitter import Emitter
 from pipeline.worker.heartbeats import Heartbeats
 from pipeline.worker.input_loop import InputLoop
 from pipeline.worker.outbox_relay import OutboxRelay
-from pipeline.worker.roster import revise
 from pipeline.worker.sources import Sources
 
 _IDLE_MS = 200
@@ -202,7 +202,7 @@ class Worker:
         busy = True
         try:
             while not self._is_over():
-                more = self._hear(0 if busy else self._idle_ms())
+                more = self._receive(0 if busy else self._idle_ms())
                 busy = self._turn() or more
         except Closing as closing:
             self._log.warning("closed_while_blocked", error=str(closing))
@@ -210,7 +210,7 @@ class Worker:
     def _is_over(self) -> bool:
         return "close" in self._order or self._channel.closed
 
-    def _hear(self, timeout_ms: int) -> bool:
+    def _receive(self, timeout_ms: int) -> bool:
         """Wait for the next messages and receive them; True if there are more to receive."""
         ready = dict(self._poller.poll(timeout_ms))
         if self._wake_fd in ready:
@@ -230,10 +230,10 @@ class Worker:
                 self._sources.start(self._resume_of, self._sender.seen_by_any, self._boot.gave_up)
             self._sources.take()
         busy = self._input_loop.turn() if self._input_loop else False
-        self._say()
+        self._send()
         return busy
 
-    def _say(self) -> None:
+    def _send(self) -> None:
         """Send others the things they wait for: events, acknowledgements, and the heartbeat."""
         if self._relay:
             self._relay.turn()
@@ -242,7 +242,7 @@ class Worker:
             self._receiver.flush()
         if self._plan.sources and self._plan.live:  # a file keeps its memory: without it, it would end
             self._ring.tend(time.monotonic())
-        self._heartbeats.tell_in_time()
+        self._heartbeats.send_in_time()
 
     def _pause(self, seconds: float) -> bool:
         """Let so much time pass while a stage is blocked; True when the process closes.
@@ -256,8 +256,8 @@ class Worker:
             return over
         until = time.monotonic() + seconds
         while (left_s := until - time.monotonic()) > 0 and not self._is_over():
-            self._hear(min(_IDLE_MS, math.ceil(1000 * left_s)))
-            self._say()
+            self._receive(min(_IDLE_MS, math.ceil(1000 * left_s)))
+            self._send()
         return self._is_over()
 
     def _obey(self, messages: Iterable[Mapping[str, Any]]) -> None:
@@ -309,7 +309,7 @@ class Worker:
             self._order.add("close")
             return
         self._boot = boot
-        self._channel.send("settled", number=number)
+        self._channel.send("settings_taken", number=number)
 
     def _resume_of(self, camera: str) -> Stamp | None:
         """The frame to go on behind: the readers are done with it, or an earlier incarnation knew it to be done."""
@@ -337,5 +337,42 @@ class Worker:
             self._receiver.close()
         self._sources.join(_JOIN_S)
         self._ring.close()
-        self._heartbeats.tell()
+        self._heartbeats.send()
         return failures
+
+
+def revise(
+    boot: Boot,
+    chain: StageChain,
+    receiver: Receiver | None,
+    sender: Sender,
+    *,
+    ring: SlotRing,
+    sources: Sources,
+    new_source: Callable[[Boot, str], SourceThread],
+) -> str:
+    """Change a process to a plan with other cameras; returns why it cannot have it, if it has no memory or no time for
+    it.
+
+    Cameras that stay are not touched. Those that are gone have ended before, and all of theirs is done everywhere: they
+    are forgotten. `new_source(boot, camera)` makes the source of a camera, which waits for the order to start.
+    """
+    before, plan = chain.plan, boot.plan
+    coming = [camera for camera in plan.cameras if camera not in before.cameras]
+    outboxes = [runner.stage for runner in chain.runners.values() if isinstance(runner.stage, Outbox)]
+    if coming and any(outbox.all_ended for outbox in outboxes):
+        return "the run is at its end"
+    try:
+        ring.resize(slots_of(plan))
+    except EnvironmentProblem as problem:
+        return str(problem)
+    sender.revise(plan.routes)
+    if receiver:
+        receiver.revise(plan)
+    chain.revise(plan)
+    for outbox in outboxes:
+        outbox.expects_more = plan.expects_more
+    sources.keep_only(plan.cameras)
+    for camera in coming if plan.sources else ():
+        sources.add(new_source(boot, camera))
+    return ""

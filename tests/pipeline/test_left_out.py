@@ -298,7 +298,7 @@ def test_watermark_passes_in_process_joins_and_merges(tmp_path: Path, inner: lis
     retry = Retry(lambda _: True, Collector(), log)
     runners = {stage.name: pass_on(stage, tmp_path, counters, retry) for stage in stages}
     process = StageChain(ProcessPlan("all.0", stages, ("a",), 8, (*inner, CHAIN[1]), {}), runners, log)
-    last = process.passed(Key(0, 7, 0))[CHAIN[1].name]
+    last = process.watermarks_behind(Key(0, 7, 0))[CHAIN[1].name]
 
     def made(seq: int) -> list[Key]:
         item = Item("a", Key(0, seq, 0), Note(stamp(seq, "a")))

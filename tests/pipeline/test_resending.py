@@ -10,6 +10,11 @@ steps always lead to the same end: a message arrives when its reader turns, and 
     S2  a reader takes the frames of a camera in their order, and none twice in one life
     S3  a partner is missing only if its frame was joined and done in an earlier life: that is no drop
     S4  once all processes live and turn, every submitted frame is joined, done, and forgotten by its sender
+
+and of the rules in `pipeline.transport.watermark`, of which S3 and S4 are the consequences:
+
+    W1  a watermark only rises, and a final one is not higher than the provisional one
+    W3  nothing comes that was reported not to come
 """
 
 from __future__ import annotations
@@ -24,12 +29,13 @@ import pytest
 import zmq
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from pipeline.items import Key
 from pipeline.messages import Tombstone
 from pipeline.testing import stamp
 from pipeline.transport.in_flight import Ticket
+from pipeline.transport.partition import Received
 from pipeline.transport.protocol import ATTACH
 from pipeline.transport.protocol import SenderId as ProtocolSender
 from pipeline.transport.receiver import Receiver
@@ -74,10 +80,27 @@ class Router:
         self.lines: dict[bytes, Line] = {}
         self.to = b""
         self.endpoint = receiver.endpoint
+        self.mailboxes = receiver.mailboxes
+        self.known: dict[str, tuple[Key, Key]] = {}
+        self.put = receiver.mailboxes.put
+        receiver.mailboxes.put = self.checked_put  # type: ignore[method-assign]
         ROUTERS[self.endpoint] = self
         receiver.socket.close(0)
         receiver.socket = self  # type: ignore[assignment]
         receiver._pending._clock = clock
+
+    def checked_put(self, received: Received) -> None:
+        assert not received.partition.is_silent(received.key), f"W3: {received.key} came on {received.partition.edge}"
+        self.put(received)
+
+    def check_watermarks(self) -> None:
+        for partition in self.mailboxes.partitions:
+            none = Key(-1, 0, 0)
+            provisional, final = partition.watermark.provisional or none, partition.watermark.final or none
+            before = self.known.get(partition.edge.name, (none, none))
+            assert before[0] <= provisional, "W1"
+            assert before[1] <= final <= provisional, "W1"
+            self.known[partition.edge.name] = provisional, final
 
     def getsockopt(self, option: int) -> int:
         return zmq.POLLIN if self.received else 0
@@ -240,6 +263,11 @@ class Deaths(RuleBasedStateMachine):
     def hears(self, who: str, process: str) -> None:
         sender = self.src.sender if who == "src" else self.mid.sender
         sender.connect({process: self.at(process)})
+
+    @invariant()
+    def watermarks_hold(self) -> None:
+        for router in ROUTERS.values():
+            router.check_watermarks()
 
     # ---- the end
 

@@ -164,7 +164,7 @@ def test_watermark_follows_all_of_a_finished_frame() -> None:
         {"a": Step([], "a"), "b": Step([], "b", copies=3)}, [edge("a", "b"), edge("b", "out", inner=False)]
     )
     keys = [one.key for one in run(chain, items(4))]
-    passed = chain.passed(Key(0, 4, 0))["b>out"]
+    passed = chain.watermarks_behind(Key(0, 4, 0))["b>out"]
     assert max(keys) <= passed == Key(0, 4, 0).made(MOST_PARTS - 1).made(MOST_PARTS - 1)
     assert passed < run(chain, items(5))[0].key
 

@@ -59,12 +59,12 @@ class Talk:
 
     def credit(self, n: int) -> None:
         self.credited.add(n)
-        self.in_flight.hear(Signals([n], [], []))
+        self.in_flight.receive(Signals([n], [], []))
 
     def finish(self, n: int) -> None:
         self.credited.add(n)
         self.done |= {self.arrived[n]} if n in self.arrived else set()
-        self.in_flight.hear(Signals([n], [n], []))
+        self.in_flight.receive(Signals([], [n], []))  # the ack implies the credit
 
     def lose(self, _: int) -> None:
         self.attach(same_reader=True)
@@ -92,7 +92,7 @@ def test_every_message_arrives_in_order_and_is_forgotten_once(steps: list[tuple[
     for step, number in steps:
         # A reader's answers about messages that have not arrived are ignored: it cannot free them in advance.
         if step in ("credit", "finish") and number not in talk.arrived:
-            talk.in_flight.hear(Signals([number + 100], [number + 100], [number + 100]))
+            talk.in_flight.receive(Signals([number + 100], [number + 100], [number + 100]))
         else:
             getattr(talk, step)(number)
         assert sorted(talk.forgotten) == sorted(talk.done)
@@ -114,13 +114,29 @@ def test_nothing_is_sent_while_there_is_nobody() -> None:
     assert (sent, queue.blocked) == ([1], False)
 
 
+@pytest.mark.parametrize("credited_before", [True, False])
+def test_an_ack_gives_the_credit_back_once(credited_before: bool) -> None:
+    in_flight = InFlight(Counters(), lambda slot: None)
+    queue = in_flight.queue(edge(), "a")
+    sent: list[int] = []
+    in_flight.begin(lambda n, delivery: sent.append(n), same_reader=False)
+    for seq in range(2 * DEPTH):
+        deliver(in_flight, queue, seq)
+    assert (sent, queue.credits) == ([1, 2, 3], 0)
+    if credited_before:
+        in_flight.receive(Signals([1], [], []))
+    in_flight.receive(Signals([], [1], []))
+    assert (sent, queue.credits) == ([1, 2, 3, 4], 0)
+    assert len(in_flight) == 2 * DEPTH - 1
+
+
 @pytest.mark.parametrize(("same_reader", "deaths", "tries"), [(True, 0, 0), (False, 1, 1)])
 def test_only_a_death_counts_as_one(same_reader: bool, deaths: int, tries: int) -> None:
     in_flight = InFlight(Counters(), lambda slot: None)
     queue = in_flight.queue(edge(), "a")
     in_flight.begin(lambda n, delivery: None, same_reader=False)
     tried, other = deliver(in_flight, queue, 0), deliver(in_flight, queue, 1)
-    in_flight.hear(Signals([], [], [1]))
+    in_flight.receive(Signals([], [], [1]))
     in_flight.pause()
     in_flight.begin(lambda n, delivery: None, same_reader=same_reader)
     assert (tried.deaths, tried.tries) == (deaths, tries)

@@ -18,7 +18,7 @@ from pipeline.plan import EdgePlan
 from pipeline.testing import stamp
 from pipeline.transport.mailbox import Gone, Mailbox
 from pipeline.transport.partition import Partition, Received
-from pipeline.transport.protocol import Passed
+from pipeline.transport.protocol import Watermark
 from pipeline.transport.wire import Header, types_for
 
 TYPES = types_for([Message, End, Tombstone])
@@ -62,10 +62,10 @@ class Box:
             origins = [(of.sender.encode(), seq)]
             self.mailbox.put(Received(partition, Key(0, seq, 0), header, None, origins, deaths=deaths))
 
-    def passes(self, of: EdgePlan, seq: int, *, settled: bool = True) -> None:
-        passed = Passed(of.name, "cam", Key(0, seq, 0), None, settled)
-        self.partitions[of.sender].watermark.rise(passed)
-        self.mailbox.settle()
+    def passes(self, of: EdgePlan, seq: int, *, final: bool = True) -> None:
+        reported = Watermark(of.name, "cam", Key(0, seq, 0), None, final)
+        self.partitions[of.sender].watermark.rise(reported)
+        self.mailbox.match()
 
     def popped(self) -> list[Item]:
         items: list[Item] = []
@@ -179,19 +179,19 @@ def test_an_empty_mailbox_has_nothing_to_take() -> None:
 
 def test_reports_count_once_all_senders_have_reported() -> None:
     box = Box(UPPER, LOWER)
-    box.passes(UPPER, 7, settled=False)
-    assert box.mailbox.left_out() is None
-    box.passes(LOWER, 4, settled=False)
-    left_out = box.mailbox.left_out()
-    assert left_out is not None
-    assert left_out.seq == 4
-    assert box.mailbox.passed() is None, "a provisional report says nothing of messages that may still come"
+    box.passes(UPPER, 7, final=False)
+    assert box.mailbox.provisional() is None
+    box.passes(LOWER, 4, final=False)
+    provisional = box.mailbox.provisional()
+    assert provisional is not None
+    assert provisional.seq == 4
+    assert box.mailbox.final() is None, "a provisional report says nothing of messages that may still come"
 
 
 def test_nothing_has_passed_while_a_message_waits() -> None:
     box = Box(ONE)
     box.put(ONE, 1)
     box.passes(ONE, 3)
-    assert box.mailbox.passed() is None
+    assert box.mailbox.final() is None
     box.mailbox.pop()
-    assert box.mailbox.passed() == Key(0, 3, 0)
+    assert box.mailbox.final() == Key(0, 3, 0)

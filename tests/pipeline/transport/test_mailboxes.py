@@ -17,7 +17,7 @@ from pipeline.testing import stamp
 from pipeline.transport.mailbox import Gone
 from pipeline.transport.mailboxes import Mailboxes
 from pipeline.transport.partition import Received
-from pipeline.transport.protocol import Passed
+from pipeline.transport.protocol import Watermark
 from pipeline.transport.wire import Header
 
 
@@ -66,10 +66,10 @@ class Reader:
             origin = [(f"{edge.sender}.0#1#1".encode(), seq)]
             self.mailboxes.put(Received(partition, Key(0, seq, 0), header, None, origin))
 
-    def passes(self, edge: EdgePlan, seq: int, again: int | None = None, *, settled: bool = True) -> None:
+    def passes(self, edge: EdgePlan, seq: int, again: int | None = None, *, final: bool = True) -> None:
         """The sender on this edge says up to where all is done."""
         key = None if again is None else Key(0, again, 0)
-        self.mailboxes.pass_by(Passed(edge.name, "a", Key(0, seq, 0), key, settled))
+        self.mailboxes.raise_watermark(Watermark(edge.name, "a", Key(0, seq, 0), key, final))
 
     def batch(self, most: int, room: int = 100) -> list[tuple[str, int]]:
         return [(item.camera, item.key.seq) for item in self.mailboxes.take(most, lambda _: room)]
@@ -103,11 +103,11 @@ def test_successor_skips_frames_acked_to_one_sender(late: EdgePlan, early: EdgeP
     assert joined.counters.get("dropped.unpaired", "a") == 0
 
 
-@pytest.mark.parametrize("settled", [True, False])
+@pytest.mark.parametrize("final", [True, False])
 @pytest.mark.parametrize(("late", "early"), [(LEFT, RIGHT), (RIGHT, LEFT)])
-def test_gaps_up_to_reported_key_were_done(late: EdgePlan, early: EdgePlan, settled: bool) -> None:
+def test_gaps_up_to_reported_key_were_done(late: EdgePlan, early: EdgePlan, final: bool) -> None:
     joined = Reader(LEFT, RIGHT, successor=True)
-    joined.passes(early, 3, again=3, settled=settled)
+    joined.passes(early, 3, again=3, final=final)
     joined.put(early, [1, 3, 5])
     joined.put(late, [1, 2, 3, 4, 5])
     assert joined.rows() == [(1, "both"), (2, "nothing "), (3, "both"), (4, "nothing unpaired"), (5, "both")]
@@ -117,7 +117,7 @@ def test_gaps_up_to_reported_key_were_done(late: EdgePlan, early: EdgePlan, sett
 def test_waits_for_sender_until_its_watermark_is_final() -> None:
     joined = Reader(LEFT, RIGHT, successor=True)
     joined.put(LEFT, [1, 2])
-    joined.passes(RIGHT, 2, settled=False)
+    joined.passes(RIGHT, 2, final=False)
     assert joined.rows() == []
     joined.passes(RIGHT, 2)
     assert joined.rows() == [(1, "nothing "), (2, "nothing ")]
@@ -177,25 +177,25 @@ def test_watermark_is_final_once_resent_items_are_taken() -> None:
     joined = Reader(LEFT, RIGHT, successor=True)
     joined.passes(LEFT, 5)
     joined.passes(RIGHT, 4, again=3)
-    assert joined.mailboxes.take_passed(lambda _: False) == []
+    assert joined.mailboxes.take_final(lambda _: False) == []
     joined.put(RIGHT, [3])
     assert joined.rows() == [(3, "nothing ")]
-    assert joined.mailboxes.take_passed(lambda camera: camera == "a") == [], "it is at work"
-    assert joined.mailboxes.take_passed(lambda _: False) == [("a", Key(0, 4, 0))]
-    assert joined.mailboxes.take_passed(lambda _: False) == []
+    assert joined.mailboxes.take_final(lambda camera: camera == "a") == [], "it is at work"
+    assert joined.mailboxes.take_final(lambda _: False) == [("a", Key(0, 4, 0))]
+    assert joined.mailboxes.take_final(lambda _: False) == []
 
 
 def test_watermark_is_the_lowest_of_all_senders() -> None:
     joined = Reader(LEFT, RIGHT, successor=True)
     joined.passes(LEFT, 5)
-    assert joined.mailboxes.take_left_out() == []
+    assert joined.mailboxes.take_provisional() == []
     joined.put(LEFT, [6])
-    joined.passes(RIGHT, 4, settled=False)
-    assert joined.mailboxes.take_left_out() == [("a", Key(0, 4, 0))]
-    assert joined.mailboxes.take_left_out() == []
+    joined.passes(RIGHT, 4, final=False)
+    assert joined.mailboxes.take_provisional() == [("a", Key(0, 4, 0))]
+    assert joined.mailboxes.take_provisional() == []
     joined.passes(RIGHT, 7, again=7)
-    assert joined.mailboxes.take_left_out() == [("a", Key(0, 5, 0))]
-    assert joined.mailboxes.take_passed(lambda _: False) == []
+    assert joined.mailboxes.take_provisional() == [("a", Key(0, 5, 0))]
+    assert joined.mailboxes.take_final(lambda _: False) == []
 
 
 # ---- live: what waits gives way to what is newer

@@ -13,7 +13,7 @@ from pipeline.messages import End, Event, Message, Tombstone
 from pipeline.plan import EdgePlan
 from pipeline.testing import stamp
 from pipeline.transport.partition import Partition, Received
-from pipeline.transport.protocol import Passed
+from pipeline.transport.protocol import Watermark
 from pipeline.transport.wire import Header, types_for
 
 TYPES = types_for([Message, End, Tombstone])
@@ -66,7 +66,7 @@ def test_a_message_before_the_first_was_done_by_a_predecessor() -> None:
 def test_a_message_up_to_its_senders_watermark_was_done() -> None:
     partition = partition_of()
     put(partition, 1)
-    partition.watermark.rise(Passed(partition.edge.name, "cam", Key(0, 7, 0), None, settled=False))
+    partition.watermark.rise(Watermark(partition.edge.name, "cam", Key(0, 7, 0), None, final=False))
     assert [partition.was_done(Key(0, seq, 0)) for seq in (6, 7, 8)] == [True, True, False]
 
 

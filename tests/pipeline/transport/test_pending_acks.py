@@ -46,7 +46,7 @@ def received(partition: Partition, n: int, of: str) -> Received:
     return Received(partition, Key(0, n, 0), Header(of, stamp(n, partition.camera), {}, None, []), None, [(SENDER, n)])
 
 
-def test_credits_travel_with_acknowledgements() -> None:
+def test_credits_travel_with_acknowledgements_that_do_not_imply_them() -> None:
     talk = Talk()
     a, b = items(), items(camera="b", first=7)
     for item in (*a, *b):
@@ -54,7 +54,7 @@ def test_credits_travel_with_acknowledgements() -> None:
         assert talk.sent() == []
     for item in a:
         talk.answers.ack(item)
-    assert talk.sent() == [([1, 2, 3, 7, 8, 9], [1, 2, 3], [])]
+    assert talk.sent() == [([7, 8, 9], [1, 2, 3], [])]
 
 
 def test_credit_is_sent_at_once_to_sender_that_has_no_other() -> None:
@@ -73,9 +73,18 @@ def test_third_done_message_of_a_camera_is_sent_at_once() -> None:
         talk.answers.ack(item)
         assert talk.sent() == []
     talk.answers.ack(a[2])
-    assert talk.sent() == [([1, 7, 2, 8, 3], [1, 7, 2, 8, 3], [])]
+    assert talk.sent() == [([], [1, 7, 2, 8, 3], [])]
     talk.answers.ack(b[2])
     assert talk.sent() == [], "counted anew"
+
+
+def test_an_acknowledgement_after_the_credit_was_sent_is_sent_alone() -> None:
+    talk = Talk()
+    [one] = items(replace(EDGE, policy="drop_oldest"), count=1)
+    talk.answers.credit(one)
+    assert talk.sent() == [([1], [], [])]
+    talk.answers.ack(one)
+    assert talk.sent() == [([], [1], [])]
 
 
 def test_nothing_is_withheld_for_longer_than_a_tenth_of_a_second() -> None:
@@ -84,7 +93,7 @@ def test_nothing_is_withheld_for_longer_than_a_tenth_of_a_second() -> None:
     talk.now = 0.09
     assert talk.sent() == []
     talk.now = 0.11
-    assert talk.sent() == [([1], [1], [])]
+    assert talk.sent() == [([], [1], [])]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +109,7 @@ def test_nothing_is_withheld_for_longer_than_a_tenth_of_a_second() -> None:
 def test_nothing_is_withheld_where_somebody_waits(edge: EdgePlan, of: str) -> None:
     talk = Talk()
     talk.answers.ack(items(edge, of=of)[0])
-    assert talk.sent() == [([1], [1], [])]
+    assert talk.sent() == [([], [1], [])]
 
 
 def test_what_is_tried_is_said_at_once() -> None:

@@ -14,17 +14,17 @@ from pipeline.items import Key
 from pipeline.testing import stamp
 from pipeline.transport.protocol import (
     Known,
-    Passed,
     SenderId,
     Signals,
+    Watermark,
     packed_data,
     packed_hello,
-    packed_passed,
+    packed_watermarks,
     plain_row,
     read_data,
     read_head,
     read_hello,
-    read_passed,
+    read_watermarks,
 )
 from pipeline.transport.wire import pack
 
@@ -38,7 +38,7 @@ def read_heads(body: bytes) -> list[Any]:
     return [read_head(row) for row in read_data(body)[1]]
 
 
-READERS: list[Callable[[bytes], Any]] = [read_heads, Signals.read, read_hello, read_passed]
+READERS: list[Callable[[bytes], Any]] = [read_heads, Signals.read, read_hello, read_watermarks]
 
 
 @given(st.text(max_size=20), st.integers(0, 999), st.integers(0, 999))
@@ -80,11 +80,11 @@ def test_a_hello_comes_back() -> None:
 
 
 def test_what_is_passed_comes_back() -> None:
-    passed = [
-        Passed("src>model", "a", Key(0, 9, 1), Key(0, 7, 0), settled=True),
-        Passed("src>model", "b", Key(1, 0, 1 << 80), None, settled=False),
+    watermarks = [
+        Watermark("src>model", "a", Key(0, 9, 1), Key(0, 7, 0), final=True),
+        Watermark("src>model", "b", Key(1, 0, 1 << 80), None, final=False),
     ]
-    assert read_passed(packed_passed(passed)) == passed
+    assert read_watermarks(packed_watermarks(watermarks)) == watermarks
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -137,12 +137,12 @@ def test_well_formed_nonsense_is_refused(read: Callable[[bytes], Any], value: An
         (read_hello, [["e", "c", None, ["a", 0, "0", 0, 0, 0, None, [1, 10]]]]),
         (read_hello, [["e", 5, None, list(stamp())]]),
         (read_hello, {"e": "c"}),
-        (read_passed, [["e", "c", [0, 1, 2]]]),
-        (read_passed, [["e", "c", [0, 1], None, True]]),
-        (read_passed, [["e", "c", [0, 1, "2"], None, True]]),
-        (read_passed, [["e", "c", [0, 1, 2], [], True]]),
-        (read_passed, [["e", "c", [0, 1, 2], None, 1]]),
-        (read_passed, [["e", 5, [0, 1, 2], [0, 1, 2], True]]),
+        (read_watermarks, [["e", "c", [0, 1, 2]]]),
+        (read_watermarks, [["e", "c", [0, 1], None, True]]),
+        (read_watermarks, [["e", "c", [0, 1, "2"], None, True]]),
+        (read_watermarks, [["e", "c", [0, 1, 2], [], True]]),
+        (read_watermarks, [["e", "c", [0, 1, 2], None, 1]]),
+        (read_watermarks, [["e", 5, [0, 1, 2], [0, 1, 2], True]]),
     ],
 )
 def test_what_is_nearly_right_is_refused(read: Callable[[bytes], Any], value: Any) -> None:

@@ -23,12 +23,12 @@ from pipeline.transport.protocol import (
     ATTACH,
     DATA,
     HELLO,
-    PASSED,
     SIGNAL,
-    Passed,
+    WATERMARKS,
     Signals,
+    Watermark,
     packed_data,
-    packed_passed,
+    packed_watermarks,
     plain_row,
     read_hello,
 )
@@ -130,7 +130,7 @@ def test_a_stranger_is_refused_and_told_of_once(reader: Reader, identity: str) -
 def test_nobody_sends_on_anothers_edge(reader: Reader) -> None:
     sender = reader.sender("right.1#1#1")
     sender.send_multipart(note(1, 0, LEFT))
-    assert reader.signals(sender) == ([1], [1], [])
+    assert reader.signals(sender) == ([], [1], [])
     sender.send_multipart(note(2, 0, RIGHT))
     until(lambda: arrived(reader, 1))
     assert reader.counters.get("dropped.wire", "") == 1
@@ -139,8 +139,8 @@ def test_nobody_sends_on_anothers_edge(reader: Reader) -> None:
 def test_watermark_of_removed_camera_does_not_outlive_it(reader: Reader) -> None:
     left, right = reader.sender("left.0#1#1"), reader.sender("right.0#1#1")
     reader.receiver.revise(replace(PLAN, cameras=()))
-    passed = Passed(RIGHT.name, "a", Key(0, END_SEQ + 1, 0), None, settled=True)
-    right.send(PASSED + packed_passed([passed]))
+    reported = Watermark(RIGHT.name, "a", Key(0, END_SEQ + 1, 0), None, final=True)
+    right.send(WATERMARKS + packed_watermarks([reported]))
     right.send_multipart([b"X"])
     until(lambda: reader.turn() or reader.counters.get("dropped.wire", "") == 1)
     reader.receiver.revise(PLAN)
@@ -197,7 +197,7 @@ def test_numbers_of_an_earlier_connection_are_not_mixed_up(reader: Reader) -> No
     until(lambda: arrived(reader, 6))
     items = [item for item in reader.take() if item.sender == "left"]
     reader.receiver.ack(items[0])
-    assert reader.signals(first) == ([1], [1], [])
+    assert reader.signals(first) == ([], [1], [])
     reader.receiver.credit(items[2])
     second = reader.sender("left.0#1#2", attached=False)
     body = reader.hear(second)
@@ -207,7 +207,7 @@ def test_numbers_of_an_earlier_connection_are_not_mixed_up(reader: Reader) -> No
     assert reader.signals(second) == ([2], [], [])
     reader.receiver.ack(items[1])
     reader.receiver.ack(items[2])
-    assert reader.signals(second) == ([1], [1, 2], [])
+    assert reader.signals(second) == ([], [1, 2], [])
     assert not first.poll(0) or Signals.read(first.recv()[1:]) == ([3], [], [])
 
 
@@ -240,7 +240,7 @@ def test_a_broken_message_is_counted_and_costs_nothing_else(reader: Reader, part
 def test_one_broken_message_among_others_costs_nothing_else(reader: Reader) -> None:
     sender = reader.sender("left.0#1#1")
     sender.send(DATA + packed_data(1, [plain(0), plain(1, body=b"\xc1"), plain(2)]))
-    assert reader.signals(sender) == ([2], [2], [])
+    assert reader.signals(sender) == ([], [2], [])
     sender.send(DATA + packed_data(4, [plain(3)]))
     right = reader.sender("right.0#1#1")
     right.send(DATA + packed_data(1, [plain(seq, RIGHT) for seq in (0, 2, 3)]))

@@ -28,16 +28,16 @@ from pipeline.transport.protocol import (
     ATTACH,
     DATA,
     HELLO,
-    PASSED,
     SIGNAL,
+    WATERMARKS,
     Head,
-    Passed,
     SenderId,
     Signals,
+    Watermark,
     packed_hello,
     read_data,
     read_head,
-    read_passed,
+    read_watermarks,
 )
 from pipeline.transport.receiver import Receiver
 from pipeline.transport.sender import Sender
@@ -253,7 +253,7 @@ class RawReader:
     def hear_data(self) -> tuple[int, list[Head]]:
         """The next messages and the number of the first; the sender's statement of what is done comes before them."""
         kind, body = self.hear()
-        if kind == PASSED:
+        if kind == WATERMARKS:
             kind, body = self.hear()
         assert kind == DATA
         first, rows = read_data(body)
@@ -311,11 +311,11 @@ def test_successor_of_dead_reader_gets_all(pair: Pair) -> None:
         assert SenderId.of(successor.identity).connection <= 3, "once more at the old address, then at the new one"
         successor.say(HELLO + packed_hello([]))
         kind, body = successor.hear()
-        assert kind == PASSED, "before what comes again, which may have holes"
+        assert kind == WATERMARKS, "before what comes again, which may have holes"
         key = Key(0, 0, 0)
-        assert read_passed(body) == [Passed(pair.edge.name, "a", key, key, settled=True)]
-        first, [head] = successor.hear_data()
-        assert (first, head.key.seq, head.deaths) == (1, 0, 1)
+        assert read_watermarks(body) == [Watermark(pair.edge.name, "a", key, key, final=True)]
+        first, [(_, _, key, deaths, _, _)] = successor.hear_data()
+        assert (first, key.seq, deaths) == (1, 0, 1)
     finally:
         successor.socket.close(0)
 
@@ -328,21 +328,21 @@ def test_watermarks_are_sent_once_per_camera(pair: Pair) -> None:
         reader.say(HELLO + packed_hello([]))
         until(lambda: pair.turn() or pair.sender.attached)
 
-        def passed_on(camera: str, seq: int, *, settled: bool) -> list[Passed]:
-            pair.sender.pass_by([(camera, {pair.edge.name: Key(0, seq, 0)})], settled=settled)
+        def reported(camera: str, seq: int, *, final: bool) -> list[Watermark]:
+            pair.sender.raise_watermarks([(camera, {pair.edge.name: Key(0, seq, 0)})], final=final)
             pair.submit(seq)  # behind it
             kind, body = reader.hear()
-            if kind == PASSED:
-                assert [head.key.seq for head in reader.hear_data()[1]] == [seq]
-            return read_passed(body) if kind == PASSED else []
+            if kind == WATERMARKS:
+                assert [key.seq for _, _, key, *_ in reader.hear_data()[1]] == [seq]
+            return read_watermarks(body) if kind == WATERMARKS else []
 
-        def says(camera: str, seq: int, *, settled: bool) -> Passed:
-            return Passed(pair.edge.name, camera, Key(0, seq, 0), None, settled)
+        def says(camera: str, seq: int, *, final: bool) -> Watermark:
+            return Watermark(pair.edge.name, camera, Key(0, seq, 0), None, final)
 
-        assert passed_on("b", 1, settled=False) == [says("b", 1, settled=False)]
-        assert passed_on("b", 1, settled=False) == []
-        assert passed_on("c", 1, settled=False) == [says("c", 1, settled=False)]
-        assert passed_on("b", 1, settled=True) == [says("b", 1, settled=True)]
+        assert reported("b", 1, final=False) == [says("b", 1, final=False)]
+        assert reported("b", 1, final=False) == []
+        assert reported("c", 1, final=False) == [says("c", 1, final=False)]
+        assert reported("b", 1, final=True) == [says("b", 1, final=True)]
     finally:
         reader.socket.close(0)
 

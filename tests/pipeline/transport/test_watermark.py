@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.items import Key
-from pipeline.transport.protocol import Passed
+from pipeline.transport.protocol import Watermark
 from pipeline.transport.watermark import ReceivedWatermark, SentWatermark
 
 
@@ -31,7 +31,7 @@ def test_a_reader_that_hears_every_report_knows_the_same(rises: list[tuple[int, 
 
 def test_a_provisional_report_tells_what_is_done_not_what_comes() -> None:
     received = ReceivedWatermark()
-    received.rise(Passed("a>b", "c", key(5), None, settled=False))
+    received.rise(Watermark("a>b", "c", key(5), None, final=False))
     assert received.was_done(key(5))
     assert not received.was_done(key(6))
     assert not received.is_silent(key(1), key(9))
@@ -39,7 +39,7 @@ def test_a_provisional_report_tells_what_is_done_not_what_comes() -> None:
 
 def test_a_reader_waits_until_the_announced_message_has_come() -> None:
     received = ReceivedWatermark()
-    received.rise(Passed("a>b", "c", key(5), key(3), settled=True))
+    received.rise(Watermark("a>b", "c", key(5), key(3), final=True))
     assert not received.is_silent(key(5), None)
     assert not received.is_silent(key(5), key(2))
     assert received.is_silent(key(5), key(3))
@@ -48,6 +48,6 @@ def test_a_reader_waits_until_the_announced_message_has_come() -> None:
 
 def test_the_report_of_a_later_sender_takes_nothing_back() -> None:
     received = ReceivedWatermark()
-    received.rise(Passed("a>b", "c", key(5), key(3), settled=True))
-    received.rise(Passed("a>b", "c", key(2), None, settled=True))
+    received.rise(Watermark("a>b", "c", key(5), key(3), final=True))
+    received.rise(Watermark("a>b", "c", key(2), None, final=True))
     assert (received.provisional, received.final, received.again) == (key(5), key(5), key(3))

@@ -19,10 +19,10 @@ from pipeline.worker.emitter import Emitter
 
 
 class ShortOfMemory:
-    """A sender whose shared memory is full the first two times."""
+    """A sender whose shared memory is full the first three times."""
 
     def __init__(self) -> None:
-        self.refusals = 2
+        self.refusals = 3
         self.sent: list[Any] = []
 
     def submit(self, edges: Any, camera: str, key: Key, message: Message, ticket: Any) -> None:
@@ -41,5 +41,5 @@ def test_lack_of_shared_memory_is_retried_and_sent_once() -> None:
     done: list[Item] = []
     emitter = Emitter(sender, counters, retry, log)  # type: ignore[arg-type]
     emitter.submit([item], [Made([edge], item, Message(stamp(1)), item.key)], done.append)
-    assert (sender.sent, len(waits), done) == ([item.key], 2, [item])
+    assert (sender.sent, len(waits), done) == ([item.key], 2, [item]), "it is tried again at once, then after pauses"
     assert (retry.waits_for, counters.snapshot()) == ("", [])

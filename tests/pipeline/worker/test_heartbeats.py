@@ -57,7 +57,7 @@ class Process:
 
     def reported(self) -> Heartbeat:
         """Send a heartbeat now, and return it as the supervisor reads it."""
-        self.heartbeats.tell()
+        self.heartbeats.send()
         report = read_report(self.sent[-1])
         assert isinstance(report, Heartbeat)
         return report
@@ -73,17 +73,17 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_four_heartbeats_a_second_however_often_the_loop_turns(clock: Clock) -> None:
     process = Process()
     for _ in range(1000):
-        process.heartbeats.tell_in_time()
+        process.heartbeats.send_in_time()
         clock.now_s += 0.002
     assert len(process.sent) == pytest.approx(8, abs=1)
 
 
 def test_a_delayed_loop_sends_one_heartbeat_for_all_missed(clock: Clock) -> None:
     process = Process()
-    process.heartbeats.tell_in_time()
+    process.heartbeats.send_in_time()
     clock.now_s += 60.0
     for _ in range(3):
-        process.heartbeats.tell_in_time()
+        process.heartbeats.send_in_time()
     assert len(process.sent) == 2
 
 
@@ -147,7 +147,7 @@ def test_camera_changes_of_a_dropped_heartbeat_are_resent() -> None:
     process = Process()
     process.counters.camera_is("front", "live", "")
     process.listens = False
-    process.heartbeats.tell()
+    process.heartbeats.send()
     process.counters.camera_is("front", "lost", "gone")
     process.listens = True
     assert [change.state for change in process.reported().camera_changes] == ["live", "lost"]

@@ -24,7 +24,7 @@ from pipeline.testing import HandContext, stamp
 from pipeline.transport.mailbox import Gone
 from pipeline.transport.mailboxes import Mailboxes
 from pipeline.transport.partition import Received
-from pipeline.transport.protocol import Passed
+from pipeline.transport.protocol import Watermark
 from pipeline.transport.wire import Header
 from pipeline.worker.input_loop import InputLoop
 
@@ -59,7 +59,7 @@ class Process:
 
     def __init__(self, step: Step, *, batch_max: int = 4) -> None:
         self.calls: list[str] = []
-        self.passed: list[tuple[dict[str, Key], bool]] = []
+        self.watermarks: list[tuple[dict[str, Key], bool]] = []
         self.open: list[tuple[Item, Callable[[Item], None]]] = []
         self.ended: list[str] = []
         self.wakes: list[bool] = []
@@ -78,7 +78,9 @@ class Process:
             trying=lambda item: self.calls.append(f"trying {item.stamp.seq}"),
             flush=lambda: None,
         )
-        sender: Any = SimpleNamespace(blocked=lambda camera: False, flush=lambda: None, pass_by=self._pass_by)
+        sender: Any = SimpleNamespace(
+            blocked=lambda camera: False, flush=lambda: None, raise_watermarks=self._raise_watermarks
+        )
         emitter: Any = SimpleNamespace(submit=self._submit)
         self.loop = InputLoop(
             chain,
@@ -92,8 +94,8 @@ class Process:
             log=LOG,
         )
 
-    def _pass_by(self, keys: Sequence[tuple[str, dict[str, Key]]], *, settled: bool) -> None:
-        self.passed += [(by_edge, settled) for _, by_edge in keys]
+    def _raise_watermarks(self, keys: Sequence[tuple[str, dict[str, Key]]], *, final: bool) -> None:
+        self.watermarks += [(by_edge, final) for _, by_edge in keys]
 
     def _submit(self, items: Sequence[Item], made: Sequence[Any], on_done: Callable[[Item], None]) -> None:
         self.calls += [f"send {one.message.stamp.seq}" for one in made if not isinstance(one.message, Tombstone)]
@@ -170,9 +172,9 @@ def test_a_suspect_is_tried_alone_and_reported_as_survived() -> None:
 def test_readers_learn_of_keys_that_will_not_come() -> None:
     process = Process(Step())
     process.put(1)
-    process.mailboxes.pass_by(Passed(FILE.name, "cam", Key(0, 5, 0), None, settled=True))
+    process.mailboxes.raise_watermark(Watermark(FILE.name, "cam", Key(0, 5, 0), None, final=True))
     process.turn_until_idle()
-    final = [by_edge[OUT.name] for by_edge, settled in process.passed if settled]
+    final = [by_edge[OUT.name] for by_edge, is_final in process.watermarks if is_final]
     assert [key.seq for key in final] == [5]
     assert final[0] > Key(0, 5, 0), "above every output that was made of that message"
 

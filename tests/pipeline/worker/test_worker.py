@@ -169,8 +169,8 @@ def test_accepted_settings_are_answered_with_their_number(stack: ExitStack, boot
     running = started(stack, boot)
     until(lambda: running.of("ready"))
     running.channel.send("settings", number=3, boot=other_path(boot).to_wire())
-    until(lambda: running.of("settled"))
-    assert [report["number"] for report in running.of("settled")] == [3]
+    until(lambda: running.of("settings_taken"))
+    assert [report["number"] for report in running.of("settings_taken")] == [3]
     assert not running.is_over
 
 
@@ -185,7 +185,7 @@ def test_settings_that_a_stage_does_not_take_close_the_process(
     until(lambda: running.of("ready"))
     running.channel.send("settings", number=3, boot=other_path(boot).to_wire())
     until(lambda: running.is_over)
-    assert running.of("settled") == []
+    assert running.of("settings_taken") == []
 
 
 def test_a_source_that_does_not_open_ends_its_camera_alone(stack: ExitStack, boot: Boot) -> None:

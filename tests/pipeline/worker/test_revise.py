@@ -11,7 +11,7 @@ import pytest
 from pipeline.errors import EnvironmentProblem
 from pipeline.outbox.outbox import Outbox
 from pipeline.plan import ProcessPlan, StagePlan
-from pipeline.worker.roster import revise
+from pipeline.worker.worker import revise
 
 BEFORE = ProcessPlan("capture.0", (StagePlan("capture", "capture", {}),), ("front", "yard"), 4, (), {})
 
