@@ -53,7 +53,7 @@ _UNITS = {
     "": "",
 }
 _COMPARED = re.compile(r"(?P<left>[\w.]+|(?P<call>\w+)\((?P<of>[^()]*)\)) (?P<sign><=|>=|==|!=|<|>) (?P<right>.+)")
-_PLACED = re.compile(r"(?P<how>not in|in) (?P<zone>\w+)")
+_PLACED = re.compile(r"((?P<point>(?!not )\w+) )?(?P<how>not in|in) (?P<zone>\w+)")
 _MOMENT = re.compile(r"(?P<how>enters|leaves|crosses)\((?P<shape>\w+)(, \w+)?\)")
 
 
@@ -89,10 +89,11 @@ def _name(parts: re.Match[str]) -> str:
 
 def _plain(text: str) -> str:
     if place := _PLACED.fullmatch(text):
-        return _PLACES[place["how"]].format(_spaced(place["zone"]))
+        of_feet = place["point"] in (None, "feet")
+        return _PLACES[place["how"]].format(_spaced(place["zone"])) if of_feet else _spaced(_begun(text))
     if moment := _MOMENT.fullmatch(text):
         return _MOMENTS[moment["how"]].format(_spaced(moment["shape"]))
-    return _spaced(text[:1].upper() + text[1:])
+    return _spaced(_begun(text))
 
 
 def _reported(condition: Mapping[str, Any]) -> str:
@@ -112,6 +113,10 @@ def _value(value: Any, unit: str, *, is_share: bool) -> str:
         return f"{100 * value:.0f}%"
     digits = f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"
     return f"{digits}{_UNITS.get(unit, f' {unit}')}"
+
+
+def _begun(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _spaced(name: str) -> str:

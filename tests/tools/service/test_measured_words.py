@@ -34,6 +34,8 @@ from tools.service.measured_words import measured_words
         ({"text": "lean > 60deg", "left": None, "right": 60, "unit": "deg"},
          "How far the body leans: not known, and more than 60° is needed"),
         ({"text": "in wet_room", "holds": True}, "In wet room: yes"),
+        ({"text": "feet in lawn", "holds": True}, "In lawn: yes"),
+        ({"text": "left_wrist in bed", "holds": True}, "Left wrist in bed: yes"),
         ({"text": "not in bed", "holds": False}, "Outside of bed: no"),
         ({"text": "crosses(gate, rightward)", "holds": True}, "Went over gate: yes"),
         ({"text": "raised_hand", "holds": None}, "Raised hand: not known"),
