@@ -274,7 +274,7 @@ def test_a_picture_that_stands_still_does_not_look_like_one_of_now(
             page.until("[...document.querySelectorAll('.age')].every((age) => / old$/.test(age.innerText))")
             page.open(f"http://127.0.0.1:{served.port}/?again#/camera/hall")
             door.heal()
-            page.until("/\\bLive\\b/.test(document.querySelector('.live').innerText)")
+            page.until("/\\bLive\\b/.test(document.querySelector('.live')?.innerText)")
             page.until("!document.querySelector('.picture').classList.contains('stale')")
 
 
