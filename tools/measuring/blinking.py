@@ -16,13 +16,17 @@ PERIOD_S = 4
 """Two seconds of nobody, two seconds of somebody."""
 _DARK, _BRIGHT = 30, 190
 _SIZE = (192, 128)
+_OPTIONS = {"libx265": {"x265-params": "bframes=0:log-level=none", "preset": "ultrafast"}}
 
 
-def write_clip(path: Path, *, size: tuple[int, int] = _SIZE, fps: int = FPS, gop: int = FPS // 2) -> None:
-    """H.264 with a keyframe each `gop` frames; the camera sends it again and again."""
+def write_clip(
+    path: Path, *, size: tuple[int, int] = _SIZE, fps: int = FPS, gop: int = FPS // 2, codec: str = "libx264"
+) -> None:
+    """H.264 with a keyframe each `gop` frames, or `libx265`; the camera sends it again and again."""
     noise = np.random.default_rng(7)
     with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=fps, options={"g": f"{gop}", "bf": "0", "preset": "veryfast"})
+        options = {"g": f"{gop}", "bf": "0", "preset": "veryfast", **_OPTIONS.get(codec, {})}
+        stream = container.add_stream(codec, rate=fps, options=options)
         assert isinstance(stream, VideoStream)
         stream.width, stream.height = size
         stream.pix_fmt = "yuv420p"

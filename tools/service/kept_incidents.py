@@ -20,6 +20,7 @@ from stages.footage.incident_index import IncidentFilter, IncidentSummary, Phase
 from stages.footage.incident_record import IncidentRecord, Kind, State, read_record
 from tools.service.calls import NotThere
 from tools.service.labels import GivenLabel, Labels
+from tools.service.measured_words import measured_words
 
 _NO_FILE = "the incident has no such file"
 
@@ -38,7 +39,8 @@ class IncidentFile(TypedDict):
 
 class IncidentFacts(TypedDict):
     """What the events of an incident tell. `end_time`, `duration_s`: null while it goes on; a `phase` that is `lost`:
-    its end was not told, for the run died. `because`: the conditions that held, in words; `labels`: the oldest first.
+    its end was not told, for the run died. `because`: the conditions that held, as the rule has them, with their
+    values; `measured`: the same for people who do not know the rule; `labels`: the oldest first.
     """
 
     incident: str
@@ -55,6 +57,7 @@ class IncidentFacts(TypedDict):
     people: int
     zones: list[str]
     because: list[str]
+    measured: list[str]
     labels: list[GivenLabel]
 
 
@@ -185,7 +188,7 @@ def told(record: IncidentRecord, labels: Labels) -> IncidentFacts:
     assert one is not None, "it was found by its summary"
     end = _object(last.get("data"))
     over = str(end.get("end_time") or last.get("time") or "") or None
-    conditions = filter(_object, _list(_object(data.get("evidence")).get("conditions")))
+    conditions = [one for one in _list(_object(data.get("evidence")).get("conditions")) if _object(one)]
     return {
         "incident": record.incident,
         "camera": record.camera,
@@ -201,6 +204,7 @@ def told(record: IncidentRecord, labels: Labels) -> IncidentFacts:
         "people": len(_list(data.get("people"))),
         "zones": list(map(str, _list(data.get("zones")))),
         "because": [because(condition) for condition in conditions],
+        "measured": [measured_words(condition) for condition in conditions],
         "labels": labels.of(record.incident),
     }
 

@@ -31,6 +31,7 @@ from tools.service.event_history import EventHistory
 if TYPE_CHECKING:
     from tools.service.http_server import HttpServer
     from tools.service.picture_link import PictureProcess
+    from tools.service.recent_rates import RateSampler
 
 PORT = 8350
 _DAY_S = 86_400.0
@@ -156,6 +157,7 @@ class Serve(Stage[ServeSettings]):
         self._server: HttpServer | None = None
         self._history: EventHistory | None = None
         self._pictures: PictureProcess | None = None
+        self._sampler: RateSampler | None = None
 
     @classmethod
     def check(cls, settings: ServeSettings, base_folder: Path) -> SettingProblems:
@@ -222,6 +224,8 @@ class Serve(Stage[ServeSettings]):
             self._app(), listener, certificate=certificate, key=key, proxies=settings.proxies, stuck=self._end_process
         )
         self._server.start()
+        if self._sampler is not None:
+            self._sampler.start()
         self.context.log.info("serving", address=f"{'https' if settings.certificate else 'http'}://{settings.place}")
 
     def _app(self) -> Any:
@@ -236,6 +240,8 @@ class Serve(Stage[ServeSettings]):
         from tools.service.live_calls import live_calls  # noqa: PLC0415
         from tools.service.page_calls import page_calls  # noqa: PLC0415
         from tools.service.picture_link import PictureProcess  # noqa: PLC0415
+        from tools.service.rate_calls import rate_calls  # noqa: PLC0415
+        from tools.service.recent_rates import RateRing, RateSampler  # noqa: PLC0415
         from tools.service.run_link import RunLink  # noqa: PLC0415
         from tools.service.shape_calls import shape_calls  # noqa: PLC0415
 
@@ -245,8 +251,11 @@ class Serve(Stage[ServeSettings]):
         assert self._history is not None
         self._pictures = PictureProcess()
         access = Access(tokens, self.settings.hosts)
+        rates = RateRing()
+        self._sampler = RateSampler(run.status, rates)
         calls = [
             *health_calls(run),
+            *rate_calls(rates),
             *camera_calls(run),
             *graph_calls(run),
             *infer_calls(run),
@@ -279,6 +288,8 @@ class Serve(Stage[ServeSettings]):
     def close(self) -> None:
         if self._history is not None:
             self._history.end()
+        if self._sampler is not None:
+            self._sampler.stop()
         if self._server is not None:
             self._server.stop()
         if self._pictures is not None:

@@ -123,7 +123,11 @@ def browsing() -> Iterator[Browser]:
             until(lambda: port_file.exists() and port_file.read_text().count("\n"), WITHIN_S, every_s=0.05)
             pages = httpx.get(f"http://127.0.0.1:{port_file.read_text().split()[0]}/json", timeout=WITHIN_S).json()
             address = next(page["webSocketDebuggerUrl"] for page in pages if page["type"] == "page")
-            with connect(address, max_size=None, open_timeout=WITHIN_S) as connection:
+            # Nobody reads while a test starts its run: messages of that time must not fill a queue behind which the
+            # answers to pings wait, for the connection would count as dead.
+            with connect(
+                address, max_size=None, max_queue=None, ping_interval=None, open_timeout=WITHIN_S
+            ) as connection:
                 yield Browser(connection)
         finally:
             process.terminate()

@@ -20,6 +20,8 @@ from tools.service.infer_calls import infer_calls
 from tools.service.live_calls import live_calls
 from tools.service.page_calls import page_calls
 from tools.service.picture_link import PictureProcess
+from tools.service.rate_calls import rate_calls
+from tools.service.recent_rates import RateRing
 from tools.service.run_link import RunLink
 from tools.service.shape_calls import shape_calls
 
@@ -30,6 +32,7 @@ def every_call() -> list[Call]:
     footage = incident_calls([], history, lambda: 0.0)
     shown = [
         *health_calls(run),
+        *rate_calls(RateRing()),
         *camera_calls(run),
         *graph_calls(run),
         *infer_calls(run),

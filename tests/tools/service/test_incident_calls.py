@@ -71,6 +71,7 @@ def test_an_incident_is_told_with_its_reasons_and_files(served: Served) -> None:
     one = finished(served)
     assert (one["camera"], one["rule"], one["about"], one["people"]) == ("hall", "seen", "who is there", 1)
     assert one["because"][0].startswith("score > 0.3: 0.9")
+    assert one["measured"][0].startswith("How sure the model is that it is a person: 90%")
     assert one["duration_s"] > 0
     assert served.get(f"/api/incidents/{one['incident']}", "viewer").json()["start_time"] == one["start_time"]
     picture = served.get(one["snapshot"]["url"], "viewer")

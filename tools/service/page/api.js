@@ -1,5 +1,8 @@
 // Asks the service. Every answer that is an error becomes an exception with words for people.
 
+const WITHIN_MS = 10000;
+const CHANGED_WITHIN_MS = 60000; // the run may take up to 40 s for a change
+
 export class Refused extends Error {
   constructor(status, message) {
     super(message);
@@ -9,20 +12,34 @@ export class Refused extends Error {
 
 export class Unreachable extends Error {}
 
-async function ask(path, options = {}) {
-  let answer;
+// What `take` makes of an answer. A connection on which nothing comes counts as no answer: the bound holds until `take` has
+// read it all. `AbortSignal.any` would do the same, but not in browsers of 2023.
+export async function fetched(path, { signal, within = WITHIN_MS, ...options }, take) {
+  const bound = new AbortController();
+  const timer = setTimeout(() => bound.abort(), within);
+  const leave = () => bound.abort();
+  signal?.addEventListener("abort", leave);
   try {
-    answer = await fetch(path, { cache: "no-store", ...options });
+    return await take(await fetch(path, { cache: "no-store", ...options, signal: bound.signal }));
   } catch (error) {
-    if (error.name === "AbortError") throw error;
+    if (signal?.aborted || !(error instanceof TypeError || error.name === "AbortError")) throw error;
     throw new Unreachable("camgraph does not answer");
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", leave);
   }
-  const body = await answer.json().catch(() => ({}));
+}
+
+const ask = (path, options) => fetched(path, options, async (answer) => {
+  const body = await answer.json().catch((error) => {
+    if (error instanceof SyntaxError) return {};
+    throw error;
+  });
   if (!answer.ok) throw new Refused(answer.status, body.error || `the service answers ${answer.status}`);
   return body;
-}
+});
 
 export const get = (path, signal) => ask(path, { signal });
 
 export const post = (path, body = {}) =>
-  ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), within: CHANGED_WITHIN_MS });

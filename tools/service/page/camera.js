@@ -1,11 +1,12 @@
 // One camera: its video, how it is, and what happened there.
 
 import { get, post } from "./api.js";
-import { fill, make } from "./dom.js";
+import { fill, make, say } from "./dom.js";
 import { rowOf } from "./incidents.js";
 import { Live } from "./live.js";
+import { Plots } from "./plots.js";
 import { ShapeEditor } from "./shapes.js";
-import { cameraState, counted } from "./words.js";
+import { cameraState, counted, dropsInWords, isSilent } from "./words.js";
 
 export function cameraView(state, name) {
   const live = new Live(name);
@@ -16,14 +17,16 @@ export function cameraView(state, name) {
   const button = make("button", { hidden: true, onclick: change });
   const drawing = make("button", { hidden: true, text: "Draw zones and lines", onclick: edit });
   const rows = make("div", { class: "rows" });
+  const plots = new Plots(name);
   const beside = make("div", { class: "facts" }, how, why, facts, make("div", { class: "bar" }, button, drawing), message);
   const element = make("section", {},
-    make("p", {}, make("a", { href: "#/", text: "All cameras" })),
+    make("p", {}, make("a", { class: "way", href: "#/", text: "All cameras" })),
     make("h1", { text: name }),
     make("div", { class: "split" },
       make("div", {}, live.element),
       beside),
-    make("h2", { text: "What happened here" }), rows);
+    make("h2", { text: "What happened here" }), rows,
+    make("h2", { text: "How well it worked in the last hour" }), plots.element);
   let newest = "";
   let editor = null;
 
@@ -62,17 +65,19 @@ export function cameraView(state, name) {
   function update() {
     const camera = state.status.cameras[name];
     if (!camera) {
-      fill(element, make("p", {}, make("a", { href: "#/", text: "All cameras" })),
+      fill(element, make("p", {}, make("a", { class: "way", href: "#/", text: "All cameras" })),
         make("p", { class: "empty", text: `There is no camera ${name} any more.` }));
       return;
     }
     const { text, kind, why: reason } = cameraState(camera);
-    how.textContent = text;
+    say(how, text);
     how.className = `state ${kind}`;
-    why.textContent = reason;
-    const parts = [`${camera.fps.toFixed(1)} pictures a second`, `${counted(camera.drops, "picture")} not looked at`,
-      camera.losses ? `away ${counted(camera.losses, "time")}` : "never away"];
-    facts.textContent = `${parts.join(", ")}.`;
+    say(why, reason);
+    live.still.silent(isSilent(kind) ? camera.through_s : 0);
+    const away = camera.losses ? `away ${counted(camera.losses, "time")}` : "never away";
+    const missed = camera.drops ? `Not looked at: ${dropsInWords(camera)}.` : "";
+    say(facts, `${camera.fps.toFixed(1)} pictures a second, ${away}. ${missed}`);
+    plots.update();
     button.hidden = !["operator", "admin"].includes(state.me.role);
     drawing.hidden = state.me.role !== "admin" || editor !== null;
     button.textContent = camera.state === "paused" ? "Let it go on" : "Let it rest";
@@ -81,8 +86,18 @@ export function cameraView(state, name) {
     newest = now;
   }
 
-  return { element, update, close: () => {
+  function close() {
     editor?.close();
     live.close();
-  }, hasStreams: true };
+  }
+
+  // Escape leaves the editor first, and asks if something was drawn.
+  function escape() {
+    if (!editor) return false;
+    editor.leave();
+    return true;
+  }
+
+  const keeps = () => (editor?.isChanged ? "The drawing is not saved. Leave it all the same?" : "");
+  return { element, update, close, escape, keeps, hasStreams: true };
 }

@@ -15,3 +15,35 @@ export function make(tag, settings = {}, ...children) {
 export function fill(place, ...children) {
   place.replaceChildren(...children.filter((child) => child !== null && child !== undefined));
 }
+
+// Sets a text only if it is another one, and in the same node: a selection in it stays.
+export function say(element, text) {
+  if (element.textContent === text) return;
+  if (element.childNodes.length === 1 && element.firstChild.nodeType === Node.TEXT_NODE) element.firstChild.data = text;
+  else element.textContent = text;
+}
+
+// The elements of a list that changes. `create` makes one: { element, update(value) }. What stays is not touched.
+export class Listing {
+  constructor(place, create) {
+    this.place = place;
+    this.create = create;
+    this.known = new Map();
+  }
+
+  // `entries`: [key, value], in their order.
+  update(entries) {
+    const keys = new Set(entries.map(([key]) => key));
+    for (const [key, one] of this.known) {
+      if (keys.has(key)) continue;
+      one.element.remove();
+      this.known.delete(key);
+    }
+    entries.forEach(([key, value], n) => {
+      if (!this.known.has(key)) this.known.set(key, this.create(key));
+      const one = this.known.get(key);
+      one.update(value);
+      if (this.place.children[n] !== one.element) this.place.insertBefore(one.element, this.place.children[n] || null);
+    });
+  }
+}

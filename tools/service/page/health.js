@@ -1,79 +1,76 @@
-// How the run is: troubles, what waits to be sent, the stages, and the last minutes as two plots.
+// How the run is: troubles, events that wait to be sent, the last hour as plots, drops by camera, the stages. All is changed in
+// its place, so that nothing scrolls away and what was selected stays so.
 
-import { fill, make } from "./dom.js";
-import { counted, span } from "./words.js";
+import { Listing, make, say } from "./dom.js";
+import { Plots } from "./plots.js";
+import { counted, dropsInWords, sentence, span } from "./words.js";
 
 const SOON_S = 5;
-const SVG = "http://www.w3.org/2000/svg";
+const HEAD = ["Stage", "Busy", "Waiting", "Each takes", "A second", "Restarts"];
 
 export function healthView(state) {
-  const element = make("section");
+  const reason = make("p");
+  const facts = make("p", { class: "quiet" });
+  const plots = new Plots("");
+  const troubles = new Lines("None.");
+  const waiting = new Lines("Nothing: everything has arrived.");
+  const drops = new Lines("None: every picture that came was looked at.");
+  const body = make("tbody");
+  const stages = new Listing(body, stageRow);
+  const element = make("section", {},
+    make("h1", { text: "Health" }), reason, facts,
+    make("h2", { text: "Troubles" }), troubles.element,
+    make("h2", { text: "Waiting to be sent" }), waiting.element,
+    make("h2", { text: "The last hour, all cameras" }), plots.element,
+    make("h2", { text: "Pictures that came and were not looked at" }), drops.element,
+    make("h2", { text: "Stages" }),
+    make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stages" }, make("table", {},
+      make("thead", {}, make("tr", {}, ...HEAD.map((text, n) => make("th", { scope: "col", class: n ? "number" : "", text })))),
+      body)));
 
   function update() {
     const status = state.status;
-    fill(element,
-      make("h1", { text: "Health" }),
-      make("p", { text: status.health.reason }),
-      make("p", { class: "quiet", text: `Running for ${span(status.uptime_s)}, with ${(status.memory_mb / 1000).toFixed(1)} GB of memory. ${status.limit ? status.limit.text : ""}` }),
-      make("h2", { text: "Troubles" }), troubles(status),
-      make("h2", { text: "Waiting to be sent" }), sinks(status),
-      make("h2", { text: "Pictures a second, all cameras" }), plot(state.history.map((one) => one.fps), "pictures a second", ""),
-      make("h2", { text: "How old pictures are when they are judged, slowest camera" }), plot(state.history.map((one) => one.age), "milliseconds", " ms"),
-      make("h2", { text: "Stages" }), stages(status));
+    say(reason, status.health.reason);
+    say(facts, `Running for ${span(status.uptime_s)}, with ${(status.memory_mb / 1000).toFixed(1)} GB of memory. ${status.limit ? `${sentence(status.limit.text)}.` : ""}`);
+    troubles.update(status.troubles.map((one) => [`${one.where} ${one.why}`, `${one.where}: ${one.why} (for ${span(one.since_s)})`]));
+    waiting.update(Object.entries(status.outbox || {}).filter(([, one]) => one.oldest_s > SOON_S || one.dead_letters).map(sinkLine));
+    drops.update(Object.entries(status.cameras).filter(([, one]) => one.drops).map(([name, one]) => [name, `${name}: ${dropsInWords(one)}`]));
+    stages.update(Object.entries(status.stages));
+    plots.update();
   }
 
   return { element, update };
 }
 
-function troubles(status) {
-  if (!status.troubles.length) return make("p", { class: "empty", text: "None." });
-  return make("ul", {}, ...status.troubles.map((one) => make("li", { text: `${one.where}: ${one.why} (for ${span(one.since_s)})` })));
+// A list of sentences, or one that says that there are none.
+class Lines {
+  constructor(none) {
+    this.none = make("p", { class: "empty", text: none });
+    this.list = make("ul");
+    this.listing = new Listing(this.list, () => {
+      const element = make("li", { text: " " });
+      return { element, update: (text) => say(element, text) };
+    });
+    this.element = make("div", {}, this.none, this.list);
+  }
+
+  update(entries) {
+    this.listing.update(entries);
+    this.none.hidden = entries.length > 0;
+    this.list.hidden = !entries.length;
+  }
 }
 
-function sinks(status) {
-  const waiting = Object.entries(status.outbox || {}).filter(([, one]) => one.oldest_s > SOON_S || one.dead_letters);
-  if (!waiting.length) return make("p", { class: "empty", text: "Nothing: everything has arrived." });
-  return make("ul", {}, ...waiting.map(([name, one]) => {
-    const age = one.oldest_s === null ? "" : `, the oldest for ${span(one.oldest_s)}`;
-    const dead = one.dead_letters ? `; ${counted(one.dead_letters, "event")} could never be delivered` : "";
-    return make("li", { text: `${name}: ${counted(one.waiting, "event")}${age}${dead}` });
-  }));
+function sinkLine([name, one]) {
+  const age = one.oldest_s === null ? "" : `, the oldest for ${span(one.oldest_s)}`;
+  const dead = one.dead_letters ? `; ${counted(one.dead_letters, "event")} could never be delivered` : "";
+  return [name, `${name}: ${counted(one.waiting, "event")}${age}${dead}`];
 }
 
-function stages(status) {
-  const head = ["Stage", "Busy", "Waiting", "Each takes", "A second", "Restarts"];
-  const row = ([name, one]) => make("tr", {}, make("td", { text: name }),
-    ...[`${Math.round(one.busy * 100)} %`, one.queue, one.latency_ms_p50 === null ? "" : `${one.latency_ms_p50.toFixed(1)} ms`,
-      one.fps.toFixed(1), one.restarts].map((text) => make("td", { class: "number", text: String(text) })));
-  return make("div", { class: "scroll" }, make("table", {},
-    make("thead", {}, make("tr", {}, ...head.map((text, n) => make("th", { scope: "col", class: n ? "number" : "", text })))),
-    make("tbody", {}, ...Object.entries(status.stages).map(row))));
-}
-
-function plot(values, unit, suffix) {
-  const known = values.filter((value) => value !== null);
-  const most = Math.max(...known, 1e-9);
-  const step = 100 / Math.max(1, values.length - 1);
-  let path = "";
-  let isDown = false;
-  values.forEach((value, n) => {
-    if (value === null) {
-      isDown = false;
-      return;
-    }
-    path += `${isDown ? "L" : "M"}${(n * step).toFixed(2)} ${(38 - (36 * value) / most).toFixed(2)}`;
-    isDown = true;
-  });
-  const now = known.length ? known[known.length - 1] : null;
-  const words = now === null ? "not known" : `now ${now.toFixed(now < 10 ? 1 : 0)}${suffix}, at most ${most.toFixed(most < 10 ? 1 : 0)}${suffix}`;
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("class", "plot");
-  svg.setAttribute("viewBox", "0 0 100 40");
-  svg.setAttribute("preserveAspectRatio", "none");
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", `${unit}: ${words}`);
-  const line = document.createElementNS(SVG, "path");
-  line.setAttribute("d", path);
-  svg.append(line);
-  return make("div", {}, svg, make("p", { class: "quiet", text: words }));
+function stageRow(name) {
+  const cells = HEAD.slice(1).map(() => make("td", { class: "number", text: " " }));
+  const element = make("tr", {}, make("td", { text: name }), ...cells);
+  const update = (one) => [`${Math.round(one.busy * 100)} %`, one.queue, one.latency_ms_p50 === null ? "" : `${one.latency_ms_p50.toFixed(1)} ms`,
+    one.fps.toFixed(1), one.restarts].forEach((text, n) => say(cells[n], String(text)));
+  return { element, update };
 }

@@ -126,9 +126,26 @@ export function incidentsView(state) {
   return { element, update };
 }
 
+// Of a rule that does not say what it is about.
+function inPlain(incident) {
+  const who = incident.people === 1 ? "Somebody" : incident.people ? counted(incident.people, "person").replace("persons", "people") : "The camera";
+  const where = incident.zones.length ? ` in ${incident.zones.join(", ")}` : "";
+  return `${who}${where}: the rule “${incident.rule.replaceAll("_", " ")}” was met.`;
+}
+
+// The values that decided, in words; and the lines of the rule, for those who wrote it.
+function measured(incident) {
+  if (!incident.because.length) return [];
+  const list = (texts) => make("ul", {}, ...texts.map((text) => make("li", { text })));
+  return [make("h2", { text: "Measured" }), list(incident.measured),
+    make("details", {}, make("summary", { text: "As the rule is written" }), list(incident.because))];
+}
+
 export function incidentView(state, name) {
   const element = make("section");
   let drawn = "";
+  let notPlayed = "";
+  const clipOf = (incident) => `${incident.clip.url} ${incident.clip.state}`;
 
   async function act(path, body, message) {
     try {
@@ -149,10 +166,35 @@ export function incidentView(state, name) {
   }
 
   function film(incident) {
-    if (incident.clip.url) {
+    if (incident.clip.url && notPlayed !== clipOf(incident)) {
       const poster = incident.snapshot.url;
-      return make("video", { src: incident.clip.url, controls: true, playsinline: true, muted: true, preload: "metadata", poster });
+      const video = make("video", { src: incident.clip.url, controls: true, playsinline: true, muted: true, preload: "metadata", poster });
+      video.addEventListener("error", () => video.isConnected && video.replaceWith(unplayed(incident)));
+      return video;
     }
+    return picture(incident);
+  }
+
+  // A clip keeps the codec of its camera, and not every browser knows each.
+  function unplayed(incident) {
+    notPlayed = clipOf(incident);
+    return make("div", {}, picture(incident),
+      make("p", { text: "This browser cannot play the clip. Another one may, such as Edge or Safari, or a player on your computer." }),
+      make("div", { class: "bar" }, download(incident), make("button", { text: "Try again", onclick: again })));
+  }
+
+  // With a name that all systems take.
+  function download(incident) {
+    const file = `${incident.camera} ${incident.start_time}.mp4`.replace(/[^\p{L}\p{N}. -]/gu, "-");
+    return make("a", { class: "button", href: incident.clip.url, download: file, text: "Download the clip" });
+  }
+
+  function again() {
+    notPlayed = drawn = "";
+    update();
+  }
+
+  function picture(incident) {
     if (incident.snapshot.url) {
       return make("img", { class: "still", src: incident.snapshot.url, alt: `${title(incident.action)} on ${incident.camera}` });
     }
@@ -165,16 +207,16 @@ export function incidentView(state, name) {
     // A clip that plays goes on although a label comes.
     const playing = element.querySelector("video");
     const keeps = playing && incident.clip.url && playing.getAttribute("src") === incident.clip.url;
+    const plays = keeps && !playing.paused && !playing.ended;
     drawn = now;
     const message = make("p", { class: "error", role: "alert" });
-    const why = incident.because.length ? make("ul", {}, ...incident.because.map((text) => make("li", { text }))) : null;
-    const picture = incident.snapshot.url && incident.clip.url
-      ? make("p", {}, make("a", { href: incident.snapshot.url, text: "The picture alone" })) : null;
+    const alone = incident.snapshot.url && incident.clip.url
+      ? make("p", {}, make("a", { class: "way", href: incident.snapshot.url, text: "The picture alone" })) : null;
     fill(element,
-      make("p", {}, make("a", { href: "#/incidents", text: "All incidents" })),
+      make("p", {}, make("a", { class: "way", href: "#/incidents", text: "All incidents" })),
       make("h1", { text: `${title(incident.action)}: ${incident.camera}` }),
       make("div", { class: "split" },
-        make("div", {}, keeps ? playing : film(incident), picture,
+        make("div", {}, keeps ? playing : notPlayed === clipOf(incident) ? unplayed(incident) : film(incident), alone,
           make("div", { class: "crops" }, ...incident.crops.map((src) => make("img", { src, alt: "One of the people" })))),
         make("div", { class: "facts" },
           make("p", {}, make("strong", { text: when(incident.start_time) })),
@@ -182,10 +224,10 @@ export function incidentView(state, name) {
           make("p", { text: counted(incident.people, "person").replace("persons", "people") + (incident.zones.length ? ` in ${incident.zones.join(", ")}` : "") }),
           buttons(incident, message), message,
           make("h2", { text: "Why it was reported" }),
-          make("p", { text: incident.about || `The rule ${incident.rule}.` }), why,
+          make("p", { text: incident.about || inPlain(incident) }), ...measured(incident),
           incident.labels.length ? make("h2", { text: "What people said" }) : null,
           ...incident.labels.map((one) => make("p", { text: `${LABELS[one.label]}, ${one.by || "somebody"}, ${when(one.time)}${one.note ? `: ${one.note}` : ""}` })))));
-    if (keeps && !playing.ended && playing.currentTime > 0) playing.play().catch(() => {});
+    if (plays) playing.play().catch(() => {});
   }
 
   async function update() {

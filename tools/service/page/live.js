@@ -1,6 +1,7 @@
 // A camera as it is now: its video as it comes, in a <video>, with people and zones over it. If the browser cannot play it,
 // pictures in an <img>, a few a second. Until these are there, and if none can be had, the newest still.
 
+import { Unreachable } from "./api.js";
 import { make } from "./dom.js";
 import { draw, People } from "./people.js";
 import { Still } from "./stills.js";
@@ -13,6 +14,12 @@ const MOST_S = 2.5;
 const KEPT_S = 20;
 const LEFT = Symbol("nobody looks any more");
 const STILL_MS = 3000; // after so long without a packet, the picture is no longer that of now
+const DEAD_MS = 30000; // after so long without one, the connection counts as dead
+const BEGUN_MS = 30000; // the service waits 20 s for a keyframe
+
+// iPhones have the managed one alone. It wants no playing on other devices beside it. What comes is appended at once, whether or
+// not it asks to be given more: live video is never far ahead.
+const Source = window.ManagedMediaSource ?? window.MediaSource;
 
 export class Live {
   constructor(camera) {
@@ -23,6 +30,7 @@ export class Live {
     this.image = make("img", { class: "moving", alt: `${camera}, live` });
     this.video = make("video", { class: "moving", muted: true, playsinline: true, "aria-label": `${camera}, live` });
     this.video.muted = true;
+    this.video.disableRemotePlayback = true;
     this.canvas = make("canvas", { class: "over", "aria-hidden": "true" });
     this.picture = make("div", { class: "picture" }, this.still.element, this.canvas);
     this.note = make("p", { class: "quiet" });
@@ -74,6 +82,7 @@ export class Live {
     }
     if (problem === LEFT) return;
     if (problem instanceof NotShown) wait = REFUSED_MS;
+    if (problem instanceof Unreachable) this.people?.again(); // its connection is as dead, and does not tell
     const why = problem && problem.name !== "AbortError" ? problem.message : "";
     this.note.textContent = why ? `Stills: ${why}` : "";
     this.picture.classList.remove("stale");
@@ -87,6 +96,7 @@ export class Live {
     this.film = film;
     await film.play().catch((error) => { problem = error; });
     if (this.film !== film) return LEFT;
+    if (film.isDead) problem = new Unreachable("camgraph, or the camera, sends nothing");
     film.close();
     this.film = null;
     return problem;
@@ -128,6 +138,11 @@ export class Live {
   tell() {
     if (!this.film?.isPlaying) return;
     const silent = performance.now() - this.film.came;
+    if (silent > DEAD_MS) {
+      this.film.isDead = true;
+      this.film.stopping.abort();
+      return;
+    }
     const stands = silent > STILL_MS;
     const text = stands ? `This picture is ${span(silent / 1000)} old: nothing comes from the camera.` : this.film.words;
     if (this.note.textContent !== text) this.note.textContent = text;
@@ -177,13 +192,13 @@ class Film {
   }
 
   async play() {
-    if (!window.MediaSource) throw new NotShown("this browser cannot show live video");
-    const answer = await asked(this.path, this.stopping.signal);
+    if (!Source) throw new NotShown("this browser cannot show live video");
+    const answer = await asked(this.path, this.stopping);
     const type = answer.headers.get("Content-Type");
-    if (!MediaSource.isTypeSupported(type)) throw new NotShown(`this browser cannot show ${inWords(type)}`);
+    if (!Source.isTypeSupported(type)) throw new NotShown(`this browser cannot show ${inWords(type)}`);
     this.epoch = Number(answer.headers.get("X-Camgraph-Epoch"));
     this.start = Number(answer.headers.get("X-Camgraph-Start"));
-    const source = new MediaSource();
+    const source = new Source();
     const opened = once(source, "sourceopen");
     this.url = URL.createObjectURL(source);
     this.video.src = this.url;
@@ -257,7 +272,7 @@ class Pictures {
   }
 
   async play() {
-    const answer = await asked(this.path, this.stopping.signal);
+    const answer = await asked(this.path, this.stopping);
     const reader = answer.body.getReader();
     let data = new Uint8Array();
     for (;;) {
@@ -293,8 +308,9 @@ class Pictures {
 }
 
 // An answer that goes on. What cannot be shown now will hardly be shown in a moment.
-async function asked(path, signal) {
-  const answer = await fetch(path, { cache: "no-store", signal });
+async function asked(path, stopping) {
+  const bound = setTimeout(() => stopping.abort(new Unreachable("camgraph does not answer")), BEGUN_MS);
+  const answer = await fetch(path, { cache: "no-store", signal: stopping.signal }).finally(() => clearTimeout(bound));
   if (answer.ok) return answer;
   const why = (await answer.json().catch(() => ({}))).error || "the video does not come";
   throw answer.status === 400 ? new NotShown(why, "browsers cannot play what this camera sends") : new Error(why);

@@ -1,20 +1,21 @@
 // The page: which view is shown, what is asked again, and what is said when the service does not answer.
 
 import { get, post, Refused, Unreachable } from "./api.js";
-import { fill, make } from "./dom.js";
+import { fill, make, say } from "./dom.js";
 import { cameraView } from "./camera.js";
 import { healthView } from "./health.js";
 import { incidentView, incidentsView } from "./incidents.js";
 import { wallView } from "./wall.js";
-import { title, verdict } from "./words.js";
+import { span, title, verdict } from "./words.js";
 
 const EVERY_MS = 2000;
 const SOON_MS = 250;
 const NEWS = 20;
+const OLD_MS = 15000; // after so long without an answer, nothing on the page is of now
 
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
-const state = { status: null, incidents: [], running: [], why: "", me: { role: "anyone", name: "" }, history: [], list: { camera: "", incidents: [] } };
+const state = { status: null, incidents: [], running: [], why: "", me: { role: "anyone", name: "" }, list: { camera: "", incidents: [] } };
 let view = null;
 let timer = 0;
 let isLooking = false;
@@ -22,6 +23,8 @@ let shown = "";
 let known = null;
 let stream = null;
 let isListening = false;
+let heard = 0;
+let steps = 0;
 
 function viewOf(hash) {
   const [, kind = "", name = ""] = hash.replace(/^#/, "").split("/");
@@ -31,6 +34,18 @@ function viewOf(hash) {
   if (kind === "camera") return ["wall", () => cameraView(state, given)];
   if (kind === "health") return ["health", () => healthView(state)];
   return ["wall", () => wallView(state)];
+}
+
+// How many places of this page lie before this one in the history: going back from the first one would leave the page.
+function count() {
+  if (history.state?.steps === undefined) history.replaceState({ steps: shown ? steps + 1 : 0 }, "");
+  steps = history.state.steps;
+}
+
+// To where one came from on this page, or else to the list that this is one of.
+function back() {
+  if (steps > 0) history.back();
+  else location.hash = location.hash.startsWith("#/incidents/") ? "#/incidents" : "#/";
 }
 
 function decoded(name) {
@@ -44,6 +59,11 @@ function decoded(name) {
 function open() {
   const hash = location.hash || "#/";
   if (hash === shown && view) return;
+  if (view?.keeps?.() && !confirm(view.keeps())) {
+    history.pushState({ steps: ++steps }, "", shown);
+    return;
+  }
+  count();
   view?.close?.();
   const [name, begin] = viewOf(hash);
   for (const link of document.querySelectorAll("nav a")) {
@@ -65,6 +85,8 @@ function login(message = "") {
   if (document.getElementById("token")) return;
   release();
   isListening = false;
+  banner.hidden = true;
+  document.body.classList.remove("away");
   view?.close?.();
   view = null;
   shown = "";
@@ -100,13 +122,6 @@ function note() {
   document.title = running ? `(${running}) camgraph` : "camgraph";
 }
 
-function remember(status) {
-  const cameras = Object.values(status.cameras);
-  const ages = cameras.map((camera) => camera.age_ms).filter((age) => age !== null);
-  state.history.push({ fps: cameras.reduce((sum, camera) => sum + camera.fps, 0), age: ages.length ? Math.max(...ages) : null });
-  if (state.history.length > 300) state.history.shift();
-}
-
 async function look() {
   if (isLooking) return;
   clearTimeout(timer);
@@ -122,11 +137,13 @@ async function look() {
       state.incidents = list.value.incidents;
       state.why = list.value.why || "";
     }
-    remember(state.status);
     note();
+    answered();
     banner.textContent = failed ? `The incidents cannot be read now: ${failed.reason.message}` : "";
     banner.hidden = !failed;
-    document.getElementById("verdict").textContent = verdict(state.status, state.running);
+    const { text, isBad } = verdict(state.status, state.running);
+    say(document.getElementById("verdict"), text);
+    document.getElementById("verdict").classList.toggle("bad", isBad);
     if (view) view.update();
     else open();
   } catch (problem) {
@@ -159,13 +176,18 @@ function release() {
 
 function onVisibility() {
   if (document.hidden) return release();
+  if (Date.now() - heard > OLD_MS) {
+    document.body.classList.add("away");
+    document.getElementById("verdict").textContent = "Asking how things are…";
+  }
   if (isListening) listen();
   soon();
 }
 
 function keys(event) {
   if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "Escape" && location.hash.split("/").length > 2) history.back();
+  if (event.key === "Escape" && view?.escape?.()) return;
+  if (event.key === "Escape" && location.hash.split("/").length > 2) back();
   const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
   const items = [...main.querySelectorAll(".tile, .row")];
   if (!step || !items.length || !(document.activeElement === main || items.includes(document.activeElement))) return;
@@ -174,11 +196,23 @@ function keys(event) {
   event.preventDefault();
 }
 
+// What stands on the page is not of now: it is dimmed as long as the banner says so.
 function complain(problem) {
   const isAway = problem instanceof Unreachable;
-  banner.textContent = isAway ? "camgraph does not answer. This page tries again by itself." : problem.message;
+  const last = heard ? ` What you see is of ${span((Date.now() - heard) / 1000)} ago.` : "";
+  banner.textContent = isAway ? `camgraph does not answer.${last} This page tries again by itself.` : problem.message;
   banner.hidden = false;
+  document.body.classList.add("away");
   document.getElementById("verdict").textContent = "";
+}
+
+// A connection that was dead may never tell: after a silence the stream of events is begun anew.
+function answered() {
+  heard = Date.now();
+  if (!document.body.classList.contains("away")) return;
+  document.body.classList.remove("away");
+  release();
+  if (isListening) listen();
 }
 
 // Who looks. A screen on a wall is alone for months: it goes on trying.
@@ -205,12 +239,14 @@ async function begin() {
   });
   const isKnown = await identify();
   banner.hidden = true;
+  document.body.classList.remove("away");
   leave.hidden = !state.me.name;
   if (!isKnown || state.me.role === "anyone") return login();
   await look();
   isListening = true;
   listen();
   document.addEventListener("visibilitychange", onVisibility);
+  window.addEventListener("beforeunload", (event) => view?.keeps?.() && event.preventDefault());
   window.addEventListener("pagehide", () => {
     release();
     view?.close?.();

@@ -47,6 +47,11 @@ export class People {
     return this.together((frames) => frames.findLast(fits));
   }
 
+  // All that are known, of one stage: others see the same people.
+  frames() {
+    return Object.values(this.rules)[0]?.frames || [];
+  }
+
   newest() {
     const since = performance.now() - 3000 * OLDEST_S;
     return this.together((frames) => frames.findLast((one) => one.came > since));
@@ -58,6 +63,11 @@ export class People {
     if (!found.length) return null;
     const people = new Map(found.flatMap((one) => one.people).map((person) => [person.id, person]));
     return { ...found[0], people: [...people.values()], now: found.flatMap((one) => one.now) };
+  }
+
+  again() {
+    this.close();
+    this.listen();
   }
 
   close() {

@@ -2,12 +2,13 @@
 // arrows to move one, Delete to remove it). Nothing is changed before "Save".
 
 import { get, post } from "./api.js";
-import { fill, make } from "./dom.js";
+import { fill, make, say } from "./dom.js";
 import { counted } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const STEP = 0.01;
 const NEW = "";
+const REACH = 21; // half of what a finger needs to hit a corner, in pixels of the page
 
 function draw(tag, settings) {
   const element = document.createElementNS(SVG, tag);
@@ -21,6 +22,7 @@ export class ShapeEditor {
     this.camera = camera;
     this.live = live;
     this.closed = closed;
+    this.crossings = new Crossings();
     this.points = [];
     this.kind = "zone";
     this.path = `/api/cameras/${encodeURIComponent(camera)}/shapes`;
@@ -33,7 +35,7 @@ export class ShapeEditor {
     this.name = make("input", { id: "shape-name", maxlength: "60", autocomplete: "off" });
     this.forAll = make("input", { type: "checkbox", id: "shape-all" });
     this.hint = make("p", { class: "quiet" });
-    this.inside = make("p", { "aria-live": "polite" });
+    this.inside = make("p", { class: "inside" });
     this.message = make("p", { class: "error", role: "alert" });
     this.difference = make("pre", { class: "diff", hidden: true });
     const button = (text, onclick) => make("button", { text, onclick });
@@ -47,11 +49,16 @@ export class ShapeEditor {
         make("label", {}, this.forAll, " for all cameras")),
       this.hint, this.inside,
       make("div", { class: "bar" }, button("Undo a corner", () => this.undo()), button("What would change?", () => this.send(false)),
-        this.save, this.remove, button("Close", () => this.close())),
+        this.save, this.remove, button("Close", () => this.leave())),
       this.message, this.difference);
     live.picture.append(this.board);
     this.timer = setInterval(() => this.count(), 500);
     this.load();
+  }
+
+  // Nothing that was drawn is lost unasked.
+  leave() {
+    if (!this.isChanged || confirm("The drawing is not saved. Close it all the same?")) this.close();
   }
 
   close() {
@@ -103,6 +110,7 @@ export class ShapeEditor {
     this.forAll.checked = known?.for === "all";
     this.forAll.disabled = Boolean(known);
     this.points = known ? this.fractions(known.points) : [];
+    this.isChanged = false;
     this.remove.hidden = !known;
     this.message.textContent = "";
     this.difference.hidden = true;
@@ -130,18 +138,24 @@ export class ShapeEditor {
   add([x, y]) {
     const most = this.kind === "line" ? 2 : 100;
     if (this.points.length < most) this.points.push(within(x, y));
-    this.redraw();
+    this.change();
   }
 
   undo() {
     this.points.pop();
+    this.change();
+  }
+
+  change() {
+    this.isChanged = true;
     this.redraw();
   }
 
   redraw() {
     const form = this.kind === "line" ? "polyline" : "polygon";
     this.outline.replaceChildren(draw(form, { points: this.points.map((point) => point.join(",")).join(" ") }));
-    this.handles.replaceChildren(...this.points.map((point, n) => this.handle(point, n)));
+    this.handles.replaceChildren(...this.points.flatMap((point, n) => this.handle(point, n)));
+    this.crossings.begin(this.kind === "line" && this.points.length === 2 ? this.points : null);
     const least = this.kind === "line" ? 2 : 3;
     const missing = least - this.points.length;
     this.hint.textContent = missing > 0
@@ -152,7 +166,10 @@ export class ShapeEditor {
   }
 
   handle([x, y], n) {
-    const circle = draw("circle", { cx: `${100 * x}%`, cy: `${100 * y}%`, r: 9, tabindex: 0, role: "button", "aria-label": `Corner ${n + 1}` });
+    const place = { cx: `${100 * x}%`, cy: `${100 * y}%` };
+    const dot = draw("circle", { ...place, r: 9, class: "dot" });
+    const circle = draw("circle", { ...place, r: REACH, class: "reach", tabindex: 0, role: "button", "aria-label": `Corner ${n + 1}` });
+    circle.dot = dot;
     circle.addEventListener("pointerdown", (event) => {
       circle.setPointerCapture(event.pointerId);
       event.preventDefault();
@@ -164,7 +181,7 @@ export class ShapeEditor {
       this.move(n, circle, (event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height);
     });
     circle.addEventListener("keydown", (event) => this.onKey(event, n, circle));
-    return circle;
+    return [circle, dot];
   }
 
   onKey(event, n, circle) {
@@ -172,7 +189,7 @@ export class ShapeEditor {
     if (step) this.move(n, circle, this.points[n][0] + step[0], this.points[n][1] + step[1]);
     else if (event.key === "Delete" || event.key === "Backspace") {
       this.points.splice(n, 1);
-      this.redraw();
+      this.change();
     } else return;
     event.preventDefault();
     event.stopPropagation();
@@ -181,21 +198,43 @@ export class ShapeEditor {
   // The handle stays the same element while it is dragged.
   move(n, circle, x, y) {
     this.points[n] = within(x, y);
-    circle.setAttribute("cx", `${100 * this.points[n][0]}%`);
-    circle.setAttribute("cy", `${100 * this.points[n][1]}%`);
+    this.isChanged = true;
+    for (const one of [circle, circle.dot]) {
+      one.setAttribute("cx", `${100 * this.points[n][0]}%`);
+      one.setAttribute("cy", `${100 * this.points[n][1]}%`);
+    }
+    this.crossings.begin(this.kind === "line" && this.points.length === 2 ? this.points : null);
     this.outline.firstChild.setAttribute("points", this.points.map((point) => point.join(",")).join(" "));
     this.count();
   }
 
-  // Who stands in it now, by the middle of the lower edge of their box.
+  // Who stands in it now, or went over it, by the middle of the lower edge of their box; and what rules say of them.
   count() {
     const frame = this.live.people?.newest();
-    if (this.kind === "line" || this.points.length < 3 || !frame) {
-      this.inside.textContent = "";
-      return;
-    }
-    const inside = frame.people.filter(({ box }) => contains(this.points, (box[0] + box[2]) / 2, box[3])).length;
-    this.inside.textContent = inside ? `${counted(inside, "person").replace("persons", "people")} in it now.` : "Nobody in it now.";
+    this.crossings.take(this.live.people?.frames() || []);
+    if (!frame || this.points.length < (this.kind === "line" ? 2 : 3)) return say(this.inside, "");
+    say(this.inside, this.kind === "line" ? this.overLine(frame) : this.inZone(frame));
+  }
+
+  inZone(frame) {
+    const inside = frame.people.filter((person) => contains(this.points, ...feet(person)));
+    const ids = new Set(inside.map((person) => person.id));
+    const many = inside.length ? `${people(inside.length)} in it now.` : "Nobody in it now.";
+    const of = frame.now.filter((one) => one.ids.some((id) => ids.has(id)));
+    return `${many}${inside.length ? said(of) : ""}${this.asking(frame)}`;
+  }
+
+  overLine(frame) {
+    const { rightward, leftward } = this.crossings;
+    const went = `Since you drew it so: ${people(rightward)} went to the right of it, and ${leftward} to the left, as seen from its first end.`;
+    return `${went}${this.asking(frame)}`;
+  }
+
+  // Rules that ask about this zone or line and fire now, also on somebody who stands elsewhere.
+  asking(frame) {
+    const name = this.name.value.trim();
+    const firing = [...new Set(frame.now.filter((one) => one.shapes.includes(name)).map((one) => spaced(one.action)))];
+    return firing.length ? ` Rules that ask about it and fire: ${firing.join(", ")}.` : "";
   }
 
   async send(save, removes = false) {
@@ -217,6 +256,54 @@ export class ShapeEditor {
       this.message.textContent = problem.message;
     }
   }
+}
+
+const spaced = (name) => name.replaceAll("_", " ");
+const people = (n) => (n === 1 ? "1 person" : `${n} people`);
+const feet = ({ box }) => [(box[0] + box[2]) / 2, box[3]];
+
+function said(now) {
+  if (!now.length) return " No rule says anything of them.";
+  const ids = new Map();
+  for (const one of now) ids.set(one.action, new Set([...(ids.get(one.action) || []), ...one.ids]));
+  return ` The rules say: ${[...ids].map(([action, of]) => `${spaced(action)}${of.size > 1 ? ` (${people(of.size)})` : ""}`).join(", ")}.`;
+}
+
+// Who went over a line, and to which side: of the way from its first end to its second one.
+class Crossings {
+  begin(line) {
+    this.line = line && line.map((point) => [...point]);
+    this.rightward = this.leftward = 0;
+    this.before = new Map();
+    this.came = performance.now();
+  }
+
+  // `frames`: of the last seconds, { people, came }, each with the time at which it came.
+  take(frames) {
+    if (!this.line) return;
+    for (const frame of frames.filter((one) => one.came > this.came)) {
+      for (const person of frame.people) {
+        const at = feet(person);
+        const from = this.before.get(person.id);
+        if (from) this.note(from, at);
+        this.before.set(person.id, at);
+      }
+      this.came = frame.came;
+    }
+  }
+
+  note(from, at) {
+    const [begin, end] = this.line;
+    if (Math.sign(side(begin, end, from)) === Math.sign(side(begin, end, at))) return;
+    if (Math.sign(side(from, at, begin)) === Math.sign(side(from, at, end))) return;
+    if (side(begin, end, at) > 0) this.rightward += 1;
+    else this.leftward += 1;
+  }
+}
+
+// Above 0 if a point lies to the right of the way from `begin` to `end`, for y goes down.
+function side(begin, end, point) {
+  return (end[0] - begin[0]) * (point[1] - begin[1]) - (end[1] - begin[1]) * (point[0] - begin[0]);
 }
 
 // In the picture, as exact as the file will have it.

@@ -2,7 +2,7 @@
 
 import { fill, make } from "./dom.js";
 import { Still } from "./stills.js";
-import { cameraState, lasted, title } from "./words.js";
+import { cameraState, isSilent, lasted, title } from "./words.js";
 
 export function wallView(state) {
   const tiles = new Map();
@@ -51,6 +51,7 @@ class Tile {
     this.state.textContent = text;
     this.state.className = `state ${kind}`;
     this.state.title = why;
+    this.still.silent(isSilent(kind) ? camera.through_s : 0);
     this.happens.textContent = incident ? `${title(incident.action)}: ${lasted(incident)}` : "";
     this.element.classList.toggle("alarm", Boolean(incident));
   }

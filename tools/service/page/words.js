@@ -18,18 +18,39 @@ const STATES = {
   failed: ["does not work", "bad"],
 };
 
+// Whether nothing new comes from a camera of this kind of state.
+export const isSilent = (kind) => kind === "bad" || kind === "rests";
+
 export function cameraState(camera) {
   const [words, kind] = STATES[camera.state] || [camera.state, "warn"];
   const since = kind === "bad" && camera.since_s !== null ? ` for ${span(camera.since_s)}` : "";
   return { text: words + since, kind, why: kind === "bad" ? camera.why || camera.error || "" : "" };
 }
 
+// Why a picture that came was not looked at; reasons of stages of others are told as they are.
+const DROPS = {
+  queue_full: "because this machine was too slow",
+  damaged: "because they came damaged (look at the network and the camera)",
+  reader_lost: "because the program that had them died",
+  stale: "because this machine was too slow",
+  no_slot: "because memory was short",
+  quarantined: "because programs died of them",
+  error: "because of a mistake, which the log has",
+  model_failed: "because the model failed on them",
+};
+
+export function dropsInWords(camera) {
+  const why = Object.entries(camera.drops_by_reason).sort(([, one], [, other]) => other - one);
+  return why.map(([reason, n]) => `${counted(n, "picture")} ${DROPS[reason] || `(${reason.replaceAll("_", " ")})`}`).join("; ");
+}
+
 export function verdict(status, running) {
   if (running.length) {
     const where = [...new Set(running.map((one) => one.camera))].join(", ");
-    return `${counted(running.length, "incident")} going on: ${where}`;
+    return { text: `${counted(running.length, "incident")} going on: ${where}`, isBad: true };
   }
-  return state(status);
+  const text = state(status);
+  return { text, isBad: text.endsWith("without a picture") || text.startsWith("Needs attention") };
 }
 
 function state(status) {
@@ -54,10 +75,9 @@ export function span(seconds) {
   return `${Math.round(whole / 86400)} days`;
 }
 
-export function title(text) {
-  const words = String(text).replaceAll("_", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
+export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+export const title = (text) => sentence(String(text).replaceAll("_", " "));
 
 export function when(iso) {
   const at = new Date(iso);
