@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pipeline.foreign_text import shown
-from tools.service.calls import Call, Gives, failure
+from tools.service.calls import Call, Gives, NotThere
 from tools.service.queries import CameraName, Parameter, query_of
 from tools.service.recent_rates import RateRing, RecentRates
 
@@ -14,14 +14,15 @@ _OF: dict[str, Parameter] = {"camera": CameraName("Of this camera alone; without
 
 
 def rate_calls(ring: RateRing) -> list[Call]:
-    """See the module."""
+    """The calls over the samples in `ring`."""
 
     async def recent(request: Request) -> Response:
         camera = query_of(request, _OF)["camera"]
         try:
             return JSONResponse(dict(ring.recent(camera)))
         except LookupError:
-            return failure(404, f"nothing is known of the last hour of a camera {shown(str(camera))[:60]}")
+            why = f"nothing is known of the last hour of a camera {shown(str(camera))[:60]}"
+            raise NotThere(why, error_id="name-unknown") from None
 
     return [
         Call(

@@ -13,6 +13,7 @@ from camgraph_test_stages import browser
 from camgraph_test_stages.browser import Browser, browsing
 from camgraph_test_stages.services import TOKENS, Served, serving_run, with_tokens, write_light
 
+from tools.measuring.blinking import write_clip
 from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 MARKUP = "<img src=x onerror=alert(1)>"
