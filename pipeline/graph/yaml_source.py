@@ -7,7 +7,7 @@ YAML has traps that PyYAML falls into silently; here each is a problem with a pl
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -161,9 +161,22 @@ def _refuse_unreadable(text: str, file: str) -> None:
 
 
 def _refuse_deep(text: str, file: str) -> None:
-    """libyaml's composer calls itself for every level, and a deep file would end the process."""
+    """libyaml's composer calls itself for every level, and a deep file would end the process.
+
+    Some versions of libyaml refuse a thousand levels themselves, while they look ahead; then PyYAML's own parser, which
+    is slower, finds the place.
+    """
+    try:
+        _refuse_deep_events(yaml.parse(text, Loader=_LOADER), file)
+    except yaml.MarkedYAMLError as error:
+        if _TOO_DEEP not in (error.problem or ""):
+            raise
+        _refuse_deep_events(yaml.parse(text, Loader=yaml.SafeLoader), file)
+
+
+def _refuse_deep_events(events: Iterable[yaml.Event], file: str) -> None:
     depth = 0
-    for event in yaml.parse(text, Loader=_LOADER):
+    for event in events:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -183,6 +196,7 @@ def _syntax_error(error: yaml.MarkedYAMLError, file: str) -> GraphError:
     return _unreadable(file, place, f"not YAML: {what}{_hint(error.problem or '')}")
 
 
+_TOO_DEEP = "maximum nesting depth"
 _QUOTED = "put the whole of a text that begins with {, [, * or a quote in quotes"
 
 

@@ -24,7 +24,10 @@ def children_of(pid: int) -> dict[str, int]:
     """Unit -> process id, of the processes of all runs that this process has."""
     found: dict[str, int] = {}
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, task.read_text().split()):
+        children = ""
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+            children = task.read_text()
+        for child in map(int, children.split()):
             with suppress(FileNotFoundError, ProcessLookupError):
                 words = Path(f"/proc/{child}/cmdline").read_bytes().decode().split("\0")
                 if any(word.startswith("pipeline.") for word in words):
