@@ -44,11 +44,12 @@ from stages.rulebook.word_extent import Budget, extents, names_in
 from stages.vision.rules.condition import LOST_AFTER_NS, Condition, Scope, compile_condition, never_so_long
 from stages.vision.rules.counters import Of
 from stages.vision.rules.expression import ExpressionError
-from stages.vision.rules.geometry import Line, Surroundings, Zone, in_pixels, zone_of
+from stages.vision.rules.geometry import Line, Surroundings, Zone, beyond_border, in_pixels, zone_of
 from stages.vision.rules.groups import Nearness
 from stages.vision.rules.incidents import Timing
 from stages.vision.rules.judge import Rule, Why
 from stages.vision.rules.lens import Lens
+from stages.vision.rules.people import Point
 
 MAX_OVERRIDES = 2_000
 """Cameras and patterns under `per_camera` of all rules of a file."""
@@ -147,7 +148,7 @@ class RuleSet:
 
     def zones_of(self, ready: ReadyRule, camera: str, size: tuple[int, int]) -> dict[str, Zone]:
         """The zones that this rule uses, for frames of (width, height) of a camera."""
-        return {name: zone_of(in_pixels(for_camera(self.file.zones[name], camera), size)) for name in ready.zones}
+        return {name: _zone(for_camera(self.file.zones[name], camera), size) for name in ready.zones}
 
     def surroundings(self, camera: str, size: tuple[int, int]) -> Surroundings:
         """The zones and lines of a camera that its rules and counters use, for frames of (width, height)."""
@@ -157,11 +158,7 @@ class RuleSet:
         lines = sorted({name for ready in rules for name in ready.lines} | {one.line for one in counters if one.line})
         return Surroundings(
             *size,
-            {
-                name: zone_of(in_pixels(drawn, size))
-                for name in zones
-                if (drawn := for_camera(file.zones.get(name, {}), camera))
-            },
+            {name: _zone(drawn, size) for name in zones if (drawn := for_camera(file.zones.get(name, {}), camera))},
             {name: _line(drawn, size) for name in lines if (drawn := for_camera(file.lines.get(name, {}), camera))},
             lens=_lens(for_camera(file.lenses, camera), size),
         )
@@ -173,6 +170,10 @@ def _lens(
     if definition is None or definition == "learn":
         return definition
     return Lens.of(degrees(definition.tilt), degrees(definition.fov), size[0])
+
+
+def _zone(corners: Sequence[Point], size: tuple[int, int]) -> Zone:
+    return zone_of(beyond_border(in_pixels(corners, size), size))
 
 
 def _line(definition: LineDefinition, size: tuple[int, int]) -> Line:

@@ -87,6 +87,15 @@ def zone_of(corners: Sequence[Point]) -> Zone:
     return inside
 
 
+def beyond_border(corners: Sequence[Point], size: tuple[int, int]) -> list[Point]:
+    """Corners in pixels; those on the right or lower border of a frame of (width, height) lie a pixel beyond it.
+
+    Boxes end at the border, so the feet of people whom it cuts lie on it, and a zone that reaches it has them inside.
+    """
+    width, height = size
+    return [(x + (x == width), y + (y == height)) for x, y in corners]
+
+
 def in_pixels(points: Sequence[Point], size: tuple[int, int]) -> list[Point]:
     """Points of a definition in pixels of a frame of (width, height): fractions if none is above 1, else unchanged."""
     if is_fraction(points):

@@ -39,6 +39,17 @@ def test_camera_gets_rules_of_its_zones_and_lines() -> None:
     assert of == {"front": ["a", "b", "d", "e-f"], "back": ["a", "e-f"], "yard": ["a", "c", "e-f"]}
 
 
+def test_a_zone_to_the_border_has_who_is_cut_by_it() -> None:
+    text = "{zones: {near: [[0, 0.5], [1, 0.5], [1, 1], [0, 1]]}, rules: [{id: a, when: in near, for: 1s}]}"
+    rules = parse_rules(text, "rules.yaml")
+    for near in (
+        rules.surroundings("front", (640, 480)).zones["near"],
+        rules.zones_of(rules.rules["a"], "front", (640, 480))["near"],
+    ):
+        assert near(320, 480)
+        assert not near(320, 239)
+
+
 def test_names_in_any_script() -> None:
     text = """\
         zones: {Küche: [[0, 0], [1, 0], [1, 1]], 厨房: [[0, 0], [1, 0], [1, 1]]}

@@ -311,7 +311,9 @@ function within(x, y) {
   return [x, y].map((value) => Math.round(1000 * Math.min(1, Math.max(0, value))) / 1000);
 }
 
-function contains(points, x, y) {
+// Boxes end at the picture's border, so the feet of people whom it cuts lie on it: a zone that reaches it has them inside.
+function contains(drawn, x, y) {
+  const points = drawn.map((corner) => corner.map((value) => (value >= 1 ? 1.001 : value)));
   let isInside = false;
   points.forEach(([x1, y1], n) => {
     const [x2, y2] = points[(n + 1) % points.length];

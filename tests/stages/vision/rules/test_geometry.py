@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from stages.vision.rules.geometry import Line, in_pixels, polygon_problem, zone_of
+from stages.vision.rules.geometry import Line, beyond_border, in_pixels, polygon_problem, zone_of
 
 points = st.tuples(st.integers(0, 40), st.integers(0, 40))
 
@@ -50,6 +50,17 @@ def test_meets_as_parameters_say(
     _, t = np.linalg.solve(np.column_stack((way, -along)), np.subtract(a, one))
     assume(min(abs(t), abs(t - 1)) > 1e-9)
     assert line.met_by(one, other) is bool(0 <= t <= 1)
+
+
+def test_a_zone_to_the_border_has_those_whom_the_border_cuts() -> None:
+    drawn = [(200, 300), (640, 300), (640, 480), (200, 480)]
+    zone = zone_of(beyond_border(drawn, (640, 480)))
+    assert zone(400, 480)
+    assert zone(640, 480)
+    assert not zone(400, 299)
+    assert not zone(199, 480)
+    above = zone_of(beyond_border([(200, 300), (600, 300), (600, 470), (200, 470)], (640, 480)))
+    assert not above(400, 480)
 
 
 def test_fractions_and_pixels() -> None:
