@@ -3,8 +3,8 @@
 python -m tools.benchmarks.actions [--seeds N] [--action NAME] [--report docs/actions.md]
 
 Each motion of the animator is done once per seed, seen from several heights, distances and sides, by two models and at
-five frame rates. The figures of the page stand between two marks, and the rest of the page stays as it is. Ordinary
-scenes, in which nothing happens, give the false alarms per hour.
+five frame rates. The stage `track` follows everybody, as in a run. The figures of the page stand between two marks, and
+the rest of the page stays as it is. Ordinary scenes, in which nothing happens, give the false alarms per hour.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ import click
 import numpy as np
 
 from stages.rulebook.library import library
-from stages.rulebook.onlooker import picture_of
 from tools.animator.library import MOTIONS
-from tools.animator.messages import tracks
 from tools.animator.pose_model import MULTIPOSE, YOLO11N
 from tools.animator.scene import Scene
 from tools.animator.scenes import FRONT, crossing_walks
@@ -30,7 +28,7 @@ from tools.measuring.action_cases import CASES, FALLS
 from tools.measuring.action_places import PLACES as ACTION_PLACES
 from tools.measuring.action_places import Cast, before
 from tools.measuring.action_places import rules as place_rules
-from tools.measuring.action_trials import LEAD_S, LEAST_SCORE, Edge, Trial, View, firings, pictures, rules_of
+from tools.measuring.action_trials import LEAD_S, Edge, Trial, View, firings, followed, rules_of, run
 
 RATES = (25.0, 12.5, 8.0, 5.0, 3.0)
 MODELS = (YOLO11N, MULTIPOSE)
@@ -85,7 +83,7 @@ def measured(actions: Sequence[str], seeds: int) -> dict[str, Figures]:
     for motion in MOTIONS:
         for trial in trials(motion, seeds):
             first: dict[str, float] = {}
-            for firing in firings(rules, pictures(trial)):
+            for firing in firings(rules, run(trial)):
                 first.setdefault(firing.rule, firing.at_s - LEAD_S)
             for action in actions:
                 _count(figures[action], action, trial, first.get(action))
@@ -116,7 +114,7 @@ def falls_in_part(seeds: int) -> str:
                 _cut_short(Trial(motion, View(*place, edge=edge), rate, model, seed), seen_s)
                 for motion, place, edge, model, seed in itertools.product(FALLS, PLACES, edges, MODELS, range(seeds))
             ]
-            cells.append(f"{100 * np.mean([bool(firings(rules, pictures(trial))) for trial in trials]):.0f} %")
+            cells.append(f"{100 * np.mean([bool(firings(rules, run(trial))) for trial in trials]):.0f} %")
         lines.append(f"| for {seen_s:g} s, {where} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -157,8 +155,7 @@ def _first_told(action: str, cast: Cast, rate: float, seeds: int) -> list[float]
     for (height, distance), model, seed in itertools.product(BEFORE, MODELS, range(seeds)):
         aside = float(np.random.default_rng([seed, int(distance)]).uniform(-25, 25))
         frames = Scene(action, cast()).frames(rate, seed, before(height, distance, aside), model)
-        seen = [picture_of(item) for item in tracks(frames, min_score=LEAST_SCORE)]
-        found.append(min((one.at_s for one in firings(place_rules(action), seen)), default=math.inf))
+        found.append(min((one.at_s for one in firings(place_rules(action), followed(frames, model))), default=math.inf))
     return found
 
 
@@ -169,7 +166,7 @@ def alarms_per_hour(actions: Sequence[str], seeds: int, minutes: float = 2.0) ->
     for seed in range(seeds):
         scene = crossing_walks(seed, people=4, duration_s=60 * minutes)
         frames = scene.frames(8.0, seed, FRONT, YOLO11N)
-        for firing in firings(rules, (picture_of(item) for item in tracks(frames, min_score=LEAST_SCORE))):
+        for firing in firings(rules, followed(frames, YOLO11N)):
             counts[firing.rule] += 1
     return seeds * minutes / 60, counts
 

@@ -2,9 +2,9 @@
 
 python -m tools.benchmarks.false_alarms [--hours N] [--report docs/actions.md]
 
-Each room is watched for as long at each frame rate; hours alternate between the noise of two models. Everybody has
-their true identity. `DONE` says what people really do in a room: incidents of that are no alarms. Actions about places
-are left out, because they fire for everybody who passes.
+Each room is watched for as long at each frame rate; hours alternate between the noise of two models. The stage `track`
+follows everybody, as in a run. `DONE` says what people really do in a room: incidents of that are no alarms. Actions
+about places are left out, because they fire for everybody who passes.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from pathlib import Path
 import click
 
 from stages.rulebook.library import library
-from stages.rulebook.onlooker import picture_of
 from tools.animator import MULTIPOSE, YOLO11N, PoseModel, Scene
-from tools.animator.messages import tracks
 from tools.animator.scenes import ROOM, care_room, office, shop
-from tools.measuring.action_trials import LEAST_SCORE, Firing, firings, rules_of
+from tools.measuring.action_trials import Firing, firings, followed, rules_of
 
 RATES = (12.5, 5.0)
 MODELS: tuple[PoseModel, ...] = (YOLO11N, MULTIPOSE)
@@ -60,7 +58,7 @@ def watched(room: str, fps: float, hours: float, *, told: Callable[[str], None])
     while hour < hours:
         length = min(1.0, hours - hour)
         frames = ROOMS[room](hour, hours=length).frames(fps, hour, ROOM, MODELS[hour % 2])
-        found = firings(rules, (picture_of(item) for item in tracks(frames, min_score=LEAST_SCORE)))
+        found = firings(rules, followed(frames, MODELS[hour % 2]))
         fired.update(one.rule for one in found)
         for line in _alarms(room, found):
             told(f"{room}, {fps:g}/s, hour {hour}: {line}")

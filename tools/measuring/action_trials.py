@@ -10,7 +10,7 @@ back have something to look back at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -115,15 +115,21 @@ def pictures(trial: Trial) -> list[Picture]:
     return [picture_of(item) for item in tracks(frames, min_score=LEAST_SCORE)]
 
 
-def followed(frames: Iterable[Seen], model: PoseModel) -> list[Picture]:
-    """The frames of a scene as the rules see them in a run: with the ids, and the mistakes, of the tracker.
+def followed(frames: Iterable[Seen], model: PoseModel) -> Iterator[Picture]:
+    """The frames of a scene as the rules see them in a run: with the ids, and the mistakes, of the stage `track`.
 
-    It has the scores that `decode` tells it of the model.
+    It has the scores that `decode` reports of the model.
     """
     usual = score_range("movenet_multipose" if model.name == MULTIPOSE.name else "yolo_pose")
     scores = {f"{name}_score": getattr(usual, name) for name in ("good", "weak", "new", "sure")}
     with opened(Track, scores, folder=Path()) as stage:
-        return [picture_of(item) for item in feed(stage, list(people(frames))) if isinstance(item, Tracks)]
+        for item in people(frames):
+            yield from (picture_of(found) for found in feed(stage, [item]) if isinstance(found, Tracks))
+
+
+def run(trial: Trial) -> Iterator[Picture]:
+    """The frames of a trial, as the rules see them in a run."""
+    return followed(trial.scene.frames(trial.fps, trial.seed, trial.view.camera, trial.model), trial.model)
 
 
 def firings(rules: RuleSet, frames: Iterable[Picture]) -> list[Firing]:

@@ -120,7 +120,7 @@ def told_in_a_run(motion: str, fps: float) -> list[tuple[bool, int]]:
     for number, view in enumerate(VIEWS):
         trial = Trial(motion, view, fps, (YOLO11N, MULTIPOSE)[number % 2], seed=10 * len(motion) + number)
         frames = list(trial.scene.frames(fps, trial.seed, view.camera, trial.model))
-        seen = followed(frames, trial.model)
+        seen = list(followed(frames, trial.model))
         ids = {
             track
             for picture, frame in zip(seen, frames, strict=True)
