@@ -1,4 +1,4 @@
-"""Scenes of the animator, in which trackers lose people: they cross, hide, leave and come back, and crowd together.
+"""Scenes of the animator, in which trackers lose people: they cross, hide, leave and return, crowd together, and fall.
 
 Each is a function of its seed. Even seeds were looked at while the tracker was tuned, odd ones were not.
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from stages.vision.decoding.score_ranges import score_range
 from tools.animator.camera import Camera
-from tools.animator.library import waiting
+from tools.animator.library import MOTIONS, waiting
 from tools.animator.motion import Motion
 from tools.animator.pose_model import MULTIPOSE
 from tools.animator.scene import Actor, Scene, Seen
@@ -21,12 +21,14 @@ from tools.animator.silhouette import Block
 from tools.animator.walking import walk
 from tools.benchmarks.track_accuracy.measures import Labelled
 from tools.benchmarks.track_accuracy.sequences import Found, Sequence
+from tools.measuring.action_cases import FALLS
 
 _FPS = 25.0
 _LEAST_SEEN = 0.1
 """The share of a body that is in sight, from which on somebody is to be found."""
 _LOW = Camera(height_m=1.7, tilt_deg=4, heading_deg=90)
 """At the height of eyes, where people hide each other most."""
+_LOW_POSTURES = ("bending", "crouching", "ducking", "kneeling", "tying shoes")
 Place = tuple[float, float]
 
 
@@ -89,6 +91,19 @@ def _crowd(seed: int, duration_s: float) -> tuple[Scene, Camera]:
     return Scene("crowd", actors, duration_s=duration_s), _LOW
 
 
+def _postures(seed: int, duration_s: float) -> tuple[Scene, Camera]:
+    """Four people, at arm's length from each other, bend, crouch and kneel, and in the end each falls."""
+    random = np.random.default_rng([seed, 10])
+    actors = []
+    for number in range(4):
+        motions = [waiting(float(random.uniform(0.3, 1.5)))]
+        for name in (*random.choice(_LOW_POSTURES, max(1, int(duration_s // 8))), random.choice(FALLS)):
+            motions += [*MOTIONS[str(name)](), waiting(float(random.uniform(0.2, 1.0)))]
+        place = 1.3 * (number - 1.5), float(random.uniform(5.0, 6.5))
+        actors.append(Actor(motions, *place, float(random.uniform(0, 360))))
+    return Scene("postures", actors, duration_s=duration_s), FRONT
+
+
 def _wanderer(
     random: np.random.Generator, duration_s: float, x: tuple[float, float], y: tuple[float, float], waits: float
 ) -> Actor:
@@ -118,4 +133,5 @@ SCENES: Mapping[str, Callable[[int, float], tuple[Scene, Camera]]] = {
     "hiding": _hiding,
     "returning": _returning,
     "crowd": _crowd,
+    "postures": _postures,
 }
