@@ -60,7 +60,7 @@ def test_kubernetes_runs_the_same_graph() -> None:
         assert yaml.safe_load(data[name]) == yaml.safe_load((DEPLOY / name).read_text("utf-8"))
 
 
-def test_the_page_is_reached_with_a_token_and_from_this_machine_alone() -> None:
+def test_the_page_needs_a_token_and_this_machine() -> None:
     page = yaml.safe_load((DEPLOY / "graph.yaml").read_text("utf-8"))["stages"]["page"]["with"]
     port = page["address"].rpartition(":")[2]
     assert [token["token"] for token in page["tokens"]] == ["${secret:page}"]

@@ -303,7 +303,9 @@ def ask_picture(path: Path, camera: str, moment: Moment | None = None) -> Served
         with _connected(path) as connection, connection.makefile("rb") as answer:
             connection.sendall(json.dumps(request).encode() + b"\n")
             facts = json.loads(answer.readline(_MOST_REQUEST))
-            data = answer.read(min(int(facts.get("bytes", 0)), _MOST_JPEG))
+            size = min(int(facts.get("bytes", 0)), _MOST_JPEG)
+            if len(data := answer.read(size)) < size:
+                raise ConnectionError(f"it broke off after {len(data)} of {size} bytes")
     except (OSError, ValueError) as error:
         raise EnvironmentProblem(
             f"no picture came from {path}: {error or type(error).__name__}: try again", error_id="no-picture"

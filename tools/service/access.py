@@ -106,8 +106,8 @@ class TooManyWrong(Exception):
     """This client has tried too many wrong tokens: no other one is looked at."""
 
 
-_Sent = tuple[str, str, bytes]
-"""The client, how it was sent, and the digest of the token."""
+_Sent = tuple[str, bytes]
+"""The client, and the digest of the token."""
 
 
 class _Judged(Generic[T]):
@@ -191,29 +191,29 @@ class Access:
     def judged(self, client: str, kind: str, value: str) -> Identity | None:
         """Whose token, password or cookie it is, None if it is wrong. The same wrong one counts once.
 
-        Raises TooManyWrong.
+        A token that was right before stays so however it is sent. Cookies are not counted: they are proofs of 256 bits,
+        which nobody guesses, so a neighbour who tries tokens logs nobody out. Raises TooManyWrong.
         """
-        sent = (client, kind, hashlib.sha256(value.encode(errors="replace")).digest())
-        known = self._right_ones.get(sent)
-        if known is not None or self._wrong_ones.get(sent):
-            return known
+        if kind == "cookie":
+            return self._of_session(value)
+        token = {"bearer": value, "basic": _password(value)}.get(kind, "")
+        sent = (client, hashlib.sha256(token.encode(errors="replace")).digest())
+        found = self._right_ones.get(sent)
+        if found is None and not self._wrong_ones.get(sent):
+            found = self._newly_judged(sent, token)
+        return replace(found, role="viewer") if found and kind == "basic" else found
+
+    def _newly_judged(self, sent: _Sent, token: str) -> Identity | None:
+        client, _ = sent
         if not self._wrong.has(client):
             raise TooManyWrong
-        found = self._found(kind, value)
+        found = self.of_token(token)
         if found is not None:
             self._right_ones.add(sent, found)
         else:
             self._wrong.take(client)
             self._wrong_ones.add(sent, True)
         return found
-
-    def _found(self, kind: str, value: str) -> Identity | None:
-        if kind == "cookie":
-            return self._of_session(value)
-        if kind == "bearer":
-            return self.of_token(value)
-        found = self.of_token(_password(value)) if kind == "basic" else None
-        return replace(found, role="viewer") if found else None
 
     def of_token(self, value: str) -> Identity | None:
         """Whose token it is. All are compared, so that the time tells nothing."""

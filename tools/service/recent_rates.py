@@ -163,5 +163,8 @@ class RateSampler:
                 status: Mapping[str, Any] | None = self._status()
             except CamgraphError:
                 status = None
-            self._ring.note(status, time.time())
+            try:
+                self._ring.note(status, time.time())
+            except (KeyError, TypeError, ValueError):  # not the status of this version: then the hour has a hole
+                self._ring.note(None, time.time())
             due_s = max(due_s + EVERY_S, time.monotonic())

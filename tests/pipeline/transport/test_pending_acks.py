@@ -46,7 +46,7 @@ def received(partition: Partition, n: int, of: str) -> Received:
     return Received(partition, Key(0, n, 0), Header(of, stamp(n, partition.camera), {}, None, []), None, [(SENDER, n)])
 
 
-def test_credits_travel_with_acknowledgements_that_do_not_imply_them() -> None:
+def test_credits_travel_with_acks_that_do_not_imply_them() -> None:
     talk = Talk()
     a, b = items(), items(camera="b", first=7)
     for item in (*a, *b):
@@ -78,7 +78,7 @@ def test_third_done_message_of_a_camera_is_sent_at_once() -> None:
     assert talk.sent() == [], "counted anew"
 
 
-def test_an_acknowledgement_after_the_credit_was_sent_is_sent_alone() -> None:
+def test_an_ack_behind_its_credit_is_sent_alone() -> None:
     talk = Talk()
     [one] = items(replace(EDGE, policy="drop_oldest"), count=1)
     talk.answers.credit(one)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,7 +17,7 @@ import structlog
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
-from pipeline.errors import UserError
+from pipeline.errors import EnvironmentProblem, UserError
 from stages.footage import picture_service
 from stages.footage.packets import Moment, Packet
 from stages.footage.picture_service import MadePictures, PictureService, ask_picture
@@ -128,7 +129,7 @@ def without_descriptors() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_the_newest_picture_of_each_camera_is_kept_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_picture_of_every_camera_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wall of a hundred cameras has each made once, and not anew for each who looks."""
     made = MadePictures()
     for camera in range(100):
@@ -149,3 +150,22 @@ def test_the_newest_picture_of_each_camera_is_kept_however_many_there_are(monkey
     made.keep(("large", 0, 1), ({}, bytes(1 << 20)), is_newest=True)
     assert made.get(("large", 0, 1))
     assert len(made._newest) == 1
+
+
+def test_a_picture_that_breaks_off_is_none(tmp_path: Path) -> None:
+    """A service that is late ends the connection: half a picture must not pass for one."""
+    with socket.socket(socket.AF_UNIX) as late:
+        late.bind(str(tmp_path / "p"))
+        late.listen()
+
+        def answer() -> None:
+            client, _ = late.accept()
+            with client, client.makefile("rb") as request:
+                request.readline()
+                client.sendall(b'{"bytes": 500}\n' + bytes(200))
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(EnvironmentProblem, match="broke off after 200 of 500 bytes"):
+            ask_picture(tmp_path / "p", "cam")
+        thread.join()

@@ -68,7 +68,7 @@ def renamed(**options: object) -> None:
     click.echo(command_line("x", options))
 
 
-def test_the_command_can_be_typed_if_its_options_have_other_names_than_its_parameters() -> None:
+def test_options_are_named_as_they_are_typed() -> None:
     ran = CliRunner().invoke(renamed, ["all", "a.onnx", "b.onnx"], catch_exceptions=False)
     words = shlex.split(ran.output)[3:]
     assert "--in here --fps 5 --fps 25 --rules 1 --rules 10" in " ".join(words)

@@ -157,7 +157,7 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def test_nobody_tries_many_tokens_and_known_neighbours_do_not_suffer() -> None:
+def test_guesses_are_bounded_and_neighbours_do_not_suffer() -> None:
     caller = Caller(Access(TOKENS))
     assert caller.get(bearer("w" * 20)).text == "viewer ward"
     tries = [caller.get(bearer(str(n))).status_code for n in range(20)]
@@ -167,7 +167,8 @@ def test_nobody_tries_many_tokens_and_known_neighbours_do_not_suffer() -> None:
     assert refused.json()["id"] == "too-many-requests"
     assert caller.get(bearer("w" * 20)).text == "viewer ward", "it has come from here before"
     assert caller.get().status_code == 200
-    assert caller.get({"Cookie": f"{COOKIE}={Access(TOKENS).session_of('b' * 20)}"}).status_code == 429
+    cookie = {"Cookie": f"{COOKIE}={Access(TOKENS).session_of('b' * 20)}"}
+    assert caller.get(cookie).text == "admin boss", "nobody can guess a cookie"
     assert caller.get({"Authorization": basic("x:" + "b" * 20)}).status_code == 429
 
 
@@ -179,6 +180,20 @@ def test_others_try_as_before() -> None:
     with pytest.raises(TooManyWrong):
         access.judged("2001:db8::", "bearer", "b" * 20)
     assert access.judged("192.0.2.1", "bearer", "b" * 20) == Identity("boss", "admin")
+
+
+def test_a_guesser_logs_nobody_out() -> None:
+    """Who has logged in from that address goes on by cookie, and by the same token however it is sent."""
+    access = Access(TOKENS)
+    assert access.judged("home", "bearer", "w" * 20) == Identity("ward", "viewer")
+    for n in range(11):
+        with suppress(TooManyWrong):
+            access.judged("home", "bearer", f"guess {n}")
+    password = base64.b64encode(f"any:{'w' * 20}".encode()).decode()
+    for kind, value in (("cookie", access.session_of("b" * 20)), ("bearer", "w" * 20), ("basic", password)):
+        assert access.judged("home", kind, value), kind
+    with pytest.raises(TooManyWrong):
+        access.judged("home", "bearer", "b" * 20)
 
 
 def test_the_same_wrong_token_counts_once() -> None:

@@ -404,7 +404,7 @@ def test_no_label_is_written_through_a_link(tmp_path: Path) -> None:
     assert not elsewhere.exists()
 
 
-def test_labels_of_older_versions_are_read_and_those_of_newer_ones_passed_over(tmp_path: Path) -> None:
+def test_older_labels_are_read_and_newer_ones_passed_over(tmp_path: Path) -> None:
     one = kept(tmp_path, 1)
     facts = {"incident": one.incident, "label": "true_alarm", "note": "", "by": "", "time": "2026-11-22T21:14:05Z"}
     lines = [facts, {"version": 2, **facts, "mood": "good"}, {"version": 1, **facts, "note": "of now"}]
@@ -413,7 +413,7 @@ def test_labels_of_older_versions_are_read_and_those_of_newer_ones_passed_over(t
     assert [label["note"] for label in labels] == ["", "of now"]
 
 
-def test_one_incident_has_so_many_labels_and_others_are_labelled_all_the_same(tmp_path: Path) -> None:
+def test_an_incident_has_at_most_so_many_labels(tmp_path: Path) -> None:
     one, other = kept(tmp_path, 1), kept(tmp_path, 2)
     line = {"incident": one.incident, "label": "true_alarm", "by": "", "time": "2026-11-22T21:14:05Z"}
     (tmp_path / NAME).write_text("".join(f"{json.dumps({**line, 'note': str(n)})}\n" for n in range(99)))

@@ -70,7 +70,7 @@ def status_of(connection: http.client.HTTPConnection) -> int:
         return answer.status
 
 
-def test_health_answers_at_once_while_many_wait_for_pictures_that_do_not_come(served: Served) -> None:
+def test_health_answers_while_many_wait_for_pictures(served: Served) -> None:
     until(lambda: status_of(asking(served, PICTURE)) == 200, WITHIN_S, every_s=0.2)
     footage = served.get("/api/status", "viewer").json()["processes"]["footage.0"]["pid"]
     os.kill(footage, signal.SIGSTOP)
@@ -113,9 +113,7 @@ def test_a_lane_has_so_many_threads_and_no_other_waits_for_it() -> None:
     assert asyncio.run(use()) == asyncio.run(use()) == 5
 
 
-def test_after_a_picture_that_did_not_come_the_next_one_is_refused_at_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_after_a_missing_picture_the_next_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[str] = []
 
     def silent(path: Path, camera: str) -> Any:
@@ -137,7 +135,7 @@ def test_after_a_picture_that_did_not_come_the_next_one_is_refused_at_once(
     assert asked == ["hall"] * 3
 
 
-def test_who_asks_each_second_gets_the_state_of_before_and_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scrape_each_second_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     now, slow, answered = [100.0], threading.Event(), [0]
 
     def ask(name: str, op: str, *, within_s: float) -> dict[str, Any]:

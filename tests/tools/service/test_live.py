@@ -220,7 +220,7 @@ def _of_film(served: Served) -> tuple[int, str] | None:
     return None if answer.status_code in (404, 503) else (answer.status_code, answer.json()["error"])
 
 
-def test_one_who_watches_all_that_one_may_takes_nothing_from_others(served: Served) -> None:
+def test_one_full_share_takes_nothing_from_others(served: Served) -> None:
     with ExitStack() as stack:
         for _ in range(8):
             film_of(served, "hall", stack)

@@ -270,9 +270,7 @@ def test_it_runs_only_if_nobody_else_would(tmp_path: Path, pictures: PictureProc
     assert os.getpriority(os.PRIO_PROCESS, pictures.pid) == 19
 
 
-def test_cameras_share_it_and_each_video_that_cannot_be_decoded_is_told(
-    tmp_path: Path, pictures: PictureProcess
-) -> None:
+def test_cameras_share_it_and_bad_videos_are_named(tmp_path: Path, pictures: PictureProcess) -> None:
     good, bad = write_old(tmp_path / "old.mkv"), write_old(tmp_path / "bad.mkv", seconds=1)
 
     class Broken(PictureFilm):
@@ -295,7 +293,7 @@ def test_cameras_share_it_and_each_video_that_cannot_be_decoded_is_told(
         assert len(list(parts(with_camera(tmp_path, good, use)))) >= 3
 
 
-def test_one_that_has_no_time_gives_fewer_pictures_and_goes_on_at_a_keyframe(
+def test_without_time_it_goes_on_at_a_keyframe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: PictureProcess
 ) -> None:
     """A machine whose cores are all busy may leave it none: here it is stopped."""
@@ -343,7 +341,7 @@ def test_who_gets_no_picture_for_want_of_time_is_told_so(
         with_camera(tmp_path, write_old(tmp_path / "old.mkv"), use)
 
 
-def test_its_death_ends_the_pictures_and_it_is_not_started_without_end(
+def test_its_death_ends_pictures_and_starts_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: PictureProcess
 ) -> None:
     file = write_old(tmp_path / "old.mkv")

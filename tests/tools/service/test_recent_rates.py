@@ -63,7 +63,7 @@ def test_a_counter_that_begins_anew_counts_as_nothing() -> None:
     assert ring.recent("a")["age_ms_p50"][1] is None
 
 
-def test_it_keeps_so_many_samples_and_forgets_cameras_that_have_none() -> None:
+def test_samples_are_bounded_and_gone_cameras_forgotten() -> None:
     ring = RateRing(kept=3)
     ring.note(status(a=(1.0, 0, []), b=(2.0, 0, [])), 0.0)
     for n in range(1, 4):

@@ -89,7 +89,7 @@ def asleep(view: View) -> list[Picture]:
     return [picture_of(one) for one in tracks(frames, min_score=LEAST_SCORE)]
 
 
-def test_who_sleeps_with_the_arms_overhead_neither_raises_hands_nor_calls() -> None:
+def test_sleepers_with_arms_overhead_raise_no_hands() -> None:
     frames = [asleep(View(2.6, 4.0, bearing)) for bearing in (0.0, 45.0, 90.0, 180.0)]
     assert [firings(rules_of(["hands_up", "calling_for_help"]), some) for some in frames] == [[]] * len(frames)
     of_all = parse_rules("version: 1\nrules:\n  - {use: hands_up, with: {of_who_lies: true}}\n", "r")

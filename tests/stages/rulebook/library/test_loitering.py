@@ -53,7 +53,7 @@ def _crossings(times: int, every_s: float) -> Sequence[Actor]:
     return [Actor(motions, -6.0, 7.0)]
 
 
-def test_who_crosses_the_zone_five_times_in_ten_minutes_does_not_loiter() -> None:
+def test_five_crossings_in_ten_minutes_are_no_loitering() -> None:
     assert told(of(*_crossings(5, 110.0)), fps=3.0) == []
 
 

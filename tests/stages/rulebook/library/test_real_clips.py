@@ -65,7 +65,7 @@ CLIPS = (
     Judged(
         "mmaction2_test_video_structuralize.mp4",
         60.0,
-        (("walking", 1.4), ("turned_away", 2.0), ("walking", 3.8), ("walking", 5.8), ("walking", 8.0)),
+        (("walking", 1.4), ("turned_away", 2.0), ("walking", 3.0), ("walking", 5.8), ("walking", 8.0)),
         (("jumping", 4.2), ("jumping", 7.4)),
     ),
     # A billboard at night, with people on it.

@@ -127,7 +127,7 @@ def test_nobody_knows_how_tall_somebody_is_without_a_known_limb() -> None:
     assert math.isnan(tall(behind(LEGS), floor=0.95))
 
 
-def test_the_box_tells_how_tall_somebody_is_to_a_model_without_joints() -> None:
+def test_without_joints_the_box_is_the_height() -> None:
     assert tall(dataclasses.replace(behind({}), joints_known=False)) == 40
 
 

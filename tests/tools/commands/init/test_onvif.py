@@ -254,7 +254,7 @@ class Typist(Dialog):
         self._answers = list(answers)
         self.seen: list[str] = []
 
-    def say(self, text: str = "", indent: str = "", hanging: str | None = None) -> None:
+    def show(self, text: str = "", indent: str = "", hanging: str | None = None) -> None:
         self.seen.append(text)
 
     def ask(self, question: str, default: str = "", *, hidden: bool = False) -> str:
