@@ -22,7 +22,7 @@ from tools.animator.walking import turn_to, walk
 Cast = Callable[[], Sequence[Actor]]
 
 VALUES = {
-    "loitering": "stay: 4s",
+    "loitering": "stay: 4s, pace: 0.05bh/s",
     "queue": "more_than: 2, wait: 2s",
     "crowd": "more_than: 2",
     "nobody_there": "empty: 3s",
