@@ -27,6 +27,8 @@ _WALKS, _SURE = 0.3, 0.3
 """Body heights a second, from which on people teach how the camera looks down; and the confidence of their joints."""
 _SAME_PLACE = 0.3
 """Who begins with so much of their box in that of somebody who was lost goes on for them."""
+_REPLACED_NS = 1_500_000_000
+"""So long after somebody was last seen: the tracker takes a moment to be sure of somebody new."""
 _AHEAD_S = 1.0
 """Who would have been out of the frame after so long, going on as before, has left it."""
 
@@ -182,13 +184,17 @@ class Crowd:
                 yield _Gone(track_id, unseen_ns, self._left_frame(track_id, last), last)
 
     def _forget_replaced(self, picture: Picture, people: Sequence[Person]) -> None:
-        """Nobody is lost in whose place somebody begins: the tracker took the same person for another one."""
+        """Nobody is lost in whose place somebody begins at once: the tracker took the same person for another one.
+
+        Who begins there later may be somebody who comes to help.
+        """
         begun = [person for person in people if not picture.alone and self._past[person.id].first_ns == picture.time_ns]
         here = {person.id for person in people} if begun else set()
         for person in begun:
             lost = [(track_id, last) for track_id, last in self._last.items() if track_id not in here]
             for track_id, last in lost:
-                if _shared(last.picture.boxes[last.row].tolist(), person) >= _SAME_PLACE:
+                at_once = picture.time_ns - last.picture.time_ns <= _REPLACED_NS
+                if at_once and _shared(last.picture.boxes[last.row].tolist(), person) >= _SAME_PLACE:
                     del self._last[track_id]
 
     def _left_frame(self, track_id: int, last: _Last) -> bool:

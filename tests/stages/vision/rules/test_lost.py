@@ -133,6 +133,18 @@ def test_who_leaves_the_picture_is_gone(seen: list[Pose | None], is_gone: bool) 
     assert lost("lost and gone", [*seen, *[None] * 30]) == []
 
 
+@pytest.mark.parametrize(
+    ("begins_after", "place", "is_lost"),
+    [(5, 300, False), (14, 300, False), (16, 300, True), (30, 300, True), (5, 340, True)],
+    ids=["at once", "a little later", "too late", "a helper comes", "beside them"],
+)
+def test_who_begins_in_somebodys_place_goes_on_for_them(begins_after: int, place: float, is_lost: bool) -> None:
+    """Unless they come later: they may be there to help."""
+    other = Pose({}, feet=(place, 190), id=2)
+    found = lost("lost for 2s", [*[still()] * 5, *[None] * (begins_after - 1), *[other] * 60])
+    assert [phase for phase, _ in found] == (["start", "end"] if is_lost else [])
+
+
 def test_gone_begins_and_ends_as_lost_does() -> None:
     assert lost("gone", [*walking(40), *[None] * 200]) == [("start", 17), ("end", 107)]
     assert lost("gone", [*walking(40), *[None] * 20, still()]) == [("start", 17), ("end", 27)]
