@@ -22,8 +22,12 @@ from stages.vision.yuv import bgr_to_rgb, i420_to_rgb, planes_to_rgb
 
 Side = Annotated[int, Field(ge=16, le=8192)]
 
-USUAL_MAX_SIDE = 768
-"""For `size: auto` if nobody has looked at the frames: time grows with the area."""
+USUAL_MAX_SIDE = 384
+"""For `size: auto` if nothing is known of the frames.
+
+It suits the most clips, near and far: `python -m tools.benchmarks.picture_sides`, docs/accuracy.md. Time grows with the
+area.
+"""
 IMAGE = "image"
 """The name of the picture in `Tensor.arrays_by_name`: uint8 RGB (1, H, W, 3)."""
 
@@ -49,7 +53,7 @@ class PreprocessSettings(Settings):
     max_side: Side | Annotated[dict[str, Side], Field(min_length=1)] | None = Field(
         None,
         description="With `native` and `auto`: frames whose longer side exceeds this are made smaller; one number, or "
-        "camera -> number with `*` for all others; `auto` takes 768 if nothing is known of the frames. A model "
+        "camera -> number with `*` for all others; `auto` takes 384 if nothing is known of the frames. A model "
         "finds best the people that are as tall in its picture as those it was trained on",
     )
     pad: int = Field(114, ge=0, le=255, description="The grey of the padding; by default the model's, else 114")

@@ -131,7 +131,7 @@ def test_native_makes_a_large_frame_smaller_where_asked(make: Any, tmp_path: Pat
 
 
 def test_auto_is_the_frames_own_size_up_to_the_usual_one(tmp_path: Path) -> None:
-    assert image_of(prepared(bgr_frame(1536, 64), tmp_path, size="auto")).shape == (1, 32, 768, 3)
+    assert image_of(prepared(bgr_frame(1536, 64), tmp_path, size="auto")).shape == (1, 32, 384, 3)
     assert image_of(prepared(bgr_frame(70, 64), tmp_path, size="auto")).shape == (1, 64, 96, 3)
     assert image_of(prepared(bgr_frame(256, 64), tmp_path, size="auto", max_side=128)).shape == (1, 32, 128, 3)
 

@@ -34,7 +34,7 @@ from stages.vision.decoding.score_ranges import score_range
 from stages.vision.drawing import draw_caption, draw_people
 from stages.vision.rules.judge import Judge, Verdict
 from stages.vision.tracking import Tracker
-from tools.commands.watching.size import choose_sides
+from tools.commands.watching.size import choose_sides, of_files
 from tools.models.pose_estimators import Estimator, Found, multipose, session, yolo
 
 U8 = NDArray[np.uint8]
@@ -117,7 +117,7 @@ def estimator(model: Path, clip: Path) -> Estimator:
     weak = score_range(kind).weak
     if kind == "yolo_pose":
         return yolo(session(model), weak)
-    return multipose(session(model), choose_sides(model, {"clip": clip})["clip"].side, weak)
+    return multipose(session(model), choose_sides(model, of_files({"clip": clip}))["clip"].side, weak)
 
 
 def watched(clip: Path, model: Path, max_fps: float, cache: Path | None) -> Watched:

@@ -38,7 +38,7 @@ def _a_name(_: click.Context, __: click.Parameter, text: str) -> str:
     metavar="PIXELS",
     help="The longest side of the model's picture, if the model takes any size. Smaller is faster and finds people "
     "who fill the picture, larger finds those who are far away. By default a look at the files decides; for live "
-    "cameras it is 384 (/dev/video) or 768.",
+    "cameras it is 384.",
 )
 @click.option(
     "--rules", metavar="FILE", help="The rules to judge by; by default hands up, lying, lingering and the like."

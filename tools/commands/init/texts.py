@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from stages.preprocess import USUAL_MAX_SIDE
 from stages.rulebook.library import library
 from tools.commands.init.address import Address, variable
 from tools.commands.init.wishes import ABOUT_SOMEBODY, SOMEBODY, Mail, Wishes, is_private
@@ -32,8 +33,13 @@ class NewCamera:
     address: Address
 
 
-def files_for(cameras: Sequence[NewCamera], wishes: Wishes, name: str) -> dict[str, str]:
-    """The texts of all files by their names; passwords are in `SECRETS` alone, which is left out if there are none."""
+def files_for(
+    cameras: Sequence[NewCamera], wishes: Wishes, name: str, sides: Mapping[str, int] | None = None
+) -> dict[str, str]:
+    """The texts of all files by their names; passwords are in `SECRETS` alone, which is left out if there are none.
+
+    `sides`: the longest side of the model's picture, in pixels, for cameras that want another than the usual one.
+    """
     urls, secrets = _urls(cameras)
     if wishes.mail and wishes.mail.password:
         secrets["MAIL_PASSWORD"] = wishes.mail.password
@@ -42,7 +48,7 @@ def files_for(cameras: Sequence[NewCamera], wishes: Wishes, name: str) -> dict[s
     if wishes.broker and wishes.broker.password:
         secrets["MQTT_PASSWORD"] = wishes.broker.password
     files = {
-        GRAPH: _text(_graph(urls, wishes, name, has_secrets=bool(secrets))),
+        GRAPH: _text(_graph(urls, wishes, name, sides or {}, has_secrets=bool(secrets))),
         RULES: _text(_rules(wishes, [camera.name for camera in cameras])),
     }
     return files | ({SECRETS: _text(_secrets(secrets))} if secrets else {})
@@ -68,7 +74,9 @@ def _urls(cameras: Sequence[NewCamera]) -> tuple[dict[str, str], dict[str, str]]
     return urls, secrets
 
 
-def _graph(urls: Mapping[str, str], wishes: Wishes, name: str, *, has_secrets: bool) -> Iterator[str]:
+def _graph(
+    urls: Mapping[str, str], wishes: Wishes, name: str, sides: Mapping[str, int], *, has_secrets: bool
+) -> Iterator[str]:
     env = f" --env-file {SECRETS}" if has_secrets else ""
     yield "# Your cameras, and what happens to their pictures. Made by `camgraph init`; change what you like."
     yield f"#   camgraph check {GRAPH}{env}     says what is wrong, with the line"
@@ -86,7 +94,7 @@ def _graph(urls: Mapping[str, str], wishes: Wishes, name: str, *, has_secrets: b
     yield ""
     yield "stages:"
     yield "  capture: {use: capture}                                  # reads the cameras"
-    yield "  prepare: {use: preprocess, from: capture}                # makes the model's picture"
+    yield from _prepare(sides)
     yield f'  infer:   {{use: infer, from: prepare, group: model, with: {{model: "asset:{MULTIPOSE}"}}}}'
     yield "  people:  {use: decode, from: infer, group: model}        # finds people and their joints"
     yield "  tracks:  {use: track, from: people}                      # follows each of them"
@@ -97,6 +105,15 @@ def _graph(urls: Mapping[str, str], wishes: Wishes, name: str, *, has_secrets: b
     yield "  # One line for each event, also for cameras that are lost and back."
     yield "  log:     {use: sink_jsonl, from: events, with: {path: events.jsonl}}"
     yield from _ways(wishes)
+
+
+def _prepare(sides: Mapping[str, int]) -> Iterator[str]:
+    if not sides:
+        yield "  prepare: {use: preprocess, from: capture}                # makes the model's picture"
+        return
+    each = ", ".join(f"{quoted(camera)}: {side}" for camera, side in sides.items())
+    yield "  # Makes the model's picture, with this longer side: people far away need a larger one, which takes longer."
+    yield f'  prepare: {{use: preprocess, from: capture, with: {{max_side: {{{each}, "*": {USUAL_MAX_SIDE}}}}}}}'
 
 
 def _ways(wishes: Wishes) -> Iterator[str]:

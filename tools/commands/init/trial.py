@@ -42,12 +42,17 @@ class Seen:
     fps: float = 0.0
     clock_ahead_s: float | None = None
     """How far the camera's clock is ahead of this machine's; None if it sends no time."""
-    picture: U8 | None = field(default=None, repr=False)
-    """The last one, (H, W, 3) BGR."""
+    pictures: tuple[U8, ...] = field(default=(), repr=False)
+    """Some of the time looked at, the last one included; (H, W, 3) BGR."""
 
     @property
     def is_live(self) -> bool:
         return self.state == "live"
+
+    @property
+    def picture(self) -> U8 | None:
+        """The last one."""
+        return self.pictures[-1] if self.pictures else None
 
     @property
     def is_dark(self) -> bool:
@@ -109,18 +114,22 @@ def try_camera(url: str, stop: threading.Event, within_s: float = WITHIN_S) -> S
 
 def _seen(source: Capture, context: _Trial, stop: threading.Event, within_s: float) -> Seen:
     last: Frame | None = None
-    until_s = 0.0
+    spread: list[Frame] = []
+    until_s = next_s = 0.0
     stamps: list[float] = []
     arrivals: list[float] = []
     with closing(_closable(source, stop)) as frames:
         for frame in frames:
             last = frame
+            if (now_s := time.monotonic()) >= next_s:
+                spread.append(frame)
+                next_s = now_s + LOOK_S / 2
             stamp = frame.stamp
             arrivals.append(stamp.time_ns / 1e9)
             if stamp.pts is not None:  # the first picture may lack it
                 stamps.append(stamp.pts * stamp.time_base[0] / stamp.time_base[1])
-            until_s = until_s or time.monotonic() + LOOK_S
-            if len(arrivals) >= _MOST_PICTURES or time.monotonic() >= until_s:
+            until_s = until_s or now_s + LOOK_S
+            if len(arrivals) >= _MOST_PICTURES or now_s >= until_s:
                 break
     if last is None:
         state, why = context.failed
@@ -130,7 +139,7 @@ def _seen(source: Capture, context: _Trial, stop: threading.Event, within_s: flo
         codec=str(context.camera_facts.get("camera", {}).get("codec", "")),
         fps=_rate(stamps) or _rate(arrivals),
         clock_ahead_s=_ahead_s(last),
-        picture=last.bgr(copy=True),
+        pictures=tuple(frame.bgr(copy=True) for frame in (*(one for one in spread if one is not last), last)),
     )
 
 

@@ -9,11 +9,10 @@ from typing import Literal
 
 from pipeline.errors import UserError
 from pipeline.system.paths import ASSET_PREFIX, asset_folder, resolve
+from stages.preprocess import USUAL_MAX_SIDE
 from tools.assets.catalogue import CATALOGUE
 
 MULTIPOSE = "movenet-multipose.onnx"
-MULTIPOSE_SIDE = 768
-"""The longer side of MultiPose's picture at most, unless the user asks for more: time grows with its area."""
 YOLO_SIDE = 640
 
 
@@ -28,7 +27,7 @@ class PoseModel:
 
     model: str
     size: tuple[int, int] | None = None
-    max_side: int | Mapping[str, int] = MULTIPOSE_SIDE
+    max_side: int | Mapping[str, int] = USUAL_MAX_SIDE
     near: int | None = None
     why: str = ""
     align: Literal["centre", "corner"] = "centre"

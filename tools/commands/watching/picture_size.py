@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING
 
 from pipeline.plan import ProcessPlan, RunPlan, StagePlan
 from pipeline.system.paths import resolve
-from stages.reading.addresses import file_of, is_device
+from stages.reading.addresses import file_of
 
 if TYPE_CHECKING:
     from tools.commands.watching.size import Choice
 
-DEVICE_SIDE = 384
-"""Of the model's picture for cameras of this machine, before which people sit or stand."""
 MOST_SHOWN = 8
 LOOKING = "looking at how large people are in these pictures"
 
@@ -64,16 +62,16 @@ def _side(
     if not all(urls.values()):  # cameras of a source that reads no files
         return None
     if plan.live_cameras:
-        return DEVICE_SIDE if all(map(is_device, urls.values())) else None
+        return None
     # ONNX Runtime takes a while to import.
-    from tools.commands.watching.size import choose_sides  # noqa: PLC0415
+    from tools.commands.watching.size import choose_sides, of_files  # noqa: PLC0415
 
     show(LOOKING)
-    files = {camera: resolve(file_of(url), folder) for camera, url in urls.items()}
-    by_model = [choose_sides(resolve(model, folder), files) for model in models]
+    frames = of_files({camera: resolve(file_of(url), folder) for camera, url in urls.items()})
+    by_model = [choose_sides(resolve(model, folder), frames) for model in models]
     for line in in_words(by_model[0]):
         show(line)
-    return one_for_all({camera: max(choices[camera].side for choices in by_model) for camera in files})
+    return one_for_all({camera: max(choices[camera].side for choices in by_model) for camera in frames})
 
 
 def one_for_all(sides: Mapping[str, int]) -> int | dict[str, int]:

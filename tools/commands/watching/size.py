@@ -15,7 +15,7 @@ and counts half. Large people count more than small ones, because those near the
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -24,24 +24,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.preprocess import USUAL_MAX_SIDE
 from stages.reading import examiner
 from stages.reading.inspection import MEMORY_MB
 from stages.vision.same_person import best_of_each, wholeness
-from tools.commands.watching.models import MULTIPOSE_SIDE
 
 if TYPE_CHECKING:
     from tools.models.pose_estimators import Found
 
 F64 = NDArray[np.float64]
 U8 = NDArray[np.uint8]
+Frames = Callable[[int], Iterable[U8]]
+"""So many frames of a camera, (H, W, 3) BGR, or fewer."""
 
-SIDES = (256, 384, 512, 640, MULTIPOSE_SIDE)
+SIDES = (256, USUAL_MAX_SIDE, 512, 640, 768)
 LOOKS = 6
 """Frames of one camera; of several cameras fewer of each, at least `LOOKS_EACH`. Two seconds on two cores."""
 LOOKS_EACH = 3
 MOST_CAMERAS = 24
 """More are not looked at: they get the size that most of the others have."""
 MIN_SCORE = 0.2
+NOBODY = "nobody was seen in it, and this suits most rooms"
 NEARLY = 0.95
 """A smaller size is as good if it reaches this share of the best."""
 WORTH_TWO = 1.3
@@ -72,20 +75,28 @@ class Choice:
     near: int | None = None
 
 
-def choose_sides(model: Path, files: Mapping[str, Path]) -> dict[str, Choice]:
-    """The choice for each camera, by its video or folder of pictures."""
+def of_files(files: Mapping[str, Path]) -> dict[str, Frames]:
+    """The frames of each camera's video or folder of pictures."""
+
+    def some(path: Path) -> Frames:
+        return lambda count: examiner.frames(path, count, MEMORY_MB)
+
+    return {camera: some(path) for camera, path in files.items()}
+
+
+def choose_sides(model: Path, cameras: Mapping[str, Frames]) -> dict[str, Choice]:
+    """The choice for each camera, by its frames."""
     # ONNX Runtime takes a while to import.
     from tools.models.pose_estimators import session  # noqa: PLC0415
 
     opened = session(model, threads=len(os.sched_getaffinity(0)))
-    looked = list(files)[:MOST_CAMERAS]
+    looked = list(cameras)[:MOST_CAMERAS]
     each = max(LOOKS_EACH, LOOKS // max(1, len(looked)))
     chosen = {}
     for camera in looked:
-        frames = examiner.frames(files[camera], each, MEMORY_MB)
-        chosen[camera] = choose([person for frame in frames for person in look(opened, frame)])
+        chosen[camera] = choose([person for frame in cameras[camera](each) for person in look(opened, frame)])
     usual = _most_common([choice.side for choice in chosen.values()])
-    others = {camera: Choice(usual, "as for most of the other cameras") for camera in files if camera not in chosen}
+    others = {camera: Choice(usual, "as for most of the other cameras") for camera in cameras if camera not in chosen}
     return chosen | others
 
 
@@ -115,16 +126,26 @@ def sightings(found: Found, sides: NDArray[np.int64], longest: int) -> list[Sigh
 
 
 def choose(people: Sequence[Sighting]) -> Choice:
-    """The smallest side that is nearly as good as the best; the largest if nobody was seen."""
+    """The smallest side that is nearly as good as the best; what suits most if nobody was seen."""
     if not people:
-        return Choice(SIDES[-1], "nobody was seen in it, and small people need a large picture")
-    weights = _importance(people)
-    seen = np.array([person.whole for person in people]).T * weights  # (sides, people)
-    good = seen.sum(axis=1)
-    side = SIDES[int(np.flatnonzero(good >= NEARLY * good.max())[0])]
-    why = _why(good / good.max(), side)
+        return Choice(USUAL_MAX_SIDE, NOBODY)
+    seen = _seen(people)
+    shares = shares_of_best(people)
+    side = SIDES[int(np.flatnonzero(shares >= NEARLY)[0])]
+    why = _why(shares, side)
     near, far = _two(seen[:, [person.agreed for person in people]])
     return Choice(far, f"one size does not show all; {why}", near) if near else Choice(side, why)
+
+
+def shares_of_best(people: Sequence[Sighting]) -> F64:
+    """(sides,): how whole and certain each of `SIDES` shows these people (one or more), as a share of the best."""
+    good = _seen(people).sum(axis=1)
+    return np.asarray(good / good.max())
+
+
+def _seen(people: Sequence[Sighting]) -> F64:
+    """(sides, people): how whole and certain, times how much this person counts."""
+    return np.asarray(np.array([person.whole for person in people]).T * _importance(people))
 
 
 def _importance(people: Sequence[Sighting]) -> F64:
@@ -150,4 +171,4 @@ def _why(shares: F64, chosen: int) -> str:
 
 
 def _most_common(sides: Sequence[int]) -> int:
-    return max(sorted(set(sides), reverse=True), key=sides.count) if sides else SIDES[-1]
+    return max(sorted(set(sides), reverse=True), key=sides.count) if sides else USUAL_MAX_SIDE

@@ -17,7 +17,6 @@ from pipeline.graph.graph_source import GraphSource
 from pipeline.graph.loading import Amend, unchanged
 from pipeline.graph.remarks import remarks_alone
 from pipeline.system.paths import ASSET_PREFIX, lost_home, resolve
-from stages.reading.addresses import is_device
 from stages.rulebook.rule_set import read_rules
 from tools.assets.catalogue import find
 from tools.commands.asset_commands import pull_shown
@@ -27,9 +26,9 @@ from tools.commands.watching.graph_text import Watch, graph_text
 from tools.commands.watching.models import PoseModel, model_file, named_model, pose_model
 from tools.commands.watching.outputs import STANDARD_OUTPUT, ready_events, ready_tracks, ready_videos
 from tools.commands.watching.photographs import photographs
-from tools.commands.watching.picture_size import DEVICE_SIDE, LOOKING, in_words, one_for_all
+from tools.commands.watching.picture_size import LOOKING, in_words, one_for_all
 from tools.commands.watching.several import one_each
-from tools.commands.watching.size import choose_sides
+from tools.commands.watching.size import choose_sides, of_files
 from tools.commands.watching.sources import WatchedCamera, cameras_of
 from tools.display.running import run_plan
 
@@ -169,13 +168,13 @@ def _sized(model: PoseModel, cameras: Sequence[WatchedCamera], folder: Path, sho
     if model.size is not None or model.why:
         return model
     if any(camera.live for camera in cameras):
-        near = all(is_device(camera.url) for camera in cameras)
-        return replace(model, max_side=DEVICE_SIDE, why="that for people close by") if near else model
+        return replace(model, why="what suits most rooms")
     file = model_file(model.model)
     if not file.is_file():
         return model
     show(f"{LOOKING} (--size skips this)")
-    choices = choose_sides(file, {camera.name: resolve(camera.url.replace("$${", "${"), folder) for camera in cameras})
+    files = {camera.name: resolve(camera.url.replace("$${", "${"), folder) for camera in cameras}
+    choices = choose_sides(file, of_files(files))
     for line in in_words(choices):
         show(line)
     # A second look costs as much again, and all cameras of the graph would have it.

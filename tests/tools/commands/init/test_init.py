@@ -26,6 +26,7 @@ from click.testing import CliRunner, Result
 
 from pipeline.graph import load_graph
 from pipeline.graph.env_file import read_env_file
+from tools.assets.pull import asset_path
 from tools.cli import main
 from tools.commands.init import trial
 from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
@@ -106,6 +107,18 @@ def test_a_script_needs_no_terminal(empty: Path, simulated: Mapping[str, CameraH
     assert "quiet" not in result.output
     assert b"""schedules: {night: {from: "21:00", to: "06:00"}}""" in made["rules.yaml"]
     assert b"{use: fall, during: night, severity: alarm}" in made["rules.yaml"]
+
+
+def test_people_far_away_get_a_larger_picture(empty: Path, pulled_model: Path) -> None:
+    clip = ClipSettings(path=str(asset_path("vtest.avi")), fps=5, seconds=4)
+    with RtspSimulator([CameraSettings(name="yard", clip=clip)]) as simulator:
+        address = f"yard={place_of(simulator.camera('yard'))}"
+        result = init(
+            "out", "--camera", address, "--camera", "dark=rtsp://127.0.0.1:9/a", "--tell", "somebody", "--yes"
+        )
+    assert "yard: people are far away, so the model gets a larger picture" in result.output
+    graph = load_graph(empty / "out" / "graph.yaml")
+    assert graph.stages["prepare"].settings["max_side"] == {"yard": 768, "*": 384}
 
 
 def test_who_cannot_be_asked_is_told_what_is_missing(empty: Path) -> None:

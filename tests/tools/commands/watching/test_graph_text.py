@@ -39,7 +39,7 @@ def test_the_standard_graph() -> None:
         '  door: {url: "/door.mp4"}\n'
         "stages:\n"
         "  capture: {use: capture}\n"
-        "  prepare: {use: preprocess, from: capture, with: {size: native, max_side: 768}}\n"
+        "  prepare: {use: preprocess, from: capture, with: {size: native, max_side: 384}}\n"
         "  infer:   {use: infer, from: prepare, group: model, threads: 2, "
         'with: {model: "asset:movenet-multipose.onnx"}}\n'
         "  people:  {use: decode, from: infer, group: model}\n"

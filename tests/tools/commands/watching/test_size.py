@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tools.commands.watching.size import LOOKS_EACH, MOST_CAMERAS, SIDES, Sighting, choose, choose_sides, sightings
+from tools.commands.watching.size import LOOKS_EACH, MOST_CAMERAS, Sighting, choose, choose_sides, of_files, sightings
 from tools.models.pose_estimators import Found
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes]
@@ -36,7 +36,7 @@ def found(*rows: tuple[Sequence[float], float, int]) -> Found:
         ([person(0.5, 0.6, 0.55, 0.1, 0.1)], 384),
         ([person(0.1, 0.2, 0.3, 0.4, 0.5, height=SMALL)] * 3, 768),
         ([person(0.58, 0.6, 0.5, 0.1, 0.1)], 256),
-        ([], 768),
+        ([], 384),
     ],
     ids=["fills the frame", "whole in a room", "a square", "nearly as good", "nobody"],
 )
@@ -88,7 +88,7 @@ def test_somebody_in_front_of_a_large_person_is_another_one() -> None:
 
 
 def test_small_people_want_a_large_picture(pulled_model: Path, short_clip: Path) -> None:
-    assert choose_sides(pulled_model, {"a": short_clip})["a"].side == 768
+    assert choose_sides(pulled_model, of_files({"a": short_clip}))["a"].side == 768
 
 
 @pytest.mark.parametrize(
@@ -103,22 +103,22 @@ def test_small_people_want_a_large_picture(pulled_model: Path, short_clip: Path)
 def test_each_clip_gets_the_size_that_shows_its_people(
     pulled_model: Path, test_data: Path, clip: str, sides: set[int]
 ) -> None:
-    choice = choose_sides(pulled_model, {"a": test_data / "videos" / clip})["a"]
+    choice = choose_sides(pulled_model, of_files({"a": test_data / "videos" / clip}))["a"]
     assert choice.side in sides
     assert choice.near is None
 
 
 def test_each_camera_has_its_own(pulled_model: Path, short_clip: Path, test_data: Path) -> None:
     files = {"far": short_clip, "near": test_data / "videos" / "intel_asl_yes.mkv"}
-    chosen = choose_sides(pulled_model, files)
+    chosen = choose_sides(pulled_model, of_files(files))
     assert {camera: choice.side for camera, choice in chosen.items()} == {"far": 768, "near": 256}
 
 
-def test_nobody_to_be_seen_is_no_reason_to_look_less_closely(
+def test_where_nobody_is_seen_the_size_is_what_suits_most(
     pulled_model: Path, tmp_path: Path, make_clip: Callable[..., Path]
 ) -> None:
-    choice = choose_sides(pulled_model, {"a": make_clip(tmp_path / "a.mp4")})["a"]
-    assert (choice.side, choice.why.startswith("nobody was seen")) == (768, True)
+    choice = choose_sides(pulled_model, of_files({"a": make_clip(tmp_path / "a.mp4")}))["a"]
+    assert (choice.side, choice.why.startswith("nobody was seen")) == (384, True)
 
 
 def test_of_very_many_cameras_the_rest_get_the_usual_size(
@@ -131,7 +131,7 @@ def test_of_very_many_cameras_the_rest_get_the_usual_size(
         return []
 
     monkeypatch.setattr("stages.reading.examiner.frames", frames)
-    chosen = choose_sides(pulled_model, {str(n): tmp_path / f"{n}.mp4" for n in range(MOST_CAMERAS + 5)})
+    chosen = choose_sides(pulled_model, of_files({str(n): tmp_path / f"{n}.mp4" for n in range(MOST_CAMERAS + 5)}))
     assert asked == [LOOKS_EACH] * MOST_CAMERAS
-    assert {choice.side for choice in chosen.values()} == {SIDES[-1]}
+    assert {choice.side for choice in chosen.values()} == {384}
     assert chosen[str(MOST_CAMERAS + 4)].why == "as for most of the other cameras"
