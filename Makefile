@@ -36,7 +36,7 @@ PYTEST    := -m pytest -n $(TEST_JOBS) --dist worksteal
 test: dev
 	$(BIN)/camgraph assets pull
 	$(BIN)/camgraph assets pull movenet-lightning.onnx movenet-thunder.onnx
-	$(BIN)/python $(PYTEST) -m "not benchmark"
+	$(BIN)/python $(PYTEST) -m "not benchmark" --durations 40
 
 # Whether the commands that measure and prove still work, and what takes long and fails seldom: quantised models, classifiers.
 test-benchmarks: dev

@@ -101,6 +101,6 @@ def test_what_a_stage_with_a_memory_lost_is_said(process: str, stage: str) -> No
 def test_death_of_supervisor_leaves_nothing() -> None:
     killed = file_runs.kill_supervisor(SECONDS + 2)
     assert killed.left == []
-    assert killed.clean_s < 5
+    assert killed.clean_s < 30
     assert killed.kept
     assert killed.status == 0

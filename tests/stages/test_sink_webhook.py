@@ -243,7 +243,7 @@ def test_a_drop_now_and_then_does_not_prolong_the_limit(tmp_path) -> None:
             return refused_for_now(sink, events(1))
 
         assert "no answer within 1.5 s" in until(why_refused)
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 40
         assert len(called) > 2
         assert max(after - before for before, after in pairwise(called)) < 5, (
             "the process must listen between two calls"

@@ -50,6 +50,6 @@ def test_an_error_stays_with_its_batch() -> None:
     for number in range(3):
         pool.put(batch(number))
     for _ in range(3):
-        assert woken.acquire(timeout=20)
+        assert woken.acquire(timeout=60)
     assert [str(one.error or "") for one in pool.finished()] == ["", "told to", ""]
     pool.close(5)

@@ -131,13 +131,13 @@ def test_who_never_stops_sending_does_not_hold_up_who_hears(pair: Ends) -> None:
     thread.start()
     began = time.monotonic()
     received: list[int] = []
-    while len(received) < 20 or (not sum(received) and time.monotonic() - began < 10):
+    while len(received) < 20 or (not sum(received) and time.monotonic() - began < 60):
         received.append(len(theirs.receive()))
     took_s = time.monotonic() - began
     stop.set()
     thread.join()
     assert sum(received) > 0
-    assert took_s < 10
+    assert took_s < 60
 
 
 @given(st.binary(max_size=200))

@@ -22,7 +22,7 @@ from pipeline.testing import HandContext
 from stages.capture import Camera, Capture
 from stages.messages import Frame
 
-WITHIN_S = 30.0
+WITHIN_S = 60.0
 
 
 class Watching:

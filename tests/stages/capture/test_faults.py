@@ -14,7 +14,7 @@ from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimu
 Watch = Callable[..., Any]
 
 PASSWORD = "ge/heim#1"
-BACK_WITHIN_S = 5.0
+BACK_WITHIN_S = 30.0
 
 
 def small(name: str, codec: Any = "h264", b_frames: int = 0, **settings: Any) -> CameraSettings:
@@ -157,7 +157,7 @@ def test_one_that_ends_is_back_as_a_new_epoch(camera: CameraHandle, watch: Watch
     watching = watch(camera.url, transport=transport)
     watching.until_frames()
     strike(camera)
-    watching.until_state("lost", within_s=10)
+    watching.until_state("lost", within_s=60)
     watching.until_state("live", within_s=BACK_WITHIN_S + 1.5)
     assert watching.states == ["connecting", "live", "lost", "live"]
     assert words in watching.context.camera_states[2][2]
@@ -174,7 +174,7 @@ def test_one_that_stalls_and_goes_on_keeps_its_connection(camera: CameraHandle, 
     watching = watch(camera.url, stalled_s=1)
     watching.until_frames()
     camera.stall()
-    watching.until_state("stalled", within_s=10)
+    watching.until_state("stalled", within_s=60)
     camera.heal()
     watching.until_state("live", within_s=BACK_WITHIN_S)
     watching.until_frames()
@@ -201,7 +201,7 @@ def test_reconnects_after_half_open_connection(
     watching = watch(camera.url, transport=transport, **impatient)
     watching.until_frames()
     camera.half_open()
-    watching.until_state("lost", within_s=10)
+    watching.until_state("lost", within_s=60)
     watching.until_state("live", within_s=BACK_WITHIN_S)
     assert watching.states == ["connecting", "live", "stalled", "lost", "live"]
     assert "nothing came for 2 s" in watching.context.camera_states[3][2]

@@ -58,12 +58,12 @@ def test_realtime_is_as_slow_as_the_film(make_clip: MakeClip, read: Read) -> Non
 
 def test_a_stop_ends_the_wait(make_clip: MakeClip, capture: MakeCapture) -> None:
     stop = threading.Event()
-    frames = capture(make_clip("a.mp4", fps=1), realtime=True).frames(stop, None)
+    frames = capture(make_clip("a.mp4", fps=1, frames=2, pts=[0, 60]), realtime=True).frames(stop, None)
     next(frames)
     threading.Timer(0.1, stop.set).start()
     begun = time.monotonic()
     assert list(frames) == []
-    assert time.monotonic() - begun < 0.9
+    assert time.monotonic() - begun < 30
 
 
 def test_the_wall_clock_of_a_file(make_clip: MakeClip, read: Read) -> None:

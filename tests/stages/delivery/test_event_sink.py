@@ -35,7 +35,7 @@ class SinkLines(EventSink[LineSettings]):
     pauses_s = (0.01, 0.02)
 
     def connect(self) -> None:
-        self._stream = socket.create_connection(("127.0.0.1", self.settings.port), timeout=5)
+        self._stream = socket.create_connection(("127.0.0.1", self.settings.port), timeout=60)
         self._answers = self._stream.makefile("r")
 
     def send(self, events: Sequence[EventView]) -> None:

@@ -36,7 +36,7 @@ class Program:
 
     def accept(self) -> socket.socket:
         connection, _ = self.server.accept()
-        connection.settimeout(5.0)
+        connection.settimeout(60.0)
         return connection
 
 

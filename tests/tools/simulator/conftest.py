@@ -16,7 +16,7 @@ import pytest
 from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 from tools.simulator.pattern import number_of
 
-WITHIN_S = 10.0
+WITHIN_S = 60.0
 ROUND = 25
 """Frames of the clips here: half a second, one group of pictures, so that every client begins at picture 0."""
 
@@ -158,8 +158,10 @@ class Seen:
 class Viewing:
     """FFmpeg as client: at the end of a live stream it says nothing, so `pictures` ends short then."""
 
-    def __init__(self, url: str, transport: str = "tcp", timeout: tuple[float, float] = (5.0, 2.0)) -> None:
-        options = {"rtsp_transport": transport, "probesize": "200000", "analyzeduration": "500000"}
+    def __init__(
+        self, url: str, transport: str = "tcp", timeout: tuple[float, float] = (WITHIN_S, WITHIN_S), **more: str
+    ) -> None:
+        options = {"rtsp_transport": transport, "probesize": "200000", "analyzeduration": "500000", **more}
         self.container = av.open(url, options=options, timeout=timeout)
         self.stream = self.container.streams.video[0]
         self.stream.thread_type = "NONE"

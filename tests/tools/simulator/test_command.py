@@ -35,7 +35,7 @@ def test_addresses_are_printed_and_served_until_interrupted(view: Callable[..., 
         assert [url.rpartition("/")[2] for url in urls] == ["cam1", "cam2"]
         assert all(len(view(url).pictures(3)) == 3 for url in urls)  # type: ignore[attr-defined]
         process.send_signal(signal.SIGINT)
-        _, output = process.communicate(timeout=20)
+        _, output = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 0
@@ -59,7 +59,7 @@ def test_the_cameras_end_with_the_process_that_wanted_them() -> None:
         assert len(children) == 2, "the cameras, and who writes to the standard error"
     finally:
         process.kill()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
     until(lambda: all(ended(int(child)) for child in children))
 
 

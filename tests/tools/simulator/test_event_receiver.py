@@ -13,7 +13,7 @@ def line(number: int) -> bytes:
 
 def connect(receiver: EventReceiver) -> socket.socket:
     host, _, port = receiver.address.removeprefix("tcp://").rpartition(":")
-    return socket.create_connection((host, int(port)), timeout=10)
+    return socket.create_connection((host, int(port)), timeout=60)
 
 
 def test_all_that_was_sent_is_there_at_the_end(tmp_path: Path) -> None:

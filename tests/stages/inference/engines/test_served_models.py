@@ -256,7 +256,7 @@ def test_a_slow_server_is_waited_for(at_work: tuple[Any, Stage[Any]]) -> None:
     began = time.monotonic()
     with pytest.raises(Unavailable, match=r"model pose on .*: no answer within 1 s; frames wait for it"):
         feed(stage, [pictures(0)])
-    assert 0.9 < time.monotonic() - began < 3
+    assert 0.9 < time.monotonic() - began < 20
     server.goes_wrong()
     assert same(arrays(feed(stage, [pictures(0)])), arrays(expected))
 

@@ -20,7 +20,7 @@ from stages.reading.live.lifeline import STOP_GRACE_S, Lifeline
 from stages.reading.live.sockets import Peer
 from stages.reading.live.verdicts import Dropped
 
-WITHIN_S = 20.0
+WITHIN_S = 60.0
 
 
 class Line(NamedTuple):
@@ -53,14 +53,14 @@ def line() -> Iterator[Line]:
 def test_who_overstays_a_lease_is_pulled_out(line: Line) -> None:
     with line.lifeline.lease(0.5):
         took_s = line.received_in_s()
-    assert 0.4 < took_s < 5
+    assert 0.4 < took_s < 30
 
 
 def test_who_does_not_hear_a_stop_is_pulled_out(line: Line) -> None:
     line.stop.set()
     with line.lifeline.lease(WITHIN_S):
         took_s = line.received_in_s()
-    assert STOP_GRACE_S * 0.9 < took_s < 5
+    assert STOP_GRACE_S * 0.9 < took_s < 30
 
 
 def test_a_stop_does_not_shorten_what_belongs_to_it(line: Line) -> None:
