@@ -11,10 +11,25 @@ from urllib.parse import urlsplit
 from stages.preprocess import USUAL_MAX_SIDE
 from stages.rulebook.library import library
 from tools.commands.init.address import Address, variable
-from tools.commands.init.wishes import ABOUT_SOMEBODY, SOMEBODY, Mail, Wishes, is_private
+from tools.commands.init.wishes import (
+    ABOUT_SOMEBODY,
+    RULES_FILE,
+    SOMEBODY,
+    Mail,
+    Wishes,
+    ZoneFrom,
+    is_private,
+    schedule_name,
+)
 from tools.commands.watching.models import MULTIPOSE
 
-GRAPH, RULES, SECRETS, IGNORED = "graph.yaml", "rules.yaml", "secrets.env", ".gitignore"
+GRAPH, RULES, SECRETS, IGNORED = "graph.yaml", RULES_FILE, "secrets.env", ".gitignore"
+_ZONES: Mapping[ZoneFrom, str] = {
+    "asked": "The zone of the times below.",
+    "machine": "The zone of the times below: that of the machine. Write yours if it is another one, such as Europe/Berlin.",
+    "utc": "The zone of the times below: the machine was set to UTC. Write yours, such as Europe/Berlin.",
+    "unknown": "The zone of the times below: that of the machine was not known. Write yours, such as Europe/Berlin.",
+}
 ALARMING = frozenset({"fall", "lost_while_low", "calling_for_help"})
 _SOMEBODY = f"id: {SOMEBODY}, scope: scene, when: people > 0, for: 1s, hold: 10s"
 """One incident, however many they are, until nobody has been there for a while."""
@@ -162,11 +177,13 @@ def _fps(wishes: Wishes) -> float:
 def _rules(wishes: Wishes, cameras: Sequence[str]) -> Iterator[str]:
     yield "# What you want to be told, and when. `camgraph actions` lists what else there is."
     yield "version: 1"
+    if wishes.between:
+        yield f"# {_ZONES[wishes.zone_from]}"
     yield f"time_zone: {quoted(wishes.zone)}"
     during = ""
     if wishes.between:
         begin, end = wishes.between
-        schedule = "night" if begin > end else "hours"
+        schedule = schedule_name(wishes)
         yield f'schedules: {{{schedule}: {{from: "{begin}", to: "{end}"}}}}'
         during = f", during: {schedule}"
     only = [name for name in cameras if name in wishes.cameras]

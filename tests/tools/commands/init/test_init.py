@@ -121,6 +121,25 @@ def test_people_far_away_get_a_larger_picture(empty: Path, pulled_model: Path) -
     assert graph.stages["prepare"].settings["max_side"] == {"yard": 768, "*": 384}
 
 
+def test_a_script_on_a_machine_with_utc_hears_it(empty: Path) -> None:
+    """Most servers are set to UTC, and those who sleep there live by another clock."""
+    words = ["--camera", "door=rtsp://127.0.0.1:9/a", "--tell", "fall", "--between", "night", "--yes", "--no-try"]
+    result = init("night", *words, TZ="UTC")
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.output.split())
+    assert "night is 21:00-06:00 UTC: this machine's clock is set to UTC." in text
+    assert "set `time_zone` in rules.yaml" in text
+    rules = (empty / "night" / "rules.yaml").read_text()
+    assert "the machine was set to UTC. Write yours, such as Europe/Berlin.\ntime_zone: UTC" in rules
+
+
+def test_the_zone_of_the_machine_is_named(empty: Path) -> None:
+    words = ["--camera", "door=rtsp://127.0.0.1:9/a", "--tell", "fall", "--between", "night", "--yes", "--no-try"]
+    result = init("night", *words, TZ="Europe/Vienna")
+    assert "night is 21:00-06:00 Europe/Vienna, the time zone of this machine." in " ".join(result.output.split())
+    assert 'time_zone: "Europe/Vienna"' in (empty / "night" / "rules.yaml").read_text()
+
+
 def test_who_cannot_be_asked_is_told_what_is_missing(empty: Path) -> None:
     result = init("night", "--camera", "door=rtsp://127.0.0.1:9/a", "--mail-to", "a@example.org")
     assert result.exit_code == 2
@@ -170,6 +189,7 @@ def test_cameras_that_fail_say_why(empty: Path, simulated: Mapping[str, CameraHa
     assert "has no stream at this path" in text
     assert "No picture: Connection refused. There is a machine, and it takes no call" in text
     assert "has come from locked, lost, absent yet" in text
+    assert text.index("has come from locked") < text.index("Next, type:"), "who types on first misses it"
     assert connections(main) == before + 1, "one wrong password is tried once"
     assert (empty / "night" / "graph.yaml").is_file()
 
