@@ -26,6 +26,7 @@ from pipeline.plan import RunPlan, run_to_wire
 from pipeline.stage import DROPPED
 from pipeline.system.confidential import forbid_dumps, holds_credentials
 from pipeline.system.disk import HAS_LOCKS
+from pipeline.system.file_access import kept_from_others
 from pipeline.system.logs import log_failed_threads, log_to_stderr
 from pipeline.system.scarcity import in_words, require_processes
 from pipeline.wanted import Loader
@@ -272,7 +273,7 @@ def _prepared(plan: RunPlan, show: Callable[[Run], None], loader: Loader | None)
     if plan.in_process:
         from pipeline.local import LocalRun  # noqa: PLC0415
 
-        with only_run(plan) if HAS_LOCKS else nullcontext():
+        with only_run(plan) if HAS_LOCKS else nullcontext(), kept_from_others(plan.readable_by):
             yield LocalRun(plan, show)
         return
     require_processes()

@@ -15,6 +15,7 @@ from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_SIGINT, GraphError, Us
 from pipeline.graph import load_graph, plan_of
 from pipeline.graph.env_file import Variables
 from pipeline.graph.variables import substitute
+from pipeline.system.file_access import kept_from_others
 from pipeline.system.names import nearest_name
 from pipeline.system.redaction import hide
 from stages.reading.dates import zone_of
@@ -96,7 +97,8 @@ def init(**options: object) -> None:
     """
     given = Given(**options)  # type: ignore[arg-type]
     try:
-        status = _made(given, os.environ)
+        with kept_from_others():  # the pictures of the trial show people, too
+            status = _made(given, os.environ)
     except (EOFError, KeyboardInterrupt):
         click.echo("\nStopped: nothing was written.", err=True)
         status = EXIT_SIGINT

@@ -26,7 +26,7 @@ from tools.commands.watching.models import MULTIPOSE
 GRAPH, RULES, SECRETS, IGNORED = "graph.yaml", RULES_FILE, "secrets.env", ".gitignore"
 _ZONES: Mapping[ZoneFrom, str] = {
     "asked": "The zone of the times below.",
-    "machine": "The zone of the times below: that of the machine. Write yours if it is another one, such as Europe/Berlin.",
+    "machine": "The zone of the times below: that of the machine. Write yours if it is another, such as Europe/Berlin.",
     "utc": "The zone of the times below: the machine was set to UTC. Write yours, such as Europe/Berlin.",
     "unknown": "The zone of the times below: that of the machine was not known. Write yours, such as Europe/Berlin.",
 }

@@ -101,6 +101,7 @@ def test_a_script_needs_no_terminal(empty: Path, simulated: Mapping[str, CameraH
     assert set(made) == {"graph.yaml", "rules.yaml", "secrets.env", ".gitignore", "door.jpg"}
     assert cv2.imread(str(empty / "night" / "door.jpg")).shape == (96, 160, 3)
     assert stat.S_IMODE((empty / "night" / "secrets.env").stat().st_mode) == 0o600
+    assert not stat.S_IMODE((empty / "night" / "door.jpg").stat().st_mode) & 0o027, "it shows people"
     assert read_env_file(empty / "night" / "secrets.env") == {"DOOR_PASSWORD": PASSWORD}
     assert made[".gitignore"].split() == [b"secrets.env", b"/footage/", b"/events.jsonl", b"/door.jpg"]
     assert [name for name in made if b"quiet" in made[name]] == ["secrets.env"]
