@@ -46,10 +46,10 @@ class LabelPlaces:
 
 
 def _shifts() -> Iterator[int]:
-    """0, 1, -1, 2, -2, ...: downwards first, into the box of the label's owner."""
+    """0, -1, 1, -2, 2, ...: upwards first, because below is the label's owner."""
     yield 0
     for step in range(1, _STEPS + 1):
-        yield from (step, -step)
+        yield from (-step, step)
 
 
 def within(start: float, length: int, limit: int) -> int:
