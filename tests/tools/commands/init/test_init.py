@@ -26,6 +26,7 @@ from click.testing import CliRunner, Result
 
 from pipeline.graph import load_graph
 from pipeline.graph.env_file import read_env_file
+from stages.rulebook.rule_set import read_rules
 from tools.assets.pull import asset_path
 from tools.cli import main
 from tools.commands.init import trial
@@ -132,6 +133,20 @@ def test_a_script_on_a_machine_with_utc_hears_it(empty: Path) -> None:
     assert "set `time_zone` in rules.yaml" in text
     rules = (empty / "night" / "rules.yaml").read_text()
     assert "the machine was set to UTC. Write yours, such as Europe/Berlin.\ntime_zone: UTC" in rules
+
+
+def test_a_night_in_a_room_with_a_bed(empty: Path) -> None:
+    """The bed is drawn later; until then the rules go by a guess, which is said."""
+    cameras = [word for name in ("hall", "room-3") for word in ("--camera", f"{name}=rtsp://127.0.0.1:9/a")]
+    tell = [word for one in ("fall", "lying on the floor", "out of bed") for word in ("--tell", one)]
+    result = init("night", *cameras, *tell, "--in", "room-3", "--between", "night", "--yes", "--no-try")
+    assert result.exit_code == 0, result.output
+    assert "on_the_floor and out_of_bed go by a guess: open the camera on the page" in " ".join(result.output.split())
+    rules = read_rules(empty / "night" / "rules.yaml")
+    assert [one.definition.id for one in rules.of_camera("room-3")] == ["fall", "on_the_floor", "out_of_bed"]
+    assert rules.of_camera("hall") == []
+    assert rules.rules["out_of_bed"].zones == ["bed"]
+    assert "Draw zones and lines" in (empty / "night" / "rules.yaml").read_text()
 
 
 def test_the_zone_of_the_machine_is_named(empty: Path) -> None:

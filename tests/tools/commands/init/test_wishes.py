@@ -6,14 +6,15 @@ import pytest
 
 from pipeline.errors import UserError
 from stages.rulebook.library import library
+from tools.commands.init.own_rules import OWN_RULES, SOMEBODY
 from tools.commands.init.wishes import (
     NIGHT,
-    SOMEBODY,
     USUAL,
     Wishes,
     ZoneFrom,
     between,
     is_private,
+    known_action,
     offered,
     times_in_words,
     zone_of_machine,
@@ -44,7 +45,21 @@ def test_what_is_offered_needs_no_zone() -> None:
     names = offered()
     assert {SOMEBODY, "fall", "running"} <= set(names)
     assert not {"enters_zone", "crosses_line", "queue"} & set(names)
-    assert set(USUAL) - {SOMEBODY} <= set(library().templates)
+    assert set(USUAL) - set(OWN_RULES) <= set(library().templates)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("fall", "fall"),
+        ("Lying on the floor", "on_the_floor"),
+        ("out of bed", "out_of_bed"),
+        ("leaves the bed", "out_of_bed"),
+        ("hands-up", "hands_up"),
+    ],
+)
+def test_what_to_tell_can_be_said_in_words(words: str, name: str) -> None:
+    assert known_action(words) == name
 
 
 def _etc(folder: Path, linked: str = "", named: str = "") -> Path:
