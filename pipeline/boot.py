@@ -11,6 +11,7 @@ from pipeline.messages import Message, Stamp
 from pipeline.plan import EdgePlan, ProcessPlan, from_wire
 from pipeline.registry import find_stage
 from pipeline.stage import Stage
+from pipeline.system.file_access import ReadableBy
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Boot:
     """The folder of the run's outbox, "" if it has none."""
     tracing: Mapping[str, Any] | None = field(default=None, repr=False)
     """See `pipeline.plan.RunPlan`."""
+    readable_by: ReadableBy = "group"
 
     @property
     def gives_way(self) -> bool:

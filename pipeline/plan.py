@@ -19,6 +19,7 @@ from math import ceil
 from typing import Any, Literal
 
 from pipeline.messages import Event
+from pipeline.system.file_access import ReadableBy
 
 EVERY_CAMERA = "*"
 """The name under which the outbox hands all cameras' events to a sink: one partition, so that their order holds."""
@@ -223,6 +224,8 @@ class RunPlan:
     """Values that nobody may see, wherever they occur."""
     tracing: Mapping[str, Any] | None = field(default=None, repr=False)
     """`endpoint`, `share` and `headers`, as in the graph file; None if nobody wants traces."""
+    readable_by: ReadableBy = "group"
+    """Who may read the files that its processes make."""
 
     @property
     def source(self) -> str:

@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from pipeline.plan import Policy
 from pipeline.stage import Definition
+from pipeline.system.file_access import ReadableBy
 from pipeline.system.names import A_CAMERA_NAME, ANY_SCRIPT_PATTERN, MAX_NAME, NAME_PATTERN, is_camera_name, nfc
 
 UNKNOWN_USE = "?"
@@ -259,6 +260,13 @@ class GraphFile(Entry):
         title="Environment",
         description="More environment variables for the processes of the run, beside the usual ones; `NAME*` means "
         "all names that begin with NAME.",
+    )
+    readable_by: ReadableBy = Field(
+        "group",
+        title="Readable by",
+        description="Who may read the files and folders that the run makes: `owner` (0600, 0700), `group` (0640, "
+        "0750), or `everyone`, as far as the umask of the process that starts it allows. A stricter umask stays, and "
+        "files that are there keep their mode.",
     )
     hang_s: float = Field(
         10.0,

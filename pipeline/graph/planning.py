@@ -102,6 +102,7 @@ def plan_of(graph: Graph) -> RunPlan:
         camera_defaults=graph.file.camera_defaults or {},
         secrets=tuple(sorted(graph.secrets)),
         tracing=graph.file.tracing.model_dump() if graph.file.tracing else None,
+        readable_by=graph.file.readable_by,
     )
 
 

@@ -115,6 +115,7 @@ class Fleet:
             base_folder=self._plan.base_folder,
             outbox_folder=str(outbox_folder(self._plan) or ""),
             tracing=self._plan.tracing,
+            readable_by=self._plan.readable_by,
             frames_done=process.reported.frames_done,
             gave_up=process.life.gave_up,
             switches=dict(self.switches),

@@ -141,12 +141,13 @@ class Membership:
         self.plan = replace(self.plan, secrets=tuple(sorted({*self.plan.secrets, *values})))
 
     def adopt(self, plan: RunPlan) -> None:
-        """Take over the time limits of `plan`, and its defaults for further cameras."""
+        """Take over the time limits of `plan`, and what its processes to come and further cameras get."""
         self.plan = replace(
             self.plan,
             hang_s=plan.hang_s,
             open_s=plan.open_s,
             drain_s=plan.drain_s,
+            readable_by=plan.readable_by,
             camera_defaults=plan.camera_defaults,
         )
 

@@ -29,6 +29,7 @@ from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError
 from pipeline.execution.pool import POOL_THREAD
 from pipeline.shm.segments import unlink_prefix
 from pipeline.system.confidential import allow_dumps, forbid_dumps, hide_until_allowed
+from pipeline.system.file_access import keep_from_others
 from pipeline.system.logs import log_failed_threads, log_to
 from pipeline.system.redaction import hide, redacted_beginning
 from pipeline.system.run_folder import remove_run_of
@@ -51,6 +52,7 @@ def run_child(control: int, life: int, label: str) -> int:
     hide_until_allowed()
     channel = Channel(socket.socket(fileno=control))
     boot, orders = _receive_boot(channel)
+    keep_from_others(boot.readable_by)
     threading.Thread(target=_die_with, args=(life, boot), name="life", daemon=True).start()
     hide(boot.secrets)
     if boot.confidential:

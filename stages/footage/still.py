@@ -20,7 +20,7 @@ from av.video.frame import VideoFrame
 from numpy.typing import NDArray
 
 from stages.footage.packets import Packet, VideoStreamInfo
-from stages.vision.drawing import draw_caption, draw_people, draw_reasons
+from stages.vision.drawing import draw_caption, draw_people, draw_reasons, free_places
 
 Picture = NDArray[np.uint8]
 Look = Literal["annotated", "clean", "blurred_faces", "skeleton_only"]
@@ -77,10 +77,19 @@ def drawn(picture: Picture, data: Mapping[str, Any], look: Look, zone: tzinfo) -
     if look == "skeleton_only":
         picture[:] = 0
     skeleton = str(data.get("keypoints_format", "coco-17"))
-    draw_people(picture, boxes, joints, ids, [f"#{track_id}" for track_id in ids], skeleton=skeleton, alarmed=ids)
+    labels = [f"#{track_id}" for track_id in ids]
+    places = free_places(picture, has_caption=True, reasons=1)
+    draw_people(picture, boxes, joints, ids, labels, skeleton=skeleton, alarmed=ids, places=places)
     draw_caption(picture, str(data.get("camera", "")), _local(data.get("start_time"), zone))
-    draw_reasons(picture, [str(data.get("action", ""))])
+    draw_reasons(picture, [_what(data)])
     return picture
+
+
+def _what(data: Mapping[str, Any]) -> str:
+    """`fall: Somebody falls ...`: the action, and what its rule is about."""
+    rule = data.get("rule")
+    about = rule.get("about") if isinstance(rule, Mapping) else None
+    return ": ".join(str(part) for part in (data.get("action", ""), about) if part)
 
 
 def _local(time: object, zone: tzinfo) -> str:

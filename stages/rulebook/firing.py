@@ -18,7 +18,10 @@ ONCE_NS = 2_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """A rule that fires now: its name in events, its person (nobody for a scene), and the reason, in a few words."""
+    """A rule that fires now: its name in events, its person (nobody for a scene), and the reason, in a few words.
+
+    `about`: what the rule says it is about, "" if nothing.
+    """
 
     action: str
     ids: tuple[int, ...]
@@ -26,6 +29,7 @@ class Firing:
     shapes: tuple[str, ...] = ()
     """The zones and lines that the rule asks about."""
     until_ns: int | None = None
+    about: str = ""
 
 
 @dataclass(slots=True)
@@ -46,7 +50,9 @@ class FiringRules:
         if verdict.phase == "start" or not once:
             why = in_words(verdict.evidence)
             ids = verdict.everyone if verdict.rule.scope == "group" else verdict.ids
-            self._known[key] = Firing(ready.action, ids, why, (*ready.zones, *ready.lines), until_ns)
+            self._known[key] = Firing(
+                ready.action, ids, why, (*ready.zones, *ready.lines), until_ns, ready.definition.about or ""
+            )
 
     def now(self, now_ns: int) -> tuple[Firing, ...]:
         """Those that fire at this time."""

@@ -239,8 +239,10 @@ class _Compiler:
         self._ids.add(definition.id)
         if made:
             wrong += self._for_all(made, index, sound=not wrong)
-            if not wrong and not self._too_many:
-                wrong += self._for_some(written, path)
+        else:
+            wrong += _unknown_names(written, path, self._file)
+        if not self._too_many:  # a mistake of the rule itself is found again for each camera
+            wrong += [fault for fault in self._for_some(written, path) if fault not in wrong]
         self.faults += wrong
 
     def _made(

@@ -18,6 +18,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.vision.label_places import LabelPlaces, Plate
+
 F32 = NDArray[np.float32]
 Picture = NDArray[np.uint8]
 Colour = tuple[int, int, int]
@@ -44,6 +46,7 @@ GOLDEN_RATIO = 0.6180339887498949
 FONT = cv2.FONT_HERSHEY_SIMPLEX
 FRACTION_BITS = 4
 """cv2 takes coordinates in sixteenths of a pixel, so that a skeleton does not tremble."""
+MOST_REASONS = 3
 FAR = 16384.0
 """Coordinates are cut here: cv2 overflows on larger ones."""
 
@@ -103,12 +106,13 @@ def draw_people(
     skeleton: str = "coco-17",
     min_confidence: float = 0.3,
     alarmed: Collection[int] = (),
+    places: LabelPlaces | None = None,
 ) -> None:
     """Draw N people: ``boxes_xyxy`` (N, 4), ``keypoints`` (N, K, 3) x, y, confidence, an id and a label each.
 
     Joints below ``min_confidence``, and the bones they end, are left out; so are values that are not finite. A skeleton
-    other than coco-17 shows its joints only. Labels come last, so that no line crosses one. Of the ids in ``alarmed``
-    box and label are red.
+    other than coco-17 shows its joints only. Labels come last, so that no line crosses one, and none covers another or
+    what else is in ``places``. Of the ids in ``alarmed`` box and label are red, and their labels find a place first.
     """
     colours = [ALARM_COLOUR if track_id in alarmed else id_colour(int(track_id)) for track_id in ids]
     for box, colour in zip(boxes_xyxy, colours, strict=True):
@@ -116,9 +120,11 @@ def draw_people(
     for box, joints, colour in zip(boxes_xyxy, keypoints, colours, strict=True):
         line = _limb_line(picture, box)
         draw_skeleton(picture, joints, skeleton, colour, min_confidence=min_confidence, line=line)
-    for box, label, colour in zip(boxes_xyxy, labels, colours, strict=True):
+    places = places or free_places(picture)
+    for row in sorted(range(len(ids)), key=lambda row: ids[row] not in alarmed):
+        box, label = boxes_xyxy[row], labels[row]
         if label and np.isfinite(box).all():
-            draw_label(picture, label, (float(box[0]), float(box[1])), colour)
+            draw_label(picture, label, (float(box[0]), float(box[1])), colours[row], places)
 
 
 def draw_trails(picture: Picture, trails: Sequence[Trail]) -> None:
@@ -179,7 +185,12 @@ def draw_skeleton(
         cv2.circle(picture, _fixed(joints[joint]), radius, dot, cv2.FILLED, cv2.LINE_AA, FRACTION_BITS)
 
 
-def draw_zones(picture: Picture, corners_by_name: Mapping[str, Sequence[Point]], alarmed: Collection[str] = ()) -> None:
+def draw_zones(
+    picture: Picture,
+    corners_by_name: Mapping[str, Sequence[Point]],
+    alarmed: Collection[str] = (),
+    places: LabelPlaces | None = None,
+) -> None:
     """The outline of each zone, a breath of its colour inside, and its name at its upper left corner.
 
     Those in ``alarmed`` are red.
@@ -190,11 +201,14 @@ def draw_zones(picture: Picture, corners_by_name: Mapping[str, Sequence[Point]],
         _tint(picture, outline, colour)
         cv2.polylines(picture, [outline], True, colour, pen_for(picture).line, cv2.LINE_AA, FRACTION_BITS)
     for name, corners in corners_by_name.items():
-        draw_label(picture, name, min(corners, key=sum), ALARM_COLOUR if name in alarmed else SHAPE_COLOUR)
+        draw_label(picture, name, min(corners, key=sum), ALARM_COLOUR if name in alarmed else SHAPE_COLOUR, places)
 
 
 def draw_lines(
-    picture: Picture, ends_by_name: Mapping[str, tuple[Point, Point]], alarmed: Collection[str] = ()
+    picture: Picture,
+    ends_by_name: Mapping[str, tuple[Point, Point]],
+    alarmed: Collection[str] = (),
+    places: LabelPlaces | None = None,
 ) -> None:
     """Each line from its start to its end, its name, and in its middle an arrow to its right (`rightward`)."""
     pen = pen_for(picture)
@@ -207,10 +221,10 @@ def draw_lines(
         tip = middle + np.array([-along[1], along[0]], np.float32) * pen.line * 10
         ends = [(round(float(x)), round(float(y))) for x, y in (middle.clip(-FAR, FAR), tip.clip(-FAR, FAR))]
         cv2.arrowedLine(picture, ends[0], ends[1], colour, pen.line, cv2.LINE_AA, tipLength=0.4)
-        draw_label(picture, name, start, colour)
+        draw_label(picture, name, start, colour, places)
 
 
-def draw_reasons(picture: Picture, reasons: Sequence[str], most: int = 3) -> None:
+def draw_reasons(picture: Picture, reasons: Sequence[str], most: int = MOST_REASONS) -> None:
     """A dark, half transparent strip along the lower edge with a line for each of the first ``most`` reasons.
 
     A line that is too long for the picture ends with `...`; how many more there are is said.
@@ -221,9 +235,9 @@ def draw_reasons(picture: Picture, reasons: Sequence[str], most: int = 3) -> Non
     shown = list(reasons[:most])
     if len(reasons) > most:
         shown[-1] += f"   (and {len(reasons) - most} more)"
-    (_, letter_height), below = cv2.getTextSize("Ag", FONT, pen.font_scale, 1)
+    letter_height, below = _letters(pen)
     row = letter_height + below + pen.pad
-    strip = picture[max(0, picture.shape[0] - row * len(shown) - pen.pad) :]
+    strip = picture[_reasons_top(picture, len(shown)) :]
     strip[:] = strip // 3
     for number, text in enumerate(shown):
         baseline = picture.shape[0] - pen.pad - below - row * (len(shown) - 1 - number)
@@ -231,31 +245,69 @@ def draw_reasons(picture: Picture, reasons: Sequence[str], most: int = 3) -> Non
         cv2.putText(picture, cut, (pen.pad, baseline), FONT, pen.font_scale, (255, 255, 255), _stroke(pen), cv2.LINE_AA)
 
 
-def draw_label(picture: Picture, text: str, corner: tuple[float, float], colour: Colour) -> None:
-    """Text on a plate of ``colour`` above the point ``corner``; pushed inwards if it would leave the picture."""
+def free_places(picture: Picture, *, has_caption: bool = False, reasons: int = 0) -> LabelPlaces:
+    """The places for labels beside a caption and so many reasons, which are drawn later."""
+    height, width = picture.shape[:2]
+    strips = []
+    if has_caption:
+        strips.append(Plate(0, 0, width, _caption_height(picture)))
+    if reasons:
+        strips.append(Plate(0, _reasons_top(picture, min(reasons, MOST_REASONS)), width, height))
+    return LabelPlaces(width, height, strips)
+
+
+def draw_label(
+    picture: Picture,
+    text: str,
+    corner: tuple[float, float],
+    colour: Colour,
+    places: LabelPlaces | None = None,
+) -> None:
+    """Text on a plate of ``colour`` above the point ``corner``, or at the nearest free one of ``places``.
+
+    It is pushed inwards if it would leave the picture, and ends with `...` if it is too long for it.
+    """
     pen = pen_for(picture)
-    text = _printable(text)
+    text = _cut_to(_printable(text), picture.shape[1] - 2 * pen.pad, pen)
     (text_width, text_height), below = cv2.getTextSize(text, FONT, pen.font_scale, 1)
     width, height = text_width + 2 * pen.pad, text_height + below + pen.pad
-    left = _inside(corner[0], width, picture.shape[1])
-    top = _inside(corner[1] - height, height, picture.shape[0])
-    cv2.rectangle(picture, (left, top), (left + width - 1, top + height - 1), colour, cv2.FILLED)
+    left, top, right, bottom = (places or free_places(picture)).take(corner[0], corner[1] - height, width, height)
+    cv2.rectangle(picture, (left, top), (right - 1, bottom - 1), colour, cv2.FILLED)
     at = (left + pen.pad, top + pen.pad // 2 + text_height)
     cv2.putText(picture, text, at, FONT, pen.font_scale, _ink(colour), _stroke(pen), cv2.LINE_AA)
 
 
 def draw_caption(picture: Picture, left: str, right: str = "") -> None:
-    """A dark, half transparent strip along the upper edge, with a text at each end."""
+    """A dark, half transparent strip along the upper edge, with a text at each end; the left one gives way."""
     pen = pen_for(picture)
-    left, right = _printable(left), _printable(right)
-    (_, letter_height), below = cv2.getTextSize("Ag", FONT, pen.font_scale, 1)
-    strip = picture[: letter_height + below + 2 * pen.pad]
+    right = _cut_to(_printable(right), picture.shape[1] - 2 * pen.pad, pen)
+    strip = picture[: _caption_height(picture)]
     strip[:] = strip // 3
-    right_width = cv2.getTextSize(right, FONT, pen.font_scale, 1)[0][0]
-    baseline = pen.pad + letter_height
+    right_width = cv2.getTextSize(right, FONT, pen.font_scale, 1)[0][0] if right else 0
+    left = _cut_to(_printable(left), picture.shape[1] - right_width - 4 * pen.pad, pen)
+    baseline = pen.pad + _letters(pen)[0]
     for text, x in ((left, pen.pad), (right, picture.shape[1] - right_width - pen.pad)):
         ink = (255, 255, 255)
         cv2.putText(picture, text, (x, baseline), FONT, pen.font_scale, ink, _stroke(pen), cv2.LINE_AA)
+
+
+def _letters(pen: Pen) -> tuple[int, int]:
+    """The height of letters above their baseline, and how far they reach below it."""
+    (_, height), below = cv2.getTextSize("Ag", FONT, pen.font_scale, 1)
+    return height, below
+
+
+def _caption_height(picture: Picture) -> int:
+    pen = pen_for(picture)
+    above, below = _letters(pen)
+    return above + below + 2 * pen.pad
+
+
+def _reasons_top(picture: Picture, lines: int) -> int:
+    """Where the strip of so many reasons begins."""
+    pen = pen_for(picture)
+    above, below = _letters(pen)
+    return max(0, int(picture.shape[0]) - (above + below + pen.pad) * lines - pen.pad)
 
 
 def _tint(picture: Picture, outline_fixed: NDArray[np.int32], colour: Colour) -> None:
@@ -286,11 +338,6 @@ def _fixed(point: F32) -> tuple[int, int]:
     """cv2's fixed-point numbers, in which a whole number is the middle of a pixel."""
     x, y = np.rint((np.clip(point[:2], -FAR, FAR) - 0.5) * (1 << FRACTION_BITS)).astype(int)
     return int(x), int(y)
-
-
-def _inside(start: float, length: int, limit: int) -> int:
-    """The start of a span of ``length`` that lies within [0, ``limit``), as near to ``start`` as possible."""
-    return round(max(0.0, min(start, float(limit - length))))
 
 
 def _ink(plate: Colour) -> Colour:

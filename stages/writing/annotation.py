@@ -23,6 +23,7 @@ from stages.vision.drawing import (
     draw_reasons,
     draw_trails,
     draw_zones,
+    free_places,
 )
 
 Size = tuple[int, int]
@@ -51,8 +52,11 @@ def annotated(
         for track_id in firing.ids:
             alarms.setdefault(track_id, []).append(firing.action)
     busy = {name for firing in seen.firing for name in firing.shapes}
-    draw_zones(picture, {name: _scaled(corners, scale) for name, corners in seen.zones.items()}, busy)
-    draw_lines(picture, {name: (a, b) for name, ends in seen.lines.items() for a, b in [_scaled(ends, scale)]}, busy)
+    places = free_places(picture, has_caption=True, reasons=len(seen.firing))
+    zones = {name: _scaled(corners, scale) for name, corners in seen.zones.items()}
+    lines = {name: (a, b) for name, ends in seen.lines.items() for a, b in [_scaled(ends, scale)]}
+    draw_zones(picture, zones, busy, places)
+    draw_lines(picture, lines, busy, places)
     draw_trails(picture, [trail._replace(points=trail.points * scale) for trail in trails])
     draw_people(
         picture,
@@ -66,6 +70,7 @@ def annotated(
         skeleton=tracks.skeleton,
         min_confidence=min_confidence,
         alarmed=alarms.keys(),
+        places=places,
     )
     draw_caption(picture, ascii_form(frame.stamp.camera), clock_text(frame.stamp))
     draw_reasons(picture, [_reason_of(firing) for firing in seen.firing])
@@ -77,9 +82,12 @@ def _scaled(points: Iterable[Point], scale: NDArray[np.float32]) -> list[Point]:
 
 
 def _reason_of(firing: Firing) -> str:
-    """`lying #3: lean > 60deg (71, 60 deg)`: the rule, the person, and the reason."""
+    """`lying #3: Somebody lies on the ground`: the rule, the person, and what the rule says it is about.
+
+    A rule that says nothing shows its condition with the measured values: `leans #3: lean > 60deg (71 deg)`.
+    """
     who = "".join(f" #{track_id}" for track_id in firing.ids)
-    return f"{firing.action}{who}: {firing.why}"
+    return f"{firing.action}{who}: {firing.about or firing.why}"
 
 
 def clock_text(stamp: Stamp) -> str:

@@ -10,6 +10,7 @@ from pipeline.errors import UserError
 from pipeline.foreign_text import shown
 from pipeline.supervision.control import ask, find_run
 from pipeline.system.disk import write_whole
+from pipeline.system.file_access import kept_from_others
 from pipeline.system.names import ascii_form, nfc
 from pipeline.system.paths import runs_folder
 from pipeline.system.spelling import did_you_mean
@@ -43,5 +44,6 @@ def picture_command(camera: str, out: Path | None, name: str | None) -> None:
         )
     picture = ask_picture(services[0], camera)
     path = out or Path(f"{ascii_form(camera)}.jpg")
-    write_whole(path, picture.jpeg)
+    with kept_from_others():
+        write_whole(path, picture.jpeg)
     click.echo(f"{path}: {picture.facts['width']} x {picture.facts['height']}, {len(picture.jpeg) / 1e3:.0f} kB")

@@ -48,10 +48,15 @@ def run_graph_file(
     *,
     json_logs: bool,
     quiet: bool,
+    calm: bool = False,
     amend: Amend = unchanged,
 ) -> int:
-    """Run a graph file to its end; returns the exit status. `amend`: changes the graph before its check."""
+    """Run a graph file to its end; returns the exit status. `amend`: changes the graph before its check.
+
+    `calm`: successes are not logged.
+    """
     from tools.commands.watching.picture_size import with_picture_sizes  # noqa: PLC0415 - knows stages, whose imports take long
+    from tools.commands.way_in import ways_in  # noqa: PLC0415 - as above
 
     variables = Variables(env_files)
     environ, remarks = variables.anew()
@@ -60,7 +65,7 @@ def run_graph_file(
     require_room(loaded)
     plan = with_picture_sizes(plan_of(loaded), lambda text: _show(text, quiet=quiet or json_logs))
     loader = GraphSource(variables, with_picture_sizes, amend=amend)
-    return run_plan(plan, json_logs=json_logs, quiet=quiet, loader=loader)
+    return run_plan(plan, json_logs=json_logs, quiet=quiet, calm=calm, loader=loader, way_in=ways_in(plan))
 
 
 def require_room(graph: Graph) -> None:

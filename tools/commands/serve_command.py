@@ -33,18 +33,19 @@ def serve(
 ) -> None:
     """Run GRAPH as `camgraph run` does, with a page to look at, an API and metrics.
 
-    If GRAPH has no stage `serve`, one is added that listens on this machine alone. Open the address in a browser.
+    If GRAPH has no stage `serve`, one is added that listens on this machine alone. The address to open in a
+    browser is shown when the run has begun.
     """
     amend = _Amend(address)
-    sys.exit(run_graph_file(graph, name, env_files, json_logs=json_logs, quiet=quiet, amend=amend))
+    calm = sys.stderr.isatty()  # the live table shows more than successes in a log do
+    sys.exit(run_graph_file(graph, name, env_files, json_logs=json_logs, quiet=quiet, calm=calm, amend=amend))
 
 
 class _Amend:
-    """Adds the stage; says once where it listens."""
+    """Adds the stage."""
 
     def __init__(self, address: str | None) -> None:
         self._address = address
-        self._is_shown = False
 
     def __call__(self, parsed: GraphFile) -> GraphFile:
         """Raises UserError if the graph cannot have it."""
@@ -62,12 +63,6 @@ class _Amend:
                 )
             return parsed
         address = self._address or f"127.0.0.1:{PORT}"
-        self._show(address)
         name = next(name for name in (_NAME, "page_of_camgraph") if name not in parsed.stages)
         values = {"use": "serve", "from": "events", "with": {"address": address}}
         return parsed.model_copy(update={"stages": {**parsed.stages, name: StageEntry.model_validate(values)}})
-
-    def _show(self, address: str) -> None:
-        if not self._is_shown:
-            click.echo(f"camgraph: the page is at http://{address}", err=True)
-            self._is_shown = True

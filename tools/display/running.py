@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -26,11 +26,13 @@ from pipeline.plan import RunPlan, run_to_wire
 from pipeline.stage import DROPPED
 from pipeline.system.confidential import forbid_dumps, holds_credentials
 from pipeline.system.disk import HAS_LOCKS
+from pipeline.system.file_access import kept_from_others
 from pipeline.system.logs import log_failed_threads, log_to_stderr
 from pipeline.system.scarcity import in_words, require_processes
 from pipeline.wanted import Loader
 from stages.events import CAMERA_TYPES
 from tools.display.console import console_of_errors
+from tools.display.keeping_up import KeepingUp
 from tools.display.live_table import REFRESH_S, Display, open_display, render_summary
 from tools.display.run_status import Status, Summary
 from tools.display.screen import hide_in_words_of_libraries, log_line, way_to_explanations
@@ -115,11 +117,13 @@ def run_plan(
     quiet: bool = False,
     calm: bool = False,
     loader: Loader | None = None,
+    way_in: Sequence[str] = (),
 ) -> int:
     """Run a plan to its end and show it on the standard error; returns the exit status. `calm`: successes are not
     logged.
 
-    `loader`: loads the graph file again, with the variables of this run.
+    `loader`: loads the graph file again, with the variables of this run. `way_in`: lines for a person, shown as soon
+    as the run has begun.
 
     The display keeps away from the standard output, which belongs to a sink that writes there. Raises UserError or
     EnvironmentProblem if the run cannot even begin.
@@ -134,7 +138,7 @@ def run_plan(
         hide_in_words_of_libraries(plan.secrets)
         if plan.secrets or holds_credentials(run_to_wire(plan)):
             forbid_dumps()
-        shown = _Shown(display, _pace_of(plan) if display else None)
+        shown = _Shown(display, _pace_of(plan) if display else None, _Remarks(console, way_in, KeepingUp(plan)))
         with errors_for_people(), service_notices() as notices, _prepared(plan, _each(shown, notices), loader) as run:
             signals = _Signals(run, notices)
             with signals.handled():
@@ -206,19 +210,38 @@ def _log_the_end(outcome: Outcome, status: Mapping[str, Any], why_no_events: str
 class _Shown:
     """Shows a run, no more often than anybody can see; asking it for its status costs something."""
 
-    def __init__(self, display: Display | None, pace: Pace | None) -> None:
+    def __init__(self, display: Display | None, pace: Pace | None, remarks: _Remarks) -> None:
         self._display = display
         self._pace = pace
+        self._remarks = remarks
         self._next_s = 0.0
 
     def __call__(self, run: Run) -> None:
         if self._display and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + REFRESH_S
             try:
-                status = run.status()
-                self._display.show(Status.from_json(self._pace.added_to(status) if self._pace else status))
+                answer = run.status()
+                status = Status.from_json(self._pace.added_to(answer) if self._pace else answer)
+                self._display.show(status)
+                self._remarks(status)
             except OSError:  # the terminal is gone, which must not end the run
                 self._display = None
+
+
+class _Remarks:
+    """Lines for a person that stay above the live table: the way in when the run has begun, and what is amiss."""
+
+    def __init__(self, console: Console, way_in: Sequence[str], keeping_up: KeepingUp) -> None:
+        self._console = console
+        self._way_in = list(way_in)
+        self._keeping_up = keeping_up
+
+    def __call__(self, status: Status) -> None:
+        if status.phase == "running" and self._way_in:
+            self._console.print("\n".join(self._way_in), style="bold", soft_wrap=True)
+            self._way_in.clear()
+        if words := self._keeping_up.words(status):
+            self._console.print(words, style="yellow", soft_wrap=True)
 
 
 def _pace_of(plan: RunPlan) -> Pace:
@@ -250,7 +273,7 @@ def _prepared(plan: RunPlan, show: Callable[[Run], None], loader: Loader | None)
     if plan.in_process:
         from pipeline.local import LocalRun  # noqa: PLC0415
 
-        with only_run(plan) if HAS_LOCKS else nullcontext():
+        with only_run(plan) if HAS_LOCKS else nullcontext(), kept_from_others(plan.readable_by):
             yield LocalRun(plan, show)
         return
     require_processes()

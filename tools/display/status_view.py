@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
@@ -160,12 +160,16 @@ def clock(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
 
 
-def moment(time: str) -> str:
-    """An event's time as short as it can be: of a file without a date the time in it, else the clock here."""
+def moment(time: str, now: datetime | None = None) -> str:
+    """An event's time as short as it can be: of a file without a date the time in it, else the clock here.
+
+    A time of another day than ``now`` has its date, as those of a recording that was made earlier.
+    """
     if time.startswith(NO_DATE):
         return shown(time.removeprefix(NO_DATE).removesuffix("Z").removeprefix("00:"))
     try:
-        return datetime.fromisoformat(time).astimezone().strftime("%H:%M:%S")
+        at, today = datetime.fromisoformat(time).astimezone(), (now or datetime.now(UTC)).astimezone().date()
+        return f"{at:%H:%M:%S}" if at.date() == today else f"{at:%Y-%m-%d %H:%M:%S}"
     except ValueError:
         return shown(time)
 

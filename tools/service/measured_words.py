@@ -2,12 +2,14 @@
 
 score > 0.3: 0.9 against 0.3         How sure the model is that it is a person: 90%, and more than 30% is needed
 lean > 60deg: 74.1 deg against 60    How far the body leans: 74°, and more than 60° is needed
+people > 10: 12 against 10           People in the picture: 12, and at least 11 are needed
 in bed: true                         In bed: yes
 drop(shoulders.y, 1.3s) > ...        as it is written: nobody could say it in a few words
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +23,7 @@ _NAMES = {
     "box.width": "Width in the picture",
     "torso": "Length of the upper body in the picture",
     "people": "People in the picture",
+    "count": "People who fit",
 }
 _CALLS = {
     "dwell": "Time in {}",
@@ -43,6 +46,7 @@ _NEEDED = {
     "!=": "other than {}",
 }
 _SHARES = ("score", "label")
+_COUNTED = frozenset({"people", "count"})
 _UNITS = {
     "deg": "°",
     "deg/s": "° a second",
@@ -76,7 +80,26 @@ def _comparison(text: str, condition: Mapping[str, Any]) -> str:
     left, right = (_value(condition.get(side), unit, is_share=is_share) for side in ("left", "right"))
     if not parts or not name:
         return f"{_spaced(text)}: {left}, compared with {right}"
+    if needed := _people_needed(parts, condition.get("right")):
+        return f"{name}: {left}, and {needed}"
     return f"{name}: {left}, and {_NEEDED[parts['sign']].format(right)} is needed"
+
+
+def _people_needed(parts: re.Match[str], bound: Any) -> str:
+    """People come in whole numbers: at least 1, not more than 0. "" for other values."""
+    if _COUNTED.isdisjoint((parts["left"], parts["call"])) or not _is_whole(bound):
+        return ""
+    number = int(bound) + {">": 1, "<": -1}.get(parts["sign"], 0)
+    sign = {">": ">=", "<": "<="}.get(parts["sign"], parts["sign"])
+    if number <= 0 and sign in ("<=", "=="):
+        return "there must be none"
+    return f"{_NEEDED[sign].format(number)} {'is' if number == 1 else 'are'} needed"
+
+
+def _is_whole(bound: Any) -> bool:
+    return (
+        isinstance(bound, int | float) and not isinstance(bound, bool) and math.isfinite(bound) and bound == int(bound)
+    )
 
 
 def _name(parts: re.Match[str]) -> str:

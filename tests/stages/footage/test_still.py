@@ -28,6 +28,14 @@ def test_a_picture_tells_the_time_of_its_place(time: str | None, zone: str, told
     assert np.array_equal(drawn(np.zeros((240, 640, 3), np.uint8), data, "annotated", zone_of(zone)), expected)
 
 
+def test_a_picture_says_what_its_rule_is_about() -> None:
+    data = {"camera": "a", "action": "fall", "rule": {"about": "Somebody falls."}, "people": []}
+    expected = np.zeros((240, 640, 3), np.uint8)
+    draw_caption(expected, "a", "")
+    draw_reasons(expected, ["fall: Somebody falls."])
+    assert np.array_equal(drawn(np.zeros((240, 640, 3), np.uint8), data, "annotated", zone_of("UTC")), expected)
+
+
 UTC = zone_of("UTC")
 
 

@@ -123,6 +123,26 @@ def test_mistakes_of_a_rule(rule: str, words: str) -> None:
     assert words in reported[0]
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "{use: ^waist, during: ^nigt, not_during: ^dya, while: ^armed}",
+        "{use: waits, with: {zone: ^dor}, during: ^nigt}",
+        "{use: waits, with: {zone: door, sty: ^5s}, while: ^armed, per_camera: {a: {with: {pace: ^3s}, for: ^2q}}}",
+        "^{id: w, during: ^nigt, hold: ^2}",
+        "{id: w, when: in ^dor, during: ^nigt, per_camera: {a: {for: ^2q}}}",
+    ],
+)
+def test_no_mistake_of_a_rule_hides_another(rule: str) -> None:
+    """`^` marks the places: whoever mends one hears of the others at the same time."""
+    last = f"  - {rule}"
+    night = 'time_zone: UTC\nschedules: {night: {from: "21:00", to: "06:00"}, day: {from: "06:00", to: "21:00"}}\n'
+    whole = f"{BOOK}{night}rules:\n{last.replace('^', '')}\n"
+    marked = [at + 1 - number for number, at in enumerate(at for at, letter in enumerate(last) if letter == "^")]
+    reported = mistakes(whole)
+    assert sorted(int(one.split(":")[1]) for one in reported) == marked, reported
+
+
 def test_mistakes_with_a_template_name_its_line() -> None:
     [reported] = mistakes(f"{BOOK}rules:\n  - {{use: waits, with: {{zone: door, stay: 5h}}}}\n")
     assert reported.endswith("got '5h' (for the template `waits`); it stands in line 6")

@@ -19,6 +19,7 @@ from stages.vision.drawing import (
     draw_reasons,
     draw_skeleton,
     draw_zones,
+    free_places,
     id_colour,
 )
 
@@ -226,3 +227,52 @@ def test_reasons_stand_below_and_no_more_than_fit() -> None:
     bright = (picture == 255).all(axis=2)
     assert bright[200:].any()
     assert not bright[:, 318:].any(), "a line that is too long is cut"
+
+
+def plates(picture: np.ndarray, colour: tuple[int, int, int]) -> int:
+    """How many pixels of plates of this colour are to be seen."""
+    return int((picture == colour).all(axis=2).sum())
+
+
+def test_labels_of_a_crowd_do_not_cover_each_other() -> None:
+    """Three people who stand where one stands: each has a label as large as alone."""
+    box = np.array([[110, 60, 230, 220]], np.float32)
+    ids = [1, 2, 3]
+    alone = []
+    for track_id in ids:
+        draw_people(one := blank(), box, standing(0.0), [track_id], [f"#{track_id} 0.90"])
+        draw_box(bare := blank(), box[0], id_colour(track_id))
+        alone.append(plates(one, id_colour(track_id)) - plates(bare, id_colour(track_id)))
+    crowd = blank()
+    nobody = np.concatenate([standing(0.0)] * 3)
+    draw_people(crowd, np.concatenate([box] * 3), nobody, ids, [f"#{track_id} 0.90" for track_id in ids])
+    for track_id, least in zip(ids, alone, strict=True):
+        assert plates(crowd, id_colour(track_id)) >= 0.95 * least, track_id
+
+
+def test_labels_keep_out_of_caption_and_reasons() -> None:
+    strips, picture = blank(), blank()
+    draw_caption(strips, "room 3")
+    draw_reasons(strips, ["fall"])
+    between = np.flatnonzero(~touched(strips).any(axis=1))
+    edges = np.array([[100, -90, 160, -10], [200, 260, 260, 400]], np.float32)
+    places = free_places(picture, has_caption=True, reasons=1)
+    joints = np.zeros((2, 17, 3), np.float32)
+    draw_people(picture, edges, joints, [1, 2], ["#1 0.90", "#2 0.90"], places=places)
+    labels = np.flatnonzero(touched(picture).any(axis=1))
+    assert labels[0] >= between[0]
+    assert labels[-1] <= between[-1]
+    assert len(labels) >= 20, "two labels"
+
+
+def test_a_label_or_caption_that_is_too_long_is_cut() -> None:
+    picture = blank()
+    draw_label(picture, "a very long name of a camera " * 5, (0.0, 120.0), (0, 255, 255))
+    plate = np.flatnonzero((picture == (0, 255, 255)).all(axis=2).any(axis=0))
+    assert (plate[0], plate[-1] + 1) <= (0, 320)
+    dark = picture[100:120, 300:320].max(axis=2) < 90
+    assert not dark[:, -2:].any(), "its letters end before the edge"
+    short, long = blank(), blank()
+    draw_caption(short, "", "00:12.3")
+    draw_caption(long, "a very long name of a camera " * 5, "00:12.3")
+    assert np.array_equal(short[:, -38:], long[:, -38:]), "the time stays readable"

@@ -6,7 +6,7 @@ import pty
 import re
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -380,8 +380,17 @@ def test_an_events_time_is_short() -> None:
     assert moment("1970-01-01T00:01:01.500Z") == "01:01.500"
     assert moment("1970-01-01T02:01:01.500Z") == "02:01:01.500"
     now = datetime(2026, 3, 1, 12, 30, 5, tzinfo=UTC)
-    assert moment("2026-03-01T12:30:05.250Z") == now.astimezone().strftime("%H:%M:%S")
+    assert moment("2026-03-01T12:30:05.250Z", now) == now.astimezone().strftime("%H:%M:%S")
     assert moment("00:07.5\x1b") == r"00:07.5\x1b"
+
+
+def test_an_event_of_another_day_has_its_date() -> None:
+    """A recording of last week is no alarm of tonight."""
+    at = datetime(2026, 3, 1, 12, 30, 5, tzinfo=UTC)
+    told = at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    assert moment("2026-03-01T12:30:05.250Z", at + timedelta(days=2)) == told
+    assert moment("2026-03-01T12:30:05.250Z", at - timedelta(days=2)) == told
+    assert moment("2026-03-01T12:30:05.250Z") == told, "today, by the clock of this machine, is another day"
 
 
 @pytest.mark.parametrize(("state", "in_trouble"), [("done", False), ("stopped", False), ("failed", True)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,36 @@ def test_cameras_that_went_have_their_share_of_the_summary(tmp_path: Path) -> No
     assert summary["departed"] == {"frames": 7, "drops": 2, "events": {"enter": 2, "lost": 2}}
     assert summary["totals"]["events"] == 5
     assert _summary({**status, "actions": {}, "counts": []}, plan)["departed"] is None
+
+
+WRITES = """
+version: 1
+name: writes
+{more}
+processes: {processes}
+cameras: {{a: {{frames: 3}}}}
+stages:
+  src: {{use: count_source}}
+  emit: {{use: emit, from: src}}
+  log: {{use: sink_jsonl, from: emit, with: {{path: events.jsonl}}}}
+"""
+
+
+@pytest.mark.parametrize("processes", ["one", "separate"])
+@pytest.mark.parametrize(
+    ("more", "mode"), [("", 0o640), ("readable_by: owner", 0o600), ("readable_by: everyone", 0o644)]
+)
+@pytest.mark.processes
+def test_others_read_events_only_if_the_graph_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processes: str, more: str, mode: int
+) -> None:
+    """In a home where everybody's umask is 022."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "g.yaml").write_text(WRITES.format(more=more, processes=processes))
+    before = os.umask(0o022)
+    try:
+        assert run_plan(load_plan(tmp_path / "g.yaml"), quiet=True) == 0
+        assert os.umask(0o022) == 0o022, "it is as it was before"
+    finally:
+        os.umask(before)
+    assert (tmp_path / "events.jsonl").stat().st_mode & 0o777 == mode

@@ -25,9 +25,10 @@ from tools.commands.env_file_option import env_file_option, show_remarks
 from tools.commands.init import wishes as wish
 from tools.commands.init.cameras import CameraQuestions
 from tools.commands.init.dialog import Dialog
+from tools.commands.init.own_rules import draw_bed
 from tools.commands.init.placing import Folder
 from tools.commands.init.texts import GRAPH, RULES, SECRETS, files_for
-from tools.commands.init.wishes import Broker, Mail, Wishes
+from tools.commands.init.wishes import Broker, Mail, Wishes, ZoneFrom
 from tools.commands.sink_trials import try_sinks
 from tools.commands.watching.models import MULTIPOSE
 from tools.service.serve import PORT
@@ -71,7 +72,10 @@ class Given:
 )
 @click.option("--discover", is_flag=True, help="Look for cameras in the local network first (ONVIF).")
 @click.option(
-    "--tell", multiple=True, metavar="ACTION", help="What to tell, such as fall; `camgraph actions` lists them."
+    "--tell",
+    multiple=True,
+    metavar="ACTION",
+    help="What to tell, such as fall, on_the_floor, out_of_bed or somebody; `camgraph actions` lists more.",
 )
 @click.option("--in", "tell_in", multiple=True, metavar="NAME", help="Only in this camera.  [default: in all]")
 @click.option("--between", metavar="TIMES", help="always, night, or such as 21:00-06:00.  [default: always]")
@@ -109,8 +113,7 @@ def _made(given: Given, environ: Mapping[str, str]) -> int:
     variables, remarks = Variables(given.env_files, environ).anew()
     show_remarks(remarks)
     _require_enough(given, dialog)
-    for name in given.tell:
-        wish.known_action(name)
+    given = replace(given, tell=tuple(map(wish.known_action, given.tell)))
     times = wish.between(given.between or "")
     with Folder(given.folder, replaces=given.force) as folder:
         if not _may_replace(dialog, folder):
@@ -130,9 +133,13 @@ def _made(given: Given, environ: Mapping[str, str]) -> int:
         with folder.staged(files) as staged:
             _require_correct(staged)
             folder.place(staged)
-    _show_next(dialog, folder.path, wanted, has_secrets=SECRETS in files)
+    _show_made(dialog, folder.path, wanted, has_secrets=SECRETS in files)
     if questions.silent:
-        dialog.show(f"No picture has come from {', '.join(questions.silent)} yet: a run tries on for ever.")
+        dialog.show(
+            f"\nNo picture has come from {', '.join(questions.silent)} yet: check the camera and its address. A run "
+            "tries on for ever."
+        )
+    _show_next(dialog, folder.path, wanted, has_secrets=SECRETS in files)
     return EXIT_GAVE_UP if questions.silent else EXIT_DONE
 
 
@@ -191,13 +198,23 @@ def _wishes(
     if len(cameras) > 1 and not where and dialog.asks:
         dialog.show(f"In which cameras? {'  '.join(f'{n} {name}' for n, name in enumerate(cameras, 1))}")
         where = dialog.choose("Numbers, with commas between (Enter: in all)", cameras)
-    zone = wish.zone_of_machine() if given.time_zone is None else _zone(given.time_zone)
+    zone, zone_from = _zone_of(given)
     if given.between is None:
         question = f"When? always, night, or times such as 21:00-06:00 ({zone})"
         times = dialog.ask_for(question, wish.between, "always")
-    if times and zone == "UTC" and given.time_zone is None:
-        zone = dialog.ask_for("This machine's clock shows UTC. Your time zone, such as Europe/Berlin", _zone, zone)
-    return _with_ways(given, dialog, variables, Wishes(tuple(actions), tuple(where), times, zone, given.page))
+    if times and zone_from in ("utc", "unknown") and dialog.asks:
+        shows = "This machine's clock shows UTC" if zone_from == "utc" else "This machine's time zone is not known"
+        zone, zone_from = dialog.ask_for(f"{shows}. Your time zone, such as Europe/Berlin", _zone, zone), "asked"
+    wanted = Wishes(tuple(actions), tuple(where), times, zone, zone_from, given.page)
+    return _with_ways(given, dialog, variables, wanted)
+
+
+def _zone_of(given: Given) -> tuple[str, ZoneFrom]:
+    """Raises UserError if there is no such zone."""
+    if given.time_zone is not None:
+        return _zone(given.time_zone), "asked"
+    zone = wish.zone_of_machine()
+    return (zone, "utc" if zone == "UTC" else "machine") if zone else ("UTC", "unknown")
 
 
 def _zone(text: str) -> str:
@@ -329,13 +346,21 @@ def _variables_of(folder: Path) -> dict[str, str]:
     return Variables([secrets] if secrets.is_file() else []).anew()[0]
 
 
-def _show_next(dialog: Dialog, folder: Path, wanted: Wishes, *, has_secrets: bool) -> None:
-    """What is there now, and what to type next."""
+def _show_made(dialog: Dialog, folder: Path, wanted: Wishes, *, has_secrets: bool) -> None:
+    """What is there now, and what is taken as understood."""
     dialog.show(f"\nDone. In {folder}:")
     dialog.show(f"  {GRAPH:<12} your cameras, and what happens to their pictures")
     dialog.show(f"  {RULES:<12} what you want to be told, and when")
     if has_secrets:
         dialog.show(f"  {SECRETS:<12} the passwords; only you can read it")
+    if wanted.between:
+        dialog.show(wish.times_in_words(wanted))
+    if bed := draw_bed(wanted.actions, RULES, page=wanted.page):
+        dialog.show(bed)
+
+
+def _show_next(dialog: Dialog, folder: Path, wanted: Wishes, *, has_secrets: bool) -> None:
+    """What to type next."""
     env = f" --env-file {SECRETS}" if has_secrets else ""
     sends = wanted.mail or wanted.webhook or wanted.broker
     if sends and dialog.asks and dialog.confirm("\nSend a test through it now?", default=True):

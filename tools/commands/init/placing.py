@@ -11,6 +11,7 @@ from pathlib import Path
 import cv2
 
 from pipeline.errors import EnvironmentProblem, UserError
+from pipeline.system.file_access import kept_from_others
 from pipeline.system.names import ascii_form
 from stages.vision.planes import U8
 from tools.commands.init.texts import IGNORED, SECRETS
@@ -41,7 +42,7 @@ class Folder:
             number += 1
             path = self.path / f"{form}-{number}.jpg"
         data = bytes(cv2.imencode(".jpg", picture)[1])
-        with _understood(path), self._staged({path.name: data}) as staged:
+        with _understood(path), kept_from_others(), self._staged({path.name: data}) as staged:
             (staged / path.name).replace(path)
         if path not in self._pictures:
             self._pictures.append(path)

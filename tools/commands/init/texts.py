@@ -11,13 +11,25 @@ from urllib.parse import urlsplit
 from stages.preprocess import USUAL_MAX_SIDE
 from stages.rulebook.library import library
 from tools.commands.init.address import Address, variable
-from tools.commands.init.wishes import ABOUT_SOMEBODY, SOMEBODY, Mail, Wishes, is_private
+from tools.commands.init.own_rules import OWN_RULES, bed_zones, need_bed
+from tools.commands.init.wishes import (
+    RULES_FILE,
+    Mail,
+    Wishes,
+    ZoneFrom,
+    is_private,
+    schedule_name,
+)
 from tools.commands.watching.models import MULTIPOSE
 
-GRAPH, RULES, SECRETS, IGNORED = "graph.yaml", "rules.yaml", "secrets.env", ".gitignore"
+GRAPH, RULES, SECRETS, IGNORED = "graph.yaml", RULES_FILE, "secrets.env", ".gitignore"
+_ZONES: Mapping[ZoneFrom, str] = {
+    "asked": "The zone of the times below.",
+    "machine": "The zone of the times below: that of the machine. Write yours if it is another, such as Europe/Berlin.",
+    "utc": "The zone of the times below: the machine was set to UTC. Write yours, such as Europe/Berlin.",
+    "unknown": "The zone of the times below: that of the machine was not known. Write yours, such as Europe/Berlin.",
+}
 ALARMING = frozenset({"fall", "lost_while_low", "calling_for_help"})
-_SOMEBODY = f"id: {SOMEBODY}, scope: scene, when: people > 0, for: 1s, hold: 10s"
-"""One incident, however many they are, until nobody has been there for a while."""
 FPS = 8.0
 """With fewer frames a second, a fall that is seen in part is mostly missed."""
 _RESERVED = ("MAIL", "MQTT", "WEBHOOK")
@@ -162,20 +174,24 @@ def _fps(wishes: Wishes) -> float:
 def _rules(wishes: Wishes, cameras: Sequence[str]) -> Iterator[str]:
     yield "# What you want to be told, and when. `camgraph actions` lists what else there is."
     yield "version: 1"
+    if wishes.between:
+        yield f"# {_ZONES[wishes.zone_from]}"
     yield f"time_zone: {quoted(wishes.zone)}"
     during = ""
     if wishes.between:
         begin, end = wishes.between
-        schedule = "night" if begin > end else "hours"
+        schedule = schedule_name(wishes)
         yield f'schedules: {{{schedule}: {{from: "{begin}", to: "{end}"}}}}'
         during = f", during: {schedule}"
     only = [name for name in cameras if name in wishes.cameras]
     where = f", cameras: [{', '.join(map(quoted, only))}]" if only and len(only) < len(cameras) else ""
+    if need_bed(wishes.actions):
+        yield from bed_zones(map(quoted, only or cameras))
     yield "rules:"
     for name in wishes.actions:
-        about = ABOUT_SOMEBODY if name == SOMEBODY else library().templates[name].about or ""
-        yield f"  # {about}"
-        what = f"{_SOMEBODY}, about: {quoted(about)}" if name == SOMEBODY else f"use: {name}"
+        own = OWN_RULES.get(name)
+        yield f"  # {own.about if own else library().templates[name].about or ''}"
+        what = f"{own.keys}, about: {quoted(own.about)}" if own else f"use: {name}"
         severity = ", severity: alarm" if name in ALARMING else ""
         yield f"  - {{{what}{where}{during}{severity}}}"
 

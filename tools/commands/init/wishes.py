@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
@@ -17,14 +18,12 @@ from pipeline.foreign_text import shown
 from pipeline.system.spelling import did_you_mean
 from stages.rulebook.library import library
 from tools.commands.init.dialog import Dialog, chosen
+from tools.commands.init.own_rules import OWN_RULES, as_name
 
-SOMEBODY = "somebody"
-"""Is no action of the library: anybody who is there at all."""
-ABOUT_SOMEBODY = "Somebody is there at all."
 USUAL = {
     "fall": "Somebody falls, and stays on the ground",
     "lying": "Somebody lies on the ground. In a room with a bed, a sleeper counts, too",
-    SOMEBODY: "Somebody is there at all",
+    **{name: own.offered for name, own in OWN_RULES.items()},
     "hands_up": "Both hands are up",
     "calling_for_help": "Both arms wave over the head",
     "crowd": "More than 10 people are there at once",
@@ -32,6 +31,16 @@ USUAL = {
 }
 """What most people want, in fewer words than the library's."""
 NIGHT = ("21:00", "06:00")
+RULES_FILE = "rules.yaml"
+ZoneFrom = Literal["asked", "machine", "utc", "unknown"]
+"""`utc`: the machine is set to UTC, as many are whose people live by another clock. `unknown`: UTC is a guess."""
+_ELSEWHERE = " If your clocks show another time, set `time_zone` in {file}, such as Europe/Berlin."
+_ZONE_WORDS: Mapping[ZoneFrom, str] = {
+    "asked": ".",
+    "machine": ", the time zone of this machine. To change it, set `time_zone` in {file}.",
+    "utc": ": this machine's clock is set to UTC." + _ELSEWHERE,
+    "unknown": ": the time zone of this machine is not known." + _ELSEWHERE,
+}
 _TIMES = re.compile(r"([01]?[0-9]|2[0-4]):([0-5][0-9])\s*(?:-|–|to)\s*([01]?[0-9]|2[0-4]):([0-5][0-9])")
 _MAIL = re.compile(r"[^@\s<>,]+@[^@\s<>,]+")
 
@@ -59,12 +68,13 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """`cameras`: empty for all. `between`: None for always."""
+    """`cameras`: empty for all. `between`: None for always. `zone_from`: who gave the zone."""
 
     actions: tuple[str, ...]
     cameras: tuple[str, ...] = ()
     between: tuple[str, str] | None = None
     zone: str = "UTC"
+    zone_from: ZoneFrom = "asked"
     page: bool = True
     mail: Mail | None = None
     webhook: str = field(default="", repr=False)
@@ -80,9 +90,9 @@ def offered() -> dict[str, str]:
     }
 
 
-def known_action(name: str) -> str:
-    """The name. Raises UserError if it cannot be told, with the reason."""
-    names = offered()
+def known_action(words: str) -> str:
+    """The name of what is meant. Raises UserError if it cannot be told, with the reason."""
+    names, name = offered(), as_name(words)
     if name in names:
         return name
     if name in library().templates:
@@ -91,7 +101,7 @@ def known_action(name: str) -> str:
             error_id="option-value",
         )
     raise UserError(
-        f"there is nothing called {shown(name)} to tell{did_you_mean(name, names) or '; see `camgraph actions`'}",
+        f"there is nothing called {shown(words)} to tell{did_you_mean(name, names) or '; see `camgraph actions`'}",
         error_id="name-unknown",
     )
 
@@ -142,12 +152,35 @@ def between(text: str) -> tuple[str, str] | None:
     return begin, end
 
 
-def zone_of_machine(environ: Mapping[str, str] = os.environ) -> str:
-    """The time zone that this machine is set to, by its name; "UTC" if it has none with a name."""
+def zone_of_machine(environ: Mapping[str, str] = os.environ, etc: Path = Path("/etc")) -> str:
+    """The time zone that this machine is set to, by its name; "" if it has none with a name."""
     known = available_timezones()
-    linked = str(Path("/etc/localtime").resolve()).partition("zoneinfo/")[2].removeprefix("posix/")
-    zone = next((zone for zone in (environ.get("TZ", "").lstrip(":"), linked) if zone in known), "UTC")
-    return zone.removeprefix("Etc/") if zone == "Etc/UTC" else zone
+    linked = str((etc / "localtime").resolve()).partition("zoneinfo/")[2].removeprefix("posix/")
+    named = (environ.get("TZ", "").lstrip(":"), linked, _first_line(etc / "timezone"))
+    zone = next((zone for zone in named if zone in known), "")
+    return "UTC" if zone in ("Etc/UTC", "Etc/UCT", "UCT", "Zulu", "Etc/Zulu") else zone
+
+
+def _first_line(path: Path) -> str:
+    """Where Debian writes the name, also if its `localtime` is a copy. "" if there is none."""
+    try:
+        return path.read_text("utf-8").partition("\n")[0].strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def times_in_words(wishes: Wishes) -> str:
+    """Which hours are watched, in which zone, and how to change that; `between` is set."""
+    assert wishes.between is not None
+    begin, end = wishes.between
+    name = f"{schedule_name(wishes)} is {begin}-{end}" if begin > end else f"You are told from {begin} to {end}"
+    return f"{name} {wishes.zone}{_ZONE_WORDS[wishes.zone_from].format(file=RULES_FILE)}"
+
+
+def schedule_name(wishes: Wishes) -> str:
+    """The name of the schedule in the rules."""
+    begin, end = wishes.between or NIGHT
+    return "night" if begin > end else "hours"
 
 
 def mail_address(text: str) -> str:

@@ -26,6 +26,7 @@ from click.testing import CliRunner, Result
 
 from pipeline.graph import load_graph
 from pipeline.graph.env_file import read_env_file
+from stages.rulebook.rule_set import read_rules
 from tools.assets.pull import asset_path
 from tools.cli import main
 from tools.commands.init import trial
@@ -101,6 +102,7 @@ def test_a_script_needs_no_terminal(empty: Path, simulated: Mapping[str, CameraH
     assert set(made) == {"graph.yaml", "rules.yaml", "secrets.env", ".gitignore", "door.jpg"}
     assert cv2.imread(str(empty / "night" / "door.jpg")).shape == (96, 160, 3)
     assert stat.S_IMODE((empty / "night" / "secrets.env").stat().st_mode) == 0o600
+    assert not stat.S_IMODE((empty / "night" / "door.jpg").stat().st_mode) & 0o027, "it shows people"
     assert read_env_file(empty / "night" / "secrets.env") == {"DOOR_PASSWORD": PASSWORD}
     assert made[".gitignore"].split() == [b"secrets.env", b"/footage/", b"/events.jsonl", b"/door.jpg"]
     assert [name for name in made if b"quiet" in made[name]] == ["secrets.env"]
@@ -119,6 +121,39 @@ def test_people_far_away_get_a_larger_picture(empty: Path, pulled_model: Path) -
     assert "yard: people are far away, so the model gets a larger picture" in result.output
     graph = load_graph(empty / "out" / "graph.yaml")
     assert graph.stages["prepare"].settings["max_side"] == {"yard": 768, "*": 384}
+
+
+def test_a_script_on_a_machine_with_utc_hears_it(empty: Path) -> None:
+    """Most servers are set to UTC, and those who sleep there live by another clock."""
+    words = ["--camera", "door=rtsp://127.0.0.1:9/a", "--tell", "fall", "--between", "night", "--yes", "--no-try"]
+    result = init("night", *words, TZ="UTC")
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.output.split())
+    assert "night is 21:00-06:00 UTC: this machine's clock is set to UTC." in text
+    assert "set `time_zone` in rules.yaml" in text
+    rules = (empty / "night" / "rules.yaml").read_text()
+    assert "the machine was set to UTC. Write yours, such as Europe/Berlin.\ntime_zone: UTC" in rules
+
+
+def test_a_night_in_a_room_with_a_bed(empty: Path) -> None:
+    """The bed is drawn later; until then the rules go by a guess, which is said."""
+    cameras = [word for name in ("hall", "room-3") for word in ("--camera", f"{name}=rtsp://127.0.0.1:9/a")]
+    tell = [word for one in ("fall", "lying on the floor", "out of bed") for word in ("--tell", one)]
+    result = init("night", *cameras, *tell, "--in", "room-3", "--between", "night", "--yes", "--no-try")
+    assert result.exit_code == 0, result.output
+    assert "on_the_floor and out_of_bed go by a guess: open the camera on the page" in " ".join(result.output.split())
+    rules = read_rules(empty / "night" / "rules.yaml")
+    assert [one.definition.id for one in rules.of_camera("room-3")] == ["fall", "on_the_floor", "out_of_bed"]
+    assert rules.of_camera("hall") == []
+    assert rules.rules["out_of_bed"].zones == ["bed"]
+    assert "Draw zones and lines" in (empty / "night" / "rules.yaml").read_text()
+
+
+def test_the_zone_of_the_machine_is_named(empty: Path) -> None:
+    words = ["--camera", "door=rtsp://127.0.0.1:9/a", "--tell", "fall", "--between", "night", "--yes", "--no-try"]
+    result = init("night", *words, TZ="Europe/Vienna")
+    assert "night is 21:00-06:00 Europe/Vienna, the time zone of this machine." in " ".join(result.output.split())
+    assert 'time_zone: "Europe/Vienna"' in (empty / "night" / "rules.yaml").read_text()
 
 
 def test_who_cannot_be_asked_is_told_what_is_missing(empty: Path) -> None:
@@ -170,6 +205,7 @@ def test_cameras_that_fail_say_why(empty: Path, simulated: Mapping[str, CameraHa
     assert "has no stream at this path" in text
     assert "No picture: Connection refused. There is a machine, and it takes no call" in text
     assert "has come from locked, lost, absent yet" in text
+    assert text.index("has come from locked") < text.index("Next, type:"), "who types on first misses it"
     assert connections(main) == before + 1, "one wrong password is tried once"
     assert (empty / "night" / "graph.yaml").is_file()
 

@@ -1,10 +1,24 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pipeline.errors import UserError
 from stages.rulebook.library import library
-from tools.commands.init.wishes import SOMEBODY, USUAL, between, is_private, offered, zone_of_machine
+from tools.commands.init.own_rules import OWN_RULES, SOMEBODY
+from tools.commands.init.wishes import (
+    NIGHT,
+    USUAL,
+    Wishes,
+    ZoneFrom,
+    between,
+    is_private,
+    known_action,
+    offered,
+    times_in_words,
+    zone_of_machine,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,12 +45,58 @@ def test_what_is_offered_needs_no_zone() -> None:
     names = offered()
     assert {SOMEBODY, "fall", "running"} <= set(names)
     assert not {"enters_zone", "crosses_line", "queue"} & set(names)
-    assert set(USUAL) - {SOMEBODY} <= set(library().templates)
+    assert set(USUAL) - set(OWN_RULES) <= set(library().templates)
 
 
-def test_the_zone_of_this_machine() -> None:
-    assert zone_of_machine({"TZ": ":Europe/Berlin"}) == "Europe/Berlin"
-    assert zone_of_machine({"TZ": "Mars/Olympus"}) == zone_of_machine({})
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("fall", "fall"),
+        ("Lying on the floor", "on_the_floor"),
+        ("out of bed", "out_of_bed"),
+        ("leaves the bed", "out_of_bed"),
+        ("hands-up", "hands_up"),
+    ],
+)
+def test_what_to_tell_can_be_said_in_words(words: str, name: str) -> None:
+    assert known_action(words) == name
+
+
+def _etc(folder: Path, linked: str = "", named: str = "") -> Path:
+    if linked:
+        (folder / "localtime").symlink_to(f"/usr/share/zoneinfo/{linked}")
+    else:
+        (folder / "localtime").write_bytes(b"TZif: a copy, which has no name")
+    if named:
+        (folder / "timezone").write_text(f"{named}\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("environ", "linked", "named", "zone"),
+    [
+        ({"TZ": ":Europe/Berlin"}, "Asia/Tokyo", "", "Europe/Berlin"),
+        ({"TZ": "Mars/Olympus"}, "Asia/Tokyo", "", "Asia/Tokyo"),
+        ({}, "Etc/UTC", "", "UTC"),
+        ({}, "", "Europe/Vienna", "Europe/Vienna"),
+        ({}, "", "", ""),
+    ],
+)
+def test_the_zone_of_a_machine(tmp_path: Path, environ: dict[str, str], linked: str, named: str, zone: str) -> None:
+    assert zone_of_machine(environ, _etc(tmp_path, linked, named)) == zone
+
+
+@pytest.mark.parametrize(
+    ("zone_from", "words"),
+    [
+        ("asked", "night is 21:00-06:00 UTC."),
+        ("machine", "night is 21:00-06:00 UTC, the time zone of this machine. To change it, set `time_zone` in"),
+        ("utc", "night is 21:00-06:00 UTC: this machine's clock is set to UTC. If your clocks show another time"),
+        ("unknown", "night is 21:00-06:00 UTC: the time zone of this machine is not known. If your clocks show"),
+    ],
+)
+def test_the_night_is_said_with_its_zone(zone_from: ZoneFrom, words: str) -> None:
+    assert times_in_words(Wishes((), between=NIGHT, zone_from=zone_from)).startswith(words)
 
 
 @pytest.mark.parametrize(
