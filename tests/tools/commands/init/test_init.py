@@ -119,8 +119,7 @@ def test_people_far_away_get_a_larger_picture(empty: Path, pulled_model: Path) -
             "out", "--camera", address, "--camera", "dark=rtsp://127.0.0.1:9/a", "--tell", "somebody", "--yes"
         )
     assert "yard: people are far away, so the model gets a larger picture" in result.output
-    graph = load_graph(empty / "out" / "graph.yaml")
-    assert graph.stages["prepare"].settings["max_side"] == {"yard": 768, "*": 384}
+    assert 'with: {max_side: {yard: 768, "*": 384}}' in (empty / "out" / "graph.yaml").read_text()
 
 
 def test_a_script_on_a_machine_with_utc_hears_it(empty: Path) -> None:
