@@ -7,6 +7,7 @@
     access          tokens, roles, sessions, rates, and the trusted names of hosts
     run_link        asks the run over its control socket, at most once a second for its state
     model_link      asks the model of the run about pictures of others; `spare_time` bounds the time of that
+    thread_pools    bounded threads for each kind of blocking work, so that one that hangs keeps no other waiting
     event_history   past events, in SQLite
     *_calls         the calls, by subject
     page            the page: HTML, CSS and modules of JavaScript

@@ -6,7 +6,6 @@ import json
 from typing import Any, ClassVar
 
 from pydantic import Field, JsonValue
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
@@ -15,8 +14,8 @@ from pipeline.errors import UserError
 from pipeline.foreign_text import shown
 from pipeline.system.names import nfc
 from tools.service.calls import NOT_MODIFIED, NOTHING, Body, Call, Gives, NotThere, body_of
-from tools.service.lanes import CHANGES, PICTURES
 from tools.service.run_link import NO_ANSWER, RunLink
+from tools.service.thread_pools import ThreadPools
 
 _SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "srt", "udp", "rtp")
 _REFUSED = {400: "the run refuses it, and says why", **NO_ANSWER}
@@ -76,7 +75,7 @@ def checked_camera(run: RunLink, name: str) -> str:
     return nfc(name)
 
 
-def camera_calls(run: RunLink) -> list[Call]:
+def camera_calls(run: RunLink, threads: ThreadPools) -> list[Call]:
     """See the module."""
 
     def listed() -> list[dict[str, Any]]:
@@ -86,7 +85,7 @@ def camera_calls(run: RunLink) -> list[Call]:
         ]
 
     async def cameras(request: Request) -> Response:
-        return JSONResponse({"cameras": await run_in_threadpool(listed)})
+        return JSONResponse({"cameras": await threads.run.run(listed)})
 
     async def add(request: Request) -> Response:
         body = await body_of(request, NewCamera)
@@ -103,12 +102,12 @@ def camera_calls(run: RunLink) -> list[Call]:
                 "a file can only be added on the machine itself: `camgraph cameras add`", error_id="camera-change"
             )
         _check_scheme(settings.get("url"))
-        answer = await CHANGES.run(run.ask, "add", camera=name, given=settings)
+        answer = await threads.changes.run(run.ask, "add", camera=name, given=settings)
         return JSONResponse({"remarks": list(answer.get("remarks", ()))}, 202)
 
     async def change(request: Request, op: str) -> Response:
-        name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
-        await CHANGES.run(run.ask, op, camera=name)
+        name = await threads.run.run(checked_camera, run, request.path_params["name"])
+        await threads.changes.run(run.ask, op, camera=name)
         return JSONResponse({}, 202)
 
     async def remove(request: Request) -> Response:
@@ -121,9 +120,9 @@ def camera_calls(run: RunLink) -> list[Call]:
         return await change(request, "resume")
 
     async def picture(request: Request) -> Response:
-        name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
+        name = await threads.run.run(checked_camera, run, request.path_params["name"])
         try:
-            served = await PICTURES.run(run.picture, name)
+            served = await threads.pictures.run(run.picture, name)
         except UserError as error:
             raise NotThere(str(error), error_id=error.error_id) from None
         if served is None:

@@ -7,17 +7,16 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from pipeline.errors import EnvironmentProblem
+from pipeline.errors import EnvironmentProblem, Unavailable
 from tools.service.calls import Call, Gives, failure
 from tools.service.event_history import EventFilter, EventHistory, KeptEvent
-from tools.service.lanes import HISTORY
 from tools.service.places import PlaceAnswer, Places, asker_of
 from tools.service.queries import Moment, Number, Parameter, Text, query_of
+from tools.service.thread_pools import ThreadPool
 
 _USUAL, _MOST = 50, 500
 _MOST_NUMBER = (1 << 63) - 1
@@ -60,15 +59,15 @@ class EventsPage(TypedDict):
     more: bool
 
 
-def event_calls(history: EventHistory) -> list[Call]:
+def event_calls(history: EventHistory, threads: ThreadPool) -> list[Call]:
     """See the module."""
-    streams = _Streams(history)
+    streams = _Streams(history, threads)
 
     async def events(request: Request) -> Response:
         query = query_of(request, _LIST)
         limit = query.pop("limit")
         wanted = EventFilter(**query)
-        found = await HISTORY.run(history.page, wanted, limit + 1)
+        found = await threads.run(history.page, wanted, limit + 1)
         return Response(_page(found[:limit], more=len(found) > limit), media_type="application/json")
 
     return [
@@ -96,15 +95,15 @@ def event_calls(history: EventHistory) -> list[Call]:
 
 
 class _Streams:
-    def __init__(self, history: EventHistory) -> None:
-        self._history = history
+    def __init__(self, history: EventHistory, threads: ThreadPool) -> None:
+        self._history, self._threads = history, threads
         self._places = Places("streams of events", _MOST_STREAMS, of_client=_OF_CLIENT, of_name=_OF_NAME)
 
     async def answer(self, request: Request) -> Response:
         query = query_of(request, _STREAM)
         last = request.headers.get("last-event-id")
         asked = query["after"] if last is None else _STREAM["after"].read("Last-Event-ID", last or "0")
-        newest = await run_in_threadpool(self._history.newest)
+        newest = await self._threads.run(self._history.newest)
         # A history that was begun anew has lower numbers.
         after = newest if asked is None else min(newest, asked)
         if self._history.is_over:
@@ -135,12 +134,12 @@ class _Streams:
                     yield b": still here\n\n"
 
     async def _next_ones(self, at: int) -> list[KeptEvent]:
-        """From memory, if they are new; none while the disk fails: then the stream waits."""
+        """From memory, if they are new; none while the disk fails or hangs: then the stream waits."""
         known = self._history.recent(at, _AT_ONCE)
         if known is not None:
             return known
-        with suppress(EnvironmentProblem):
-            return await run_in_threadpool(self._history.after, at, _AT_ONCE)
+        with suppress(EnvironmentProblem, Unavailable):
+            return await self._threads.run(self._history.after, at, _AT_ONCE)
         return []
 
 

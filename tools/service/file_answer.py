@@ -9,13 +9,15 @@ import os
 import re
 from collections.abc import AsyncIterator
 from email.utils import formatdate
+from typing import NamedTuple
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from pipeline.errors import Unavailable
 from tools.service.calls import NOT_MODIFIED
+from tools.service.thread_pools import ThreadPool
 
 OF_FILE = {206: "the part that `Range` asks for", **NOT_MODIFIED}
 """`Gives.also` of a call that answers so."""
@@ -24,12 +26,24 @@ _RANGE = re.compile(r"bytes=\s*(\d{0,18})-(\d{0,18})\s*", re.ASCII)
 """One alone: several at once are answered with the whole file, as the standard allows."""
 
 
-class FileAnswer(StreamingResponse):
-    """Answers `request` with the open file, which it closes."""
+class OpenFile(NamedTuple):
+    """A descriptor, and the state of its file when it was opened."""
 
-    def __init__(self, request: Request, descriptor: int, media_type: str) -> None:
-        found = os.fstat(descriptor)
-        self._descriptor, size = descriptor, found.st_size
+    descriptor: int
+    found: os.stat_result
+
+    @classmethod
+    def of(cls, descriptor: int) -> OpenFile:
+        """For a thread: on a network share, this waits as well."""
+        return cls(descriptor, os.fstat(descriptor))
+
+
+class FileAnswer(StreamingResponse):
+    """Answers `request` with the open file, which it closes. `threads` read it, piece by piece."""
+
+    def __init__(self, request: Request, file: OpenFile, media_type: str, threads: ThreadPool) -> None:
+        self._descriptor, found = file
+        self._threads, size = threads, found.st_size
         tag = f'"{found.st_ino:x}-{size:x}-{found.st_mtime_ns:x}"'
         headers = {
             "Accept-Ranges": "bytes",
@@ -56,12 +70,15 @@ class FileAnswer(StreamingResponse):
         try:
             await super().__call__(scope, receive, send)
         finally:
-            os.close(self._descriptor)
+            self._threads.run_later(os.close, self._descriptor)
 
     async def _pieces(self, start: int, end: int) -> AsyncIterator[bytes]:
-        """If the file has become shorter, the connection breaks: nobody takes a part for the whole."""
+        """If the file has become shorter, or no thread is free, the connection breaks: no part passes for the whole."""
         while start < end:
-            piece = await run_in_threadpool(os.pread, self._descriptor, min(_PIECE, end - start), start)
+            try:
+                piece = await self._threads.run(os.pread, self._descriptor, min(_PIECE, end - start), start)
+            except Unavailable:
+                return
             if not piece:
                 return
             start += len(piece)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from tools.service.calls import Call, Gives
 from tools.service.run_link import NO_ANSWER, RunLink
+from tools.service.thread_pools import ThreadPools
 
 GraphEdge = TypedDict(
     "GraphEdge",
@@ -40,7 +40,7 @@ class GraphAnswer(TypedDict):
     edges: list[GraphEdge]
 
 
-def graph_calls(run: RunLink) -> list[Call]:
+def graph_calls(run: RunLink, threads: ThreadPools) -> list[Call]:
     """See the module."""
 
     def whole() -> dict[str, Any]:
@@ -49,7 +49,7 @@ def graph_calls(run: RunLink) -> list[Call]:
         return {**graph, "stages": stages}
 
     async def answer(request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(whole))
+        return JSONResponse(await threads.run.run(whole))
 
     return [
         Call("GET", "/api/graph", "viewer", answer, "The stages and edges of the run, and which model runs where.",

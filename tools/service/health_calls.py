@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NotRequired
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
@@ -17,9 +16,9 @@ from pipeline.monitoring.health import Level
 from tools.measuring.nvidia_smi import GpuLoad
 from tools.service.calls import NOTHING, Call, Gives
 from tools.service.gpus import Gpus
-from tools.service.lanes import HEALTH
 from tools.service.metrics import CONTENT_TYPE, exposition
 from tools.service.run_link import FRESH_S, NO_ANSWER, RunLink
+from tools.service.thread_pools import ThreadPools
 
 
 class Rendered:
@@ -56,14 +55,14 @@ class HealthAnswer(TypedDict):
     reason: NotRequired[str]
 
 
-def health_calls(run: RunLink) -> list[Call]:
+def health_calls(run: RunLink, threads: ThreadPools) -> list[Call]:
     """See the module."""
 
     gpus, text, plain = Gpus(), Rendered(_exposed), Rendered(_as_json)
 
     async def known(request: Request) -> tuple[Mapping[str, Any] | None, str]:
         try:
-            return await HEALTH.run(run.status), ""
+            return await threads.health.run(run.status), ""
         except CamgraphError as error:
             return None, str(error)
 
@@ -84,11 +83,11 @@ def health_calls(run: RunLink) -> list[Call]:
 
     async def metrics(request: Request) -> Response:
         status, _ = await known(request)
-        return Response(await HEALTH.run(text.of, status, gpus.now), media_type=CONTENT_TYPE)
+        return Response(await threads.health.run(text.of, status, gpus.now), media_type=CONTENT_TYPE)
 
     async def whole(request: Request) -> Response:
-        status = await run_in_threadpool(run.status)
-        return Response(await run_in_threadpool(plain.of, status), media_type="application/json")
+        status = await threads.health.run(run.status)
+        return Response(await threads.health.run(plain.of, status), media_type="application/json")
 
     state = Gives("it is well", HealthAnswer, also={503: "it is not"})
     return [
@@ -96,7 +95,15 @@ def health_calls(run: RunLink) -> list[Call]:
         Call(
             "GET", "/readyz", "anyone", readyz, "200 once the run is running and while it is not down, else 503.", state
         ),
-        Call("GET", "/metrics", "viewer", metrics, "All metrics, for Prometheus.", Gives(media=CONTENT_TYPE)),
+        Call(
+            "GET",
+            "/metrics",
+            "viewer",
+            metrics,
+            "All metrics, for Prometheus.",
+            Gives(media=CONTENT_TYPE),
+            errors=NO_ANSWER,
+        ),
         Call(
             "GET",
             "/api/status",

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import ClassVar, NotRequired
 
 from pydantic import Field
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
@@ -21,11 +20,12 @@ from stages.footage.incident_index import IncidentFilter, Phase
 from stages.footage.incident_record import IncidentRecord
 from tools.service.calls import Body, Call, Gives, body_of
 from tools.service.event_history import EventFilter, EventHistory
-from tools.service.file_answer import OF_FILE, FileAnswer
+from tools.service.file_answer import OF_FILE, FileAnswer, OpenFile
 from tools.service.kept_incidents import Incident, KeptIncidents, NotFound, read_each
 from tools.service.labels import LABELS, MOST_NOTE, MOST_OF_INCIDENT, Label
 from tools.service.queries import CameraName, Moment, Number, OneOf, Parameter, Text, query_of
 from tools.service.remembered_incidents import NO_PICTURES, RememberedIncidents
+from tools.service.thread_pools import ThreadPool, ThreadPools
 
 _USUAL, _MOST = 50, 200
 _QUERY: dict[str, Parameter] = {
@@ -65,12 +65,14 @@ class Keep(Body):
     keep: bool
 
 
-def incident_calls(folders: Sequence[Path], history: EventHistory, begun_s: Callable[[], float]) -> list[Call]:
+def incident_calls(
+    folders: Sequence[Path], history: EventHistory, threads: ThreadPools, begun_s: Callable[[], float]
+) -> list[Call]:
     """`folders`: of footage; without any, the history tells of incidents, without pictures and clips.
 
     `begun_s`: when the run began, in seconds since 1970.
     """
-    calls, one = _Incidents(folders, history, begun_s), "/api/incidents/{incident}"
+    calls, one = _Incidents(folders, history, threads, begun_s), "/api/incidents/{incident}"
     an_incident = Gives(type=Incident)
     picture = Gives(media="image/jpeg", also=OF_FILE)
     return [
@@ -91,8 +93,11 @@ def incident_calls(folders: Sequence[Path], history: EventHistory, begun_s: Call
 
 
 class _Incidents:
-    def __init__(self, folders: Sequence[Path], history: EventHistory, begun_s: Callable[[], float]) -> None:
+    def __init__(
+        self, folders: Sequence[Path], history: EventHistory, threads: ThreadPools, begun_s: Callable[[], float]
+    ) -> None:
         self._kept = [KeptIncidents(folder, begun_s) for folder in folders]
+        self._threads: ThreadPool = threads.footage if folders else threads.history
         self._remembered = RememberedIncidents(history)
 
     async def list(self, request: Request) -> Response:
@@ -113,14 +118,14 @@ class _Incidents:
             page: IncidentsPage = {"incidents": _fitting(listed, phase), "more": more}
             return page if listed else {**page, "why": NO_PICTURES}
 
-        return await _as_json(kept if self._kept else remembered)
+        return await self._as_json(kept if self._kept else remembered)
 
     async def one(self, request: Request) -> Response:
         def plain() -> Incident:
             place, record = self._found(request)
             return place.plain(record)
 
-        return await _as_json(plain)
+        return await self._as_json(plain)
 
     async def snapshot(self, request: Request) -> Response:
         return await self._file(request, "snapshot", "image/jpeg")
@@ -139,7 +144,7 @@ class _Incidents:
             place.labels.add(record.incident, given.label, given.note, request.scope["camgraph.name"])
             return place.plain(record)
 
-        return await _as_json(add)
+        return await self._as_json(add)
 
     async def keep(self, request: Request) -> Response:
         wanted = (await body_of(request, Keep)).keep
@@ -149,18 +154,18 @@ class _Incidents:
             place.keep(record, wanted=wanted)
             return place.plain(record)
 
-        return await _as_json(change)
+        return await self._as_json(change)
 
     async def _file(self, request: Request, name: str, media_type: str) -> Response:
-        def opened() -> int:
+        def opened() -> OpenFile:
             place, record = self._found(request)
-            return place.open_file(record, name)
+            return OpenFile.of(place.open_file(record, name))
 
         try:
-            descriptor = await run_in_threadpool(opened)
+            file = await self._threads.run(opened)
         except OSError as error:
             raise EnvironmentProblem(f"the file cannot be read now: {error.strerror}", error_id="cannot-read") from None
-        return FileAnswer(request, descriptor, media_type)
+        return FileAnswer(request, file, media_type, self._threads)
 
     def _found(self, request: Request) -> tuple[KeptIncidents | RememberedIncidents, IncidentRecord]:
         incident = request.path_params["incident"]
@@ -171,16 +176,15 @@ class _Incidents:
                 return one, record
         raise NotFound(f"no incident that is kept is called {shown(incident)[:60]}")
 
-
-async def _as_json(work: Callable[[], Incident | IncidentsPage]) -> Response:
-    try:
-        # In ASCII, and for records may hold half a character, at which JSONResponse fails.
-        text = json.dumps(await run_in_threadpool(work), separators=(",", ":"), allow_nan=False)
-        return Response(text, media_type="application/json")
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"the incidents cannot be read or changed now: {error.strerror}", error_id="cannot-read"
-        ) from None
+    async def _as_json(self, work: Callable[[], Incident | IncidentsPage]) -> Response:
+        try:
+            # In ASCII, and for records may hold half a character, at which JSONResponse fails.
+            text = json.dumps(await self._threads.run(work), separators=(",", ":"), allow_nan=False)
+            return Response(text, media_type="application/json")
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"the incidents cannot be read or changed now: {error.strerror}", error_id="cannot-read"
+            ) from None
 
 
 def _fitting(listed: Sequence[Incident], phase: Phase | None) -> list[Incident]:

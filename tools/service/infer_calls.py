@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
@@ -22,6 +21,7 @@ from tools.service.model_link import Looked, ModelLink, ModelWay, check_picture
 from tools.service.queries import Text, query_of
 from tools.service.run_link import NO_ANSWER, RunLink
 from tools.service.spare_time import SHARE, SpareTime
+from tools.service.thread_pools import ThreadPool
 
 MOST_BYTES = 32 << 20
 """Of all pictures of a request."""
@@ -62,9 +62,9 @@ class InferAnswer(TypedDict):
     pictures: list[SeenPicture]
 
 
-def infer_calls(run: RunLink, spare: SpareTime | None = None) -> list[Call]:
+def infer_calls(run: RunLink, threads: ThreadPool, spare: SpareTime | None = None) -> list[Call]:
     """See the module."""
-    asking = _Asking(ModelLink(run), spare or SpareTime())
+    asking = _Asking(ModelLink(run), threads, spare or SpareTime())
     about = "Find the people in pictures by the model of the run, between the frames of the cameras."
     errors = {
         **NO_ANSWER,
@@ -81,8 +81,8 @@ def infer_calls(run: RunLink, spare: SpareTime | None = None) -> list[Call]:
 class _Asking:
     """One request is answered at a time; so many wait, with their pictures."""
 
-    def __init__(self, link: ModelLink, spare: SpareTime) -> None:
-        self._link, self._spare = link, spare
+    def __init__(self, link: ModelLink, threads: ThreadPool, spare: SpareTime) -> None:
+        self._link, self._threads, self._spare = link, threads, spare
         self._turn = asyncio.Lock()
         self._waiting = 0
 
@@ -93,15 +93,15 @@ class _Asking:
         self._waiting += 1
         try:
             name = query_of(request, _QUERY)["model"]
-            way = await run_in_threadpool(self._link.way, name)
+            way = await self._threads.run(self._link.way, name)
             pictures = await _pictures_of(request)
             for file_name, coded in pictures:  # what is no picture need not wait
                 with _about(file_name):
-                    await run_in_threadpool(check_picture, coded)
+                    await self._threads.run(check_picture, coded)
             until_s = time.monotonic() + _WITHIN_S
             async with asyncio.timeout(_WITHIN_S), self._turn:
                 seen = [await self._seen(way, *picture, until_s) for picture in pictures]
-            facts = await run_in_threadpool(self._link.facts, way)
+            facts = await self._threads.run(self._link.facts, way)
             return JSONResponse({"stage": way.model, "facts": dict(facts), "pictures": seen})
         except TimeoutError:
             return self._busy()
@@ -110,7 +110,7 @@ class _Asking:
 
     async def _seen(self, way: ModelWay, name: str, coded: bytes, until_s: float) -> dict[str, Any]:
         """Raises TimeoutError if it cannot be done until then."""
-        needed = await run_in_threadpool(lambda: self._link.cameras_need_it)
+        needed = await self._threads.run(lambda: self._link.cameras_need_it)
         if needed:
             wait_s = self._spare.wait_s()
             if time.monotonic() + wait_s > until_s:
@@ -119,7 +119,7 @@ class _Asking:
         begun_s = time.monotonic()
         try:
             with _about(name):
-                looked = await run_in_threadpool(self._link.look, way, coded)
+                looked = await self._threads.run(self._link.look, way, coded)
         finally:
             if needed:
                 self._spare.spend(time.monotonic() - begun_s)

@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pipeline.errors import UserError
+from pipeline.errors import Unavailable, UserError
 from pipeline.system.names import ascii_form
 from stages.footage.packets import SUFFIX as PACKETS
 from stages.rulebook.people_tap import SUFFIX as PEOPLE
@@ -25,6 +24,7 @@ from tools.service.picture_link import PictureProcess
 from tools.service.places import PlaceAnswer, Places, asker_of
 from tools.service.queries import OneOf, query_of
 from tools.service.run_link import RunLink
+from tools.service.thread_pools import ThreadPools
 from tools.service.watching import MOST_VIEWERS, Showing, Watching
 
 _NO_VIDEO = "live video is off: set `video: true` at the stage `serve`, unless another stage lets no picture leave"
@@ -35,7 +35,7 @@ _MJPEG = {"draw": OneOf("Whether people and zones are drawn on the pictures; by 
 _NOT_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
-def live_calls(run: RunLink, pictures: PictureProcess, *, video: bool) -> list[Call]:
+def live_calls(run: RunLink, threads: ThreadPools, pictures: PictureProcess, *, video: bool) -> list[Call]:
     """`video`: whether pictures may leave."""
     places, seen = Places("live videos and pictures", MOST_VIEWERS, of_client=8, of_name=16), LivePeople()
     films = Watching[Film](places)
@@ -49,8 +49,8 @@ def live_calls(run: RunLink, pictures: PictureProcess, *, video: bool) -> list[C
         """The camera and its socket. Raises UserError if it may not be shown, NotThere if it cannot be."""
         if not video:
             raise UserError(_NO_VIDEO, error_id="no-picture")
-        name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
-        path = await run_in_threadpool(run.sockets, f"{ascii_form(name)}{PACKETS}")
+        name = await threads.run.run(checked_camera, run, request.path_params["name"])
+        path = await threads.run.run(run.sockets, f"{ascii_form(name)}{PACKETS}")
         if not path:
             raise NotThere("the camera sends no video now", error_id="no-picture")
         return name, path[0]
@@ -73,10 +73,13 @@ def live_calls(run: RunLink, pictures: PictureProcess, *, video: bool) -> list[C
             return Response(media_type=_PARTS, headers=_NOT_KEPT)
 
         async def stages() -> Sequence[Path]:
-            return await run_in_threadpool(run.sockets, f"*{PEOPLE}")
+            try:
+                return await threads.run.run(run.sockets, f"*{PEOPLE}")
+            except Unavailable:  # the pictures go on, and the stages are looked for again a little later
+                return ()
 
         def make(ended: Callable[[], object]) -> PictureFilm:
-            return PictureFilm(path, ended, seen.for_ever(stages, name), pictures)
+            return PictureFilm(path, ended, seen.for_ever(stages, name), pictures, threads.decoder)
 
         showing = rows.show(path, make, PictureViewer(drawn=drawn), asker_of(request))
         with _left_if_failed(showing):
@@ -84,8 +87,8 @@ def live_calls(run: RunLink, pictures: PictureProcess, *, video: bool) -> list[C
         return PlaceAnswer(showing.pieces(), showing.leave, _PARTS, _NOT_KEPT)
 
     async def people(request: Request) -> Response:
-        name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
-        paths = await run_in_threadpool(run.sockets, f"*{PEOPLE}")
+        name = await threads.run.run(checked_camera, run, request.path_params["name"])
+        paths = await threads.run.run(run.sockets, f"*{PEOPLE}")
         if not paths:
             why = "the run judges nobody: its graph has no stage `rules`, or that is being started"
             raise NotThere(why, error_id="nothing-to-read")

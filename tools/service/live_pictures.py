@@ -25,6 +25,7 @@ from tools.service.known_people import KnownPeople
 from tools.service.live_video import check_paced
 from tools.service.picture_link import PictureLink, PictureProcess
 from tools.service.picture_maker import LivePicture, moment_of
+from tools.service.thread_pools import ThreadPool
 from tools.service.watching import WatchedCamera
 
 MOST_CAMERAS = 8
@@ -79,11 +80,16 @@ class PictureFilm(WatchedCamera[PictureViewer]):
     """One camera while somebody watches its pictures. `people`: lines about them, without an end."""
 
     def __init__(
-        self, path: Path, ended: Callable[[], object], people: AsyncIterator[bytes], process: PictureProcess
+        self,
+        path: Path,
+        ended: Callable[[], object],
+        people: AsyncIterator[bytes],
+        process: PictureProcess,
+        threads: ThreadPool,
     ) -> None:
         super().__init__(path, ended, silent_s=_SILENT_S)
         self._people, self._known = people, KnownPeople()
-        self._link = PictureLink(process)
+        self._link = PictureLink(process, threads)
         self._why = "the camera sends no picture now"
         self._waiting: deque[tuple[float, Packet]] = deque()
         """Packets that are not decoded yet, and when they came; the first picture of all is a keyframe."""

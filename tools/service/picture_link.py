@@ -16,7 +16,6 @@ from contextlib import suppress
 from typing import Any
 
 import msgpack
-from starlette.concurrency import run_in_threadpool
 
 from pipeline.errors import Unavailable, UserError
 from pipeline.system.child_environment import handed_on
@@ -24,6 +23,7 @@ from stages.footage.packets import Packet, packet_message, stream_message
 from tools.service.known_people import Moment
 from tools.service.picture_maker import LivePicture
 from tools.service.picture_process import LENGTH, MOST_ANSWER
+from tools.service.thread_pools import ThreadPool
 
 _AGAIN_S = 10.0
 """After it has died, a video that kills it must not have it started without end."""
@@ -106,8 +106,8 @@ def _executed(control: int) -> subprocess.Popen[bytes]:
 class PictureLink:
     """One camera's way to the process. For one loop."""
 
-    def __init__(self, process: PictureProcess) -> None:
-        self._process = process
+    def __init__(self, process: PictureProcess, threads: ThreadPool) -> None:
+        self._process, self._threads = process, threads
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._stream: object = None
@@ -139,7 +139,7 @@ class PictureLink:
 
     async def _asked(self, packets: Sequence[Packet], told: Mapping[str, Any], wanted: Collection[bool]) -> Any:
         if self._writer is None:
-            connection = await run_in_threadpool(self._process.connect)
+            connection = await self._threads.run(self._process.connect)
             self._reader, self._writer = await asyncio.open_unix_connection(sock=connection)
             self._stream = None
         assert self._reader is not None

@@ -22,7 +22,7 @@ _KNOWN_S = 2.5
 """Within this time, who asks gets the state of before at once, while the newer one is asked for."""
 _NO_PICTURES_S = 2.0
 """After a picture did not come, others are not waited for either: each would take a thread for seconds."""
-NO_ANSWER = {503: "the run does not answer"}
+NO_ANSWER = {503: "the run does not answer, or too many wait for it"}
 """`Call.errors` of a call that asks it."""
 _WITHIN_S = 4.0
 """A run that has not answered by then counts as down."""

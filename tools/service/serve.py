@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tools.service.http_server import HttpServer
     from tools.service.picture_link import PictureProcess
     from tools.service.recent_rates import RateSampler
+    from tools.service.thread_pools import ThreadPools
 
 PORT = 8350
 _DAY_S = 86_400.0
@@ -158,6 +159,7 @@ class Serve(Stage[ServeSettings]):
         self._history: EventHistory | None = None
         self._pictures: PictureProcess | None = None
         self._sampler: RateSampler | None = None
+        self._threads: ThreadPools | None = None
 
     @classmethod
     def check(cls, settings: ServeSettings, base_folder: Path) -> SettingProblems:
@@ -244,6 +246,7 @@ class Serve(Stage[ServeSettings]):
         from tools.service.recent_rates import RateRing, RateSampler  # noqa: PLC0415
         from tools.service.run_link import RunLink  # noqa: PLC0415
         from tools.service.shape_calls import shape_calls  # noqa: PLC0415
+        from tools.service.thread_pools import ThreadPools  # noqa: PLC0415
 
         run = RunLink(self.context.graph)
         tokens = [Token(one.name, one.token, one.role) for one in self.settings.tokens]
@@ -253,16 +256,17 @@ class Serve(Stage[ServeSettings]):
         access = Access(tokens, self.settings.hosts)
         rates = RateRing()
         self._sampler = RateSampler(run.status, rates)
+        threads = self._threads = ThreadPools()
         calls = [
-            *health_calls(run),
+            *health_calls(run, threads),
             *rate_calls(rates),
-            *camera_calls(run),
-            *graph_calls(run),
-            *infer_calls(run),
-            *live_calls(run, self._pictures, video=bool(self.settings.video)),
-            *shape_calls(run, self.context.base_folder, self.settings.rules_files or {}),
-            *incident_calls(folders, self._history, run.begun_s),
-            *event_calls(self._history),
+            *camera_calls(run, threads),
+            *graph_calls(run, threads),
+            *infer_calls(run, threads.model),
+            *live_calls(run, threads, self._pictures, video=bool(self.settings.video)),
+            *shape_calls(run, threads, self.context.base_folder, self.settings.rules_files or {}),
+            *incident_calls(folders, self._history, threads, run.begun_s),
+            *event_calls(self._history, threads.history),
         ]
         calls += page_calls(access)
         return build_app(calls, access, self.context.log)
@@ -294,5 +298,7 @@ class Serve(Stage[ServeSettings]):
             self._server.stop()
         if self._pictures is not None:
             self._pictures.close()
+        if self._threads is not None:
+            self._threads.close()
         if self._history is not None:
             self._history.close()

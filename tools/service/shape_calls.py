@@ -19,7 +19,6 @@ from typing import Annotated, Any, ClassVar, Literal, NotRequired
 
 import yaml
 from pydantic import Field, WithJsonSchema
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
@@ -32,8 +31,8 @@ from stages.rulebook.rule_file import EVERY_CAMERA
 from stages.rulebook.rule_set import parse_rules
 from tools.service.calls import Body, Call, Gives, body_of
 from tools.service.camera_calls import checked_camera
-from tools.service.lanes import CHANGES
 from tools.service.run_link import RunLink
+from tools.service.thread_pools import ThreadPools
 from tools.service.yaml_edit import with_value, without_value
 
 _KINDS = {"zone": "zones", "line": "lines"}
@@ -225,18 +224,18 @@ class ShapeFiles:
         self._run.ask("reload", file=str(graph), folder=str(graph.parent), text=text)
 
 
-def shape_calls(run: RunLink, base_folder: Path, files: Mapping[str, str]) -> list[Call]:
+def shape_calls(run: RunLink, threads: ThreadPools, base_folder: Path, files: Mapping[str, str]) -> list[Call]:
     """The calls of this module, for the service."""
     known = ShapeFiles(run, base_folder, files)
 
     async def listed(request: Request) -> Response:
-        name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
-        return JSONResponse(await run_in_threadpool(known.listed, name))
+        name = await threads.run.run(checked_camera, run, request.path_params["name"])
+        return JSONResponse(await threads.rules.run(known.listed, name))
 
     async def change(request: Request) -> Response:
         wanted = await body_of(request, ShapeChange)
-        name = await run_in_threadpool(checked_camera, run, request.path_params["name"])
-        return JSONResponse(await CHANGES.run(known.change, name, wanted))
+        name = await threads.run.run(checked_camera, run, request.path_params["name"])
+        return JSONResponse(await threads.rules.run(known.change, name, wanted))
 
     place = "/api/cameras/{name}/shapes"
     return [

@@ -24,22 +24,24 @@ from tools.service.rate_calls import rate_calls
 from tools.service.recent_rates import RateRing
 from tools.service.run_link import RunLink
 from tools.service.shape_calls import shape_calls
+from tools.service.thread_pools import ThreadPools
 
 
 def every_call() -> list[Call]:
     """Of a service without a run."""
     run, history = RunLink("none"), EventHistory(Path("/none/history"), get_logger(), keep_s=1e6, keep_bytes=1e8)
-    footage = incident_calls([], history, lambda: 0.0)
+    threads = ThreadPools()
+    footage = incident_calls([], history, threads, lambda: 0.0)
     shown = [
-        *health_calls(run),
+        *health_calls(run, threads),
         *rate_calls(RateRing()),
-        *camera_calls(run),
-        *graph_calls(run),
-        *infer_calls(run),
-        *live_calls(run, PictureProcess(), video=True),
-        *shape_calls(run, Path("/none"), {}),
+        *camera_calls(run, threads),
+        *graph_calls(run, threads),
+        *infer_calls(run, threads.model),
+        *live_calls(run, threads, PictureProcess(), video=True),
+        *shape_calls(run, threads, Path("/none"), {}),
     ]
-    return [*shown, *footage, *event_calls(history), *page_calls(Access())]
+    return [*shown, *footage, *event_calls(history, threads.history), *page_calls(Access())]
 
 
 def assert_as_described(method: str, path: str, answer: httpx.Response) -> None:

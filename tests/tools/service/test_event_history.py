@@ -33,6 +33,7 @@ from tools.service.app import build_app
 from tools.service.event_calls import event_calls
 from tools.service.event_history import EventFilter, EventHistory
 from tools.service.http_server import HttpServer, bound
+from tools.service.thread_pools import ThreadPool
 
 WITHIN_S = 90.0
 DAY_S = 86_400.0
@@ -453,7 +454,7 @@ def test_a_history_that_cannot_be_read_is_not_there_now(history: EventHistory) -
 def listened(history: EventHistory) -> Iterator[str]:
     """The stream over a real server: its address."""
     listener = bound("127.0.0.1", 0)
-    server = HttpServer(build_app(event_calls(history), Access(), get_logger()), listener)
+    server = HttpServer(build_app(event_calls(history, ThreadPool("the history", 4)), Access(), get_logger()), listener)
     server.start()
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/api/events/stream"
@@ -471,7 +472,9 @@ def _next_line(pieces: Iterator[bytes], start: bytes) -> bytes:
 
 def asked(history: EventHistory, path: str, **headers: str) -> httpx.Response:
     async def calling() -> httpx.Response:
-        transport = httpx.ASGITransport(build_app(event_calls(history), Access(), get_logger()))
+        transport = httpx.ASGITransport(
+            build_app(event_calls(history, ThreadPool("the history", 4)), Access(), get_logger())
+        )
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.get(path, headers=headers)
 

@@ -24,10 +24,11 @@ from tools.benchmarks.incident_lists import record as record_of
 from tools.service.access import Access, Token
 from tools.service.app import build_app
 from tools.service.event_history import EventHistory
-from tools.service.file_answer import FileAnswer
+from tools.service.file_answer import FileAnswer, OpenFile
 from tools.service.incident_calls import incident_calls
 from tools.service.labels import NAME
 from tools.service.openapi import openapi_of
+from tools.service.thread_pools import ThreadPool, ThreadPools
 
 WITHIN_S = 90.0
 BEGUN_S = 1_700_000_000.0
@@ -147,7 +148,7 @@ class Service:
     def __init__(self, *folders: Path, history: EventHistory | None = None) -> None:
         history = history or EventHistory(Path("/none/history"), get_logger(), keep_s=1e6, keep_bytes=1e8)
         access = Access([Token("boss", "b" * 20, "admin")])
-        calls = incident_calls(folders, history, lambda: BEGUN_S)
+        calls = incident_calls(folders, history, ThreadPools(), lambda: BEGUN_S)
         self._transport = httpx.ASGITransport(build_app(calls, access, get_logger()))
 
     def call(self, method: str, path: str, **more: Any) -> httpx.Response:
@@ -369,7 +370,8 @@ def test_a_file_that_grows_meanwhile_is_sent_as_it_was_announced(tmp_path: Path)
     path = tmp_path / "clip"
     path.write_bytes(b"begun")
     request = Request({"type": "http", "method": "GET", "headers": []})
-    answer = FileAnswer(request, os.open(path, os.O_RDONLY), "video/mp4")
+    descriptor, threads = os.open(path, os.O_RDONLY), ThreadPool("the disk", 1)
+    answer = FileAnswer(request, OpenFile.of(descriptor), "video/mp4", threads)
     with path.open("ab") as file:
         file.write(bytes(1000))
 
@@ -378,7 +380,7 @@ def test_a_file_that_grows_meanwhile_is_sent_as_it_was_announced(tmp_path: Path)
 
     assert asyncio.run(whole()) == b"begun"
     assert answer.headers["content-length"] == "5"
-    os.close(answer._descriptor)
+    os.close(descriptor)
 
 
 def test_labels_of_others_and_torn_lines_are_passed_over(tmp_path: Path) -> None:

@@ -45,11 +45,13 @@ from tools.service.picture_link import PictureProcess
 from tools.service.picture_maker import LivePicture, PictureMaker
 from tools.service.places import Asker, Places, TooManyOfYours
 from tools.service.run_link import RunLink
+from tools.service.thread_pools import ThreadPool, ThreadPools
 from tools.service.watching import Showing, Watching
 
 WITHIN_S = 60.0
 ROOT = Path(__file__).parents[3]
 SIZE, FPS = (320, 192), 25
+THREADS = ThreadPool("the process that makes pictures", 2)
 SHAPES = {"stage": "r", "size": SIZE, "zones": {}, "lines": {}, "bones": [], "floor": 0.3}
 
 
@@ -178,7 +180,7 @@ def test_pictures_of_any_codec_come_and_leave_nothing_behind(
     over: list[bool] = []
 
     async def use(path: Path) -> bytes:
-        return await watched(PictureFilm(path, lambda: over.append(True), nothing(), pictures), 4)
+        return await watched(PictureFilm(path, lambda: over.append(True), nothing(), pictures, THREADS), 4)
 
     found = list(parts(with_camera(tmp_path, write_old(tmp_path / "old.mkv", codec), use)))
     times = [at for at, _ in found]
@@ -192,7 +194,7 @@ def test_pictures_of_any_codec_come_and_leave_nothing_behind(
 
 def test_a_file_that_is_read_as_fast_as_possible_is_refused(tmp_path: Path, pictures: PictureProcess) -> None:
     async def use(path: Path) -> bytes:
-        return await watched(PictureFilm(path, lambda: None, nothing(), pictures), 1)
+        return await watched(PictureFilm(path, lambda: None, nothing(), pictures, THREADS), 1)
 
     with pytest.raises(UserError, match="realtime: true"):
         with_camera(tmp_path, write_old(tmp_path / "old.mkv"), use, paced=False)
@@ -206,7 +208,7 @@ def test_viewers_of_a_camera_that_ends_or_is_silent_are_told(
     file = write_old(tmp_path / "old.mkv")
 
     async def until_it_ends(path: Path, stop: Callable[[], None]) -> int:
-        showing = Showing(PictureFilm(path, lambda: None, nothing(), pictures), PictureViewer(drawn=True))
+        showing = Showing(PictureFilm(path, lambda: None, nothing(), pictures, THREADS), PictureViewer(drawn=True))
         (await showing.begin()).begin_check()
         count = 0
         async for _ in showing.pieces():
@@ -232,7 +234,7 @@ def test_only_so_many_cameras_are_decoded(tmp_path: Path, pictures: PictureProce
 
         def show(place: Path, client: str = "a") -> Showing[PictureFilm]:
             def make(ended: Callable[[], object]) -> PictureFilm:
-                return PictureFilm(place, ended, nothing(), pictures)
+                return PictureFilm(place, ended, nothing(), pictures, THREADS)
 
             return cameras.show(place, make, PictureViewer(drawn=True), Asker("ward", client))
 
@@ -262,7 +264,7 @@ def test_only_so_many_cameras_are_decoded(tmp_path: Path, pictures: PictureProce
 
 def test_it_runs_only_if_nobody_else_would(tmp_path: Path, pictures: PictureProcess) -> None:
     async def use(path: Path) -> None:
-        await watched(PictureFilm(path, lambda: None, nothing(), pictures), 1)
+        await watched(PictureFilm(path, lambda: None, nothing(), pictures, THREADS), 1)
 
     with_camera(tmp_path, write_old(tmp_path / "old.mkv"), use)
     assert pictures.pid is not None
@@ -278,9 +280,9 @@ def test_cameras_share_it_and_bad_videos_are_named(tmp_path: Path, pictures: Pic
             super().take(replace(packet, stream=replace(packet.stream, sample=b"none")))
 
     async def use(path: Path) -> bytes:
-        refused = Broken(tmp_path / "b.packets", lambda: None, nothing(), pictures)
+        refused = Broken(tmp_path / "b.packets", lambda: None, nothing(), pictures, THREADS)
         one, other = await asyncio.gather(
-            watched(PictureFilm(path, lambda: None, nothing(), pictures), 3),
+            watched(PictureFilm(path, lambda: None, nothing(), pictures, THREADS), 3),
             watched(refused, 1),
             return_exceptions=True,
         )
@@ -300,7 +302,7 @@ def test_without_time_it_goes_on_at_a_keyframe(
     monkeypatch.setattr("tools.service.live_pictures._MOST_WAITING_S", 0.5)
 
     async def use(path: Path) -> None:
-        film = PictureFilm(path, lambda: None, nothing(), pictures)
+        film = PictureFilm(path, lambda: None, nothing(), pictures, THREADS)
         showing = Showing(film, PictureViewer(drawn=True))
         (await showing.begin()).begin_check()
         assert pictures.pid is not None
@@ -335,7 +337,7 @@ def test_who_gets_no_picture_for_want_of_time_is_told_so(
     os.kill(pictures.pid, signal.SIGSTOP)
 
     async def use(path: Path) -> None:
-        await watched(PictureFilm(path, lambda: None, nothing(), pictures), 1)
+        await watched(PictureFilm(path, lambda: None, nothing(), pictures, THREADS), 1)
 
     with pytest.raises(Unavailable, match="no time to make a picture: the cameras come first"):
         with_camera(tmp_path, write_old(tmp_path / "old.mkv"), use)
@@ -347,7 +349,7 @@ def test_its_death_ends_pictures_and_starts_are_bounded(
     file = write_old(tmp_path / "old.mkv")
 
     async def use(path: Path) -> None:
-        film = PictureFilm(path, lambda: None, nothing(), pictures)
+        film = PictureFilm(path, lambda: None, nothing(), pictures, THREADS)
         showing = Showing(film, PictureViewer(drawn=True))
         (await showing.begin()).begin_check()
         assert pictures.pid is not None
@@ -358,7 +360,7 @@ def test_its_death_ends_pictures_and_starts_are_bounded(
         showing.leave()
 
     async def look(path: Path) -> bytes:
-        return await watched(PictureFilm(path, lambda: None, nothing(), pictures), 1)
+        return await watched(PictureFilm(path, lambda: None, nothing(), pictures, THREADS), 1)
 
     with_camera(tmp_path, file, use)
     until(lambda: pictures.pid is None, WITHIN_S)
@@ -513,7 +515,7 @@ async def _ended(viewer: PictureViewer) -> None:
 @pytest.mark.parametrize("path", ["mjpeg", "live.mp4"])
 def test_pictures_that_may_not_leave_do_not(path: str) -> None:
     access = Access([Token("ward", "w" * 20, "viewer")])
-    app = build_app(live_calls(RunLink("nobody"), PictureProcess(), video=False), access, get_logger())
+    app = build_app(live_calls(RunLink("nobody"), ThreadPools(), PictureProcess(), video=False), access, get_logger())
 
     async def asking(**more: Any) -> httpx.Response:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://a") as client:
