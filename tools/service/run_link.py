@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,29 +29,44 @@ _WITHIN_S = 4.0
 """A run that has not answered by then counts as down."""
 
 
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What the run answered, or why it did not; `asked_s`: when. `since`: the last change before it was asked."""
+
+    answer: Mapping[str, Any]
+    failed: EnvironmentProblem | None
+    asked_s: float
+    since: object
+
+
 class _Kept:
     """The answer of a run to one request, which all who ask within `FRESH_S` are given."""
 
     def __init__(self, run: str, op: str) -> None:
         self._run, self._op = run, op
         self._asking = threading.Lock()
-        self._answer: Mapping[str, Any] = {}
-        self._asked_s = -math.inf
-        self._failed: EnvironmentProblem | None = None
+        self._change = object()
+        """A new one with each change of the run: no state from before it is given any more."""
+        self._state = _State({}, None, -math.inf, self._change)
+        """Replaced as a whole, so that who reads it without the lock never gets parts of two."""
         self._is_renewing = False
 
     def get(self) -> Mapping[str, Any]:
         """Raises EnvironmentProblem without an answer, UserError without a run."""
-        answer, age_s = self._answer, time.monotonic() - self._asked_s
-        if self._failed is None and FRESH_S <= age_s < _KNOWN_S:
+        state = self._state
+        if state.failed is None and FRESH_S <= self._age_s(state) < _KNOWN_S:
             self._renew_beside()
-            return answer
+            return state.answer
         with self._asking:
-            if time.monotonic() >= self._asked_s + FRESH_S:
-                self._renew()
-            if self._failed is not None:
-                raise self._failed
-            return self._answer
+            state = self._state
+            if self._age_s(state) >= FRESH_S:
+                state = self._renew()
+            if state.failed is not None:
+                raise state.failed
+            return state.answer
+
+    def _age_s(self, state: _State) -> float:
+        return time.monotonic() - state.asked_s if state.since is self._change else math.inf
 
     def _renew_beside(self) -> None:
         if not self._is_renewing:
@@ -65,22 +81,23 @@ class _Kept:
             with self._asking:
                 self._renew()
         except UserError:  # there is no such run any more: the next one who asks is told so
-            self._asked_s = -math.inf
+            self.forget()
         finally:
             self._is_renewing = False
 
-    def _renew(self) -> None:
-        failed = None
+    def _renew(self) -> _State:
+        since, answer, failed = self._change, {}, None
         try:
-            self._answer = ask(self._run, self._op, within_s=_WITHIN_S)
+            answer = ask(self._run, self._op, within_s=_WITHIN_S)
         except EnvironmentProblem as problem:
             # All who wait get this answer: otherwise each of them would wait anew, one after another.
             failed = problem
-        self._failed, self._asked_s = failed, time.monotonic()
+        state = self._state = _State(answer, failed, time.monotonic(), since)
+        return state
 
     def forget(self) -> None:
-        with self._asking:
-            self._asked_s = -math.inf
+        """Nobody is given a state that was asked for before this moment."""
+        self._change = object()
 
 
 class RunLink:
@@ -118,10 +135,15 @@ class RunLink:
 
     def ask(self, op: str, **values: Any) -> Mapping[str, Any]:
         """Change something. Raises as `status`, and UserError if the run refuses it."""
-        self._status.forget()
-        self._graph.forget()
-        self._cameras.forget()
-        return ask(self.name, op, within_s=10 * _WITHIN_S, **values)
+        self._forget()
+        try:
+            return ask(self.name, op, within_s=10 * _WITHIN_S, **values)
+        finally:
+            self._forget()  # those who asked meanwhile were told of the state before
+
+    def _forget(self) -> None:
+        for kept in (self._status, self._graph, self._cameras):
+            kept.forget()
 
     def sockets(self, pattern: str) -> list[Path]:
         """The sockets of such names in the state folders of the run's stages."""

@@ -21,7 +21,7 @@ from camgraph_test_stages.services import TOKENS, Served, serving_run, with_toke
 from camgraph_test_stages.waiting import until
 from structlog import get_logger
 
-from pipeline.errors import EnvironmentProblem, Unavailable
+from pipeline.errors import Unavailable
 from tools.benchmarks.incident_lists import record as record_of
 from tools.measuring.blinking import write_clip
 from tools.measuring.light_model import SIDE, write_model
@@ -266,52 +266,6 @@ def test_health_answers_while_a_disk_hangs(
         hang.over.set()
         for one in asked:
             one.close()
-
-
-def test_after_a_missing_picture_the_next_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked: list[str] = []
-
-    def silent(path: Path, camera: str) -> Any:
-        asked.append(camera)
-        raise EnvironmentProblem("no picture came", error_id="no-picture")
-
-    monkeypatch.setattr(run_link, "ask_picture", silent)
-    link = RunLink("none")
-    monkeypatch.setattr(link, "sockets", lambda pattern: [tmp_path / "pictures"])
-    for _ in range(3):
-        with pytest.raises(EnvironmentProblem):
-            link.picture("hall")
-    assert asked == ["hall"]
-    monkeypatch.setattr(run_link, "_NO_PICTURES_S", 0.0)
-    link._pictures_s = 0.0
-    for _ in range(2):
-        with pytest.raises(EnvironmentProblem):
-            link.picture("hall")
-    assert asked == ["hall"] * 3
-
-
-def test_a_scrape_each_second_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, slow, answered = [100.0], threading.Event(), [0]
-
-    def ask(name: str, op: str, *, within_s: float) -> dict[str, Any]:
-        if answered[0]:
-            assert slow.wait(WITHIN_S)
-        answered[0] += 1
-        return {"n": answered[0]}
-
-    monkeypatch.setattr(run_link, "ask", ask)
-    monkeypatch.setattr(run_link.time, "monotonic", lambda: now[0])
-    link = RunLink("none")
-    assert link.status() == {"n": 1}
-    now[0] += 1.2
-    assert [link.status() for _ in range(3)] == [{"n": 1}] * 3, "while the run is asked once more"
-    slow.set()
-    until(lambda: link.status() == {"n": 2})
-    assert answered == [2]
-    now[0] += 5.0
-    assert link.status() == {"n": 3}, "a state of long ago is none"
-    link._status.forget()
-    assert link.status() == {"n": 4}
 
 
 def test_what_is_made_of_a_state_is_made_once() -> None:
