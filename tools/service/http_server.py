@@ -249,5 +249,15 @@ class HttpServer:
         try:
             loop.run_until_complete(self._server.serve(sockets=[self._listener]))
         finally:
+            loop.run_until_complete(_cancel_others())
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
+
+
+async def _cancel_others() -> None:
+    """Cancel the tasks that no request waits for any more. One whose thread hangs is left behind."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    if others:
+        await asyncio.wait(others, timeout=_STOP_S)

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgpack
 
@@ -22,12 +22,25 @@ from pipeline.system.child_environment import handed_on
 from stages.footage.packets import Packet, packet_message, stream_message
 from tools.service.known_people import Moment
 from tools.service.picture_maker import LivePicture
-from tools.service.picture_process import LENGTH, MOST_ANSWER
+from tools.service.picture_process import LENGTH, MOST_BYTES, framed
 from tools.service.thread_pools import ThreadPool
 
 _AGAIN_S = 10.0
 """After it has died, a video that kills it must not have it started without end."""
+_ANSWER_S = 30.0
+"""A process that has not answered by then counts as hung; one without processor time shows nobody anything either."""
+_HANGS = (
+    "no picture came within {:g} s: the program that decodes them hangs, and is started anew. Try again, or watch the "
+    "video, `live.mp4`"
+)
 _NO_PROCESS = "pictures cannot be made now: try again in a few seconds, or watch the video, `live.mp4`"
+
+
+class Connection(NamedTuple):
+    """The way of one camera to the process."""
+
+    socket: socket.socket
+    process: subprocess.Popen[bytes]
 
 
 class PictureProcess:
@@ -38,7 +51,8 @@ class PictureProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._begun_s = -_AGAIN_S
-        atexit.register(self.close)
+        self._killed: subprocess.Popen[bytes] | None = None
+        """The last one that hung. It may still be ending."""
 
     @property
     def pid(self) -> int | None:
@@ -46,23 +60,28 @@ class PictureProcess:
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
-    def connect(self) -> socket.socket:
+    def connect(self) -> Connection:
         """The way to it for one camera. Raises Unavailable."""
         with self._lock:
-            if self.pid is None:
+            if self.pid is None or self._process is self._killed:
                 self._start()
-            assert self._control is not None
-            ours, its = socket.socketpair()
-            with its:
-                try:
-                    socket.send_fds(self._control, [b"c"], [its.fileno()])
-                except OSError:  # it has ended a moment ago
-                    ours.close()
-                    raise Unavailable(_NO_PROCESS, error_id="no-picture") from None
-            return ours
+            try:
+                return self._connected()
+            except OSError:  # it has ended a moment ago, as it does when nobody looks
+                self._start()
+            try:
+                return self._connected()
+            except OSError:
+                raise Unavailable(_NO_PROCESS, error_id="no-picture") from None
+
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        """End one that hangs; the next camera gets another. Does not wait."""
+        self._killed = process
+        process.kill()
 
     def close(self) -> None:
         """End it."""
+        atexit.unregister(self.close)
         with self._lock:
             if self._control is not None:
                 self._control.close()
@@ -72,12 +91,27 @@ class PictureProcess:
                 self._process.wait()
                 self._process = None
 
+    def _connected(self) -> Connection:
+        """Raises OSError if it has ended."""
+        assert self._control is not None
+        assert self._process is not None
+        ours, its = socket.socketpair()
+        with its:
+            try:
+                socket.send_fds(self._control, [b"c"], [its.fileno()])
+            except OSError:
+                ours.close()
+                raise
+        return Connection(ours, self._process)
+
     def _start(self) -> None:
         has_died = self._process is not None and self._process.returncode != 0
         if has_died and time.monotonic() - self._begun_s < _AGAIN_S:
             raise Unavailable(_NO_PROCESS, error_id="no-picture")
         if self._control is not None:
             self._control.close()
+        else:
+            atexit.register(self.close)
         self._begun_s = time.monotonic()
         self._control, its = socket.socketpair()
         with its:
@@ -108,19 +142,25 @@ class PictureLink:
 
     def __init__(self, process: PictureProcess, threads: ThreadPool) -> None:
         self._process, self._threads = process, threads
+        self._its: subprocess.Popen[bytes] | None = None
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._stream: object = None
+        self._asking: asyncio.Task[Any] | None = None
 
     async def make(
         self, packets: Sequence[Packet], told: Mapping[str, Any], wanted: Collection[bool]
     ) -> LivePicture | None:
         """The newest picture of these packets that is due, if any; `told`: see `KnownPeople.told_of`.
 
-        Raises UserError if the video cannot be decoded, Unavailable if the process has ended.
+        Raises UserError if the video cannot be decoded, Unavailable if the process has ended. One that does not answer
+        within `_ANSWER_S` is ended.
         """
         try:
-            answer = await self._asked(packets, told, wanted)
+            answer = await self._answer(packets, told, wanted)
+        except TimeoutError:
+            self.close()
+            raise Unavailable(_HANGS.format(_ANSWER_S), error_id="no-picture") from None
         except (OSError, EOFError, ValueError):
             self.close()
             raise Unavailable(_NO_PROCESS, error_id="no-picture") from None
@@ -132,25 +172,46 @@ class PictureLink:
         return LivePicture(Moment(epoch, at), jpegs)
 
     def close(self) -> None:
-        """The process then forgets this camera."""
+        """The process then forgets this camera.
+
+        An answer on its way is awaited first: a decoder that hangs is ended, also if nobody looks any more.
+        """
+        if self._asking is not None and not self._asking.done():
+            self._asking.add_done_callback(lambda _: self._disconnect())
+        else:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
         if self._writer is not None:
             self._writer.close()
         self._reader = self._writer = None
 
-    async def _asked(self, packets: Sequence[Packet], told: Mapping[str, Any], wanted: Collection[bool]) -> Any:
+    async def _answer(self, packets: Sequence[Packet], told: Mapping[str, Any], wanted: Collection[bool]) -> Any:
         if self._writer is None:
             connection = await self._threads.run(self._process.connect)
-            self._reader, self._writer = await asyncio.open_unix_connection(sock=connection)
+            self._its = connection.process
+            self._reader, self._writer = await asyncio.open_unix_connection(sock=connection.socket)
             self._stream = None
         assert self._reader is not None
-        data = msgpack.packb([list(self._messages(packets)), json.dumps(told), list(wanted)])
-        self._writer.write(LENGTH.pack(len(data)) + data)
-        with suppress(ConnectionError):  # then the answer does not come either
-            await self._writer.drain()
-        (size,) = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
-        if size > MOST_ANSWER:
-            raise ValueError(size)
-        return msgpack.unpackb(await self._reader.readexactly(size), strict_map_key=False)
+        request = framed(msgpack.packb([list(self._messages(packets)), json.dumps(told), list(wanted)]))
+        self._asking = asyncio.ensure_future(self._asked(request, self._reader, self._writer))
+        return await asyncio.shield(self._asking)
+
+    async def _asked(self, request: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Any:
+        """Raises TimeoutError for a process that hangs, after it has been ended: other cameras lose it as well."""
+        try:
+            async with asyncio.timeout(_ANSWER_S):
+                writer.write(request)
+                with suppress(ConnectionError):  # then the answer does not come either
+                    await writer.drain()
+                (size,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+                if size > MOST_BYTES:
+                    raise ValueError(size)
+                return msgpack.unpackb(await reader.readexactly(size), strict_map_key=False)
+        except TimeoutError:
+            assert self._its is not None
+            self._process.kill(self._its)
+            raise
 
     def _messages(self, packets: Sequence[Packet]) -> Iterator[bytes]:
         for packet in packets:

@@ -7,6 +7,8 @@ priority would not do: on a busy machine it stops while it holds Python's lock, 
     request   length (4 bytes), then msgpack: [[stream or packet, ...], people as JSON, [drawn, ...]]
     answer    length, then msgpack: [] (no picture is due), [epoch, at, {drawn: JPEG}], or the reason why it cannot be
 
+A message has `MOST_BYTES` at most. One that is longer, or cut off, ends its connection.
+
 Streams and packets are as in `stages.footage.packets`. A camera is answered in a thread of its own, request by request.
 """
 
@@ -23,7 +25,7 @@ import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from typing import Any
+from typing import Any, BinaryIO
 
 import cv2
 import msgpack
@@ -34,7 +36,7 @@ from tools.service.known_people import Moment, Scene
 from tools.service.picture_maker import PictureMaker
 
 LENGTH = struct.Struct("<I")
-MOST_ANSWER = 64 << 20
+MOST_BYTES = 64 << 20
 IDLE_S = 60.0
 """Without a camera for so long, it ends: starting it anew takes a third of a second of a core."""
 _LOWEST = 19
@@ -74,19 +76,61 @@ def give_way() -> None:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
-def _serve(camera: socket.socket) -> None:
+def serve(camera: socket.socket) -> None:
+    """Answer the requests of one camera, until it has no more."""
     people, packets = ToldPeople(), PacketReader()
-    with camera, camera.makefile("rb") as requests, closing(PictureMaker(people)) as maker, suppress(OSError):
-        while head := requests.read(LENGTH.size):
-            listed, told, wanted = msgpack.unpackb(requests.read(*LENGTH.unpack(head)))
+    with camera, camera.makefile("rb") as requests, closing(PictureMaker(people)) as maker, suppress(OSError, EOFError):
+        while True:
+            listed, told, wanted = msgpack.unpackb(received(requests))
             people.take(json.loads(told))
             try:
                 made = maker.make([one for each in listed for one in packets.feed(each)], set(wanted))
                 answer: Any = [] if made is None else [*made.moment, dict(made.jpegs)]
             except (UserError, WireError) as error:
                 answer = str(error)
-            data = msgpack.packb(answer)
-            camera.sendall(LENGTH.pack(len(data)) + data)
+            camera.sendall(framed(msgpack.packb(answer)))
+
+
+def framed(data: bytes) -> bytes:
+    """A message with its length before it. Raises EOFError if it is too long."""
+    if len(data) > MOST_BYTES:
+        raise EOFError(f"a message of {len(data)} bytes")
+    return LENGTH.pack(len(data)) + data
+
+
+def received(stream: BinaryIO) -> bytes:
+    """The next message. Raises EOFError at the end, wherever it comes, and for a message that is too long."""
+    (size,) = LENGTH.unpack(_exactly(stream, LENGTH.size))
+    if size > MOST_BYTES:
+        raise EOFError(f"a message of {size} bytes")
+    return _exactly(stream, size)
+
+
+def _exactly(stream: BinaryIO, size: int) -> bytes:
+    data = stream.read(size)
+    if len(data) < size:
+        raise EOFError
+    return data
+
+
+def _accepted(control: socket.socket) -> threading.Thread | None:
+    """A thread that serves the next camera, None at the end."""
+    _, given, _, _ = socket.recv_fds(control, 1, 1)
+    if not given:
+        return None
+    thread = threading.Thread(target=serve, args=(socket.socket(fileno=given[0]),), name="mjpeg", daemon=True)
+    thread.start()
+    return thread
+
+
+def _end(control: socket.socket) -> None:
+    """Serve the cameras that came at this very moment. Later ones are refused here, and another process is started."""
+    control.shutdown(socket.SHUT_RD)
+    last: list[threading.Thread] = []
+    while thread := _accepted(control):
+        last.append(thread)
+    for thread in last:
+        thread.join()
 
 
 def main() -> None:
@@ -97,14 +141,12 @@ def main() -> None:
     give_way()
     while True:
         is_idle = threading.active_count() == 1
-        if not select.select([control], [], [], IDLE_S)[0]:
-            if is_idle:
-                return
-            continue
-        _, given, _, _ = socket.recv_fds(control, 1, 1)
-        if not given:
-            os._exit(0)  # the service has ended: nobody reads what is being made
-        threading.Thread(target=_serve, args=(socket.socket(fileno=given[0]),), name="mjpeg", daemon=True).start()
+        if select.select([control], [], [], IDLE_S)[0]:
+            if _accepted(control) is None:
+                os._exit(0)  # the service has ended: nobody reads what is being made
+        elif is_idle:
+            _end(control)
+            return
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import json
 import os
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -21,6 +23,7 @@ from typing import Any
 import av
 import cv2
 import httpx
+import msgpack
 import numpy as np
 import pytest
 from av.video.stream import VideoStream
@@ -43,6 +46,7 @@ from tools.service.live_calls import live_calls
 from tools.service.live_pictures import PictureFilm, PictureViewer
 from tools.service.picture_link import PictureProcess
 from tools.service.picture_maker import LivePicture, PictureMaker
+from tools.service.picture_process import LENGTH, MOST_BYTES, framed, received, serve
 from tools.service.places import Asker, Places, TooManyOfYours
 from tools.service.run_link import RunLink
 from tools.service.thread_pools import ThreadPool, ThreadPools
@@ -300,6 +304,7 @@ def test_without_time_it_goes_on_at_a_keyframe(
 ) -> None:
     """A machine whose cores are all busy may leave it none: here it is stopped."""
     monkeypatch.setattr("tools.service.live_pictures._MOST_WAITING_S", 0.5)
+    monkeypatch.setattr("tools.service.picture_link._ANSWER_S", WITHIN_S)
 
     async def use(path: Path) -> None:
         film = PictureFilm(path, lambda: None, nothing(), pictures, THREADS)
@@ -332,7 +337,7 @@ def test_who_gets_no_picture_for_want_of_time_is_told_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: PictureProcess
 ) -> None:
     monkeypatch.setattr("tools.service.watching._FIRST_S", 1.0)
-    pictures.connect().close()
+    pictures.connect().socket.close()
     assert pictures.pid is not None
     os.kill(pictures.pid, signal.SIGSTOP)
 
@@ -369,6 +374,138 @@ def test_its_death_ends_pictures_and_starts_are_bounded(
         with_camera(tmp_path, file, look)
     monkeypatch.setattr("tools.service.picture_link._AGAIN_S", 0.0)
     assert len(list(parts(with_camera(tmp_path, file, look)))) >= 1
+
+
+def is_asking(film: PictureFilm) -> bool:
+    return film._link._asking is not None and not film._link._asking.done()
+
+
+async def stopped(film: PictureFilm, pictures: PictureProcess, patched: pytest.MonkeyPatch) -> int:
+    """Stop the process between two requests: the next one has half a second. Returns its id."""
+    while is_asking(film):
+        await asyncio.sleep(0)
+    patched.setattr("tools.service.picture_link._ANSWER_S", 0.5)
+    assert pictures.pid is not None
+    os.kill(pictures.pid, signal.SIGSTOP)
+    return pictures.pid
+
+
+def test_a_decoder_that_hangs_is_ended_and_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: PictureProcess
+) -> None:
+    """Here it hangs because it is stopped."""
+    monkeypatch.setattr("tools.service.picture_link._AGAIN_S", 0.0)
+
+    async def use(path: Path) -> tuple[str, bytes]:
+        film = PictureFilm(path, lambda: None, nothing(), pictures, THREADS)
+        showing = Showing(film, PictureViewer(drawn=True))
+        (await showing.begin()).begin_check()
+        with monkeypatch.context() as patched:
+            hung = await stopped(film, pictures, patched)
+            async with asyncio.timeout(WITHIN_S):
+                async for _ in showing.pieces():
+                    pass
+        showing.leave()
+        again = await watched(PictureFilm(path, lambda: None, nothing(), pictures, THREADS), 1)
+        assert pictures.pid not in (None, hung)
+        return film._why, again
+
+    why, again = with_camera(tmp_path, write_old(tmp_path / "old.mkv"), use)
+    assert "decodes them hangs" in why
+    assert len(list(parts(again))) >= 1
+
+
+def test_a_decoder_that_hangs_is_ended_if_nobody_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: PictureProcess
+) -> None:
+    async def use(path: Path) -> None:
+        film = PictureFilm(path, lambda: None, nothing(), pictures, THREADS)
+        showing = Showing(film, PictureViewer(drawn=True))
+        (await showing.begin()).begin_check()
+        await stopped(film, pictures, monkeypatch)
+        async with asyncio.timeout(WITHIN_S):
+            while not is_asking(film):
+                await asyncio.sleep(0.001)
+            showing.leave()
+            while pictures.pid is not None:
+                await asyncio.sleep(0.001)
+
+    with_camera(tmp_path, write_old(tmp_path / "old.mkv"), use)
+
+
+def test_one_that_has_just_ended_is_replaced_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: PictureProcess
+) -> None:
+    """As at the end of a minute without viewers: it takes no more cameras, and is not gone yet."""
+    monkeypatch.setattr("tools.service.picture_link._AGAIN_S", 0.0)
+    pictures.connect().socket.close()
+    ending = pictures.pid
+    assert pictures._control is not None
+    ours, its = socket.socketpair()
+    its.close()
+    pictures._control.close()
+    pictures._control = ours
+
+    async def use(path: Path) -> bytes:
+        return await watched(PictureFilm(path, lambda: None, nothing(), pictures, THREADS), 1)
+
+    assert len(list(parts(with_camera(tmp_path, write_old(tmp_path / "old.mkv"), use)))) >= 1
+    assert pictures.pid not in (None, ending)
+
+
+IDLE = """
+import select, sys
+from tools.service import picture_process
+# A camera comes at the very moment at which it ends for want of one.
+picture_process.select.select = lambda *_: ([], [], [])
+picture_process.give_way = lambda: None
+picture_process.main()
+"""
+
+
+def test_who_comes_as_it_ends_is_served_and_the_next_refused(tmp_path: Path) -> None:
+    control, its = socket.socketpair()
+    one, end = socket.socketpair()
+    socket.send_fds(control, [b"c"], [end.fileno()])
+    end.close()
+    with its:
+        process = subprocess.Popen([sys.executable, "-c", IDLE, str(its.fileno())], pass_fds=[its.fileno()], cwd=ROOT)
+    with control, one, one.makefile("rb") as answers:
+        one.settimeout(WITHIN_S)
+        for _ in range(2):
+            one.sendall(framed(msgpack.packb([[], json.dumps({"scenes": [], "past": [], "shapes": []}), []])))
+            assert msgpack.unpackb(received(answers)) == []
+        other, end = socket.socketpair()
+        with other, end, pytest.raises(BrokenPipeError):
+            socket.send_fds(control, [b"c"], [end.fileno()])
+    assert process.wait(WITHIN_S) == 0
+
+
+@pytest.mark.parametrize(
+    "request_", [b"\x01", LENGTH.pack(9) + b"cut off", LENGTH.pack(MOST_BYTES + 1)], ids=["head", "body", "too long"]
+)
+def test_a_message_that_is_no_message_ends_its_camera(request_: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+    ours, its = socket.socketpair()
+    served = threading.Thread(target=serve, args=(its,))
+    served.start()
+    with ours:
+        ours.settimeout(WITHIN_S)
+        ours.sendall(request_)
+        if len(request_) != LENGTH.size:
+            ours.shutdown(socket.SHUT_WR)
+        assert ours.recv(1) == b""
+    served.join(WITHIN_S)
+    assert not served.is_alive()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_process_that_was_ended_leaves_nothing_to_do_at_exit() -> None:
+    pictures = PictureProcess()
+    pictures.connect().socket.close()
+    kept = weakref.ref(pictures)
+    pictures.close()
+    del pictures
+    until(lambda: gc.collect() >= 0 and kept() is None, WITHIN_S)
 
 
 def test_it_ends_with_the_service(tmp_path: Path) -> None:
