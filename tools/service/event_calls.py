@@ -46,7 +46,7 @@ _STREAM = {
 
 
 class NumberedEvent(TypedDict):
-    """`event`: a CloudEvent, as the sinks get it (docs/events.md)."""
+    """`event`: a CloudEvent, as the sinks get it (docs/rules.md, Events)."""
 
     number: int
     event: dict[str, Any]

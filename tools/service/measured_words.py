@@ -58,7 +58,7 @@ _MOMENT = re.compile(r"(?P<how>enters|leaves|crosses)\((?P<shape>\w+)(, \w+)?\)"
 
 
 def measured_words(condition: Mapping[str, Any]) -> str:
-    """One condition of an incident's evidence (docs/events.md)."""
+    """One condition of an incident's evidence (docs/rules.md, Events)."""
     text = str(condition.get("text", ""))
     told = _reported(condition)
     if "left" in condition or "right" in condition:
