@@ -31,7 +31,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tools.service.calls import MOST_BODY, Role, failure
-from tools.service.places import client_of
+from tools.service.quotas import client_of
 
 COOKIE = "camgraph_session"
 _PORTS = {"http": 80, "https": 443}
@@ -42,8 +42,8 @@ _PER_S, _BURST = 100.0, 300.0
 _WRONG_PER_S, _WRONG_BURST = 0.2, 10.0
 """Wrong tokens of one client: nobody types eleven of them."""
 _MOST_CLIENTS = 10_000
-_MOST_JUDGED = 10_000
-"""Tokens that are remembered with the clients that sent them, the right and the wrong ones each."""
+_MOST_CACHED = 10_000
+"""Tokens that are cached with the clients that sent them, the right and the wrong ones each."""
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -110,7 +110,7 @@ _Sent = tuple[str, bytes]
 """The client, and the digest of the token."""
 
 
-class _Judged(Generic[T]):
+class _TokenCache(Generic[T]):
     """What was found out about the last tokens that were sent."""
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class _Judged(Generic[T]):
 
     def add(self, sent: _Sent, found: T) -> None:
         self._known[sent] = found
-        if len(self._known) > _MOST_JUDGED:
+        if len(self._known) > _MOST_CACHED:
             del self._known[next(iter(self._known))]
 
 
@@ -137,8 +137,8 @@ class Access:
         self._hosts = {*LOOPBACK, *(host for host, _ in self._named)}
         self.rates = _Rates(_PER_S, _BURST)
         self._wrong = _Rates(_WRONG_PER_S, _WRONG_BURST)
-        self._right_ones = _Judged[Identity]()
-        self._wrong_ones = _Judged[bool]()
+        self._right_ones = _TokenCache[Identity]()
+        self._wrong_ones = _TokenCache[bool]()
 
     @property
     def is_open(self) -> bool:
@@ -183,12 +183,12 @@ class Access:
             return Identity("", "admin")
         kind, _, value = headers.get("authorization", "").partition(" ")
         if value:
-            return self.judged(client, kind.lower(), value.strip())
+            return self.authenticated(client, kind.lower(), value.strip())
         session = _cookie(headers.get("cookie", ""))
-        found = self.judged(client, "cookie", session) if session else None
+        found = self.authenticated(client, "cookie", session) if session else None
         return found or Identity("", "anyone")
 
-    def judged(self, client: str, kind: str, value: str) -> Identity | None:
+    def authenticated(self, client: str, kind: str, value: str) -> Identity | None:
         """Whose token, password or cookie it is, None if it is wrong. The same wrong one counts once.
 
         A token that was right before stays so however it is sent. Cookies are not counted: they are proofs of 256 bits,
@@ -200,10 +200,10 @@ class Access:
         sent = (client, hashlib.sha256(token.encode(errors="replace")).digest())
         found = self._right_ones.get(sent)
         if found is None and not self._wrong_ones.get(sent):
-            found = self._newly_judged(sent, token)
+            found = self._authenticated_anew(sent, token)
         return replace(found, role="viewer") if found and kind == "basic" else found
 
-    def _newly_judged(self, sent: _Sent, token: str) -> Identity | None:
+    def _authenticated_anew(self, sent: _Sent, token: str) -> Identity | None:
         client, _ = sent
         if not self._wrong.has(client):
             raise TooManyWrong

@@ -17,7 +17,7 @@ from tools.service.access import Access, AccessLayer
 from tools.service.calls import NOTHING, Call, Gives, failure, routes_of
 from tools.service.openapi import openapi_of
 
-_TOLD_S = 60.0
+_LOG_EVERY_S = 60.0
 
 
 def build_app(calls: Sequence[Call], access: Access, log: Logger) -> ASGIApp:
@@ -34,11 +34,11 @@ def build_app(calls: Sequence[Call], access: Access, log: Logger) -> ASGIApp:
         kind = "call-unknown" if error.status_code in (404, 405) else "request-value"
         return failure(error.status_code, error.detail, error.headers, error_id=kind)
 
-    told = _Told()
+    limit = _LogLimit()
 
     async def bug(request: Request, error: Exception) -> Response:
-        if told.is_due():
-            log.error("request_failed", path=request.url.path[:200], failed=told.count, exc_info=error)
+        if limit.is_due():
+            log.error("request_failed", path=request.url.path[:200], failed=limit.failures, exc_info=error)
         return failure(500, "a bug of camgraph: the log of the run has the details", error_id="bug")
 
     handlers: Any = {HTTPException: not_found, Exception: bug}
@@ -46,16 +46,16 @@ def build_app(calls: Sequence[Call], access: Access, log: Logger) -> ASGIApp:
     return AccessLayer(Starlette(routes=routes_of(every), exception_handlers=handlers), access, bodies)
 
 
-class _Told:
+class _LogLimit:
     """One failure a minute is logged: who finds a bug must not be able to fill the disk by it."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.failures = 0
         self._next_s = 0.0
 
     def is_due(self) -> bool:
-        self.count += 1
+        self.failures += 1
         if time.monotonic() < self._next_s:
             return False
-        self._next_s = time.monotonic() + _TOLD_S
+        self._next_s = time.monotonic() + _LOG_EVERY_S
         return True

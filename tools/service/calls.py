@@ -21,8 +21,8 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable, UserError
 from pipeline.foreign_text import shown
 from pipeline.system.redaction import redact_urls
-from tools.service.places import TooManyOfYours
 from tools.service.queries import Parameter
+from tools.service.quotas import QuotaExceeded
 
 Role = Literal["anyone", "viewer", "operator", "admin"]
 """Each may do what those before it may. `anyone` needs no token: probes, and the page without its data."""
@@ -124,7 +124,7 @@ def _one_of(methods: Mapping[str, Call]) -> Answer:
 
 
 def _status_of(error: Exception) -> int:
-    if isinstance(error, TooManyOfYours):
+    if isinstance(error, QuotaExceeded):
         return 429
     if isinstance(error, EnvironmentProblem | Unavailable):
         return 503

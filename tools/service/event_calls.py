@@ -14,8 +14,8 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from pipeline.errors import EnvironmentProblem, Unavailable
 from tools.service.calls import Call, Gives, failure
 from tools.service.event_history import EventFilter, EventHistory, KeptEvent
-from tools.service.places import PlaceAnswer, Places, asker_of
 from tools.service.queries import Moment, Number, Parameter, Text, query_of
+from tools.service.quotas import Quota, QuotaResponse, requester_of
 from tools.service.thread_pools import ThreadPool
 
 _USUAL, _MOST = 50, 500
@@ -97,7 +97,7 @@ def event_calls(history: EventHistory, threads: ThreadPool) -> list[Call]:
 class _Streams:
     def __init__(self, history: EventHistory, threads: ThreadPool) -> None:
         self._history, self._threads = history, threads
-        self._places = Places("streams of events", _MOST_STREAMS, of_client=_OF_CLIENT, of_name=_OF_NAME)
+        self._quota = Quota("streams of events", _MOST_STREAMS, of_client=_OF_CLIENT, of_name=_OF_NAME)
 
     async def answer(self, request: Request) -> Response:
         query = query_of(request, _STREAM)
@@ -111,18 +111,18 @@ class _Streams:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         if request.method == "HEAD":  # its answer would never end
             return Response(media_type="text/event-stream", headers=headers)
-        leave = self._places.take(asker_of(request))
-        return PlaceAnswer(self._pieces(after), leave, "text/event-stream", headers)
+        release = self._quota.acquire(requester_of(request))
+        return QuotaResponse(self._pieces(after), release, "text/event-stream", headers)
 
     async def _pieces(self, at: int) -> AsyncIterator[bytes]:
         """Each piece waits until the reader has taken the one before: who reads nothing costs no memory."""
         loop, come = asyncio.get_running_loop(), asyncio.Event()
 
-        def tell() -> None:
+        def notify() -> None:
             with suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(come.set)
 
-        with self._history.telling(tell):
+        with self._history.listening(notify):
             yield b"retry: 2000\n\n"
             while not self._history.is_over:
                 come.clear()

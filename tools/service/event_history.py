@@ -8,8 +8,8 @@ again is known by its id. Who reads has a connection of its own and sees the fil
 waits for the other (WAL). The newest events are also in memory, for all who listen.
 
 Numbers only grow. The oldest events go first, a hundred at a time. A file of an older version is taken over; one of a
-newer version is left alone, and the run told so. A file that is damaged, or of another program, is set aside, and a new
-one begins, with numbers beyond any that the old one can have had.
+newer version is left alone, and the run learns it. A file that is damaged, or of another program, is set aside, and a
+new one begins, with numbers beyond any that the old one can have had.
 """
 
 from __future__ import annotations
@@ -163,8 +163,8 @@ class EventHistory:
         """All events with higher numbers are in `_recent`; None before the file was opened."""
         self._reading = threading.Lock()
         """Over the three above."""
-        self._told: set[Callable[[], object]] = set()
-        self._telling = threading.Lock()
+        self._listeners: set[Callable[[], object]] = set()
+        self._listening = threading.Lock()
         self.is_over = False
         """Nobody needs to listen any more."""
         self._over, self._wake = False, threading.Event()
@@ -197,7 +197,7 @@ class EventHistory:
             self._add(events)
         except _SetAside:
             self._add(events)
-        self._tell()
+        self._notify()
 
     def _add(self, events: Sequence[Event]) -> None:
         with self._changing() as db:
@@ -211,11 +211,11 @@ class EventHistory:
                 if not self._is_too_large(db) or not self._remove_piece(db, math.inf):
                     break
 
-    def _tell(self) -> None:
-        with self._telling:
-            told = tuple(self._told)
-        for tell in told:
-            tell()
+    def _notify(self) -> None:
+        with self._listening:
+            listeners = tuple(self._listeners)
+        for notify in listeners:
+            notify()
 
     def _learn(self, rows: Sequence[tuple[int, bytes]]) -> None:
         with self._reading:
@@ -239,20 +239,20 @@ class EventHistory:
     # ---- those who ask
 
     @contextmanager
-    def telling(self, tell: Callable[[], object]) -> Iterator[None]:
-        """Call `tell`, in another thread, whenever there are new events, and when it is over."""
-        with self._telling:
-            self._told.add(tell)
+    def listening(self, notify: Callable[[], object]) -> Iterator[None]:
+        """Call `notify`, in another thread, whenever there are new events, and when it is over."""
+        with self._listening:
+            self._listeners.add(notify)
         try:
             yield
         finally:
-            with self._telling:
-                self._told.discard(tell)
+            with self._listening:
+                self._listeners.discard(notify)
 
     def end(self) -> None:
         """Tell all who listen that it is over."""
         self.is_over = True
-        self._tell()
+        self._notify()
 
     def newest(self) -> int:
         """The number of the newest event; 0 if there was none yet. Raises EnvironmentProblem."""

@@ -17,8 +17,8 @@ from tools.measuring.nvidia_smi import LOADS, GpuLoad, loads_of
 _FRESH_S = 5.0
 """For so long an answer is given to all who ask: nvidia-smi takes processor time, up to a second of it."""
 _OLD_S = 60.0
-"""An answer is told for so long while a newer one is awaited: without its persistence mode, the driver may take seconds
-for each, and a scrape every quarter of a minute would never see one."""
+"""An answer is given for so long while a newer one is awaited: without its persistence mode, the driver may take
+seconds for each, and a scrape every quarter of a minute would never see one."""
 
 
 class Gpus:
@@ -32,16 +32,16 @@ class Gpus:
         self._answered = threading.Event()
         self._answered.set()
         self._known: tuple[GpuLoad, ...] = ()
-        self._fresh_until_s = self._told_until_s = 0.0
+        self._fresh_until_s = self._known_until_s = 0.0
 
     def now(self) -> Sequence[GpuLoad]:
         """All GPUs; none if there is no driver of NVIDIA, or if it does not answer."""
         with self._asking:
             if self._answered.is_set() and time.monotonic() >= self._fresh_until_s:
                 self._ask()
-        if time.monotonic() >= self._told_until_s:  # otherwise those of a moment ago are told at once
+        if time.monotonic() >= self._known_until_s:  # otherwise those of a moment ago are given at once
             self._answered.wait(self._within_s)
-        return self._known if time.monotonic() < self._told_until_s else ()
+        return self._known if time.monotonic() < self._known_until_s else ()
 
     def _ask(self) -> None:
         program = shutil.which(self._program)
@@ -62,7 +62,7 @@ class Gpus:
 
     def _note(self, gpus: tuple[GpuLoad, ...]) -> None:
         now_s = time.monotonic()
-        self._known, self._fresh_until_s, self._told_until_s = gpus, now_s + _FRESH_S, now_s + _OLD_S
+        self._known, self._fresh_until_s, self._known_until_s = gpus, now_s + _FRESH_S, now_s + _OLD_S
 
     def _output(self, program: str) -> str:
         try:

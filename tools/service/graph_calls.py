@@ -21,7 +21,7 @@ GraphEdge = TypedDict(
 
 
 class GraphStage(TypedDict):
-    """`processes`: those that have it; `facts`: what it told once it ran, such as its `model` and `provider`."""
+    """`processes`: those that have it; `facts`: what it reported once it ran, such as its `model` and `provider`."""
 
     name: str
     use: str
@@ -33,7 +33,7 @@ class GraphStage(TypedDict):
 
 
 class GraphAnswer(TypedDict):
-    """The graph of the run, in the order in which frames go through it. Settings are not told."""
+    """The graph of the run, in the order in which frames go through it. It has no settings."""
 
     graph: str
     stages: list[GraphStage]

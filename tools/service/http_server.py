@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pipeline.errors import EnvironmentProblem
-from tools.service.places import counted_address
+from tools.service.quotas import counted_address
 
 _MOST_CONNECTIONS = 256
 _MOST_OF_ADDRESS = 64

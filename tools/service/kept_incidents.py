@@ -39,7 +39,7 @@ class IncidentFile(TypedDict):
 
 class IncidentFacts(TypedDict):
     """What the events of an incident tell. `end_time`, `duration_s`: null while it goes on; a `phase` that is `lost`:
-    its end was not told, for the run died. `because`: the conditions that held, as the rule has them, with their
+    its end was not reported, for the run died. `because`: the conditions that held, as the rule has them, with their
     values; `measured`: the same for people who do not know the rule; `labels`: the oldest first.
     """
 
@@ -166,11 +166,11 @@ def in_plain(record: IncidentRecord, labels: Labels, begun_s: float) -> Incident
     """An incident with its files, as the API gives it (docs/service.md).
 
     `begun_s`: when the run began, in seconds since 1970. One without an end that is older does not go on: the end of an
-    earlier run was not told.
+    earlier run was not reported.
     """
     url = f"/api/incidents/{quote(record.incident, safe='')}"
     crops = sorted({name for state in record.files.values() for name in state.crops})
-    facts = told(record, labels)
+    facts = facts_of(record, labels)
     if facts["phase"] == "running" and _written_s(record) < begun_s:
         facts["phase"] = "lost"
     return {
@@ -182,7 +182,7 @@ def in_plain(record: IncidentRecord, labels: Labels, begun_s: float) -> Incident
     }
 
 
-def told(record: IncidentRecord, labels: Labels) -> IncidentFacts:
+def facts_of(record: IncidentRecord, labels: Labels) -> IncidentFacts:
     """What its events tell. Those of stages of others may have anything in the places of lists and objects."""
     one, data, last = summary_of(record), record.data, _object(record.last)
     assert one is not None, "it was found by its summary"

@@ -16,10 +16,10 @@ from stages.vision.drawing import Picture, draw_lines, draw_people, draw_zones
 
 _KEPT = 256
 """Frames of one stage."""
-_TOLD_S = 3.0
-"""A stage that has told of no frame for so long is not waited for."""
+_SILENT_S = 3.0
+"""A stage that has reported no frame for so long is not waited for."""
 _SAME_S = 0.0015
-"""Times are told in microseconds, and no camera sends a picture each millisecond."""
+"""Times are reported in microseconds, and no camera sends a picture each millisecond."""
 
 
 class Moment(NamedTuple):
@@ -41,7 +41,7 @@ class Scene:
 class _Stage:
     shapes: Mapping[str, Any] | None = None
     frames: deque[tuple[Moment, Mapping[str, Any]]] = field(default_factory=lambda: deque(maxlen=_KEPT))
-    told_s: float = 0.0
+    reported_s: float = 0.0
 
 
 class KnownPeople:
@@ -55,30 +55,30 @@ class KnownPeople:
         """A line of `LivePeople.lines`; an empty one says nothing. Raises ValueError for anything else."""
         if not line:
             return
-        told = json.loads(line)
+        report = json.loads(line)
         with self._lock:
-            stage = self._stages.setdefault(told["stage"], _Stage())
-            if "zones" in told:
-                stage.shapes = told
-            elif told["at"] is not None:
-                stage.frames.append((Moment(told["epoch"], told["at"]), told))
-                stage.told_s = now_s
+            stage = self._stages.setdefault(report["stage"], _Stage())
+            if "zones" in report:
+                stage.shapes = report
+            elif report["at"] is not None:
+                stage.frames.append((Moment(report["epoch"], report["at"]), report))
+                stage.reported_s = now_s
 
     def is_past(self, moment: Moment, now_s: float) -> bool | None:
-        """Whether all stages that tell of frames have told of this one or a later one; None if no stage tells."""
+        """Whether all stages that report frames have reported this one or a later one; None if no stage reports any."""
         with self._lock:
-            newest = [stage.frames[-1][0] for stage in self._stages.values() if now_s - stage.told_s < _TOLD_S]
+            newest = [stage.frames[-1][0] for stage in self._stages.values() if now_s - stage.reported_s < _SILENT_S]
         return min(newest) >= Moment(moment.epoch, moment.at - _SAME_S) if newest else None
 
     def scene(self, moment: Moment) -> Scene | None:
-        """What was told of the picture of this very moment; None if nothing was."""
+        """The reports of the picture of this very moment; None if there are none."""
         with self._lock:
             stages = list(self._stages.values())
-            frames = [told for stage in stages for when, told in stage.frames if _is_same(when, moment)]
+            frames = [report for stage in stages for when, report in stage.frames if _is_same(when, moment)]
             shapes = [stage.shapes for stage in stages if stage.shapes is not None]
         return Scene(frames, shapes) if frames else None
 
-    def told_of(self, moments: Iterable[Moment], now_s: float) -> dict[str, Any]:
+    def reports_of(self, moments: Iterable[Moment], now_s: float) -> dict[str, Any]:
         """What is known of these pictures, and of zones and lines: plain values, for another process."""
         asked = list(moments)
         scenes = [(moment, self.scene(moment)) for moment in asked]

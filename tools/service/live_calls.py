@@ -21,8 +21,8 @@ from tools.service.live_people import LivePeople
 from tools.service.live_pictures import BOUNDARY, MOST_CAMERAS, PictureFilm, PictureViewer
 from tools.service.live_video import Film, FilmViewer
 from tools.service.picture_link import PictureProcess
-from tools.service.places import PlaceAnswer, Places, asker_of
 from tools.service.queries import OneOf, query_of
+from tools.service.quotas import Quota, QuotaResponse, requester_of
 from tools.service.run_link import RunLink
 from tools.service.thread_pools import ThreadPools
 from tools.service.watching import MOST_VIEWERS, Showing, Watching
@@ -37,13 +37,13 @@ _NOT_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 def live_calls(run: RunLink, threads: ThreadPools, pictures: PictureProcess, *, video: bool) -> list[Call]:
     """`video`: whether pictures may leave."""
-    places, seen = Places("live videos and pictures", MOST_VIEWERS, of_client=8, of_name=16), LivePeople()
-    films = Watching[Film](places)
+    watched, seen = Quota("live videos and pictures", MOST_VIEWERS, of_client=8, of_name=16), LivePeople()
+    films = Watching[Film](watched)
     # Of what costs the most: a client alone has half of the cameras, as many as a browser can show at a time.
-    pictures_of = Places("rows of pictures", MOST_VIEWERS, of_client=MOST_CAMERAS // 2, of_name=MOST_CAMERAS * 3 // 4)
-    rows = Watching[PictureFilm](places, pictures_of, most=MOST_CAMERAS)
+    pictures_of = Quota("rows of pictures", MOST_VIEWERS, of_client=MOST_CAMERAS // 2, of_name=MOST_CAMERAS * 3 // 4)
+    rows = Watching[PictureFilm](watched, pictures_of, most=MOST_CAMERAS)
     # The others are for those whose pictures people are drawn on.
-    people_places = Places("streams of people", MOST_PEOPLE - MOST_CAMERAS, of_client=16, of_name=28)
+    streams = Quota("streams of people", MOST_PEOPLE - MOST_CAMERAS, of_client=16, of_name=28)
 
     async def packets_of(request: Request) -> tuple[str, Path]:
         """The camera and its socket. Raises UserError if it may not be shown, NotThere if it cannot be."""
@@ -59,12 +59,12 @@ def live_calls(run: RunLink, threads: ThreadPools, pictures: PictureProcess, *, 
         _, path = await packets_of(request)
         if request.method == "HEAD":  # its answer would never end
             return Response(media_type="video/mp4", headers=_NOT_KEPT)
-        showing = films.show(path, lambda ended: Film(path, ended), FilmViewer(), asker_of(request))
+        showing = films.show(path, lambda ended: Film(path, ended), FilmViewer(), requester_of(request))
         with _left_if_failed(showing):
             facts = (await showing.begin()).facts
         start = f"{float(facts.start):.6f}"
         headers = _NOT_KEPT | {"X-Camgraph-Epoch": str(facts.epoch), "X-Camgraph-Start": start}
-        return PlaceAnswer(showing.pieces(), showing.leave, facts.content_type, headers)
+        return QuotaResponse(showing.pieces(), showing.leave, facts.content_type, headers)
 
     async def mjpeg(request: Request) -> Response:
         drawn = query_of(request, _MJPEG)["draw"] != "no"
@@ -81,10 +81,10 @@ def live_calls(run: RunLink, threads: ThreadPools, pictures: PictureProcess, *, 
         def make(ended: Callable[[], object]) -> PictureFilm:
             return PictureFilm(path, ended, seen.for_ever(stages, name), pictures, threads.decoder)
 
-        showing = rows.show(path, make, PictureViewer(drawn=drawn), asker_of(request))
+        showing = rows.show(path, make, PictureViewer(drawn=drawn), requester_of(request))
         with _left_if_failed(showing):
             (await showing.begin()).begin_check()
-        return PlaceAnswer(showing.pieces(), showing.leave, _PARTS, _NOT_KEPT)
+        return QuotaResponse(showing.pieces(), showing.leave, _PARTS, _NOT_KEPT)
 
     async def people(request: Request) -> Response:
         name = await threads.run.run(checked_camera, run, request.path_params["name"])
@@ -92,11 +92,11 @@ def live_calls(run: RunLink, threads: ThreadPools, pictures: PictureProcess, *, 
         if not paths:
             why = "the run judges nobody: its graph has no stage `rules`, or that is being started"
             raise NotThere(why, error_id="nothing-to-read")
-        people_places.check(asker_of(request))
+        streams.check(requester_of(request))
         if request.method == "HEAD":
             return Response(media_type="text/event-stream", headers=_NOT_KEPT)
-        leave = people_places.take(asker_of(request))
-        return PlaceAnswer(_as_events(seen.lines(paths, name)), leave, "text/event-stream", _NOT_KEPT)
+        release = streams.acquire(requester_of(request))
+        return QuotaResponse(_as_events(seen.lines(paths, name)), release, "text/event-stream", _NOT_KEPT)
 
     one = "/api/cameras/{name}"
     return [

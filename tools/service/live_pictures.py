@@ -145,8 +145,8 @@ class PictureFilm(WatchedCamera[PictureViewer]):
                 self._come.clear()
                 while packets := self._ready(time.monotonic()):
                     moments = [moment_of(packet.stream, packet.pts) for packet in packets]
-                    told = self._known.told_of(moments, time.monotonic())
-                    made = await self._link.make(packets, told, {viewer.drawn for viewer in self.viewers})
+                    reports = self._known.reports_of(moments, time.monotonic())
+                    made = await self._link.make(packets, reports, {viewer.drawn for viewer in self.viewers})
                     if made is not None:
                         self._hand(made)
         except UserError as error:

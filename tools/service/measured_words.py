@@ -60,12 +60,12 @@ _MOMENT = re.compile(r"(?P<how>enters|leaves|crosses)\((?P<shape>\w+)(, \w+)?\)"
 def measured_words(condition: Mapping[str, Any]) -> str:
     """One condition of an incident's evidence (docs/rules.md, Events)."""
     text = str(condition.get("text", ""))
-    told = _reported(condition)
+    reported = _reported(condition)
     if "left" in condition or "right" in condition:
-        return _comparison(text, condition) + told
+        return _comparison(text, condition) + reported
     if condition.get("holds") is None:
-        return f"{_plain(text)}{told}" if told else f"{_plain(text)}: not known"
-    return f"{_plain(text)}: {'yes' if condition['holds'] else 'no'}{told}"
+        return f"{_plain(text)}{reported}" if reported else f"{_plain(text)}: not known"
+    return f"{_plain(text)}: {'yes' if condition['holds'] else 'no'}{reported}"
 
 
 def _comparison(text: str, condition: Mapping[str, Any]) -> str:

@@ -97,8 +97,8 @@ class ModelLink:
     def look(self, way: ModelWay, coded: bytes) -> Looked:
         """Find the people in a picture. Raises UserError if it is none, or none for the model."""
         frame = read_picture(coded)
-        told = self._run.settings([way.prepare, way.decode])
-        folder, settings = Path(told["base_folder"]), told["settings"]
+        of_stages = self._run.settings([way.prepare, way.decode])
+        folder, settings = Path(of_stages["base_folder"]), of_stages["settings"]
         uses = {one["name"]: one["use"] for one in self._run.graph()["stages"]}
 
         def made(name: str, item: Message) -> Message:

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 
 from tools.service.access import COOKIE, TOO_MANY_WRONG, Access, TooManyWrong
 from tools.service.calls import NOT_MODIFIED, NOTHING, Body, Call, Gives, Role, body_of, failure
-from tools.service.places import client_of
+from tools.service.quotas import client_of
 
 _FOLDER = Path(__file__).parent / "page"
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -52,7 +52,7 @@ def page_calls(access: Access) -> list[Call]:
     async def login(request: Request) -> Response:
         token = (await body_of(request, Login)).token
         try:
-            who = None if access.is_open else access.judged(client_of(request.scope), "bearer", token.strip())
+            who = None if access.is_open else access.authenticated(client_of(request.scope), "bearer", token.strip())
         except TooManyWrong:
             return TOO_MANY_WRONG.answer()
         if who is None:

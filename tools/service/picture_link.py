@@ -149,15 +149,15 @@ class PictureLink:
         self._asking: asyncio.Task[Any] | None = None
 
     async def make(
-        self, packets: Sequence[Packet], told: Mapping[str, Any], wanted: Collection[bool]
+        self, packets: Sequence[Packet], reports: Mapping[str, Any], wanted: Collection[bool]
     ) -> LivePicture | None:
-        """The newest picture of these packets that is due, if any; `told`: see `KnownPeople.told_of`.
+        """The newest picture of these packets that is due, if any; `reports`: see `KnownPeople.reports_of`.
 
         Raises UserError if the video cannot be decoded, Unavailable if the process has ended. One that does not answer
         within `_ANSWER_S` is ended.
         """
         try:
-            answer = await self._answer(packets, told, wanted)
+            answer = await self._answer(packets, reports, wanted)
         except TimeoutError:
             self.close()
             raise Unavailable(_HANGS.format(_ANSWER_S), error_id="no-picture") from None
@@ -186,14 +186,14 @@ class PictureLink:
             self._writer.close()
         self._reader = self._writer = None
 
-    async def _answer(self, packets: Sequence[Packet], told: Mapping[str, Any], wanted: Collection[bool]) -> Any:
+    async def _answer(self, packets: Sequence[Packet], reports: Mapping[str, Any], wanted: Collection[bool]) -> Any:
         if self._writer is None:
             connection = await self._threads.run(self._process.connect)
             self._its = connection.process
             self._reader, self._writer = await asyncio.open_unix_connection(sock=connection.socket)
             self._stream = None
         assert self._reader is not None
-        request = framed(msgpack.packb([list(self._messages(packets)), json.dumps(told), list(wanted)]))
+        request = framed(msgpack.packb([list(self._messages(packets)), json.dumps(reports), list(wanted)]))
         self._asking = asyncio.ensure_future(self._asked(request, self._reader, self._writer))
         return await asyncio.shield(self._asking)
 

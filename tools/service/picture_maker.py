@@ -20,7 +20,7 @@ from tools.service.known_people import Moment, Scene, draw_scene
 _EVERY_S = 0.2
 """Between two pictures, in the time of the stream."""
 _PLAIN_S = 1.0
-"""If the rules leave this picture out and tell of others: so long those are waited for."""
+"""If the rules leave this picture out and report others: so long those are waited for."""
 _LONGEST_SIDE = 1280
 _QUALITY = 75
 
@@ -34,7 +34,7 @@ class LivePicture:
 
 
 class People(Protocol):
-    """What is told of pictures, as `KnownPeople` tells it."""
+    """What is reported of pictures, as `KnownPeople` knows it."""
 
     def is_past(self, moment: Moment, now_s: float) -> bool | None: ...
 

@@ -41,22 +41,22 @@ IDLE_S = 60.0
 """Without a camera for so long, it ends: starting it anew takes a third of a second of a core."""
 _LOWEST = 19
 _REMEMBERED = 128
-"""Pictures of which it knows what was told. A decoder gives a picture back a few packets later at most."""
+"""Pictures whose reports it keeps. A decoder gives a picture back a few packets later at most."""
 
 
-class ToldPeople:
-    """What the requests tell of pictures. For one thread."""
+class ReportedPeople:
+    """What the requests report of pictures. For one thread."""
 
     def __init__(self) -> None:
         self._scenes: deque[tuple[Moment, Sequence[Mapping[str, Any]]]] = deque(maxlen=_REMEMBERED)
         self._past: deque[Moment] = deque(maxlen=_REMEMBERED)
         self._shapes: Sequence[Mapping[str, Any]] = ()
 
-    def take(self, told: Mapping[str, Any]) -> None:
-        """As `KnownPeople.told_of` makes it."""
-        self._scenes.extend((Moment(*moment), frames) for moment, frames in told["scenes"])
-        self._past.extend(Moment(*moment) for moment in told["past"])
-        self._shapes = told["shapes"]
+    def take(self, reports: Mapping[str, Any]) -> None:
+        """As `KnownPeople.reports_of` makes it."""
+        self._scenes.extend((Moment(*moment), frames) for moment, frames in reports["scenes"])
+        self._past.extend(Moment(*moment) for moment in reports["past"])
+        self._shapes = reports["shapes"]
 
     def is_past(self, moment: Moment, now_s: float) -> bool:
         return moment in self._past
@@ -78,11 +78,11 @@ def give_way() -> None:
 
 def serve(camera: socket.socket) -> None:
     """Answer the requests of one camera, until it has no more."""
-    people, packets = ToldPeople(), PacketReader()
+    people, packets = ReportedPeople(), PacketReader()
     with camera, camera.makefile("rb") as requests, closing(PictureMaker(people)) as maker, suppress(OSError, EOFError):
         while True:
-            listed, told, wanted = msgpack.unpackb(received(requests))
-            people.take(json.loads(told))
+            listed, reports, wanted = msgpack.unpackb(received(requests))
+            people.take(json.loads(reports))
             try:
                 made = maker.make([one for each in listed for one in packets.feed(each)], set(wanted))
                 answer: Any = [] if made is None else [*made.moment, dict(made.jpegs)]

@@ -9,7 +9,7 @@ from pipeline.errors import UserError
 from stages.footage.incident_index import summary_of
 from stages.footage.incident_record import IncidentRecord
 from tools.service.event_history import EventFilter, EventHistory, KeptIncident
-from tools.service.kept_incidents import Incident, IncidentFile, NotFound, told
+from tools.service.kept_incidents import Incident, IncidentFile, NotFound, facts_of
 from tools.service.labels import Labels
 
 NO_PICTURES = (
@@ -48,7 +48,7 @@ class RememberedIncidents:
 
     def plain(self, record: IncidentRecord) -> Incident:
         """As the API gives it (docs/service.md)."""
-        return {**told(record, self.labels), "keep": False, "snapshot": _NO_FILE, "clip": _NO_FILE, "crops": []}
+        return {**facts_of(record, self.labels), "keep": False, "snapshot": _NO_FILE, "clip": _NO_FILE, "crops": []}
 
 
 def _record(row: KeptIncident) -> IncidentRecord:

@@ -19,7 +19,7 @@ import av
 from pipeline.errors import Unavailable, UserError, WireError
 from pipeline.system.local_socket import short_address
 from stages.footage.packets import Packet, PacketReader
-from tools.service.places import Asker, Places
+from tools.service.quotas import Quota, Requester
 
 MOST_VIEWERS = 32
 """Of all cameras, whatever they get."""
@@ -120,9 +120,9 @@ C = TypeVar("C", bound=WatchedCamera)  # type: ignore[type-arg]
 class Showing(Generic[C]):
     """A camera and one who watches it, until `leave`."""
 
-    def __init__(self, camera: C, viewer: Viewer, free: Callable[[], object] = lambda: None) -> None:
-        """`free` gives the place back."""
-        self.camera, self._viewer, self._free = camera, viewer, free
+    def __init__(self, camera: C, viewer: Viewer, release: Callable[[], object] = lambda: None) -> None:
+        """`release`: that of its quotas."""
+        self.camera, self._viewer, self._release = camera, viewer, release
         self._has_left = False
         camera.join(viewer)
 
@@ -142,32 +142,34 @@ class Showing(Generic[C]):
     def leave(self) -> None:
         if not self._has_left:
             self._has_left = True
-            self._free()
+            self._release()
             self.camera.leave(self._viewer)
 
 
 class Watching(Generic[C]):
     """The cameras of one kind that are watched, by the paths of their sockets.
 
-    `places`: each who watches takes one of each of these. `most`: how many cameras there may be.
+    `quotas`: each who watches counts for each of these. `most`: how many cameras there may be.
     """
 
-    def __init__(self, *places: Places, most: int = MOST_VIEWERS) -> None:
-        self._places, self._most = places, most
+    def __init__(self, *quotas: Quota, most: int = MOST_VIEWERS) -> None:
+        self._quotas, self._most = quotas, most
         self._cameras: dict[Path, C] = {}
 
-    def show(self, path: Path, make: Callable[[Callable[[], object]], C], viewer: Viewer, asker: Asker) -> Showing[C]:
+    def show(
+        self, path: Path, make: Callable[[Callable[[], object]], C], viewer: Viewer, requester: Requester
+    ) -> Showing[C]:
         """Begin to watch. `make` makes the camera if nobody watches it yet, and is given its `ended`.
 
-        Raises Unavailable if too many watch, TooManyOfYours if this one does.
+        Raises Unavailable if too many watch, QuotaExceeded if this one does.
         """
-        with ExitStack() as taken:
-            for places in self._places:
-                taken.callback(places.take(asker))
+        with ExitStack() as acquired:
+            for quota in self._quotas:
+                acquired.callback(quota.acquire(requester))
             camera = self._cameras.get(path)
             if camera is None:
                 if len(self._cameras) >= self._most:
                     why = f"{self._most} other cameras are watched like this already"
                     raise Unavailable(why, error_id="too-many-readers")
                 camera = self._cameras[path] = make(lambda: self._cameras.pop(path, None))
-            return Showing(camera, viewer, taken.pop_all().close)
+            return Showing(camera, viewer, acquired.pop_all().close)

@@ -176,24 +176,24 @@ def test_others_try_as_before() -> None:
     access = Access(TOKENS)
     for n in range(20):
         with suppress(TooManyWrong):
-            access.judged("2001:db8::", "bearer", str(n))
+            access.authenticated("2001:db8::", "bearer", str(n))
     with pytest.raises(TooManyWrong):
-        access.judged("2001:db8::", "bearer", "b" * 20)
-    assert access.judged("192.0.2.1", "bearer", "b" * 20) == Identity("boss", "admin")
+        access.authenticated("2001:db8::", "bearer", "b" * 20)
+    assert access.authenticated("192.0.2.1", "bearer", "b" * 20) == Identity("boss", "admin")
 
 
 def test_a_guesser_logs_nobody_out() -> None:
     """Who has logged in from that address goes on by cookie, and by the same token however it is sent."""
     access = Access(TOKENS)
-    assert access.judged("home", "bearer", "w" * 20) == Identity("ward", "viewer")
+    assert access.authenticated("home", "bearer", "w" * 20) == Identity("ward", "viewer")
     for n in range(11):
         with suppress(TooManyWrong):
-            access.judged("home", "bearer", f"guess {n}")
+            access.authenticated("home", "bearer", f"guess {n}")
     password = base64.b64encode(f"any:{'w' * 20}".encode()).decode()
     for kind, value in (("cookie", access.session_of("b" * 20)), ("bearer", "w" * 20), ("basic", password)):
-        assert access.judged("home", kind, value), kind
+        assert access.authenticated("home", kind, value), kind
     with pytest.raises(TooManyWrong):
-        access.judged("home", "bearer", "b" * 20)
+        access.authenticated("home", "bearer", "b" * 20)
 
 
 def test_the_same_wrong_token_counts_once() -> None:
@@ -210,19 +210,19 @@ def test_after_a_while_one_may_try_again(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("tools.service.access.time.monotonic", lambda: now[0])
     access = Access(TOKENS)
     for n in range(10):
-        assert access.judged("a", "bearer", str(n)) is None
+        assert access.authenticated("a", "bearer", str(n)) is None
     with pytest.raises(TooManyWrong):
-        access.judged("a", "bearer", "b" * 20)
+        access.authenticated("a", "bearer", "b" * 20)
     now[0] += 5.1
-    assert access.judged("a", "bearer", "b" * 20) == Identity("boss", "admin")
+    assert access.authenticated("a", "bearer", "b" * 20) == Identity("boss", "admin")
 
 
 def test_so_many_tokens_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.service.access._MOST_JUDGED", 3)
+    monkeypatch.setattr("tools.service.access._MOST_CACHED", 3)
     access = Access(TOKENS)
     for n in range(50):
-        access.judged(f"client {n}", "bearer", "w" * 20)
-        access.judged(f"client {n}", "bearer", "wrong")
+        access.authenticated(f"client {n}", "bearer", "w" * 20)
+        access.authenticated(f"client {n}", "bearer", "wrong")
     assert len(access._right_ones._known) == len(access._wrong_ones._known) == 3
 
 

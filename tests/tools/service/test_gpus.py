@@ -86,7 +86,7 @@ def test_a_slow_programs_last_answer_is_shown_until_it_is_old(tmp_path: Path, mo
     asked = starts(tmp_path)
     until(lambda: samples(gpus) and starts(tmp_path) > asked, WITHIN_S)
     assert len(samples(gpus)) == 3, "it hangs, and nobody has answered since"
-    monkeypatch.setattr(gpus, "_told_until_s", 0.0)
+    monkeypatch.setattr(gpus, "_known_until_s", 0.0)
     assert samples(gpus) == []
     (tmp_path / "go-on").touch()
     until(lambda: len(samples(gpus)) == 3, WITHIN_S)

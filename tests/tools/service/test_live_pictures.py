@@ -47,7 +47,7 @@ from tools.service.live_pictures import PictureFilm, PictureViewer
 from tools.service.picture_link import PictureProcess
 from tools.service.picture_maker import LivePicture, PictureMaker
 from tools.service.picture_process import LENGTH, MOST_BYTES, framed, received, serve
-from tools.service.places import Asker, Places, TooManyOfYours
+from tools.service.quotas import Quota, QuotaExceeded, Requester
 from tools.service.run_link import RunLink
 from tools.service.thread_pools import ThreadPool, ThreadPools
 from tools.service.watching import Showing, Watching
@@ -59,7 +59,7 @@ THREADS = ThreadPool("the process that makes pictures", 2)
 SHAPES = {"stage": "r", "size": SIZE, "zones": {}, "lines": {}, "bones": [], "floor": 0.3}
 
 
-def told(at: float, *people: int) -> bytes:
+def line_of(at: float, *people: int) -> bytes:
     """A line of `rules`: these people stand in the middle."""
     found = [{"id": one, "box": [0.4, 0.1, 0.6, 0.9], "joints": [0.5, 0.5, 0.9] * 17} for one in people]
     return json.dumps({"stage": "r", "epoch": 0, "at": at, "people": found, "now": []}).encode()
@@ -233,20 +233,20 @@ def test_viewers_of_a_camera_that_ends_or_is_silent_are_told(
 
 def test_only_so_many_cameras_are_decoded(tmp_path: Path, pictures: PictureProcess) -> None:
     async def use(path: Path) -> None:
-        places = Places("videos", 3, of_client=2, of_name=9)
-        cameras = Watching[PictureFilm](places, most=1)
+        quota = Quota("videos", 3, of_client=2, of_name=9)
+        cameras = Watching[PictureFilm](quota, most=1)
 
         def show(place: Path, client: str = "a") -> Showing[PictureFilm]:
             def make(ended: Callable[[], object]) -> PictureFilm:
                 return PictureFilm(place, ended, nothing(), pictures, THREADS)
 
-            return cameras.show(place, make, PictureViewer(drawn=True), Asker("ward", client))
+            return cameras.show(place, make, PictureViewer(drawn=True), Requester("ward", client))
 
         one, other = show(path), show(path)
         assert one.camera is other.camera
         with pytest.raises(Unavailable, match="1 other cameras"):
             show(tmp_path / "other", "b")
-        with pytest.raises(TooManyOfYours, match="2 videos are open from your address"):
+        with pytest.raises(QuotaExceeded, match="2 videos are open from your address"):
             show(path)
         neighbour = show(path, "b")
         with pytest.raises(Unavailable, match="3 videos are open already"):
@@ -257,7 +257,7 @@ def test_only_so_many_cameras_are_decoded(tmp_path: Path, pictures: PictureProce
         other.leave()
         other.leave()
         assert other.camera.is_over
-        assert places.taken == 0
+        assert quota.in_use == 0
 
     with_camera(tmp_path, write_old(tmp_path / "old.mkv"), use)
     until(lambda: not decoders(pictures), WITHIN_S)
@@ -554,13 +554,13 @@ def test_people_are_drawn_into_the_picture_of_their_moment_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rules tell of every eighth picture, and then of none any more."""
-    monkeypatch.setattr("tools.service.known_people._TOLD_S", 1e6)
+    monkeypatch.setattr("tools.service.known_people._SILENT_S", 1e6)
     packets = packets_of(tmp_path, 70)
     times = [float(packet.pts * packet.stream.time_base) for packet in packets]
     known = KnownPeople()
     known.take(json.dumps(SHAPES).encode(), time.monotonic())
     for at in times[4:40:8]:
-        known.take(told(at, 7), time.monotonic())
+        known.take(line_of(at, 7), time.monotonic())
     maker = PictureMaker(known)
     made = [maker.make([packet], {True, False}) for packet in packets]
     maker.close()
@@ -569,7 +569,7 @@ def test_people_are_drawn_into_the_picture_of_their_moment_alone(
     assert drawn == pytest.approx([at for at in times[4:40:8] if at > found[0].moment.at + 0.19])
     assert not any(is_drawn_on(one.jpegs[False]) for one in found)
     between = [one.moment.at for one in found if drawn[0] < one.moment.at < drawn[-1]]
-    assert between == drawn[1:-1], "a picture of which nothing is told waits for one of which something is"
+    assert between == drawn[1:-1], "a picture of which nothing is reported waits for one of which something is"
     after = [one.moment.at for one in found if one.moment.at >= drawn[-1]]
     assert np.diff(after) == pytest.approx([0.2] * (len(after) - 1), abs=0.001)
     assert len(after) >= 4
@@ -588,11 +588,11 @@ def test_of_several_packets_the_newest_picture_is_made(tmp_path: Path) -> None:
 def test_several_stages_of_rules_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     known = KnownPeople()
     assert known.is_past(Moment(0, 1.0), 0.0) is None
-    known.take(told(2.0, 1), 0.0)
-    known.take(told(1.0, 1).replace(b'"stage": "r"', b'"stage": "other"'), 2.0)
+    known.take(line_of(2.0, 1), 0.0)
+    known.take(line_of(1.0, 1).replace(b'"stage": "r"', b'"stage": "other"'), 2.0)
     assert known.is_past(Moment(0, 1.0), 2.0) is True
     assert known.is_past(Moment(0, 1.5), 2.0) is False
-    known.take(told(3.0, 1), 5.5)
+    known.take(line_of(3.0, 1), 5.5)
     assert known.is_past(Moment(0, 2.5), 5.5) is True, "the other one tells of nothing any more"
     assert known.is_past(Moment(1, 0.0), 5.5) is False, "another life of the camera"
     scene = known.scene(Moment(0, 2.0005))

@@ -1,4 +1,4 @@
-"""Who asks, as bounds count it: an address of IPv4, or a network of IPv6, with the name of the token.
+"""Quotas of open streams, and who they count: an address of IPv4, or a network of IPv6, with the name of the token.
 
 A machine with IPv6 has at least a network of 64 bits, and may ask from each of its addresses: they count as one.
 """
@@ -37,25 +37,25 @@ def client_of(scope: Scope) -> str:
     return counted_address(str(scope["client"][0])) if scope.get("client") else ""
 
 
-class Asker(NamedTuple):
+class Requester(NamedTuple):
     """`name`: that of the token, "" without one."""
 
     name: str
     client: str
 
 
-def asker_of(request: Request) -> Asker:
+def requester_of(request: Request) -> Requester:
     """Behind the layer that knows who asks."""
-    return Asker(request.scope.get("camgraph.name", ""), client_of(request.scope))
+    return Requester(request.scope.get("camgraph.name", ""), client_of(request.scope))
 
 
-class TooManyOfYours(Unavailable):
-    """One asker has all places that one may have, while others could still have some."""
+class QuotaExceeded(Unavailable):
+    """This requester has as many as one may have; others could still have some."""
 
     error_id = "too-many-readers"
 
 
-class Places:
+class Quota:
     """So many `most` in all, `of_client` of one client, and `of_name` of one token from all its clients together."""
 
     def __init__(self, what: str, most: int, *, of_client: int, of_name: int) -> None:
@@ -65,48 +65,48 @@ class Places:
         self._names: Counter[str] = Counter()
 
     @property
-    def taken(self) -> int:
+    def in_use(self) -> int:
         return self._clients.total()
 
-    def check(self, asker: Asker) -> None:
-        """Raises as `take`."""
-        if self.taken >= self._most:
+    def check(self, requester: Requester) -> None:
+        """Raises as `acquire`."""
+        if self.in_use >= self._most:
             raise Unavailable(f"{self._most} {self._what} are open already: try later", error_id="too-many-readers")
-        if self._clients[asker.client] >= self._of_client:
-            raise TooManyOfYours(f"{self._of_client} {self._what} are open from your address: close one of them")
-        if asker.name and self._names[asker.name] >= self._of_name:
-            raise TooManyOfYours(f"{self._of_name} {self._what} are open with your token: close one of them")
+        if self._clients[requester.client] >= self._of_client:
+            raise QuotaExceeded(f"{self._of_client} {self._what} are open from your address: close one of them")
+        if requester.name and self._names[requester.name] >= self._of_name:
+            raise QuotaExceeded(f"{self._of_name} {self._what} are open with your token: close one of them")
 
-    def take(self, asker: Asker) -> Callable[[], None]:
-        """A place; call what it returns to give the place back, once or more often.
+    def acquire(self, requester: Requester) -> Callable[[], None]:
+        """Count one more. Returns the function that releases it, which may be called again.
 
-        Raises Unavailable if all are taken, TooManyOfYours if this one has its share.
+        Raises Unavailable if all are in use, QuotaExceeded if this requester has its share.
         """
-        self.check(asker)
-        self._clients[asker.client] += 1
-        self._names[asker.name] += 1
-        left = [asker]
+        self.check(requester)
+        self._clients[requester.client] += 1
+        self._names[requester.name] += 1
+        left = [requester]
 
-        def leave() -> None:
+        def release() -> None:
             while left:
                 one = left.pop()
                 self._clients -= Counter([one.client])
                 self._names -= Counter([one.name])
 
-        return leave
+        return release
 
 
-class PlaceAnswer(StreamingResponse):
-    """An answer that takes a place. `leave` is called when it is over, however it ends."""
+class QuotaResponse(StreamingResponse):
+    """An answer that counts for a quota. `release` is called when it is over, however it ends."""
 
     def __init__(
-        self, pieces: AsyncIterator[bytes], leave: Callable[[], object], media_type: str, headers: Mapping[str, str]
+        self, pieces: AsyncIterator[bytes], release: Callable[[], object], media_type: str, headers: Mapping[str, str]
     ) -> None:
         super().__init__(pieces, media_type=media_type, headers=headers)
-        self._leave = leave
+        self._release = release
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> Any:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._leave()
+            self._release()
