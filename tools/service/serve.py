@@ -26,13 +26,13 @@ from pipeline.system.paths import resolve, resolve_output, resolve_output_path, 
 from pipeline.system.redaction import hide
 from stages.delivery.footage_files import FootageSettings, footage_beside
 from stages.messages import Event, Frame
-from tools.service.event_history import EventHistory
+from tools.service.history.event_history import EventHistory
 
 if TYPE_CHECKING:
-    from tools.service.http_server import HttpServer
-    from tools.service.picture_link import PictureProcess
-    from tools.service.recent_rates import RateSampler
-    from tools.service.thread_pools import ThreadPools
+    from tools.service.live.picture_link import PictureProcess
+    from tools.service.run.recent_rates import RateSampler
+    from tools.service.web.http_server import HttpServer
+    from tools.service.web.thread_pools import ThreadPools
 
 PORT = 8350
 _DAY_S = 86_400.0
@@ -208,7 +208,7 @@ class Serve(Stage[ServeSettings]):
 
     def open(self) -> None:
         """Raises EnvironmentProblem if the address cannot be had."""
-        from tools.service.http_server import HttpServer, bound  # noqa: PLC0415 - an extra
+        from tools.service.web.http_server import HttpServer, bound  # noqa: PLC0415 - an extra
 
         settings = self.settings
         path = resolve_output(settings.history, self.context.base_folder)
@@ -231,22 +231,22 @@ class Serve(Stage[ServeSettings]):
         self.context.log.info("serving", address=f"{'https' if settings.certificate else 'http'}://{settings.place}")
 
     def _app(self) -> Any:
-        from tools.service.access import Access, Token  # noqa: PLC0415 - an extra
-        from tools.service.app import build_app  # noqa: PLC0415
-        from tools.service.camera_calls import camera_calls  # noqa: PLC0415
-        from tools.service.event_calls import event_calls  # noqa: PLC0415
-        from tools.service.graph_calls import graph_calls  # noqa: PLC0415
-        from tools.service.health_calls import health_calls  # noqa: PLC0415
-        from tools.service.incident_calls import incident_calls  # noqa: PLC0415
-        from tools.service.infer_calls import infer_calls  # noqa: PLC0415
-        from tools.service.live_calls import live_calls  # noqa: PLC0415
-        from tools.service.page_calls import page_calls  # noqa: PLC0415
-        from tools.service.picture_link import PictureProcess  # noqa: PLC0415
-        from tools.service.rate_calls import rate_calls  # noqa: PLC0415
-        from tools.service.recent_rates import RateRing, RateSampler  # noqa: PLC0415
-        from tools.service.run_link import RunLink  # noqa: PLC0415
-        from tools.service.shape_calls import shape_calls  # noqa: PLC0415
-        from tools.service.thread_pools import ThreadPools  # noqa: PLC0415
+        from tools.service.history.event_calls import event_calls  # noqa: PLC0415
+        from tools.service.history.incident_calls import incident_calls  # noqa: PLC0415
+        from tools.service.live.live_calls import live_calls  # noqa: PLC0415
+        from tools.service.live.picture_link import PictureProcess  # noqa: PLC0415
+        from tools.service.model.infer_calls import infer_calls  # noqa: PLC0415
+        from tools.service.run.camera_calls import camera_calls  # noqa: PLC0415
+        from tools.service.run.graph_calls import graph_calls  # noqa: PLC0415
+        from tools.service.run.health_calls import health_calls  # noqa: PLC0415
+        from tools.service.run.rate_calls import rate_calls  # noqa: PLC0415
+        from tools.service.run.recent_rates import RateRing, RateSampler  # noqa: PLC0415
+        from tools.service.run.run_link import RunLink  # noqa: PLC0415
+        from tools.service.shapes.shape_calls import shape_calls  # noqa: PLC0415
+        from tools.service.web.access import Access, Token  # noqa: PLC0415 - an extra
+        from tools.service.web.app import build_app  # noqa: PLC0415
+        from tools.service.web.page_calls import page_calls  # noqa: PLC0415
+        from tools.service.web.thread_pools import ThreadPools  # noqa: PLC0415
 
         run = RunLink(self.context.graph)
         tokens = [Token(one.name, one.token, one.role) for one in self.settings.tokens]
