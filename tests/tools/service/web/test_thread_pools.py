@@ -162,15 +162,17 @@ def test_who_is_cancelled_waits_for_work_that_has_begun() -> None:
 
 
 def test_the_threads_of_a_service_end_with_it() -> None:
-    pools, before = ThreadPools(), threading.active_count()
+    pools = ThreadPools()
 
-    async def use() -> None:
-        await asyncio.gather(pools.footage.run(int), pools.health.run(int))
+    async def used() -> list[threading.Thread]:
+        return await asyncio.gather(*(pool.run(threading.current_thread) for pool in (pools.footage, pools.health)))
 
-    asyncio.run(use())
-    assert threading.active_count() > before
+    threads = asyncio.run(used())
+    assert all(thread.is_alive() for thread in threads)
     pools.close()
-    until(lambda: threading.active_count() <= before, WITHIN_S)
+    for thread in threads:
+        thread.join(WITHIN_S)
+        assert not thread.is_alive()
     late: list[int] = []
     pools.footage.run_later(late.append, 1)
     assert late == [1]
