@@ -155,10 +155,11 @@ def test_cameras_go_on_and_those_who_ask_wait(served: Served) -> None:
         answers = list(pool.map(ask, range(12)))
     refused = [answer for answer in answers if answer.status_code == 503]
     assert len(refused) >= 1
-    assert len(refused) < len(answers)
     for answer in refused:
         assert int(answer.headers["retry-after"]) >= 1
         assert answer.json()["id"] == "model-busy"
+    # All are refused if one picture took so long that its time is saved again after a minute alone.
+    until(lambda: infer(served, picture(200)).status_code == 200, 5 * WITHIN_S, every_s=1.0)
     until(lambda: frames() > before, WITHIN_S, every_s=0.5)
 
 
