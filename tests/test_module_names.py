@@ -1,4 +1,4 @@
-"""Modules that docstrings and comments name in backticks exist, and names of tests are short."""
+"""Modules that docstrings and comments name in backticks exist, as do pages of the docs; names of tests are short."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("camgraph", "pipeline", "stages", "tools")
 _NAME = re.compile(rf"`((?:{'|'.join(PACKAGES[1:])})(?:\.[a-zA-Z_]\w*)+)`")
 _FILE = re.compile(rf"`((?:{'|'.join(PACKAGES)})/[\w/]+\.py)`")
+_PAGE = re.compile(r"\bdocs/[a-z_/]+\.md")
 _TEST = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
 _MOST_LETTERS = 60
 
@@ -52,6 +53,13 @@ def test_named_files_exist() -> None:
         f"{path.relative_to(ROOT)}: {name}" for path, name in named if not (ROOT / name).exists() and "NAME" not in name
     }
     assert dead == set()
+
+
+def test_named_pages_exist() -> None:
+    """Of the documentation, in the code; links between pages are looked at elsewhere."""
+    named = {(path, name) for path, text in texts() if path.suffix == ".py" for name in _PAGE.findall(text)}
+    assert len(named) > 20
+    assert {f"{path.relative_to(ROOT)}: {name}" for path, name in named if not (ROOT / name).exists()} == set()
 
 
 def test_names_of_tests_are_short() -> None:

@@ -25,8 +25,8 @@ from stages.footage.still import av_packet, opened_sample
 from stages.footage.tap import PacketTap
 from tools.benchmarks.decode_cost import FPS, GOP, pictures_of
 from tools.measuring.report_page import machine_line, publish, report_option, written_by
-from tools.service.known_people import KnownPeople
-from tools.service.picture_maker import PictureMaker
+from tools.service.live.known_people import KnownPeople
+from tools.service.live.picture_maker import PictureMaker
 
 TOOL = "benchmarks.live_pictures"
 _CODECS = {"H.265": "libx265", "H.264": "libx264", "MPEG-4 part 2": "mpeg4"}

@@ -26,12 +26,13 @@ from pipeline.system.paths import resolve, resolve_output, resolve_output_path, 
 from pipeline.system.redaction import hide
 from stages.delivery.footage_files import FootageSettings, footage_beside
 from stages.messages import Event, Frame
-from tools.service.event_history import EventHistory
+from tools.service.history.event_history import EventHistory
 
 if TYPE_CHECKING:
-    from tools.service.http_server import HttpServer
-    from tools.service.picture_link import PictureProcess
-    from tools.service.recent_rates import RateSampler
+    from tools.service.live.picture_link import PictureProcess
+    from tools.service.run.recent_rates import RateSampler
+    from tools.service.web.http_server import HttpServer
+    from tools.service.web.thread_pools import ThreadPools
 
 PORT = 8350
 _DAY_S = 86_400.0
@@ -158,6 +159,7 @@ class Serve(Stage[ServeSettings]):
         self._history: EventHistory | None = None
         self._pictures: PictureProcess | None = None
         self._sampler: RateSampler | None = None
+        self._threads: ThreadPools | None = None
 
     @classmethod
     def check(cls, settings: ServeSettings, base_folder: Path) -> SettingProblems:
@@ -206,7 +208,7 @@ class Serve(Stage[ServeSettings]):
 
     def open(self) -> None:
         """Raises EnvironmentProblem if the address cannot be had."""
-        from tools.service.http_server import HttpServer, bound  # noqa: PLC0415 - an extra
+        from tools.service.web.http_server import HttpServer, bound  # noqa: PLC0415 - an extra
 
         settings = self.settings
         path = resolve_output(settings.history, self.context.base_folder)
@@ -229,21 +231,22 @@ class Serve(Stage[ServeSettings]):
         self.context.log.info("serving", address=f"{'https' if settings.certificate else 'http'}://{settings.place}")
 
     def _app(self) -> Any:
-        from tools.service.access import Access, Token  # noqa: PLC0415 - an extra
-        from tools.service.app import build_app  # noqa: PLC0415
-        from tools.service.camera_calls import camera_calls  # noqa: PLC0415
-        from tools.service.event_calls import event_calls  # noqa: PLC0415
-        from tools.service.graph_calls import graph_calls  # noqa: PLC0415
-        from tools.service.health_calls import health_calls  # noqa: PLC0415
-        from tools.service.incident_calls import incident_calls  # noqa: PLC0415
-        from tools.service.infer_calls import infer_calls  # noqa: PLC0415
-        from tools.service.live_calls import live_calls  # noqa: PLC0415
-        from tools.service.page_calls import page_calls  # noqa: PLC0415
-        from tools.service.picture_link import PictureProcess  # noqa: PLC0415
-        from tools.service.rate_calls import rate_calls  # noqa: PLC0415
-        from tools.service.recent_rates import RateRing, RateSampler  # noqa: PLC0415
-        from tools.service.run_link import RunLink  # noqa: PLC0415
-        from tools.service.shape_calls import shape_calls  # noqa: PLC0415
+        from tools.service.history.event_calls import event_calls  # noqa: PLC0415
+        from tools.service.history.incident_calls import incident_calls  # noqa: PLC0415
+        from tools.service.live.live_calls import live_calls  # noqa: PLC0415
+        from tools.service.live.picture_link import PictureProcess  # noqa: PLC0415
+        from tools.service.model.infer_calls import infer_calls  # noqa: PLC0415
+        from tools.service.run.camera_calls import camera_calls  # noqa: PLC0415
+        from tools.service.run.graph_calls import graph_calls  # noqa: PLC0415
+        from tools.service.run.health_calls import health_calls  # noqa: PLC0415
+        from tools.service.run.rate_calls import rate_calls  # noqa: PLC0415
+        from tools.service.run.recent_rates import RateRing, RateSampler  # noqa: PLC0415
+        from tools.service.run.run_link import RunLink  # noqa: PLC0415
+        from tools.service.shapes.shape_calls import shape_calls  # noqa: PLC0415
+        from tools.service.web.access import Access, Token  # noqa: PLC0415 - an extra
+        from tools.service.web.app import build_app  # noqa: PLC0415
+        from tools.service.web.page_calls import page_calls  # noqa: PLC0415
+        from tools.service.web.thread_pools import ThreadPools  # noqa: PLC0415
 
         run = RunLink(self.context.graph)
         tokens = [Token(one.name, one.token, one.role) for one in self.settings.tokens]
@@ -253,16 +256,17 @@ class Serve(Stage[ServeSettings]):
         access = Access(tokens, self.settings.hosts)
         rates = RateRing()
         self._sampler = RateSampler(run.status, rates)
+        threads = self._threads = ThreadPools()
         calls = [
-            *health_calls(run),
+            *health_calls(run, threads),
             *rate_calls(rates),
-            *camera_calls(run),
-            *graph_calls(run),
-            *infer_calls(run),
-            *live_calls(run, self._pictures, video=bool(self.settings.video)),
-            *shape_calls(run, self.context.base_folder, self.settings.rules_files or {}),
-            *incident_calls(folders, self._history, run.begun_s),
-            *event_calls(self._history),
+            *camera_calls(run, threads),
+            *graph_calls(run, threads),
+            *infer_calls(run, threads.model),
+            *live_calls(run, threads, self._pictures, video=bool(self.settings.video)),
+            *shape_calls(run, threads, self.context.base_folder, self.settings.rules_files or {}),
+            *incident_calls(folders, self._history, threads, run.begun_s),
+            *event_calls(self._history, threads.history),
         ]
         calls += page_calls(access)
         return build_app(calls, access, self.context.log)
@@ -294,5 +298,7 @@ class Serve(Stage[ServeSettings]):
             self._server.stop()
         if self._pictures is not None:
             self._pictures.close()
+        if self._threads is not None:
+            self._threads.close()
         if self._history is not None:
             self._history.close()

@@ -8,38 +8,40 @@ import httpx
 from pydantic import TypeAdapter
 from structlog import get_logger
 
-from tools.service.access import Access
-from tools.service.calls import Call
-from tools.service.camera_calls import camera_calls
-from tools.service.event_calls import event_calls
-from tools.service.event_history import EventHistory
-from tools.service.graph_calls import graph_calls
-from tools.service.health_calls import health_calls
-from tools.service.incident_calls import incident_calls
-from tools.service.infer_calls import infer_calls
-from tools.service.live_calls import live_calls
-from tools.service.page_calls import page_calls
-from tools.service.picture_link import PictureProcess
-from tools.service.rate_calls import rate_calls
-from tools.service.recent_rates import RateRing
-from tools.service.run_link import RunLink
-from tools.service.shape_calls import shape_calls
+from tools.service.history.event_calls import event_calls
+from tools.service.history.event_history import EventHistory
+from tools.service.history.incident_calls import incident_calls
+from tools.service.live.live_calls import live_calls
+from tools.service.live.picture_link import PictureProcess
+from tools.service.model.infer_calls import infer_calls
+from tools.service.run.camera_calls import camera_calls
+from tools.service.run.graph_calls import graph_calls
+from tools.service.run.health_calls import health_calls
+from tools.service.run.rate_calls import rate_calls
+from tools.service.run.recent_rates import RateRing
+from tools.service.run.run_link import RunLink
+from tools.service.shapes.shape_calls import shape_calls
+from tools.service.web.access import Access
+from tools.service.web.calls import Call
+from tools.service.web.page_calls import page_calls
+from tools.service.web.thread_pools import ThreadPools
 
 
 def every_call() -> list[Call]:
     """Of a service without a run."""
     run, history = RunLink("none"), EventHistory(Path("/none/history"), get_logger(), keep_s=1e6, keep_bytes=1e8)
-    footage = incident_calls([], history, lambda: 0.0)
+    threads = ThreadPools()
+    footage = incident_calls([], history, threads, lambda: 0.0)
     shown = [
-        *health_calls(run),
+        *health_calls(run, threads),
         *rate_calls(RateRing()),
-        *camera_calls(run),
-        *graph_calls(run),
-        *infer_calls(run),
-        *live_calls(run, PictureProcess(), video=True),
-        *shape_calls(run, Path("/none"), {}),
+        *camera_calls(run, threads),
+        *graph_calls(run, threads),
+        *infer_calls(run, threads.model),
+        *live_calls(run, threads, PictureProcess(), video=True),
+        *shape_calls(run, threads, Path("/none"), {}),
     ]
-    return [*shown, *footage, *event_calls(history), *page_calls(Access())]
+    return [*shown, *footage, *event_calls(history, threads.history), *page_calls(Access())]
 
 
 def assert_as_described(method: str, path: str, answer: httpx.Response) -> None:

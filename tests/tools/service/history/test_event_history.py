@@ -1,0 +1,548 @@
+"""Past events: kept once each, by pages and as a stream, whatever dies and whatever lies in the file's place."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from camgraph_test_stages.incident_views import NOON, incident
+from camgraph_test_stages.services import GRAPH, serving_run, with_tokens
+from camgraph_test_stages.waiting import until
+from structlog import get_logger
+from structlog.testing import capture_logs
+
+from pipeline.errors import EnvironmentProblem, Unavailable
+from pipeline.messages import Event
+from tools.service.history import event_calls as event_calls_module
+from tools.service.history import event_history
+from tools.service.history.event_calls import event_calls
+from tools.service.history.event_history import EventFilter, EventHistory
+from tools.service.web.access import Access
+from tools.service.web.app import build_app
+from tools.service.web.http_server import HttpServer, bound
+from tools.service.web.thread_pools import ThreadPool
+
+WITHIN_S = 90.0
+DAY_S = 86_400.0
+ROOT = Path(__file__).parents[4]
+
+
+_BEGUN_S = round(time.time() - NOON.timestamp())
+
+
+def event(number: int, **data: Any) -> Event:
+    """Each is a second younger than the one before, and the first is of today."""
+    return incident(f"{number:04x}", "single", at_s=_BEGUN_S + number, **data).event
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> EventHistory:
+    return EventHistory(tmp_path / "history.sqlite", get_logger(), keep_s=30 * DAY_S, keep_bytes=1e8)
+
+
+def numbers(history: EventHistory, **wanted: Any) -> list[int]:
+    return [one.number for one in history.page(EventFilter(**wanted), 100)]
+
+
+def test_each_event_is_kept_once(history: EventHistory) -> None:
+    first = [event(n) for n in range(3)]
+    history.add(first)
+    history.add([*first, event(3)])
+    assert [one.event["id"] for one in history.after(0, 10)] == [*(one.id for one in first), event(3).id]
+    assert history.newest() == history.after(0, 10)[-1].number
+    history.close()
+
+
+def test_those_are_found_that_fit(history: EventHistory) -> None:
+    history.add([event(1, camera="hall"), event(2, camera="yard", rule="lying"), event(3, camera="hall")])
+    assert numbers(history) == [3, 2, 1]
+    assert numbers(history, camera="hall") == [3, 1]
+    assert numbers(history, camera="hall", before=3) == [1]
+    assert numbers(history, rule="lying") == [2]
+    assert numbers(history, type="camgraph.incident.single") == [3, 2, 1]
+    assert numbers(history, phase="end") == []
+    history.close()
+
+
+def test_nothing_is_found_where_nothing_was_kept(history: EventHistory) -> None:
+    assert (history.newest(), numbers(history), history.after(0, 10)) == (0, [], [])
+
+
+def test_an_event_handed_over_again_is_the_same(history: EventHistory) -> None:
+    one = event(1)
+    history.add([one])
+    history.add([replace(one, id=f"before 3 {one.id}"), replace(one, id=f"again 4 {one.id}")])
+    assert numbers(history) == [1]
+    history.close()
+
+
+def test_old_ones_go_by_when_they_came_and_not_by_what_they_tell(tmp_path: Path) -> None:
+    """Events of files without a date are of 1970."""
+    path = tmp_path / "h"
+    history = EventHistory(path, get_logger(), keep_s=DAY_S, keep_bytes=1e8)
+    history.add([event(round(-2 * DAY_S)), event(round(-time.time())), event(1)])
+    history.close()
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE events SET kept_s = kept_s - 2 * 86400 WHERE number = 1")
+    history = EventHistory(path, get_logger(), keep_s=DAY_S, keep_bytes=1e8)
+    history.open()
+    until(lambda: numbers(history) == [3, 2])
+    history.close()
+
+
+def test_the_oldest_go_when_all_are_too_large(tmp_path: Path) -> None:
+    path = tmp_path / "h"
+    history = EventHistory(path, get_logger(), keep_s=DAY_S, keep_bytes=1e6)
+    for first in range(0, 2000, 50):
+        history.add([event(n, filling="x" * 5000) for n in range(first, first + 50)])
+    found = [one.number for one in history.after(0, 2000)]
+    assert found[-1] == 2000
+    assert found == list(range(found[0], 2001))
+    assert 20 < len(found) < 250
+    history.close()
+    assert path.stat().st_size < 3e6
+    history = EventHistory(path, get_logger(), keep_s=DAY_S, keep_bytes=1.0)
+    history.add([event(2000)])
+    assert history.after(0, 10) == []
+    history.close()
+    history = EventHistory(path, get_logger(), keep_s=DAY_S, keep_bytes=1e6)
+    history.add([event(2001)])
+    assert numbers(history) == [2002], "numbers are never given again"
+    history.close()
+
+
+def _random(path: Path) -> None:
+    path.write_bytes(os.urandom(50_000))
+
+
+def _of_another_program(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE theirs (x)")
+
+
+@pytest.mark.parametrize("spoil", [_random, _of_another_program])
+def test_what_is_no_history_is_set_aside(history: EventHistory, spoil: Callable[[Path], None]) -> None:
+    spoil(history.path)
+    before = history.path.read_bytes()
+    with capture_logs() as lines:
+        history.add([event(1)])
+    assert [line["event"] for line in lines] == ["history_begins_anew"]
+    [number] = numbers(history)
+    assert number > 1_000_000, "those who were at a number of the old one miss nothing of the new one"
+    [aside] = history.path.parent.glob("history.sqlite.damaged-*")
+    assert aside.read_bytes() == before
+    assert lines[0]["kept"] == aside.name
+    history.close()
+
+
+def test_what_was_set_aside_stays(history: EventHistory) -> None:
+    """The first, which has the most in it, and the last ones."""
+    for number in range(8):
+        history.path.write_bytes(b"no history %d" % number * 1000)
+        history.add([event(number)])
+        history.close()
+    found = sorted(history.path.parent.glob("history.sqlite.damaged-*Z"))
+    assert [path.read_bytes()[11:12] for path in found] == [b"0", b"4", b"5", b"6", b"7"]
+
+
+def test_it_is_its_users_alone(history: EventHistory) -> None:
+    history.add([event(1)])
+    files = list(history.path.parent.glob("history.sqlite*"))
+    assert len(files) >= 2
+    assert {oct(path.stat().st_mode & 0o777) for path in files} == {"0o600"}
+    history.close()
+
+
+# ---- versions
+
+_TABLES_1 = (
+    "CREATE TABLE events (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE, type TEXT, camera TEXT, rule TEXT, "
+    "action TEXT, phase TEXT, time_s REAL, body BLOB)",
+    "CREATE INDEX by_camera ON events (camera, number)",
+    "PRAGMA user_version = 1",
+)
+_TABLES_2 = (
+    "CREATE TABLE events (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, kept_s REAL, camera TEXT, "
+    "rule TEXT, action TEXT, type TEXT, phase TEXT, time_ms INTEGER)",
+    "CREATE TABLE bodies (number INTEGER PRIMARY KEY, body BLOB)",
+    "PRAGMA user_version = 2",
+)
+_TABLES_3 = (
+    "CREATE TABLE events (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, kept_s REAL, camera TEXT, "
+    "rule TEXT, action TEXT, type TEXT, phase TEXT, incident TEXT, time_ms INTEGER)",
+    "CREATE INDEX by_incident ON events (incident)",
+    "CREATE TABLE bodies (number INTEGER PRIMARY KEY, body BLOB)",
+    "PRAGMA user_version = 3",
+)
+_COLUMNS = {
+    1: ("number", "id", "time_s", "camera", "rule", "action", "type", "phase", "body"),
+    2: ("number", "id", "kept_s", "camera", "rule", "action", "type", "phase", "time_ms"),
+    3: ("number", "id", "kept_s", "camera", "rule", "action", "type", "phase", "incident", "time_ms"),
+}
+
+
+def write_older(path: Path, version: int, events: Sequence[Event]) -> None:
+    """As that version has written it. An event behind these has been removed since."""
+    with closing(sqlite3.connect(path)) as db, db:
+        for command in {1: _TABLES_1, 2: _TABLES_2, 3: _TABLES_3}[version]:
+            db.execute(command)
+        for number, one in enumerate([*events, event(9999)], 5):
+            own_id, kept_s, *facts, incident_name, time_ms, _ = event_history._row(one)
+            last = {1: (one.body,), 2: (time_ms,), 3: (incident_name, time_ms)}[version]
+            row = (number, own_id, kept_s, *facts, *last)
+            places = ", ".join("?" * len(row))
+            db.execute(f"INSERT INTO events ({', '.join(_COLUMNS[version])}) VALUES ({places})", row)
+            if version > 1:
+                db.execute("INSERT INTO bodies VALUES (?, ?)", (number, one.body))
+        for table in ("events", "bodies") if version > 1 else ("events",):
+            db.execute(f"DELETE FROM {table} WHERE number = (SELECT max(number) FROM {table})")
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_an_older_one_is_taken_over(history: EventHistory, version: int) -> None:
+    events = [event(1, camera="hall"), event(2, camera="yard", rule="lying"), replace(event(3), body=b'{"data": 7}')]
+    write_older(history.path, version, events)
+    with capture_logs() as lines:
+        history.add([event(2, camera="yard", rule="lying"), event(4)])
+    assert [line["event"] for line in lines] == ["history_upgraded"]
+    assert [one.body for one in history.after(0, 9)] == [*(one.body for one in events), event(4).body]
+    assert numbers(history) == [9, 7, 6, 5], "a number is never given again"
+    assert numbers(history, camera="yard") == [6]
+    assert numbers(history, rule="lying") == [6]
+    found = history.incidents(EventFilter(), 9, incident="0001")
+    assert [one.first.number for one in found] == [5]
+    history.close()
+    with closing(sqlite3.connect(history.path)) as db:
+        known = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'by_%'")}
+    assert known == {f"by_{name}" for name in ("incident", "camera", "rule", "action", "type", "phase")}
+    again = EventHistory(history.path, get_logger(), keep_s=30 * DAY_S, keep_bytes=1e8)
+    with capture_logs() as lines:
+        again.open()
+    assert lines == []
+    again.close()
+
+
+def test_on_a_full_disk_an_older_one_stays_what_it_is(small_disk: Path) -> None:
+    history = EventHistory(small_disk / "h", get_logger(), keep_s=DAY_S, keep_bytes=1e8)
+    write_older(history.path, 2, [event(n) for n in range(300)])
+    ballast = small_disk / "ballast"
+    with pytest.raises(OSError, match="No space"):
+        ballast.write_bytes(bytes(1 << 20))
+    with pytest.raises(Unavailable, match=r"full|disk I/O"):
+        history.add([event(1000)])
+    ballast.unlink()
+    history.add([event(1000)])
+    assert len(history.after(0, 1000)) == 301
+    history.close()
+
+
+def test_a_newer_one_is_left_alone(history: EventHistory) -> None:
+    history.add([event(1)])
+    history.close()
+    with closing(sqlite3.connect(history.path)) as db:
+        db.execute("PRAGMA user_version = 99")
+    older = EventHistory(history.path, get_logger(), keep_s=DAY_S, keep_bytes=1e8)
+    with pytest.raises(
+        EnvironmentProblem, match=r"its format is 99, .*: run that version, or move the file"
+    ) as refused:
+        older.open()
+    assert refused.value.error_id == "history-newer"
+    with pytest.raises(EnvironmentProblem):
+        older.add([event(2)])
+    older.close()
+    with closing(sqlite3.connect(history.path)) as db:
+        assert db.execute("SELECT count(*) FROM events").fetchone() == (1,)
+    assert not list(history.path.parent.glob("*.damaged*"))
+
+
+# ---- filters
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [{"camera": "zz"}, {"rule": "zz"}, {"type": "zz"}, {"phase": "zz"}, {"camera": "hall", "rule": "zz", "before": 9}],
+)
+def test_no_filter_looks_at_all_events(history: EventHistory, wanted: dict[str, Any]) -> None:
+    history.add([event(1)])
+    filtered = EventFilter(**wanted)
+    query, values = event_history.fitting_query(filtered, event_history._conditions(filtered), 50)
+    with closing(sqlite3.connect(history.path)) as db:
+        plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {query}", values)]
+    assert any("INDEX by_" in step for step in plan), plan
+    assert not any(step.startswith("SCAN events") for step in plan), plan
+    history.close()
+
+
+def test_a_rule_is_found_by_its_action_too_and_each_event_once(history: EventHistory) -> None:
+    history.add([event(n, rule="seen", action="seen") for n in range(4)])
+    history.add([event(n, rule=f"rule {n}", action="seen") for n in range(4, 7)])
+    assert numbers(history, rule="seen") == [7, 6, 5, 4, 3, 2, 1]
+    assert numbers(history, rule="seen", before=6) == [5, 4, 3, 2, 1]
+    assert numbers(history, rule="rule 5") == [6]
+    assert [one.number for one in history.page(EventFilter(rule="seen"), 3)] == [7, 6, 5]
+    history.close()
+
+
+def test_damage_that_only_readers_meet_is_mended(history: EventHistory) -> None:
+    history.add([event(n, filling="x" * 500) for n in range(500)])
+    history.close()
+    with history.path.open("r+b") as file:
+        file.seek(4096 * 3)
+        file.write(bytes(range(256)) * 16 * 20)
+    again = EventHistory(history.path, get_logger(), keep_s=DAY_S, keep_bytes=1e8)
+    again.open()
+
+    def is_mended() -> bool:
+        with suppress(EnvironmentProblem):
+            return numbers(again) == []
+        return False
+
+    until(is_mended, every_s=0.02)
+    again.add([event(1)])
+    assert len(numbers(again)) == 1
+    again.close()
+
+
+def test_on_a_full_disk_events_wait_and_readers_do_not(small_disk: Path) -> None:
+    history = EventHistory(small_disk / "h", get_logger(), keep_s=DAY_S, keep_bytes=1e8)
+    history.add([event(1)])
+    ballast = small_disk / "ballast"
+    with pytest.raises(OSError, match="No space"):
+        ballast.write_bytes(bytes(1 << 20))
+    waiting = [event(n, filling="x" * 10_000) for n in range(2, 12)]
+    with pytest.raises(Unavailable, match="full"):
+        history.add(waiting)
+    assert numbers(history) == [1]
+    ballast.unlink()
+    history.add(waiting)
+    assert len(numbers(history)) == 11
+    history.close()
+
+
+def test_who_reads_keeps_nobody_waiting(history: EventHistory) -> None:
+    history.add([event(1)])
+    with closing(sqlite3.connect(history.path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        assert len(reader.execute("SELECT * FROM events").fetchall()) == 1
+        history.add([event(2)])
+        assert numbers(history) == [2, 1]
+        assert len(reader.execute("SELECT * FROM events").fetchall()) == 1
+    history.close()
+
+
+def test_memory_tells_the_same_as_the_disk(history: EventHistory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_history, "_RECENT", 10)
+    assert history.recent(0, 10) is None
+    for n in range(30):
+        history.add([event(n), event(n)])
+    whole = history.after(0, 100)
+    assert len(whole) == 30
+    assert history.recent(19, 100) is None
+    assert history.recent(20, 100) == whole[20:]
+    assert history.recent(25, 3) == history.after(25, 3) == whole[25:28]
+    assert history.recent(30, 100) == []
+    for n in range(30, 40):
+        history.add([event(n, filling="x" * (1 << 20))])
+    assert history.recent(30, 100) is None, "large ones do not fill the memory"
+    history.close()
+
+
+def test_events_wait_while_it_cannot_be_written(history: EventHistory) -> None:
+    history.path.mkdir()
+    with pytest.raises(Unavailable, match="unable to open"):
+        history.add([event(1)])
+    history.path.rmdir()
+    history.add([event(1)])
+    assert numbers(history) == [1]
+    history.close()
+
+
+def test_what_was_committed_survives_a_kill(tmp_path: Path) -> None:
+    program = f"""
+import sys, time
+sys.path.insert(0, {str(ROOT)!r})
+from pathlib import Path
+from structlog import get_logger
+from camgraph_test_stages.incident_views import incident
+from tools.service.history.event_history import EventHistory
+history = EventHistory(Path({str(tmp_path / "h")!r}), get_logger(), keep_s=1e7, keep_bytes=1e8)
+for n in range(100_000):
+    history.add([incident(f"{{n:06x}}", "single", at_s=float(n)).event])
+    print(n, flush=True)
+"""
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    while int(process.stdout.readline()) < 50:
+        pass
+    process.send_signal(signal.SIGKILL)
+    told = [int(line) for line in process.stdout.read().splitlines() if line.isdecimal()]
+    process.stdout.close()
+    process.wait()
+    history = EventHistory(tmp_path / "h", get_logger(), keep_s=1e7, keep_bytes=1e8)
+    found = [one.event["data"]["incident"] for one in history.after(0, 200_000)]
+    assert len(found) == len(set(found)) >= max(told, default=50) + 1
+    history.add([event(1)])
+    history.close()
+
+
+# ---- over HTTP
+
+ODD = [
+    b'{"a": "\\ud800", "type": "x\\n\\nid: 7"}',
+    b'{"a": 1e999}',
+    b'{"<script>": "</script>"}',
+    b'{"data": {"camera": "\\u0000"}}',
+]
+
+
+@pytest.mark.parametrize("body", ODD)
+def test_odd_events_spoil_neither_pages_nor_streams(history: EventHistory, body: bytes) -> None:
+    history.add([replace(event(1), body=body)])
+    answer = asked(history, "/api/events")
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.content == b'{"events":[{"number":1,"event":%b}],"more":false}' % body
+    with listened(history) as place, httpx.stream("GET", f"{place}?after=0", timeout=WITHIN_S) as stream:
+        assert _next_line(stream.iter_bytes(), b"data: ") == body
+    history.close()
+
+
+def test_streams_end_when_the_service_does_and_are_limited(
+    history: EventHistory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_calls_module, "_OF_CLIENT", 2)
+    history.add([event(1)])
+    with ExitStack() as stack:
+        place = stack.enter_context(listened(history))
+        assert httpx.head(place, timeout=WITHIN_S).status_code == 200, "that does not take a place"
+        streams = [stack.enter_context(httpx.stream("GET", place, timeout=WITHIN_S)) for _ in range(2)]
+        pieces = [stream.iter_bytes() for stream in streams]
+        assert [next(one) for one in pieces] == [b"retry: 2000\n\n"] * 2
+        answer = httpx.get(place, timeout=WITHIN_S)
+        why = "2 streams of events are open from your address: close one of them"
+        assert (answer.status_code, answer.json()["error"]) == (429, why)
+        with monkeypatch.context() as patch:  # who follows needs no disk
+            patch.setattr(history, "_asked", None)
+            history.add([event(2)])
+            assert [json.loads(_next_line(one, b"data: "))["id"] for one in pieces] == [event(2).id] * 2
+        history.end()
+        # An end in order; a connection that breaks raises here.
+        assert [b"".join(one) for one in pieces] == [b""] * 2
+        assert httpx.get(place, timeout=WITHIN_S).status_code == 503
+    history.close()
+
+
+def test_a_history_that_cannot_be_read_is_not_there_now(history: EventHistory) -> None:
+    history.path.write_bytes(b"nonsense" * 1000)
+    answer = asked(history, "/api/events")
+    assert (answer.status_code, "cannot be read now" in answer.json()["error"]) == (503, True)
+
+
+@contextmanager
+def listened(history: EventHistory) -> Iterator[str]:
+    """The stream over a real server: its address."""
+    listener = bound("127.0.0.1", 0)
+    server = HttpServer(build_app(event_calls(history, ThreadPool("the history", 4)), Access(), get_logger()), listener)
+    server.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/api/events/stream"
+    finally:
+        server.stop()
+
+
+def _next_line(pieces: Iterator[bytes], start: bytes) -> bytes:
+    for piece in pieces:
+        for line in piece.split(b"\n"):
+            if line.startswith(start):
+                return line.removeprefix(start)
+    raise AssertionError("the stream has ended")
+
+
+def asked(history: EventHistory, path: str, **headers: str) -> httpx.Response:
+    async def calling() -> httpx.Response:
+        transport = httpx.ASGITransport(
+            build_app(event_calls(history, ThreadPool("the history", 4)), Access(), get_logger())
+        )
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.get(path, headers=headers)
+
+    return asyncio.run(calling())
+
+
+def test_pages_follow_each_other(history: EventHistory) -> None:
+    history.add([event(n) for n in range(7)])
+    found, path = [], "/api/events?limit=3"
+    while True:
+        answer = asked(history, path).json()
+        found += [one["number"] for one in answer["events"]]
+        if not answer["more"]:
+            break
+        path = f"/api/events?limit=3&before={found[-1]}"
+    assert found == [7, 6, 5, 4, 3, 2, 1]
+    history.close()
+
+
+@pytest.mark.parametrize("query", ["before=0", "before=x", f"before={1 << 63}", "since=soon", "kind=a", "limit=501"])
+def test_parameters_that_cannot_be_meant(history: EventHistory, query: str) -> None:
+    assert asked(history, f"/api/events?{query}").status_code == 400
+
+
+@pytest.mark.parametrize("last", ["x", "-1", "9" * 40, "1.5"])
+def test_a_stream_does_not_begin_anywhere(history: EventHistory, last: str) -> None:
+    assert asked(history, "/api/events/stream", **{"Last-Event-ID": last}).status_code == 400
+
+
+def test_a_stream_goes_on_after_the_death_of_the_service(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with serving_run(tmp_path_factory.mktemp("e"), GRAPH, more=with_tokens()) as served:
+        url = f"http://127.0.0.1:{served.port}/api/events/stream"
+        headers = {"Authorization": "Bearer the-token-of-the-viewer"}
+        first = _read(url, headers, 3)
+        process = served.get("/api/status", "viewer").json()["processes"]["page.0"]
+        os.kill(process["pid"], signal.SIGKILL)
+        until(served.answers, WITHIN_S, every_s=0.2)
+        more = _read(url, {**headers, "Last-Event-ID": str(first[-1][0])}, 3)
+        assert [number for number, _ in more] == list(range(first[-1][0] + 1, first[-1][0] + 4))
+        ids = [body["id"] for _, body in [*first, *more]]
+        assert len(set(ids)) == 6
+        # The run ends in order although somebody listens: that is seen at the end of the block.
+        listening = subprocess.Popen([sys.executable, "-c", _LISTEN, url], stdout=subprocess.PIPE)
+        assert listening.stdout is not None
+        assert listening.stdout.readline() == b"retry: 2000\n"
+    listening.communicate(timeout=WITHIN_S)
+    assert listening.returncode == 0, "its stream has ended in order"
+
+
+_LISTEN = """
+import sys, httpx
+headers = {"Authorization": "Bearer the-token-of-the-viewer"}
+with httpx.stream("GET", sys.argv[1], headers=headers, timeout=90) as answer:
+    for line in answer.iter_lines():
+        print(line, flush=True)
+"""
+
+
+def _read(url: str, headers: dict[str, str], most: int) -> list[tuple[int, dict[str, Any]]]:
+    found: list[tuple[int, dict[str, Any]]] = []
+    number = 0
+    with httpx.stream("GET", url, headers=headers, timeout=WITHIN_S) as answer:
+        assert answer.status_code == 200
+        for line in answer.iter_lines():
+            if line.startswith("id: "):
+                number = int(line[4:])
+            if line.startswith("data: "):
+                found.append((number, json.loads(line[6:])))
+            if len(found) == most:
+                return found
+    raise AssertionError("the stream has ended")

@@ -1,0 +1,67 @@
+"""The values that decided about an incident, for people who do not know its rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tools.service.history.measured_words import measured_words
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        (
+            {"text": "score > 0.3", "left": 0.9, "right": 0.3},
+            "How sure the model is that it is a person: 90%, and more than 30% is needed",
+        ),
+        (
+            {"text": "lean > 60deg", "left": 74.14, "right": 60, "unit": "deg"},
+            "How far the body leans: 74°, and more than 60° is needed",
+        ),
+        ({"text": "age >= 1s", "left": 1.2, "right": 1.0, "unit": "s"}, "Seen for: 1.2 s, and at least 1 s is needed"),
+        (
+            {"text": "dwell(door_way, 5s) > 1min", "left": 61.4, "right": 60.0, "unit": "s"},
+            "Time in door way: 61 s, and more than 60 s is needed",
+        ),
+        (
+            {"text": "left_wrist.y < nose.y", "left": 101.0, "right": 133.2, "unit": "px"},
+            "left wrist.y < nose.y: 101 pixels, compared with 133 pixels",
+        ),
+        ({"text": "lean > 60deg", "left": None, "right": 60, "unit": "deg"},
+         "How far the body leans: not known, and more than 60° is needed"),
+        ({"text": "people > 0", "left": 1, "right": 0}, "People in the picture: 1, and at least 1 is needed"),
+        ({"text": "people > 10", "left": 12.0, "right": 10.0}, "People in the picture: 12, and at least 11 are needed"),
+        ({"text": "people < 1", "left": 0, "right": 1}, "People in the picture: 0, and there must be none"),
+        ({"text": "people == 0", "left": 0, "right": 0}, "People in the picture: 0, and there must be none"),
+        ({"text": "people <= 2", "left": 2, "right": 2}, "People in the picture: 2, and at most 2 are needed"),
+        ({"text": "people != 1", "left": 2, "right": 1}, "People in the picture: 2, and other than 1 is needed"),
+        ({"text": "people > 2.5", "left": 3, "right": 2.5}, "People in the picture: 3, and more than 2.5 is needed"),
+        ({"text": "count >= 4", "left": 5, "right": 4}, "People who fit: 5, and at least 4 are needed"),
+        ({"text": "count(lying) > 1", "left": 2, "right": 1}, "People who fit lying: 2, and at least 2 are needed"),
+        ({"text": "in wet_room", "holds": True}, "In wet room: yes"),
+        ({"text": "feet in lawn", "holds": True}, "In lawn: yes"),
+        ({"text": "left_wrist in bed", "holds": True}, "Left wrist in bed: yes"),
+        ({"text": "not in bed", "holds": False}, "Outside of bed: no"),
+        ({"text": "crosses(gate, rightward)", "holds": True}, "Went over gate: yes"),
+        ({"text": "raised_hand", "holds": None}, "Raised hand: not known"),
+        ({"text": "limps(0.6)", "holds": True, "reported": {"left_step": 0.42, "why": "short steps", "sure": True}},
+         "Limps(0.6): yes (left step 0.42, why short steps, sure yes)"),
+        ({"text": "limps(0.6)", "reported": {"step": 12.0}}, "Limps(0.6) (step 12)"),
+    ],
+)  # fmt: skip
+def test_a_condition_in_words(condition: dict[str, Any], words: str) -> None:
+    assert measured_words(condition) == words
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(), lambda one: st.lists(one) | st.dictionaries(st.text(), one)
+)
+
+
+@given(st.dictionaries(st.sampled_from(["text", "left", "right", "unit", "holds", "reported"]), anything))
+def test_stages_of_others_may_say_what_they_like(condition: dict[str, Any]) -> None:
+    assert isinstance(measured_words(condition), str)

@@ -1,0 +1,233 @@
+"""Zones and lines are drawn into the files of the rules, which keep their comments, and the run goes on with them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from camgraph_test_stages.described import assert_as_described
+from camgraph_test_stages.services import Served, serving_run, with_tokens, write_light
+
+from tools.service.run.run_link import RunLink
+from tools.service.shapes.shape_calls import ShapeFiles
+
+RULES = """\
+# The night shift's rules.
+version: 1
+zones:
+  bed: [[0, 0], [0.5, 0], [0.5, 1], [0, 1]]   # by the window
+  floor:
+    hall: [[0, 0], [1, 0], [1, 1]]
+rules:
+  - {id: in_bed, when: in bed}  # all night
+"""
+GRAPH = """
+version: 1
+name: drawn
+camera_defaults: {{loop: true, realtime: true, url: cam.mp4}}
+cameras:
+  hall: {{}}
+  yard: {{}}
+stages:
+{people}
+  actions: {{use: rules, from: tracks, with: {{file: rules.yaml}}}}
+  others:
+    use: rules
+    from: tracks
+    with:
+      rules: [{{id: seen, when: score > 0.3}}]   # everybody
+  page: {{use: serve, from: events, with: {{address: "127.0.0.1:{port}"{more}}}}}
+"""
+SQUARE = [[0.1, 0.1], [0.9, 0.1], [0.9, 0.9]]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("z")
+    write_light(folder)
+    (folder / "rules.yaml").write_text(RULES)
+    (folder / "rules.yaml").chmod(0o640)
+    with serving_run(folder, GRAPH, more=with_tokens()) as run:
+        yield run
+
+
+@pytest.fixture(autouse=True)
+def as_before(served: Served) -> Iterator[None]:
+    graph = (served.folder / "graph.yaml").read_text()
+    yield
+    (served.folder / "rules.yaml").write_text(RULES)
+    (served.folder / "graph.yaml").write_text(graph)
+
+
+def shapes(served: Served, stage: str = "actions", camera: str = "hall") -> dict[str, Any]:
+    stages = served.get(f"/api/cameras/{camera}/shapes", "viewer").json()["stages"]
+    return next(one for one in stages if one["stage"] == stage)
+
+
+def send(served: Served, *, camera: str = "hall", **body: Any) -> httpx.Response:
+    whole = {
+        "stage": "actions",
+        "kind": "zone",
+        "version": shapes(served, body.get("stage", "actions"))["version"],
+        **body,
+    }
+    return served.call("POST", f"/api/cameras/{camera}/shapes", "admin", json=whole)
+
+
+def shown_zone(served: Served, name: str) -> Any:
+    """One that the run judges by now."""
+    headers = {"Authorization": "Bearer the-token-of-the-viewer"}
+    url = f"http://127.0.0.1:{served.port}/api/cameras/hall/people"
+    with httpx.stream("GET", url, headers=headers, timeout=60) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("data:") and name in json.loads(line.removeprefix("data: ")).get("zones", {}):
+                return json.loads(line.removeprefix("data: "))["zones"][name]
+    return None
+
+
+def test_the_list_has_what_the_files_have(served: Served) -> None:
+    found = shapes(served)
+    assert found["file"] == "rules.yaml"
+    assert found["zone"]["bed"] == {"for": "all", "points": [[0, 0], [0.5, 0], [0.5, 1], [0, 1]]}
+    assert found["zone"]["floor"]["for"] == "camera"
+    assert "floor" not in shapes(served, camera="yard")["zone"]
+    assert shapes(served, "others") == {"stage": "others", "file": "graph.yaml", "zone": {}, "line": {},
+                                        "version": shapes(served, "others")["version"]}  # fmt: skip
+
+
+def test_a_change_is_tried_first_and_then_saved_and_judged_by(served: Served) -> None:
+    tried = send(served, name="floor", points=SQUARE).json()
+    assert "+    hall: [[0.1, 0.1], [0.9, 0.1], [0.9, 0.9]]" in tried["diff"]
+    assert (tried["saved"], (served.folder / "rules.yaml").read_text()) == (False, RULES)
+    answer = send(served, name="floor", points=SQUARE, save=True)
+    assert_as_described("POST", "/api/cameras/{name}/shapes", answer)
+    saved = answer.json()
+    text = (served.folder / "rules.yaml").read_text()
+    assert text == RULES.replace("[[0, 0], [1, 0], [1, 1]]", "[[0.1, 0.1], [0.9, 0.1], [0.9, 0.9]]")
+    assert (served.folder / saved["backup"]).read_text() == RULES
+    assert (served.folder / "rules.yaml").stat().st_mode & 0o777 == 0o640
+    assert shown_zone(served, "floor") == SQUARE
+
+
+def test_a_new_zone_is_of_its_camera_and_a_line_has_two_ends(served: Served) -> None:
+    assert send(served, name="bath", points=SQUARE, camera="yard", save=True).json()["saved"]
+    assert send(served, name="door", kind="line", points=SQUARE[:2], save=True, **{"for": "all"}).json()["saved"]
+    text = (served.folder / "rules.yaml").read_text()
+    assert "  bath: {yard: [[0.1, 0.1], [0.9, 0.1], [0.9, 0.9]]}\n" in text
+    assert text.endswith("lines: {door: {from: [0.1, 0.1], to: [0.9, 0.1]}}\n")
+    assert set(shapes(served)["line"]) == {"door"}
+    assert "bath" not in shapes(served)["zone"]
+
+
+def test_rules_in_the_graph_file_are_drawn_there(served: Served) -> None:
+    answer = send(served, stage="others", name="here", points=SQUARE, save=True)
+    assert answer.status_code == 200, answer.text
+    text = (served.folder / "graph.yaml").read_text()
+    assert "      rules: [{id: seen, when: score > 0.3}]   # everybody\n      zones: {here: {hall: " in text
+    assert shown_zone(served, "here") == SQUARE
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ({"name": "bed", "points": None}, "bed"),
+        ({"name": "floor", "points": SQUARE[:2]}, "from 3 to 100 corners"),
+        ({"name": "floor", "points": [[0, 0], [1, 1], [1, 0], [0, 1]]}, "cross"),
+        ({"name": "in", "points": SQUARE}, "is a word of the language"),
+        ({"name": "floor", "points": [[0, 0], [2, 0], [1, 1]]}, "fractions"),
+        ({"name": "floor", "points": [[0, 0], ["x", 0], [1, 1]]}, "fractions"),
+        ({"name": "x: y\n- z", "points": SQUARE}, "expected a name"),
+        ({"name": "nothing", "points": None}, "has no zones.nothing"),
+        ({"name": "floor", "points": SQUARE, "version": "old"}, "has changed meanwhile"),
+        ({"name": "floor", "points": SQUARE, "kind": "circle"}, "expected {"),
+        ({"name": "door", "kind": "line", "points": SQUARE}, "2 ends"),
+    ],
+)
+def test_what_is_wrong_is_refused_and_changes_nothing(served: Served, body: dict[str, Any], why: str) -> None:
+    answer = send(served, save=True, **body)
+    assert answer.status_code == 400
+    assert why in answer.json()["error"]
+    assert (served.folder / "rules.yaml").read_text() == RULES
+
+
+def test_what_the_run_refuses_leaves_the_file_as_it_was(served: Served) -> None:
+    graph = (served.folder / "graph.yaml").read_text()
+    (served.folder / "graph.yaml").write_text(graph.replace("light.onnx", "absent.onnx"))
+    backups = len(list(served.folder.glob("*.backup")))
+    answer = send(served, name="floor", points=SQUARE, save=True)
+    assert answer.status_code == 400
+    assert "the file is as it was" in answer.json()["error"]
+    assert (served.folder / "rules.yaml").read_text() == RULES
+    assert len(list(served.folder.glob("*.backup"))) == backups
+
+
+def test_a_graph_that_cannot_be_read_leaves_the_file_as_it_was(served: Served) -> None:
+    graph = served.folder / "graph.yaml"
+    version = shapes(served)["version"]
+    graph.write_bytes(b"# \xff\n" + graph.read_bytes())
+    body = {"stage": "actions", "kind": "zone", "name": "floor", "points": SQUARE, "version": version, "save": True}
+    answer = served.call("POST", "/api/cameras/hall/shapes", "admin", json=body)
+    assert answer.status_code == 400
+    assert "graph.yaml cannot be read" in answer.json()["error"]
+    assert answer.json()["id"] == "reload-refused"
+    assert (served.folder / "rules.yaml").read_text() == RULES
+
+
+def test_a_broken_file_hides_its_own_shapes_alone(served: Served) -> None:
+    (served.folder / "rules.yaml").write_text("zones: {bed: [[0")
+    answer = served.get("/api/cameras/hall/shapes", "viewer")
+    assert_as_described("GET", "/api/cameras/{name}/shapes", answer)
+    assert [one["stage"] for one in answer.json()["stages"]] == ["others"]
+    [problem] = answer.json()["problems"]
+    assert problem.startswith("actions: rules.yaml")
+
+
+def test_only_an_admin_draws(served: Served) -> None:
+    assert served.call("POST", "/api/cameras/hall/shapes", "operator", json={}).status_code == 403
+
+
+def test_it_is_a_path_of_the_graph_and_never_of_a_caller(served: Served) -> None:
+    for stage in ("../../etc/passwd", "capture", "", None, 7):
+        body = {"stage": stage, "kind": "zone", "name": "a", "points": SQUARE, "version": "x"}
+        answer = served.call("POST", "/api/cameras/hall/shapes", "admin", json=body)
+        why = "no stage with rules" if isinstance(stage, str) else "expected {"
+        assert (answer.status_code, why in answer.json()["error"]) == (400, True)
+
+
+def test_backups_do_not_grow_without_end(served: Served, tmp_path: Path) -> None:
+    for number in range(14):
+        (served.folder / f"rules.yaml.2020010{number:02}T000000Z.backup").touch()
+    assert send(served, name="floor", points=SQUARE, save=True).json()["saved"]
+    assert len(list(served.folder.glob("rules.yaml.*.backup"))) == 10
+
+
+def test_a_file_is_read_once_until_it_is_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def load(text: str) -> Any:
+        read.append(text)
+        return loaded(text)
+
+    loaded = yaml.safe_load
+    monkeypatch.setattr("tools.service.shapes.shape_calls.yaml.safe_load", load)
+    path = tmp_path / "rules.yaml"
+    path.write_text(RULES)
+    files = ShapeFiles(RunLink("none"), tmp_path, {"actions": "rules.yaml"})
+    lists = [files.listed(camera) for camera in ("hall", "yard", "hall")]
+    assert [len(one["stages"][0]["zone"]) for one in lists] == [2, 1, 2]
+    assert len(read) == 1
+    state = path.stat()
+    path.write_text(RULES.replace("bed", "cot"))  # as long as before
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert files.listed("hall")["stages"][0]["zone"].keys() == {"cot", "floor"}
+    (tmp_path / "new").write_text("{")
+    (tmp_path / "new").replace(path)
+    assert files.listed("hall")["problems"] == ["actions: rules.yaml is no YAML now"]
+    path.write_text(RULES)
+    assert files.listed("hall")["stages"][0]["zone"].keys() == {"bed", "floor"}

@@ -1,0 +1,538 @@
+"""The events of a run, in an SQLite file: pages of them for people, and the newest ones for those who listen.
+
+    history.sqlite    events: number, id, kept_s, camera, rule, action, type, phase, incident, time_ms
+                      bodies: number, body            apart, so that a search reads the narrow table alone
+
+One thread adds. A batch is one transaction, on the disk before the events count as delivered; an event that comes
+again is known by its id. Who reads has a connection of its own and sees the file as it was at one moment, so neither
+waits for the other (WAL). The newest events are also in memory, for all who listen.
+
+Numbers only grow. The oldest events go first, a hundred at a time. A file of an older version is taken over; one of a
+newer version is left alone, and the run learns it. A file that is damaged, or of another program, is set aside, and a
+new one begins, with numbers beyond any that the old one can have had.
+"""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import json
+import math
+import os
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from pipeline.errors import EnvironmentProblem, Unavailable
+from pipeline.messages import Event
+from pipeline.stage import Logger
+from stages.delivery.event_view import view_of
+
+DAMAGED = ".damaged"
+_MOST_ASIDE = 5
+"""Damaged files that stay: the first, which has the most in it, and the last ones."""
+_VERSION = 4
+_APPLICATION = 0x63676869  # "cghi": of files since version 4
+_BUSY_S = 5.0
+_PIECE = 100
+"""Events that are removed at once."""
+_MOST_PIECES = 50
+_TIDY_S = 60.0
+_RECENT, _RECENT_BYTES = 1000, 4 << 20
+"""Of the newest events that are kept in memory."""
+_WAL_BYTES = 16 << 20
+_LONGEST_FACT = 200
+_NOT_NOW = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_NOMEM,
+)
+_EVENTS = (
+    "CREATE TABLE events (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, kept_s REAL, camera TEXT, "
+    "rule TEXT, action TEXT, type TEXT, phase TEXT, incident TEXT, time_ms INTEGER)"
+)
+_BODIES = "CREATE TABLE bodies (number INTEGER PRIMARY KEY, body BLOB)"
+_BY_INCIDENT = "CREATE INDEX by_incident ON events (incident)"
+_INDEXES = tuple(
+    # Rows with the same value are in the order of their numbers: a page is read from its place, and nothing is sorted.
+    f"CREATE INDEX by_{column} ON events ({column})"
+    for column in ("camera", "rule", "action", "type", "phase")
+)
+_OF_THIS_VERSION = (f"PRAGMA application_id = {_APPLICATION}", f"PRAGMA user_version = {_VERSION}")
+_TABLES = (_EVENTS, _BODIES, _BY_INCIDENT, *_INDEXES, *_OF_THIS_VERSION)
+_FROM_1 = (
+    "ALTER TABLE events RENAME TO old",
+    "DROP INDEX by_camera",
+    "UPDATE sqlite_sequence SET name = 'events' WHERE name = 'old'",
+    _EVENTS,
+    _BODIES,
+    "INSERT INTO bodies SELECT number, body FROM old",
+    "INSERT INTO events SELECT number, id, time_s, camera, rule, action, type, phase, incident_of(body), "
+    "CAST(time_s * 1000 AS INTEGER) FROM old",
+    "DROP TABLE old",
+)
+_FROM_2 = (
+    "ALTER TABLE events ADD COLUMN incident TEXT",
+    "UPDATE events SET incident = (SELECT incident_of(body) FROM bodies WHERE bodies.number = events.number)",
+)
+_UPGRADES = {
+    1: (*_FROM_1, _BY_INCIDENT, *_INDEXES, *_OF_THIS_VERSION),
+    2: (*_FROM_2, _BY_INCIDENT, *_INDEXES, *_OF_THIS_VERSION),
+    3: (*_INDEXES, *_OF_THIS_VERSION),
+}
+_PUT = (  # `INSERT OR IGNORE` would use up a number
+    "INSERT INTO events (id, kept_s, camera, rule, action, type, phase, incident, time_ms) "
+    "SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM events WHERE id = ?)"
+)
+_FIRST_TYPES = "('camgraph.incident.start', 'camgraph.incident.single')"
+_END_TYPE = "camgraph.incident.end"
+_WITH_BODY = "SELECT number, body FROM bodies"
+
+
+Condition = tuple[str, object]
+"""With one place, and its value."""
+
+
+class KeptEvent(NamedTuple):
+    """`body`: the CloudEvent, one line of JSON."""
+
+    number: int
+    body: bytes
+
+    @property
+    def event(self) -> dict[str, Any]:
+        """As a plain object."""
+        plain: dict[str, Any] = json.loads(self.body)
+        return plain
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events are asked for; by default all of them. `rule`: the rule, or its action."""
+
+    camera: str | None = None
+    rule: str | None = None
+    type: str | None = None
+    phase: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    before: int | None = None
+    """Those alone that have a lower number: the next page, from the newest on."""
+
+
+class KeptIncident(NamedTuple):
+    """Its first event, and its end or only event; None while it goes on."""
+
+    first: KeptEvent
+    last: KeptEvent | None
+
+
+class _Damaged(sqlite3.DatabaseError):
+    """It is no history, or one of another version."""
+
+
+class _SetAside(Unavailable):
+    """It was damaged, and there is room for a new one."""
+
+
+class EventHistory:
+    """See the module. `add` belongs to one thread; all else may be called from any."""
+
+    def __init__(self, path: Path, log: Logger, *, keep_s: float, keep_bytes: float) -> None:
+        self.path, self._log = Path(os.path.realpath(path)), log  # beside it, SQLite writes more files
+        self._keep_s, self._keep_bytes = keep_s, keep_bytes
+        self._writing = threading.Lock()
+        self._db: sqlite3.Connection | None = None
+        self._recent: deque[KeptEvent] = deque()
+        self._recent_bytes = 0
+        self._newest = 0
+        self._recent_after: int | None = None
+        """All events with higher numbers are in `_recent`; None before the file was opened."""
+        self._reading = threading.Lock()
+        """Over the three above."""
+        self._listeners: set[Callable[[], object]] = set()
+        self._listening = threading.Lock()
+        self.is_over = False
+        """Nobody needs to listen any more."""
+        self._over, self._wake = False, threading.Event()
+        self._is_suspect = False
+        """Somebody could not read it."""
+        self._why = ""
+        self._tidier = threading.Thread(target=self._tidy, name="history", daemon=True)
+
+    # ---- the thread that adds
+
+    def open(self) -> None:
+        """Raises Unavailable if the disk does not allow it now: `add` tries again.
+
+        Raises EnvironmentProblem for a file of a newer version.
+        """
+        try:
+            self._look()
+        finally:
+            self._tidier.start()
+
+    def _look(self) -> None:
+        with suppress(_SetAside), self._changing():
+            return
+        with self._changing():
+            pass
+
+    def add(self, events: Sequence[Event]) -> None:
+        """They are on the disk when this returns. Raises Unavailable while the disk does not take them."""
+        try:
+            self._add(events)
+        except _SetAside:
+            self._add(events)
+        self._notify()
+
+    def _add(self, events: Sequence[Event]) -> None:
+        with self._changing() as db:
+            for event in events:
+                if db.execute(_PUT, _row(event)).rowcount:
+                    db.execute("INSERT INTO bodies VALUES (last_insert_rowid(), ?)", (bytes(event.body),))
+        with self._changing() as db:
+            # By what the file has, for a commit that failed may have been made all the same.
+            self._learn(db.execute(f"{_WITH_BODY} WHERE number > ? ORDER BY number", (self._newest,)).fetchall())
+            for _ in range(_MOST_PIECES):
+                if not self._is_too_large(db) or not self._remove_piece(db, math.inf):
+                    break
+
+    def _notify(self) -> None:
+        with self._listening:
+            listeners = tuple(self._listeners)
+        for notify in listeners:
+            notify()
+
+    def _learn(self, rows: Sequence[tuple[int, bytes]]) -> None:
+        with self._reading:
+            for row in rows:
+                self._recent.append(KeptEvent(*row))
+                self._recent_bytes += len(row[1])
+                self._newest = row[0]
+            while len(self._recent) > _RECENT or self._recent_bytes > _RECENT_BYTES:
+                gone = self._recent.popleft()
+                self._recent_bytes -= len(gone.body)
+                self._recent_after = gone.number
+
+    def close(self) -> None:
+        self._over = True
+        self._wake.set()
+        if self._tidier.ident is not None:
+            self._tidier.join()
+        with self._writing:
+            self._disconnect()
+
+    # ---- those who ask
+
+    @contextmanager
+    def listening(self, notify: Callable[[], object]) -> Iterator[None]:
+        """Call `notify`, in another thread, whenever there are new events, and when it is over."""
+        with self._listening:
+            self._listeners.add(notify)
+        try:
+            yield
+        finally:
+            with self._listening:
+                self._listeners.discard(notify)
+
+    def end(self) -> None:
+        """Tell all who listen that it is over."""
+        self.is_over = True
+        self._notify()
+
+    def newest(self) -> int:
+        """The number of the newest event; 0 if there was none yet. Raises EnvironmentProblem."""
+        with self._reading:
+            if self._recent_after is not None:
+                return self._newest
+        rows = self._asked("SELECT seq FROM sqlite_sequence WHERE name = 'events'", ())
+        return int(rows[0][0]) if rows else 0
+
+    def recent(self, number: int, most: int) -> list[KeptEvent] | None:
+        """As `after`, without the disk; None if memory does not reach back so far."""
+        with self._reading:
+            if self._recent_after is None or number < self._recent_after:
+                return None
+            found = (one for one in self._recent if one.number > number)
+            return list(itertools.islice(found, most))
+
+    def after(self, number: int, most: int) -> list[KeptEvent]:
+        """Events with higher numbers, the oldest first. Raises EnvironmentProblem."""
+        return self._kept(f"{_WITH_BODY} WHERE number > ? ORDER BY number LIMIT ?", (number, most))
+
+    def page(self, wanted: EventFilter, most: int) -> list[KeptEvent]:
+        """Those that fit, the newest first. Raises EnvironmentProblem."""
+        return self._fitting(wanted, _conditions(wanted), most)
+
+    def incidents(
+        self, wanted: EventFilter, most: int, *, incident: str | None = None, before: str | None = None
+    ) -> list[KeptIncident]:
+        """Those whose first events fit, the newest first; or this one alone. Raises EnvironmentProblem."""
+        # `+`: most events are of these types, so that their index would be the slow way.
+        conditions = [*_conditions(wanted), (f"+type IN {_FIRST_TYPES} AND +incident != ?", "")]
+        if incident is not None:
+            conditions.append(("incident = ?", _fact(incident)))
+        if before is not None:
+            conditions.append(("number < (SELECT min(number) FROM events WHERE incident = ?)", _fact(before)))
+        first = self._fitting(wanted, conditions, most)
+        return [KeptIncident(one, self._end_of(one)) for one in first]
+
+    def _end_of(self, first: KeptEvent) -> KeptEvent | None:
+        inner = "SELECT number FROM events WHERE type = ? AND incident = (SELECT incident FROM events WHERE number = ?)"
+        ends = self._kept(f"{_WITH_BODY} WHERE number IN ({inner}) LIMIT 1", (_END_TYPE, first.number))
+        return ends[0] if ends else None
+
+    def _fitting(self, wanted: EventFilter, conditions: Sequence[Condition], most: int) -> list[KeptEvent]:
+        query, values = fitting_query(wanted, conditions, most)
+        return self._kept(query, values)
+
+    def _kept(self, query: str, values: tuple[object, ...]) -> list[KeptEvent]:
+        return [KeptEvent(*row) for row in self._asked(query, values)]
+
+    def _asked(self, query: str, values: tuple[object, ...]) -> list[Any]:
+        """Nothing if there is no file yet. Raises EnvironmentProblem if it cannot be read now."""
+        if not self.path.exists():
+            return []
+        place = f"file:{quote(str(self.path))}?mode=ro"
+        try:
+            with closing(sqlite3.connect(place, uri=True, timeout=_BUSY_S)) as db:
+                return db.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            # Perhaps the thread that adds events never comes to the damaged place.
+            self._is_suspect = True
+            self._wake.set()
+            raise EnvironmentProblem(
+                f"the history of events cannot be read now: {error}", error_id="cannot-read"
+            ) from None
+
+    # ---- the file
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction. Raises Unavailable; nothing is changed then, and a damaged file is set aside.
+
+        Raises EnvironmentProblem for a file of a newer version.
+        """
+        with self._writing:
+            try:
+                db = self._connected()
+                db.execute("BEGIN IMMEDIATE")
+                yield db
+                db.execute("COMMIT")
+            except sqlite3.Error as error:
+                self._fail(error)
+            except BaseException:
+                self._disconnect()
+                raise
+
+    def _fail(self, error: sqlite3.Error) -> None:
+        """Raises Unavailable."""
+        self._disconnect()
+        code, text = getattr(error, "sqlite_errorcode", 0) & 0xFF, f"{self.path}: {error}"
+        if code not in _NOT_NOW and self._set_aside(error):
+            raise _SetAside(text, error_id="cannot-write") from None
+        raise Unavailable(text, error_id="cannot-write") from None
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._db is None:
+            self._create()
+            db = sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+            try:
+                self._prepare(db)
+            except BaseException:
+                db.close()
+                raise
+            self._db = db
+        return self._db
+
+    def _create(self) -> None:
+        """A new file is its user's alone; SQLite gives the files beside it the same permissions."""
+        with suppress(OSError):  # it is there, or SQLite meets the same error, and has words for it
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        version = self._version_of(db)
+        db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+        if not version:
+            self._make(db)
+        elif version < _VERSION:
+            self._upgrade(db, version)
+        newest = db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'events'").fetchone()[0] or 0
+        with self._reading:
+            if self._recent_after is None or newest != self._newest:
+                self._recent.clear()
+                self._recent_bytes, self._recent_after, self._newest = 0, newest, newest
+
+    def _make(self, db: sqlite3.Connection) -> None:
+        db.execute("BEGIN IMMEDIATE")
+        for command in _TABLES:
+            db.execute(command)
+        if self._asides():
+            first = max(self._newest, int(time.time() * 1000))
+            db.execute("INSERT INTO sqlite_sequence VALUES ('events', ?)", (first,))
+        db.execute("COMMIT")
+
+    def _version_of(self, db: sqlite3.Connection) -> int:
+        """0 for a new file. Raises _Damaged for one that is no history, EnvironmentProblem for a newer one."""
+        application, version = (
+            db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+        )
+        tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if application == _APPLICATION and version > _VERSION:
+            raise EnvironmentProblem(
+                f"the history {self.path} is of a newer version of camgraph (its format is {version}, this version "
+                f"knows {_VERSION}): run that version, or move the file away, and a new one begins",
+                error_id="history-newer",
+            )
+        is_known = version == _VERSION if application == _APPLICATION else application == 0 and version in _UPGRADES
+        if tables and not (is_known and "events" in tables):
+            raise _Damaged(f"it is the file of another program, or has an unknown version ({version})")
+        return version if tables else 0
+
+    def _upgrade(self, db: sqlite3.Connection, version: int) -> None:
+        """In one transaction: whatever happens meanwhile, the file is of one version."""
+        db.create_function("incident_of", 1, _incident_of, deterministic=True)
+        db.execute("BEGIN IMMEDIATE")
+        for command in _UPGRADES[version]:
+            db.execute(command)
+        db.execute("COMMIT")
+        self._log.info("history_upgraded", path=str(self.path), from_version=version, to_version=_VERSION)
+
+    def _set_aside(self, why: sqlite3.Error) -> bool:
+        """Whether there is room for a new one. What was in the log alone goes with it, under the name that fits."""
+        aside = Path(f"{self.path}{DAMAGED}-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}")
+        try:
+            for end in ("-wal", "-shm", ""):
+                found = Path(f"{self.path}{end}")
+                if found.exists():
+                    found.replace(f"{aside}{end}")
+            for old in self._asides()[1 : 1 - _MOST_ASIDE or None]:
+                for end in ("-wal", "-shm", ""):
+                    Path(f"{old}{end}").unlink(missing_ok=True)
+        except OSError:
+            return False
+        self._log.warning("history_begins_anew", path=str(self.path), why=str(why), kept=aside.name)
+        return True
+
+    def _asides(self) -> list[Path]:
+        """The damaged files, the oldest first."""
+        found = self.path.parent.glob(f"{glob.escape(self.path.name + DAMAGED)}*")
+        return sorted(path for path in found if not path.name.endswith(("-wal", "-shm")))
+
+    def _disconnect(self) -> None:
+        if self._db is not None:
+            with suppress(sqlite3.Error):
+                self._db.close()
+            self._db = None
+
+    # ---- what is old
+
+    def _tidy(self) -> None:
+        while not self._over:
+            self._wake.clear()
+            try:
+                if self._is_suspect:
+                    self._check()
+                while self._removed_by_age() and not self._over:
+                    pass
+                self._why = ""
+            except (Unavailable, EnvironmentProblem) as error:
+                if str(error) != self._why:
+                    self._log.warning("history_not_tidied", why=str(error))
+                self._why = str(error)
+            self._wake.wait(_TIDY_S)
+
+    def _check(self) -> None:
+        """Raises Unavailable if it is damaged; then it was set aside."""
+        self._is_suspect = False
+        with self._changing() as db:
+            if (found := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+                raise _Damaged(f"it is damaged: {found}")
+
+    def _removed_by_age(self) -> int:
+        with self._changing() as db:
+            return self._remove_piece(db, time.time() - self._keep_s)
+
+    def _remove_piece(self, db: sqlite3.Connection, before_s: float) -> int:
+        """Of the oldest ones, those that were kept before this time. Returns how many."""
+        rows = db.execute("SELECT number, kept_s FROM events ORDER BY number LIMIT ?", (_PIECE,)).fetchall()
+        going = [(number,) for number, kept_s in rows if kept_s < before_s]
+        for table in ("bodies", "events"):
+            db.executemany(f"DELETE FROM {table} WHERE number = ?", going)  # noqa: S608 - constants
+        if going:
+            db.execute(f"PRAGMA incremental_vacuum({_PIECE})").fetchall()
+        return len(going)
+
+    def _is_too_large(self, db: sqlite3.Connection) -> bool:
+        pages, free, size = (
+            db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+        )
+        return bool((pages - free) * size > self._keep_bytes)
+
+
+def _row(event: Event) -> tuple[object, ...]:
+    """All facts are those of the body."""
+    view = view_of(event)
+    kind, facts = view.body.get("type", ""), (view.camera, view.rule, view.action)
+    texts = [_fact(text) for text in (*facts, kind, view.phase, view.incident)]
+    return (event.own_id, time.time(), *texts, view.wall_ns // 1_000_000, event.own_id)
+
+
+def _fact(value: object) -> str:
+    """A database does not take half a character."""
+    return str(value)[:_LONGEST_FACT].encode(errors="replace").decode()
+
+
+def _incident_of(body: bytes) -> str:
+    """ "" for a body that names none."""
+    with suppress(ValueError, TypeError, KeyError, RecursionError):
+        return _fact(json.loads(body)["data"]["incident"])
+    return ""
+
+
+def fitting_query(wanted: EventFilter, conditions: Sequence[Condition], most: int) -> tuple[str, tuple[object, ...]]:
+    """The newest events that fit, and the values of its places.
+
+    A rule and an action are looked for one after the other, each by its index, which has them in order.
+    """
+    ways: list[Sequence[Condition]] = [conditions]
+    if wanted.rule is not None:
+        ways = [[*conditions, ("rule = ?", wanted.rule)], [*conditions, ("action = ?", wanted.rule)]]
+    parts, values = [], list[object]()
+    for way in ways:
+        which = " AND ".join(text for text, _ in way) or "1"
+        parts.append(f"SELECT * FROM (SELECT number FROM events WHERE {which} ORDER BY number DESC LIMIT ?)")  # noqa: S608
+        values += [*(value for _, value in way), most]
+    inner = " UNION ".join(parts)
+    return f"{_WITH_BODY} WHERE number IN ({inner}) ORDER BY number DESC LIMIT ?", (*values, most)
+
+
+def _conditions(wanted: EventFilter) -> list[Condition]:
+    """Without that of its rule."""
+    since, until = (at.timestamp() * 1000 if at else None for at in (wanted.since, wanted.until))
+    conditions = [
+        ("camera = ?", wanted.camera),
+        ("type = ?", wanted.type),
+        ("phase = ?", wanted.phase),
+        ("time_ms >= ?", since),
+        ("time_ms < ?", until),
+        ("number < ?", wanted.before),
+    ]
+    return [(text, value) for text, value in conditions if value is not None]

@@ -1,0 +1,191 @@
+"""The calls about incidents: lists, one with its reasons, its files, and labels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import ClassVar, NotRequired
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+
+from pipeline.errors import EnvironmentProblem
+from pipeline.foreign_text import shown
+from stages.footage.incident_index import IncidentFilter, Phase
+from stages.footage.incident_record import IncidentRecord
+from tools.service.history.event_history import EventFilter, EventHistory
+from tools.service.history.kept_incidents import Incident, KeptIncidents, NotFound, read_each
+from tools.service.history.labels import LABELS, MOST_NOTE, MOST_OF_INCIDENT, Label
+from tools.service.history.remembered_incidents import NO_PICTURES, RememberedIncidents
+from tools.service.web.calls import Body, Call, Gives, body_of
+from tools.service.web.file_answer import OF_FILE, FileAnswer, OpenFile
+from tools.service.web.queries import CameraName, Moment, Number, OneOf, Parameter, Text, query_of
+from tools.service.web.thread_pools import ThreadPool, ThreadPools
+
+_USUAL, _MOST = 50, 200
+_QUERY: dict[str, Parameter] = {
+    "camera": CameraName("Of this camera alone."),
+    "rule": Text("Of this rule, or of this action, alone."),
+    "since": Moment("Not older than this time."),
+    "phase": OneOf("Those alone that go on.", ("running",)),
+    "before": Text("The incident behind which the page begins: the last one of the page before."),
+    "limit": Number("So many at most.", _MOST, usual=_USUAL),
+}
+_NOT_READ = {503: "the incidents cannot be read or changed now"}
+_OF_FILE = {416: "the file ends before the range begins", **_NOT_READ}
+
+
+class IncidentsPage(TypedDict):
+    """`more`: whether there are older ones; `why`: for what reason there can be none."""
+
+    incidents: list[Incident]
+    more: bool
+    why: NotRequired[str]
+
+
+class NewLabel(Body):
+    """What somebody says of an incident."""
+
+    words: ClassVar = f'{{"label": {" | ".join(LABELS)}, "note": TEXT}}'
+
+    label: Label
+    note: str = Field("", max_length=MOST_NOTE)
+
+
+class Keep(Body):
+    """Whether an incident is never removed by itself."""
+
+    words: ClassVar = '{"keep": true} or {"keep": false}'
+
+    keep: bool
+
+
+def incident_calls(
+    folders: Sequence[Path], history: EventHistory, threads: ThreadPools, begun_s: Callable[[], float]
+) -> list[Call]:
+    """`folders`: of footage; without any, the history tells of incidents, without pictures and clips.
+
+    `begun_s`: when the run began, in seconds since 1970.
+    """
+    calls, one = _Incidents(folders, history, threads, begun_s), "/api/incidents/{incident}"
+    an_incident = Gives(type=Incident)
+    picture = Gives(media="image/jpeg", also=OF_FILE)
+    return [
+        Call("GET", "/api/incidents", "viewer", calls.list, "The incidents that are kept, the newest first.",
+             Gives("a page of them", IncidentsPage), _QUERY, errors=_NOT_READ),
+        Call("GET", one, "viewer", calls.one, "One incident: why it fired, its files, and its labels.", an_incident,
+             errors=_NOT_READ),
+        Call("GET", f"{one}/snapshot.jpg", "viewer", calls.snapshot, "Its picture.", picture, errors=_OF_FILE),
+        Call("GET", f"{one}/clip.mp4", "viewer", calls.clip, "Its clip; ranges are answered.",
+             Gives(media="video/mp4", also=OF_FILE), errors=_OF_FILE),
+        Call("GET", f"{one}/crops/{{file}}", "viewer", calls.crop, "The picture of one of its people.", picture,
+             errors=_OF_FILE),
+        Call("POST", f"{one}/labels", "operator", calls.label, "Say what it was.", an_incident, body=NewLabel,
+             errors=_NOT_READ | {409: f"it has {MOST_OF_INCIDENT} labels already"}),
+        Call("POST", f"{one}/keep", "operator", calls.keep, "Keep it for ever, or no longer.", an_incident, body=Keep,
+             errors=_NOT_READ),
+    ]  # fmt: skip
+
+
+class _Incidents:
+    def __init__(
+        self, folders: Sequence[Path], history: EventHistory, threads: ThreadPools, begun_s: Callable[[], float]
+    ) -> None:
+        self._kept = [KeptIncidents(folder, begun_s) for folder in folders]
+        self._threads: ThreadPool = threads.footage if folders else threads.history
+        self._remembered = RememberedIncidents(history)
+
+    async def list(self, request: Request) -> Response:
+        query = query_of(request, _QUERY)
+        camera, rule, since, phase, before, limit = (query[name] for name in _QUERY)
+
+        def kept() -> IncidentsPage:
+            wanted = IncidentFilter(camera, since, rule, "", phase, limit + 1)
+            last = next(filter(None, (one.summary(before) for one in self._kept)), None) if before else None
+            pages = [one.page(replace(wanted, before=last)) for one in self._kept] if last or not before else []
+            rows = sorted(chain.from_iterable(pages), key=lambda row: row.summary.start_s, reverse=True)
+            listed = [row.place.plain(record) for row, record in read_each(rows[:limit])]
+            return {"incidents": _fitting(listed, phase), "more": len(rows) > limit}
+
+        def remembered() -> IncidentsPage:
+            wanted = EventFilter(camera=camera, rule=rule, since=since)
+            listed, more = self._remembered.page(wanted, before, limit)
+            page: IncidentsPage = {"incidents": _fitting(listed, phase), "more": more}
+            return page if listed else {**page, "why": NO_PICTURES}
+
+        return await self._as_json(kept if self._kept else remembered)
+
+    async def one(self, request: Request) -> Response:
+        def plain() -> Incident:
+            place, record = self._found(request)
+            return place.plain(record)
+
+        return await self._as_json(plain)
+
+    async def snapshot(self, request: Request) -> Response:
+        return await self._file(request, "snapshot", "image/jpeg")
+
+    async def clip(self, request: Request) -> Response:
+        return await self._file(request, "clip", "video/mp4")
+
+    async def crop(self, request: Request) -> Response:
+        return await self._file(request, request.path_params["file"], "image/jpeg")
+
+    async def label(self, request: Request) -> Response:
+        given = await body_of(request, NewLabel)
+
+        def add() -> Incident:
+            place, record = self._found(request)
+            place.labels.add(record.incident, given.label, given.note, request.scope["camgraph.name"])
+            return place.plain(record)
+
+        return await self._as_json(add)
+
+    async def keep(self, request: Request) -> Response:
+        wanted = (await body_of(request, Keep)).keep
+
+        def change() -> Incident:
+            place, record = self._found(request)
+            place.keep(record, wanted=wanted)
+            return place.plain(record)
+
+        return await self._as_json(change)
+
+    async def _file(self, request: Request, name: str, media_type: str) -> Response:
+        def opened() -> OpenFile:
+            place, record = self._found(request)
+            return OpenFile.of(place.open_file(record, name))
+
+        try:
+            file = await self._threads.run(opened)
+        except OSError as error:
+            raise EnvironmentProblem(f"the file cannot be read now: {error.strerror}", error_id="cannot-read") from None
+        return FileAnswer(request, file, media_type, self._threads)
+
+    def _found(self, request: Request) -> tuple[KeptIncidents | RememberedIncidents, IncidentRecord]:
+        incident = request.path_params["incident"]
+        places: Sequence[KeptIncidents | RememberedIncidents] = self._kept or [self._remembered]
+        for one in places:
+            record = one.record(incident)
+            if record is not None:
+                return one, record
+        raise NotFound(f"no incident that is kept is called {shown(incident)[:60]}")
+
+    async def _as_json(self, work: Callable[[], Incident | IncidentsPage]) -> Response:
+        try:
+            # In ASCII, and for records may hold half a character, at which JSONResponse fails.
+            text = json.dumps(await self._threads.run(work), separators=(",", ":"), allow_nan=False)
+            return Response(text, media_type="application/json")
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"the incidents cannot be read or changed now: {error.strerror}", error_id="cannot-read"
+            ) from None
+
+
+def _fitting(listed: Sequence[Incident], phase: Phase | None) -> list[Incident]:
+    return [one for one in listed if phase in (None, one["phase"])]

@@ -1,0 +1,146 @@
+"""The values that decided about an incident, in the words of those who are alarmed: a guard, a nurse.
+
+score > 0.3: 0.9 against 0.3         How sure the model is that it is a person: 90%, and more than 30% is needed
+lean > 60deg: 74.1 deg against 60    How far the body leans: 74°, and more than 60° is needed
+people > 10: 12 against 10           People in the picture: 12, and at least 11 are needed
+in bed: true                         In bed: yes
+drop(shoulders.y, 1.3s) > ...        as it is written: nobody could say it in a few words
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_NAMES = {
+    "score": "How sure the model is that it is a person",
+    "lean": "How far the body leans",
+    "age": "Seen for",
+    "speed": "Speed",
+    "box.height": "Height in the picture",
+    "box.width": "Width in the picture",
+    "torso": "Length of the upper body in the picture",
+    "people": "People in the picture",
+    "count": "People who fit",
+}
+_CALLS = {
+    "dwell": "Time in {}",
+    "count": "People who fit {}",
+    "since": "Time since {}",
+    "total": "Time of {}",
+    "label": "How sure the model of actions is of {}",
+    "distance": "Distance of {}",
+    "angle": "Angle at {}",
+    "speed": "Speed of {}",
+}
+_PLACES = {"in": "In {}", "not in": "Outside of {}"}
+_MOMENTS = {"enters": "Came into {}", "leaves": "Left {}", "crosses": "Went over {}"}
+_NEEDED = {
+    "<": "less than {}",
+    "<=": "at most {}",
+    ">": "more than {}",
+    ">=": "at least {}",
+    "==": "exactly {}",
+    "!=": "other than {}",
+}
+_SHARES = ("score", "label")
+_COUNTED = frozenset({"people", "count"})
+_UNITS = {
+    "deg": "°",
+    "deg/s": "° a second",
+    "px": " pixels",
+    "px/s": " pixels a second",
+    "s": " s",
+    "/s": " times a second",
+    "": "",
+}
+_COMPARED = re.compile(r"(?P<left>[\w.]+|(?P<call>\w+)\((?P<of>[^()]*)\)) (?P<sign><=|>=|==|!=|<|>) (?P<right>.+)")
+_PLACED = re.compile(r"((?P<point>(?!not )\w+) )?(?P<how>not in|in) (?P<zone>\w+)")
+_MOMENT = re.compile(r"(?P<how>enters|leaves|crosses)\((?P<shape>\w+)(, \w+)?\)")
+
+
+def measured_words(condition: Mapping[str, Any]) -> str:
+    """One condition of an incident's evidence (docs/rules.md, Events)."""
+    text = str(condition.get("text", ""))
+    reported = _reported(condition)
+    if "left" in condition or "right" in condition:
+        return _comparison(text, condition) + reported
+    if condition.get("holds") is None:
+        return f"{_plain(text)}{reported}" if reported else f"{_plain(text)}: not known"
+    return f"{_plain(text)}: {'yes' if condition['holds'] else 'no'}{reported}"
+
+
+def _comparison(text: str, condition: Mapping[str, Any]) -> str:
+    unit = str(condition.get("unit") or "")
+    parts = _COMPARED.fullmatch(text)
+    name = _name(parts) if parts else ""
+    is_share = bool(parts) and (parts["left"] in _SHARES or parts["call"] in _SHARES)  # type: ignore[index]
+    left, right = (_value(condition.get(side), unit, is_share=is_share) for side in ("left", "right"))
+    if not parts or not name:
+        return f"{_spaced(text)}: {left}, compared with {right}"
+    if needed := _people_needed(parts, condition.get("right")):
+        return f"{name}: {left}, and {needed}"
+    return f"{name}: {left}, and {_NEEDED[parts['sign']].format(right)} is needed"
+
+
+def _people_needed(parts: re.Match[str], bound: Any) -> str:
+    """People come in whole numbers: at least 1, not more than 0. "" for other values."""
+    if _COUNTED.isdisjoint((parts["left"], parts["call"])) or not _is_whole(bound):
+        return ""
+    number = int(bound) + {">": 1, "<": -1}.get(parts["sign"], 0)
+    sign = {">": ">=", "<": "<="}.get(parts["sign"], parts["sign"])
+    if number <= 0 and sign in ("<=", "=="):
+        return "there must be none"
+    return f"{_NEEDED[sign].format(number)} {'is' if number == 1 else 'are'} needed"
+
+
+def _is_whole(bound: Any) -> bool:
+    return (
+        isinstance(bound, int | float) and not isinstance(bound, bool) and math.isfinite(bound) and bound == int(bound)
+    )
+
+
+def _name(parts: re.Match[str]) -> str:
+    """ "" if there is none that says it."""
+    if parts["call"]:
+        words = _CALLS.get(parts["call"], "")
+        return words.format(_spaced(parts["of"].partition(",")[0])) if parts["of"] else words.partition(" {}")[0]
+    return _NAMES.get(parts["left"], "")
+
+
+def _plain(text: str) -> str:
+    if place := _PLACED.fullmatch(text):
+        of_feet = place["point"] in (None, "feet")
+        return _PLACES[place["how"]].format(_spaced(place["zone"])) if of_feet else _spaced(_begun(text))
+    if moment := _MOMENT.fullmatch(text):
+        return _MOMENTS[moment["how"]].format(_spaced(moment["shape"]))
+    return _spaced(_begun(text))
+
+
+def _reported(condition: Mapping[str, Any]) -> str:
+    reported = condition.get("reported")
+    if not isinstance(reported, Mapping) or not reported:
+        return ""
+    values = (f"{_spaced(str(name))} {_value(one, '', is_share=False)}" for name, one in reported.items())
+    return f" ({', '.join(values)})"
+
+
+def _value(value: Any, unit: str, *, is_share: bool) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, int | float):
+        return str(value) if isinstance(value, str) else "not known"
+    if is_share and 0 <= value <= 1:
+        return f"{100 * value:.0f}%"
+    digits = f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"
+    return f"{digits}{_UNITS.get(unit, f' {unit}')}"
+
+
+def _begun(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")

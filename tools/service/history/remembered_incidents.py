@@ -1,0 +1,56 @@
+"""The incidents of a run without `sink_footage`, as the history of events tells of them: no pictures, no clips."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Never
+
+from pipeline.errors import UserError
+from stages.footage.incident_index import summary_of
+from stages.footage.incident_record import IncidentRecord
+from tools.service.history.event_history import EventFilter, EventHistory, KeptIncident
+from tools.service.history.kept_incidents import Incident, IncidentFile, NotFound, facts_of
+from tools.service.history.labels import Labels
+
+NO_PICTURES = (
+    "the run keeps no pictures and clips of incidents: give its graph a stage "
+    "`footage: {use: sink_footage, from: actions}`"
+)
+_NO_PATH = Path("none/none/none.json")
+_NO_FILE: IncidentFile = {"state": "none", "url": None, "why": "the graph has no stage `sink_footage`"}
+
+
+class RememberedIncidents:
+    """As `KeptIncidents`. Labels lie beside the history. All methods raise EnvironmentProblem if it cannot be read."""
+
+    def __init__(self, history: EventHistory) -> None:
+        self._history = history
+        self.labels = Labels(history.path.parent)
+
+    def page(self, wanted: EventFilter, before: str | None, most: int) -> tuple[list[Incident], bool]:
+        """Those that fit, the newest first, and whether there are more."""
+        rows = self._history.incidents(wanted, most + 1, before=before)
+        records = filter(summary_of, map(_record, rows[:most]))
+        return [self.plain(record) for record in records], len(rows) > most
+
+    def record(self, incident: str) -> IncidentRecord | None:
+        """That of this whole name."""
+        found = [_record(row) for row in self._history.incidents(EventFilter(), 1, incident=incident)]
+        return next(filter(summary_of, found), None)
+
+    def open_file(self, record: IncidentRecord, name: str) -> Never:
+        """Raises NotFound."""
+        raise NotFound(NO_PICTURES)
+
+    def keep(self, record: IncidentRecord, *, wanted: bool) -> Never:
+        """Raises UserError: all events of the history go in their turn."""
+        raise UserError(NO_PICTURES, error_id="no-picture")
+
+    def plain(self, record: IncidentRecord) -> Incident:
+        """As the API gives it (docs/service.md)."""
+        return {**facts_of(record, self.labels), "keep": False, "snapshot": _NO_FILE, "clip": _NO_FILE, "crops": []}
+
+
+def _record(row: KeptIncident) -> IncidentRecord:
+    """It has no file, and is never written."""
+    return IncidentRecord(_NO_PATH, row.first.event, row.last.event if row.last else {})

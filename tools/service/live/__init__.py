@@ -1,0 +1,12 @@
+"""Cameras as they are now: video, pictures, and the people in them, while somebody watches.
+
+Start with `live_calls.py`. `watching` reads the packets of a camera once for all who watch it, and `live_video` muxes
+them for browsers that play the codec.
+
+    live_pictures      pictures for the others, made by another process
+    picture_process    that process; `picture_link` is the service's end of it, `picture_maker` decodes, draws, encodes
+    live_people        lines of the rules about the people in each frame
+    known_people       what these lines say of one picture
+
+Nothing runs while nobody watches.
+"""

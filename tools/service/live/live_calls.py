@@ -1,0 +1,124 @@
+"""The calls that show a camera as it is now: its video, its pictures, and the people in it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pipeline.errors import Unavailable, UserError
+from pipeline.system.names import ascii_form
+from stages.footage.packets import SUFFIX as PACKETS
+from stages.rulebook.people_tap import SUFFIX as PEOPLE
+from tools.service.live.live_people import MOST_VIEWERS as MOST_PEOPLE
+from tools.service.live.live_people import LivePeople
+from tools.service.live.live_pictures import BOUNDARY, MOST_CAMERAS, PictureFilm, PictureViewer
+from tools.service.live.live_video import Film, FilmViewer
+from tools.service.live.picture_link import PictureProcess
+from tools.service.live.watching import MOST_VIEWERS, Showing, Watching
+from tools.service.run.camera_calls import checked_camera
+from tools.service.run.run_link import RunLink
+from tools.service.web.calls import Call, Gives, NotThere
+from tools.service.web.queries import OneOf, query_of
+from tools.service.web.quotas import Quota, QuotaResponse, requester_of
+from tools.service.web.thread_pools import ThreadPools
+
+_NO_VIDEO = "live video is off: set `video: true` at the stage `serve`, unless another stage lets no picture leave"
+_TOO_MANY = {429: "you look at too many things at once", 503: "the run does not answer, or too many look already"}
+_NO_FILM = {400: "the camera cannot be watched live, and why", **_TOO_MANY}
+_PARTS = f"multipart/x-mixed-replace; boundary={BOUNDARY}"
+_MJPEG = {"draw": OneOf("Whether people and zones are drawn on the pictures; by default they are.", ("yes", "no"))}
+_NOT_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+def live_calls(run: RunLink, threads: ThreadPools, pictures: PictureProcess, *, video: bool) -> list[Call]:
+    """`video`: whether pictures may leave."""
+    watched, seen = Quota("live videos and pictures", MOST_VIEWERS, of_client=8, of_name=16), LivePeople()
+    films = Watching[Film](watched)
+    # Of what costs the most: a client alone has half of the cameras, as many as a browser can show at a time.
+    pictures_of = Quota("rows of pictures", MOST_VIEWERS, of_client=MOST_CAMERAS // 2, of_name=MOST_CAMERAS * 3 // 4)
+    rows = Watching[PictureFilm](watched, pictures_of, most=MOST_CAMERAS)
+    # The others are for those whose pictures people are drawn on.
+    streams = Quota("streams of people", MOST_PEOPLE - MOST_CAMERAS, of_client=16, of_name=28)
+
+    async def packets_of(request: Request) -> tuple[str, Path]:
+        """The camera and its socket. Raises UserError if it may not be shown, NotThere if it cannot be."""
+        if not video:
+            raise UserError(_NO_VIDEO, error_id="no-picture")
+        name = await threads.run.run(checked_camera, run, request.path_params["name"])
+        path = await threads.run.run(run.sockets, f"{ascii_form(name)}{PACKETS}")
+        if not path:
+            raise NotThere("the camera sends no video now", error_id="no-picture")
+        return name, path[0]
+
+    async def live(request: Request) -> Response:
+        _, path = await packets_of(request)
+        if request.method == "HEAD":  # its answer would never end
+            return Response(media_type="video/mp4", headers=_NOT_KEPT)
+        showing = films.show(path, lambda ended: Film(path, ended), FilmViewer(), requester_of(request))
+        with _left_if_failed(showing):
+            facts = (await showing.begin()).facts
+        start = f"{float(facts.start):.6f}"
+        headers = _NOT_KEPT | {"X-Camgraph-Epoch": str(facts.epoch), "X-Camgraph-Start": start}
+        return QuotaResponse(showing.pieces(), showing.leave, facts.content_type, headers)
+
+    async def mjpeg(request: Request) -> Response:
+        drawn = query_of(request, _MJPEG)["draw"] != "no"
+        name, path = await packets_of(request)
+        if request.method == "HEAD":
+            return Response(media_type=_PARTS, headers=_NOT_KEPT)
+
+        async def stages() -> Sequence[Path]:
+            try:
+                return await threads.run.run(run.sockets, f"*{PEOPLE}")
+            except Unavailable:  # the pictures go on, and the stages are looked for again a little later
+                return ()
+
+        def make(ended: Callable[[], object]) -> PictureFilm:
+            return PictureFilm(path, ended, seen.for_ever(stages, name), pictures, threads.decoder)
+
+        showing = rows.show(path, make, PictureViewer(drawn=drawn), requester_of(request))
+        with _left_if_failed(showing):
+            (await showing.begin()).begin_check()
+        return QuotaResponse(showing.pieces(), showing.leave, _PARTS, _NOT_KEPT)
+
+    async def people(request: Request) -> Response:
+        name = await threads.run.run(checked_camera, run, request.path_params["name"])
+        paths = await threads.run.run(run.sockets, f"*{PEOPLE}")
+        if not paths:
+            why = "the run judges nobody: its graph has no stage `rules`, or that is being started"
+            raise NotThere(why, error_id="nothing-to-read")
+        streams.check(requester_of(request))
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream", headers=_NOT_KEPT)
+        release = streams.acquire(requester_of(request))
+        return QuotaResponse(_as_events(seen.lines(paths, name)), release, "text/event-stream", _NOT_KEPT)
+
+    one = "/api/cameras/{name}"
+    return [
+        Call("GET", f"{one}/live.mp4", "viewer", live, "The video as it comes: an MP4 without an end.",
+             Gives(media="video/mp4"), errors=_NO_FILM),
+        Call("GET", f"{one}/mjpeg", "viewer", mjpeg, "Pictures as they come, people and zones drawn on them.",
+             Gives(media=_PARTS), _MJPEG, errors=_NO_FILM),
+        Call("GET", f"{one}/people", "viewer", people, "The people in each frame, and what the rules say (SSE).",
+             Gives(media="text/event-stream"), errors=_TOO_MANY),
+    ]  # fmt: skip
+
+
+@contextmanager
+def _left_if_failed(showing: Showing[Any]) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        showing.leave()
+        raise
+
+
+async def _as_events(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield b"retry: 2000\n\n"
+    async for line in lines:
+        yield b"data: %b\n\n" % line if line else b": still here\n\n"

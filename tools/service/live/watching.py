@@ -1,0 +1,175 @@
+"""Cameras that somebody watches: the packets of each are read once, however many watch, and not at all if nobody does.
+
+    capture's socket --packets--> WatchedCamera --> viewers, one of each who watches
+
+What viewers get is made by subclasses. All of it runs in the service's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+import av
+
+from pipeline.errors import Unavailable, UserError, WireError
+from pipeline.system.local_socket import short_address
+from stages.footage.packets import Packet, PacketReader
+from tools.service.web.quotas import Quota, Requester
+
+MOST_VIEWERS = 32
+"""Of all cameras, whatever they get."""
+_FIRST_S = 20.0
+"""How long the first picture may take to come: cameras send keyframes every few seconds."""
+_READ_BYTES = 1 << 18
+
+
+class Viewer(Protocol):
+    """One who watches, and what waits for it."""
+
+    def end(self) -> None:
+        """Nothing more comes."""
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """The body of its answer, until the end."""
+
+
+V = TypeVar("V", bound=Viewer)
+
+
+class WatchedCamera(ABC, Generic[V]):
+    """One camera while somebody watches it. `ended` is called once, when nothing more comes.
+
+    `silent_s`: a camera that sends nothing for so long has ended; None if it may be silent.
+    """
+
+    def __init__(self, path: Path, ended: Callable[[], object], *, silent_s: float | None = None) -> None:
+        self._path, self._ended, self._silent_s = path, ended, silent_s
+        self.viewers: set[V] = set()
+        self.refused = ""
+        """Why it cannot be shown at all, for people."""
+        self.begun = asyncio.Event()
+        """There is something to show, or it is over."""
+        self.is_over = False
+        self._task = asyncio.ensure_future(self._read())
+
+    @property
+    def why_late(self) -> str:
+        """Why the first picture has not come within `_FIRST_S`, for people."""
+        return f"the camera has sent no keyframe for {_FIRST_S:g} s"
+
+    @abstractmethod
+    def take(self, packet: Packet) -> None:
+        """The next packet. Raises UserError for a stream that cannot be shown, WireError if it ends with this one."""
+
+    @abstractmethod
+    def greet(self, viewer: V) -> None:
+        """Give a new viewer what it begins with."""
+
+    def join(self, viewer: V) -> None:
+        self.viewers.add(viewer)
+        self.greet(viewer)
+
+    def leave(self, viewer: V) -> None:
+        """The last who leaves ends it."""
+        self.viewers.discard(viewer)
+        if not self.viewers:
+            self.end()
+
+    def end(self) -> None:
+        """Part with the camera, and tell its viewers."""
+        if self.is_over:
+            return
+        self.is_over = True
+        self._task.cancel()
+        self.begun.set()
+        for viewer in self.viewers:
+            viewer.end()
+        self._ended()
+
+    async def _read(self) -> None:
+        try:
+            with short_address(self._path) as address:
+                reader, writer = await asyncio.open_unix_connection(address)
+            try:
+                packets = PacketReader()
+                while not packets.ended and (data := await self._next(reader)):
+                    for packet in packets.feed(data):
+                        self.take(packet)
+            finally:
+                writer.close()
+        except (OSError, WireError, ValueError, TypeError, av.FFmpegError):
+            pass  # of a camera that ends in the middle of a packet, or is silent; the next viewer tries anew
+        except UserError as error:
+            self.refused = str(error)
+        finally:
+            self.end()
+
+    async def _next(self, reader: asyncio.StreamReader) -> bytes:
+        """Raises TimeoutError, an OSError."""
+        return await asyncio.wait_for(reader.read(_READ_BYTES), self._silent_s)
+
+
+C = TypeVar("C", bound=WatchedCamera)  # type: ignore[type-arg]
+
+
+class Showing(Generic[C]):
+    """A camera and one who watches it, until `leave`."""
+
+    def __init__(self, camera: C, viewer: Viewer, release: Callable[[], object] = lambda: None) -> None:
+        """`release`: that of its quotas."""
+        self.camera, self._viewer, self._release = camera, viewer, release
+        self._has_left = False
+        camera.join(viewer)
+
+    async def begin(self) -> C:
+        """Wait for the first picture. Raises UserError if it cannot be shown, Unavailable if it does not come."""
+        try:
+            await asyncio.wait_for(self.camera.begun.wait(), _FIRST_S)
+        except TimeoutError:
+            raise Unavailable(self.camera.why_late, error_id="camera-silent") from None
+        if self.camera.refused:
+            raise UserError(self.camera.refused, error_id="no-picture")
+        return self.camera
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        return self._viewer.pieces()
+
+    def leave(self) -> None:
+        if not self._has_left:
+            self._has_left = True
+            self._release()
+            self.camera.leave(self._viewer)
+
+
+class Watching(Generic[C]):
+    """The cameras of one kind that are watched, by the paths of their sockets.
+
+    `quotas`: each who watches counts for each of these. `most`: how many cameras there may be.
+    """
+
+    def __init__(self, *quotas: Quota, most: int = MOST_VIEWERS) -> None:
+        self._quotas, self._most = quotas, most
+        self._cameras: dict[Path, C] = {}
+
+    def show(
+        self, path: Path, make: Callable[[Callable[[], object]], C], viewer: Viewer, requester: Requester
+    ) -> Showing[C]:
+        """Begin to watch. `make` makes the camera if nobody watches it yet, and is given its `ended`.
+
+        Raises Unavailable if too many watch, QuotaExceeded if this one does.
+        """
+        with ExitStack() as acquired:
+            for quota in self._quotas:
+                acquired.callback(quota.acquire(requester))
+            camera = self._cameras.get(path)
+            if camera is None:
+                if len(self._cameras) >= self._most:
+                    why = f"{self._most} other cameras are watched like this already"
+                    raise Unavailable(why, error_id="too-many-readers")
+                camera = self._cameras[path] = make(lambda: self._cameras.pop(path, None))
+            return Showing(camera, viewer, acquired.pop_all().close)

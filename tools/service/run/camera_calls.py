@@ -1,0 +1,165 @@
+"""The calls about cameras: list, add, remove, pause, resume, and the newest picture of one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+from pydantic import Field, JsonValue
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+
+from pipeline.errors import UserError
+from pipeline.foreign_text import shown
+from pipeline.system.names import nfc
+from tools.service.run.run_link import NO_ANSWER, RunLink
+from tools.service.web.calls import NOT_MODIFIED, NOTHING, Body, Call, Gives, NotThere, body_of
+from tools.service.web.thread_pools import ThreadPools
+
+_SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "srt", "udp", "rtp")
+_REFUSED = {400: "the run refuses it, and says why", **NO_ANSWER}
+
+
+class CameraState(TypedDict):
+    """`error_id`: as `camgraph explain` knows it, "" if it is not away; `since_s`: for how long it is so; `drops`:
+    frames that were not processed; `age_ms`: of its newest frame.
+    """
+
+    state: str
+    why: str
+    error_id: str
+    since_s: float | None
+    losses: int
+    fps: float
+    frames: int
+    drops: int
+    drops_by_reason: dict[str, int]
+    age_ms: float | None
+    events: int
+    error: str
+    facts: dict[str, str | int | float]
+
+
+class ListedCamera(CameraState):
+    """One camera of the run."""
+
+    name: str
+
+
+class CameraList(TypedDict):
+    """All of them."""
+
+    cameras: list[ListedCamera]
+
+
+class Remarks(TypedDict):
+    """What is worth knowing about the new camera."""
+
+    remarks: list[str]
+
+
+class NewCamera(Body):
+    """A camera as in the graph file."""
+
+    words: ClassVar = '{"name": NAME, "settings": {"url": ...}}, with the settings of a graph file'
+
+    name: str = Field(min_length=1)
+    settings: dict[str, JsonValue]
+
+
+def checked_camera(run: RunLink, name: str) -> str:
+    """Its name in normal form. Raises NotThere if the run has no such camera."""
+    if nfc(name) not in run.status()["cameras"]:
+        raise NotThere(f"the run has no camera {shown(name)[:60]}", error_id="name-unknown")
+    return nfc(name)
+
+
+def camera_calls(run: RunLink, threads: ThreadPools) -> list[Call]:
+    """See the module."""
+
+    def listed() -> list[dict[str, Any]]:
+        return [
+            {"name": name, **{key: one[key] for key in CameraState.__annotations__}}
+            for name, one in run.status()["cameras"].items()
+        ]
+
+    async def cameras(request: Request) -> Response:
+        return JSONResponse({"cameras": await threads.run.run(listed)})
+
+    async def add(request: Request) -> Response:
+        body = await body_of(request, NewCamera)
+        name, settings = body.name, body.settings
+        if "${" in json.dumps(settings):
+            # Otherwise a camera at an address of theirs would be sent the secrets and files of the run.
+            raise UserError(
+                "variables cannot be used here: write the values, or add the camera to the graph file",
+                error_id="camera-change",
+            )
+        if _is_file(settings.get("url")):
+            # It would tell which files there are on the machine, and show the films among them.
+            raise UserError(
+                "a file can only be added on the machine itself: `camgraph cameras add`", error_id="camera-change"
+            )
+        _check_scheme(settings.get("url"))
+        answer = await threads.changes.run(run.ask, "add", camera=name, given=settings)
+        return JSONResponse({"remarks": list(answer.get("remarks", ()))}, 202)
+
+    async def change(request: Request, op: str) -> Response:
+        name = await threads.run.run(checked_camera, run, request.path_params["name"])
+        await threads.changes.run(run.ask, op, camera=name)
+        return JSONResponse({}, 202)
+
+    async def remove(request: Request) -> Response:
+        return await change(request, "remove")
+
+    async def pause(request: Request) -> Response:
+        return await change(request, "pause")
+
+    async def resume(request: Request) -> Response:
+        return await change(request, "resume")
+
+    async def picture(request: Request) -> Response:
+        name = await threads.run.run(checked_camera, run, request.path_params["name"])
+        try:
+            served = await threads.pictures.run(run.picture, name)
+        except UserError as error:
+            raise NotThere(str(error), error_id=error.error_id) from None
+        if served is None:
+            raise NotThere("the run keeps no pictures: give its graph a stage `sink_footage`", error_id="no-picture")
+        tag = f'"{served.facts.get("epoch")}-{served.facts.get("pts")}"'
+        headers = {"ETag": tag, "Cache-Control": "no-cache, private"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(served.jpeg, media_type="image/jpeg", headers=headers)
+
+    one = "/api/cameras/{name}"
+    changed = Gives("the run has taken it up", NOTHING, status=202)
+    return [
+        Call("GET", "/api/cameras", "viewer", cameras, "The cameras: state, rates, drops.",
+             Gives(type=CameraList), errors=NO_ANSWER),
+        Call("POST", "/api/cameras", "admin", add, "Take one more camera into the run.",
+             Gives("the run has taken it up", Remarks, status=202), body=NewCamera, errors=NO_ANSWER),
+        Call("DELETE", one, "admin", remove, "End a camera: its frames on the way still arrive.", changed,
+             errors=_REFUSED),
+        Call("POST", f"{one}/pause", "operator", pause, "Let a camera rest.", changed, errors=_REFUSED),
+        Call("POST", f"{one}/resume", "operator", resume, "Let a camera that rests go on.", changed, errors=_REFUSED),
+        Call("GET", f"{one}/picture.jpg", "viewer", picture, "The newest picture, without anything drawn on it.",
+             Gives(media="image/jpeg", also=NOT_MODIFIED), errors=NO_ANSWER),
+    ]  # fmt: skip
+
+
+def _check_scheme(url: object) -> None:
+    """FFmpeg knows many more, some of which read files. Raises UserError."""
+    scheme = "" if url is None else str(url).partition("://")[0].lower()
+    if scheme and scheme not in _SCHEMES:
+        raise UserError(
+            f"{shown(scheme)[:20]}:// cannot be added here: expected {', '.join(_SCHEMES)}. On the machine itself, "
+            "`camgraph cameras add` adds any",
+            error_id="camera-change",
+        )
+
+
+def _is_file(url: object) -> bool:
+    """Whether an address is none of the network; settings without an address are those of other sources."""
+    return url is not None and ("://" not in str(url) or str(url).lower().startswith("file:"))

@@ -1,0 +1,116 @@
+"""The calls of monitors: `/healthz`, `/readyz` and `/metrics`, and the whole state for programs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NotRequired
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+
+from pipeline.errors import CamgraphError
+from pipeline.monitoring.health import Level
+from tools.measuring.nvidia_smi import GpuLoad
+from tools.service.run.gpus import Gpus
+from tools.service.run.metrics import CONTENT_TYPE, exposition
+from tools.service.run.run_link import FRESH_S, NO_ANSWER, RunLink
+from tools.service.web.calls import NOTHING, Call, Gives
+from tools.service.web.thread_pools import ThreadPools
+
+
+class Rendered:
+    """What was made of a state of the run, for all who ask while it is the same. May be used from several threads."""
+
+    def __init__(self, make: Callable[..., bytes]) -> None:
+        self._make = make
+        self._making = threading.Lock()
+        self._of: object = self
+        self._made = b""
+        self._until_s = 0.0
+
+    def of(self, status: Mapping[str, Any] | None, *more: object) -> bytes:
+        """Only the first one who asks waits for it to be made."""
+        with self._making:
+            if status is not self._of or time.monotonic() > self._until_s:
+                self._made, self._of = self._make(status, *more), status
+                self._until_s = time.monotonic() + FRESH_S
+            return self._made
+
+
+def _exposed(status: Mapping[str, Any] | None, gpus: Callable[[], Sequence[GpuLoad]]) -> bytes:
+    return exposition(status, gpus())
+
+
+def _as_json(status: Mapping[str, Any]) -> bytes:
+    return bytes(JSONResponse(dict(status)).body)
+
+
+class HealthAnswer(TypedDict):
+    """`reason`: for those alone who have a token."""
+
+    level: Level
+    reason: NotRequired[str]
+
+
+def health_calls(run: RunLink, threads: ThreadPools) -> list[Call]:
+    """See the module."""
+
+    gpus, text, plain = Gpus(), Rendered(_exposed), Rendered(_as_json)
+
+    async def known(request: Request) -> tuple[Mapping[str, Any] | None, str]:
+        try:
+            return await threads.health.run(run.status), ""
+        except CamgraphError as error:
+            return None, str(error)
+
+    async def health(request: Request, *, is_ready: bool) -> Response:
+        status, why = await known(request)
+        level: Level = status["health"]["level"] if status else "down"
+        good = level != "down" and (not is_ready or (status is not None and status["phase"] == "running"))
+        answer: HealthAnswer = {"level": level}
+        if request.scope["camgraph.role"] != "anyone":
+            answer["reason"] = status["health"]["reason"] if status else why
+        return JSONResponse(answer, 200 if good else 503)
+
+    async def healthz(request: Request) -> Response:
+        return await health(request, is_ready=False)
+
+    async def readyz(request: Request) -> Response:
+        return await health(request, is_ready=True)
+
+    async def metrics(request: Request) -> Response:
+        status, _ = await known(request)
+        return Response(await threads.health.run(text.of, status, gpus.now), media_type=CONTENT_TYPE)
+
+    async def whole(request: Request) -> Response:
+        status = await threads.health.run(run.status)
+        return Response(await threads.health.run(plain.of, status), media_type="application/json")
+
+    state = Gives("it is well", HealthAnswer, also={503: "it is not"})
+    return [
+        Call("GET", "/healthz", "anyone", healthz, "200 while frames of some camera go through, else 503.", state),
+        Call(
+            "GET", "/readyz", "anyone", readyz, "200 once the run is running and while it is not down, else 503.", state
+        ),
+        Call(
+            "GET",
+            "/metrics",
+            "viewer",
+            metrics,
+            "All metrics, for Prometheus.",
+            Gives(media=CONTENT_TYPE),
+            errors=NO_ANSWER,
+        ),
+        Call(
+            "GET",
+            "/api/status",
+            "viewer",
+            whole,
+            "All that is known of the run, as `camgraph status --json`.",
+            Gives(type=NOTHING),
+            errors=NO_ANSWER,
+        ),
+    ]

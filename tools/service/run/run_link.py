@@ -1,0 +1,161 @@
+"""The run that is served, asked over its control socket. May be used from several threads."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import CamgraphError, EnvironmentProblem, UserError
+from pipeline.supervision.control import ask
+from pipeline.system.names import nfc
+from pipeline.system.paths import runs_folder
+from stages.footage.picture_service import NAME, ServedPicture, ask_picture
+
+FRESH_S = 1.0
+"""For so long a state is given to all who ask: the run is asked once a second at most, however many look."""
+_KNOWN_S = 2.5
+"""Within this time, who asks gets the state of before at once, while the newer one is asked for."""
+_NO_PICTURES_S = 2.0
+"""After a picture did not come, others are not waited for either: each would take a thread for seconds."""
+NO_ANSWER = {503: "the run does not answer, or too many wait for it"}
+"""`Call.errors` of a call that asks it."""
+_WITHIN_S = 4.0
+"""A run that has not answered by then counts as down."""
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What the run answered, or why it did not; `asked_s`: when. `since`: the last change before it was asked."""
+
+    answer: Mapping[str, Any]
+    failed: EnvironmentProblem | None
+    asked_s: float
+    since: object
+
+
+class _Kept:
+    """The answer of a run to one request, which all who ask within `FRESH_S` are given."""
+
+    def __init__(self, run: str, op: str) -> None:
+        self._run, self._op = run, op
+        self._asking = threading.Lock()
+        self._change = object()
+        """A new one with each change of the run: no state from before it is given any more."""
+        self._state = _State({}, None, -math.inf, self._change)
+        """Replaced as a whole, so that who reads it without the lock never gets parts of two."""
+        self._is_renewing = False
+
+    def get(self) -> Mapping[str, Any]:
+        """Raises EnvironmentProblem without an answer, UserError without a run."""
+        state = self._state
+        if state.failed is None and FRESH_S <= self._age_s(state) < _KNOWN_S:
+            self._renew_beside()
+            return state.answer
+        with self._asking:
+            state = self._state
+            if self._age_s(state) >= FRESH_S:
+                state = self._renew()
+            if state.failed is not None:
+                raise state.failed
+            return state.answer
+
+    def _age_s(self, state: _State) -> float:
+        return time.monotonic() - state.asked_s if state.since is self._change else math.inf
+
+    def _renew_beside(self) -> None:
+        if not self._is_renewing:
+            self._is_renewing = True
+            with suppress(RuntimeError):  # the machine gives no thread now: who asks later waits
+                threading.Thread(target=self._renew_once, name="status", daemon=True).start()
+                return
+            self._is_renewing = False
+
+    def _renew_once(self) -> None:
+        try:
+            with self._asking:
+                self._renew()
+        except UserError:  # there is no such run any more: the next one who asks is told so
+            self.forget()
+        finally:
+            self._is_renewing = False
+
+    def _renew(self) -> _State:
+        since, answer, failed = self._change, {}, None
+        try:
+            answer = ask(self._run, self._op, within_s=_WITHIN_S)
+        except EnvironmentProblem as problem:
+            # All who wait get this answer: otherwise each of them would wait anew, one after another.
+            failed = problem
+        state = self._state = _State(answer, failed, time.monotonic(), since)
+        return state
+
+    def forget(self) -> None:
+        """Nobody is given a state that was asked for before this moment."""
+        self._change = object()
+
+
+class RunLink:
+    """See the module. `name`: of the run."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._status, self._graph = _Kept(name, "status"), _Kept(name, "graph")
+        self._cameras = _Kept(name, "cameras")
+        self._pictures_s = -math.inf
+        """From when on pictures are asked for again."""
+
+    def status(self) -> Mapping[str, Any]:
+        """As `camgraph status --json`. Raises EnvironmentProblem without an answer, UserError without a run."""
+        return self._status.get()
+
+    def graph(self) -> Mapping[str, Any]:
+        """Its stages and edges, as `pipeline.plan.outline` tells them. Raises as `status`."""
+        return self._graph.get()
+
+    def begun_s(self) -> float:
+        """When the run began, in seconds since 1970; 0 if it does not say."""
+        try:
+            return time.time() - float(self.status()["uptime_s"]) - FRESH_S
+        except CamgraphError:
+            return 0.0
+
+    def settings(self, stages: Sequence[str]) -> Mapping[str, Any]:
+        """Stage -> its settings, as `settings`, and the `base_folder` of their paths. Raises as `status`."""
+        return ask(self.name, "settings", within_s=_WITHIN_S, stages=list(stages))
+
+    def graph_file(self) -> str:
+        """The file that the run was started from, "" if there is none. Raises as `status`."""
+        return str(self._cameras.get().get("graph_file", ""))
+
+    def ask(self, op: str, **values: Any) -> Mapping[str, Any]:
+        """Change something. Raises as `status`, and UserError if the run refuses it."""
+        self._forget()
+        try:
+            return ask(self.name, op, within_s=10 * _WITHIN_S, **values)
+        finally:
+            self._forget()  # those who asked meanwhile were told of the state before
+
+    def _forget(self) -> None:
+        for kept in (self._status, self._graph, self._cameras):
+            kept.forget()
+
+    def sockets(self, pattern: str) -> list[Path]:
+        """The sockets of such names in the state folders of the run's stages."""
+        return sorted((runs_folder() / self.name).glob(f"*/state/*/{pattern}"))
+
+    def picture(self, camera: str) -> ServedPicture | None:
+        """The newest picture of a camera; None if the run keeps none. Raises as `ask_picture`."""
+        if time.monotonic() < self._pictures_s:
+            raise EnvironmentProblem("no picture came a moment ago: try again in some seconds", error_id="no-picture")
+        services = self.sockets(NAME)
+        try:
+            return ask_picture(services[0], nfc(camera)) if services else None
+        except EnvironmentProblem:
+            self._pictures_s = time.monotonic() + _NO_PICTURES_S
+            raise
