@@ -362,7 +362,7 @@ def test_the_log_warns_of_a_camera_with_too_few_frames(tmp_path: Path) -> None:
     assert warning["what"] == "the rule pointing needs 12 frames a second, or it misses most: cam brings 10"
 
 
-def test_a_rule_that_gets_too_few_frames_is_a_trouble_until_it_gets_more(tmp_path: Path) -> None:
+def test_too_few_frames_for_a_rule_are_a_trouble(tmp_path: Path) -> None:
     """Of the camera, so that nobody trusts a rule that cannot see."""
     with opened(Rules, {"rules": [{"use": "waving"}]}, folder=tmp_path) as stage:
         troubles = stage.context.troubles
