@@ -6,7 +6,7 @@ import { rowOf } from "./incidents.js";
 import { Live } from "./live.js";
 import { Plots } from "./plots.js";
 import { ShapeEditor } from "./shapes.js";
-import { cameraState, counted, dropsInWords, isSilent } from "./words.js";
+import { cameraState, counted, dropsInWords, isSilent, lasted } from "./words.js";
 
 export function cameraView(state, name) {
   const live = new Live(name);
@@ -56,7 +56,7 @@ export function cameraView(state, name) {
     try {
       const found = await get(`/api/incidents?limit=20&camera=${encodeURIComponent(name)}`);
       const none = make("p", { class: "empty", text: found.why || "Nothing that a rule looks for." });
-      fill(rows, ...(found.incidents.length ? found.incidents.map(rowOf) : [none]));
+      fill(rows, ...(found.incidents.length ? found.incidents.map((one) => rowOf(one, state.silences)) : [none]));
     } catch (problem) {
       message.textContent = problem.message;
     }
@@ -81,7 +81,7 @@ export function cameraView(state, name) {
     button.hidden = !["operator", "admin"].includes(state.me.role);
     drawing.hidden = state.me.role !== "admin" || editor !== null;
     button.textContent = camera.state === "paused" ? "Let it go on" : "Let it rest";
-    const now = state.incidents.filter((one) => one.camera === name).map((one) => one.incident + one.phase + one.clip.state).join();
+    const now = state.incidents.filter((one) => one.camera === name).map((one) => one.incident + lasted(one, state.silences) + one.clip.state).join();
     if (now !== newest || !rows.children.length) list();
     newest = now;
   }

@@ -5,6 +5,7 @@ import { fill, make, say } from "./dom.js";
 import { cameraView } from "./camera.js";
 import { healthView } from "./health.js";
 import { incidentView, incidentsView } from "./incidents.js";
+import { Silences } from "./silences.js";
 import { wallView } from "./wall.js";
 import { span, title, verdict } from "./words.js";
 
@@ -15,7 +16,7 @@ const OLD_MS = 15000; // after so long without an answer, nothing on the page is
 
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
-const state = { status: null, incidents: [], running: [], why: "", me: { role: "anyone", name: "" }, list: { camera: "", incidents: [] } };
+const state = { status: null, incidents: [], running: [], silences: new Silences(), why: "", me: { role: "anyone", name: "" }, list: { camera: "", incidents: [] } };
 let view = null;
 let timer = 0;
 let isLooking = false;
@@ -131,6 +132,7 @@ async function look() {
       get("/api/status"), get(`/api/incidents?limit=${NEWS}`), get("/api/incidents?phase=running&limit=200")]);
     if (status.status === "rejected") throw status.reason;
     state.status = status.value;
+    state.silences.update(state.status.cameras);
     const failed = [list, running].find((one) => one.status === "rejected");
     if (!failed) {
       state.running = running.value.incidents;
@@ -141,7 +143,7 @@ async function look() {
     answered();
     banner.textContent = failed ? `The incidents cannot be read now: ${failed.reason.message}` : "";
     banner.hidden = !failed;
-    const { text, isBad } = verdict(state.status, state.running);
+    const { text, isBad } = verdict(state.status, state.running, state.silences);
     say(document.getElementById("verdict"), text);
     document.getElementById("verdict").classList.toggle("bad", isBad);
     if (view) view.update();

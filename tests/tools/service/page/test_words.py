@@ -1,0 +1,144 @@
+"""The words of the page in headless Chromium, without a run: its modules are handed the states of cameras."""
+
+from __future__ import annotations
+
+import functools
+import json
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from camgraph_test_stages import browser
+from camgraph_test_stages.browser import Browser, browsing
+
+import tools.service
+
+pytestmark = pytest.mark.skipif(browser.program() is None, reason="Chromium is not installed")
+FOLDER = Path(tools.service.__file__).parent / "page"
+
+
+class Silent(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base class names it so
+        """Tests that pass say nothing."""
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Browser]:
+    """A page whose global `page` has all that the modules export."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Silent, directory=str(FOLDER)))
+    serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    serving.start()
+    try:
+        with browsing() as found:
+            found.open(f"http://127.0.0.1:{server.server_port}/page.css")
+            names = [path.stem for path in FOLDER.glob("*.js") if path.stem != "page"]
+            loads = ", ".join(f"import('/{name}.js')" for name in names)
+            found.run(f"Promise.all([{loads}]).then((all) => {{ window.page = Object.assign({{}}, ...all); }})")
+            found.run("window.fetch = () => new Promise(() => {})")  # stills ask for pictures, and there are none
+            yield found
+    finally:
+        server.shutdown()
+        serving.join()
+        server.server_close()
+
+
+def camera(state: str = "live", **more: Any) -> dict[str, Any]:
+    """One of a status, as the service gives it."""
+    quiet = {"why": "", "error": "", "since_s": 20.0, "through_s": 0.1, "fps": 5.0, "losses": 0, "drops": 0}
+    return {**quiet, "drops_by_reason": {}, "state": state, **more}
+
+
+def status(*, troubles: int = 0, **cameras: dict[str, Any]) -> dict[str, Any]:
+    bad = troubles or any(one["state"] != "live" for one in cameras.values())
+    return {
+        "phase": "running",
+        "uptime_s": 60.0,
+        "memory_mb": 500.0,
+        "limit": None,
+        "outbox": {},
+        "stages": {},
+        "health": {"level": "degraded" if bad else "healthy", "reason": "so it is"},
+        "troubles": [{"where": f"log{n}", "why": "the disk is full", "since_s": 61.0} for n in range(troubles)],
+        "cameras": cameras,
+    }
+
+
+def running(*cameras: str) -> list[dict[str, Any]]:
+    """An incident at each camera."""
+    return [{"incident": one, "camera": one, "action": "fall", "phase": "running"} for one in cameras]
+
+
+def state(page: Browser, now: dict[str, Any], incidents: list[dict[str, Any]], role: str = "viewer") -> None:
+    """Make it the state that views get, as `state`."""
+    given = json.dumps({"status": now, "running": incidents, "incidents": incidents, "me": {"role": role, "name": ""}})
+    page.run(
+        f"window.state = {given}; state.silences = new page.Silences(); state.silences.update(state.status.cameras)"
+    )
+
+
+def verdict(page: Browser, now: dict[str, Any], *incidents: str) -> str:
+    state(page, now, running(*incidents))
+    found = page.run("page.verdict(state.status, state.running, state.silences)")
+    return f"{found['text']}{' !' if found['isBad'] else ''}"
+
+
+LOST = camera("lost", through_s=None, since_s=5.0)
+
+
+def test_an_incident_hides_no_dead_camera_and_no_trouble(page: Browser) -> None:
+    fine = {"hall": camera(), "yard": camera()}
+    assert verdict(page, status(**fine)) == "All is well: 2 cameras"
+    assert verdict(page, status(**fine), "hall") == "1 incident going on: hall !"
+    dead = {"hall": camera(), "yard": LOST, "gate": LOST}
+    assert verdict(page, status(**dead)) == "2 of 3 cameras without a picture !"
+    assert verdict(page, status(**dead), "hall") == "1 incident going on: hall · 2 of 3 cameras without a picture !"
+    everything = "1 incident going on: hall · 2 of 3 cameras without a picture · 2 troubles !"
+    assert verdict(page, status(**dead, troubles=2), "hall") == everything
+    assert verdict(page, status(**fine, troubles=1)) == "Needs attention: 1 trouble !"
+    assert verdict(page, {**status(hall=camera("starting")), "phase": "starting"}) == "Starting…"
+
+
+def test_lost_cameras_come_first_on_the_wall_and_look_so(page: Browser) -> None:
+    cameras = {"attic": camera(), "bath": camera("paused"), "hall": camera(), "yard": camera("stalled")}
+    state(page, status(**cameras), running("hall"))
+    page.run("window.wall = page.wallView(state); wall.update()")
+    tiles = page.run("[...wall.element.children].map((one) => [one.querySelector('strong').innerText, one.className])")
+    page.run("wall.close()")
+    assert tiles == [["hall", "tile alarm"], ["yard", "tile lost"], ["attic", "tile"], ["bath", "tile"]]
+
+
+def test_a_lost_camera_is_a_trouble_on_health(page: Browser) -> None:
+    state(page, status(hall=camera(), yard=camera("lost", why="no route")), [])
+    page.run("window.health = page.healthView(state); health.update()")
+    lines = page.run(
+        "[...health.element.querySelectorAll('ul')[0].children].map((one) => [one.innerText, one.className])"
+    )
+    assert lines == [["yard: not reachable for 20 s (no route)", "bad"]]
+    assert page.run("health.element.querySelector('.empty').hidden"), "None."
+    page.run("state.status.cameras.yard.state = 'live'; health.update()")
+    assert not page.run("health.element.querySelector('.empty').hidden")
+
+
+def test_nobody_claims_that_an_unseen_incident_goes_on(page: Browser) -> None:
+    now = status(hall=camera(), yard=camera("lost", through_s=30.0), gate=LOST, bath=camera("paused", since_s=None))
+    state(page, now, running("hall", "yard"))
+    hour = page.run("page.clock(new Date(state.silences.known.get('yard')))")
+    said = page.run("state.running.map((one) => page.lasted(one, state.silences))")
+    assert said == ["still going on", f"not known since {hour}: no picture from this camera"]
+    assert page.run("page.lasted({camera: 'removed', phase: 'running'}, state.silences)").startswith("not known: no")
+    assert page.run("page.lasted({camera: 'bath', phase: 'running'}, state.silences)").startswith("not known")
+    assert page.run("page.lasted({camera: 'yard', phase: 'single'}, state.silences)") == "one moment"
+    parts = verdict(page, now, "hall", "yard").split(" · ")
+    unknown = f"1 incident not known any more: no picture from yard since {hour}"
+    assert parts == ["1 incident going on: hall", unknown, "2 of 4 cameras without a picture !"]
+
+
+def test_the_time_of_a_silence_does_not_flicker(page: Browser) -> None:
+    page.run("window.quiet = new page.Silences(); window.lost = (s) => ({yard: {state: 'lost', through_s: s}})")
+    page.run("quiet.update(lost(30), 100000); window.first = quiet.since('yard')")
+    assert page.run("quiet.update(lost(39), 111900); quiet.known.get('yard')") == 70_000
+    assert page.run("quiet.update(lost(2), 150000); quiet.known.get('yard')") == 148_000, "it was there meanwhile"
+    assert not page.run("quiet.update({yard: {state: 'live'}}, 151000); quiet.has('yard')")
