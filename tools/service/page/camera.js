@@ -9,7 +9,7 @@ import { ShapeEditor } from "./shapes.js";
 import { cameraState, counted, dropsInWords, isSilent, lasted } from "./words.js";
 
 export function cameraView(state, name) {
-  const live = new Live(name);
+  const live = new Live(name, judged);
   const how = make("p", { class: "state" });
   const why = make("p", { class: "quiet" });
   const facts = make("p", { class: "quiet" });
@@ -29,6 +29,12 @@ export function cameraView(state, name) {
     make("h2", { text: "How well it worked in the last hour" }), plots.element);
   let newest = "";
   let editor = null;
+
+  function judged(sight) {
+    say(how, sight.text);
+    how.className = `state ${sight.kind}`;
+    say(why, sight.why);
+  }
 
   function edit() {
     drawing.hidden = true;
@@ -69,11 +75,8 @@ export function cameraView(state, name) {
         make("p", { class: "empty", text: `There is no camera ${name} any more.` }));
       return;
     }
-    const { text, kind, why: reason } = cameraState(camera);
-    say(how, text);
-    how.className = `state ${kind}`;
-    say(why, reason);
-    live.still.silent(isSilent(kind) ? camera.through_s : 0);
+    live.update(camera);
+    live.still.silent(isSilent(cameraState(camera).kind) ? camera.through_s : 0);
     const away = camera.losses ? `away ${counted(camera.losses, "time")}` : "never away";
     const missed = camera.drops ? `Not looked at: ${dropsInWords(camera)}.` : "";
     say(facts, `${camera.fps.toFixed(1)} pictures a second, ${away}. ${missed}`);
