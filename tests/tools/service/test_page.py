@@ -206,6 +206,13 @@ CLICK = """(() => {{
 }})()"""
 
 
+CHOOSE = """(() => {{
+    const which = document.getElementById('shape');
+    which.value = '{}';
+    which.dispatchEvent(new Event('change'));
+}})()"""
+
+
 def test_an_admin_draws_a_zone_that_the_rules_then_know(page: Browser, served: Served, tmp_path: Path) -> None:
     logged_in(page, served, "admin")
     page.run("location.hash = '#/camera/hall'")
@@ -214,7 +221,7 @@ def test_an_admin_draws_a_zone_that_the_rules_then_know(page: Browser, served: S
     page.run(f"{button.format('Draw zones and lines')}.click()")
     page.until("document.querySelectorAll('#shape option').length === 2")
     assert page.run(f"{button.format('Save')}.disabled")
-    page.run("document.getElementById('shape-name').value = 'by_the_door'")
+    page.run("document.getElementById('shape-name').value = ' by the  door'")
     for corner in ((0.1, 0.1), (0.9, 0.1), (0.9, 1.0), (0.1, 1.0)):
         page.run(CLICK.format(*corner))
     page.run("document.querySelectorAll('.board circle')[0].focus()")
@@ -230,8 +237,7 @@ def test_an_admin_draws_a_zone_that_the_rules_then_know(page: Browser, served: S
     assert re.search(drawn, (served.folder / "graph.yaml").read_text())
     page.until("document.getElementById('shape').value === 'zone/by_the_door'")
     page.until("document.body.innerText.includes('1 person in it now. The rules say: somebody there.')")
-    page.run("document.getElementById('shape').value = 'line/'")
-    page.run("document.getElementById('shape').dispatchEvent(new Event('change'))")
+    page.run(CHOOSE.format("line/"))
     for corner in ((0.1, 0.5), (0.9, 0.5)):
         page.run(CLICK.format(*corner))
     page.until("document.body.innerText.includes('0 people went to the right of it, and 0 to the left')")
@@ -418,11 +424,14 @@ def test_a_drawing_is_not_lost_unasked(page: Browser, served: Served) -> None:
         "window.asked = []; document.activeElement.blur();"
         "window.confirm = (text) => { asked.push(text); return false; }"
     )
+    page.run(CHOOSE.format("zone/"))
     page.run(CLICK.format(0.2, 0.2))
     page.press("Escape")
     page.until("asked.length === 1")
     page.run("location.hash = '#/health'")
     page.until("asked.length === 2 && location.hash === '#/camera/hall'")
+    page.run(CHOOSE.format("line/"))
+    page.until("asked.length === 3 && document.getElementById('shape').value === 'zone/'")
     assert page.run("document.querySelectorAll('.board .reach').length") == 1
     page.run("window.confirm = () => true")
     page.press("Escape")

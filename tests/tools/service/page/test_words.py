@@ -142,3 +142,104 @@ def test_the_time_of_a_silence_does_not_flicker(page: Browser) -> None:
     assert page.run("quiet.update(lost(39), 111900); quiet.known.get('yard')") == 70_000
     assert page.run("quiet.update(lost(2), 150000); quiet.known.get('yard')") == 148_000, "it was there meanwhile"
     assert not page.run("quiet.update({yard: {state: 'live'}}, 151000); quiet.has('yard')")
+
+
+def sight(page: Browser, now: dict[str, Any], came_s: float | None, told_s: float = 1.0) -> str:
+    """State, kind, dimmed or not, caption; the service said it and the last packet came so many seconds ago."""
+    came_ms = json.dumps(came_s and 1000 * came_s)
+    one = page.run(f"page.sightOf({json.dumps(now)}, {1000 * told_s}, {came_ms})")
+    return f"{one['text']} | {one['kind']}{' dimmed' if one['isOld'] else ''} | {one['caption']}"
+
+
+def test_state_caption_and_dimming_never_contradict(page: Browser) -> None:
+    assert sight(page, camera(), 0.1) == "live |  | "
+    old = "This picture is 6 s old: nothing comes from the camera."
+    assert sight(page, camera(), 6.0) == f"no picture for 6 s | bad dimmed | {old}"
+    lost = camera("lost", since_s=5.0)
+    assert sight(page, lost, 6.0) == f"not reachable for 6 s | bad dimmed | {old}"
+    assert sight(page, camera("lost", since_s=1.0), 2.0).startswith("not reachable for 2 s | bad dimmed | "), "at once"
+    assert sight(page, camera("lost", since_s=30.0), 0.1) == (
+        "a picture comes, but is not looked at | bad | Live, but not looked at: nothing that happens here is noticed."
+    )
+    assert sight(page, camera("paused", since_s=None), 0.1).startswith("rests | rests dimmed | ")
+    assert sight(page, lost, None) == "not reachable for 6 s | bad | ", "the still tells its age by itself"
+
+
+def test_a_video_shows_that_one_judgement(page: Browser) -> None:
+    page.run("window.live = new page.Live('hall', (sight) => { window.judged = sight; })")
+    film = "{isPlaying: true, came: performance.now() - 1000 * seconds, words: 'Live', close() {}}"
+    shows = f"(camera, seconds) => {{ live.film = {film}; live.update(camera); return shown(); }}"
+    page.run("window.shown = () => [live.picture.classList.contains('stale'), live.note.textContent, judged.text]")
+    page.run(f"window.shows = {shows}")
+    try:
+        assert page.run(f"shows({json.dumps(camera())}, 0.1)") == [False, "Live", "live"]
+        lost = json.dumps(camera("lost", since_s=5.0))
+        old = "This picture is 6 s old: nothing comes from the camera."
+        assert page.run(f"shows({lost}, 6)") == [True, old, "not reachable for 5 s"]
+        assert page.run(f"shows({json.dumps(camera())}, 6)") == [True, old, "no picture for 6 s"]
+    finally:
+        page.run("live.close()")
+
+
+SHAPES = """
+window.sent = [];
+window.asked = [];
+window.confirm = (text) => { asked.push(text); return false; };
+window.answers = { stages: [{ stage: "actions", file: "rules.yaml", version: "1", line: {},
+  zone: { bed: { for: "camera", points: [[0, 0], [0.5, 0], [0.5, 0.5], [0, 0.5]] },
+          door: { for: "all", points: [[1, 1], [9, 1], [9, 9]] } } }], problems: ["more: cannot be read"] };
+window.before = window.fetch;
+window.fetch = async (path, { method, body }) => {
+  if (method === "POST") sent.push(JSON.parse(body));
+  const isWrong = method === "POST" && sent.at(-1).name === "wrong";
+  const answer = method === "POST" ? { diff: "+ bed", saved: false } : answers;
+  return new Response(JSON.stringify(isWrong ? { error: "no such thing" } : answer), { status: isWrong ? 400 : 200 });
+};
+window.live = { picture: document.createElement("div"), people: null };
+window.editor = new page.ShapeEditor("hall", live, () => {});
+window.choose = (value) => { editor.which.value = value; editor.which.dispatchEvent(new Event("change")); };
+window.corners = () => live.picture.querySelectorAll(".reach").length;
+"""
+
+
+@pytest.fixture
+def editor(page: Browser) -> Iterator[Browser]:
+    """The editor of zones is open, and over a service that keeps what it is sent in `sent`."""
+    page.run(f"(() => {{ {SHAPES} }})()")
+    page.until("editor.which.options.length === 4")
+    yield page
+    page.run("editor.close(); window.fetch = before")
+
+
+def test_the_editor_opens_on_a_zone_that_is_there(editor: Browser) -> None:
+    assert editor.run("[editor.which.value, editor.name.value, corners()]") == ["zone/bed", "bed", 4]
+    assert editor.run("editor.message.textContent") == "more: cannot be read"
+
+
+def test_a_zone_in_pixels_is_shown_once_their_size_is_known(editor: Browser) -> None:
+    editor.run("choose('zone/door')")
+    assert editor.run("corners()") == 0
+    editor.run("live.people = {shapes: {size: [10, 10]}, newest: () => null, frames: () => []}")
+    editor.until("corners() === 3 && editor.message.textContent === ''")
+
+
+def test_a_drawing_is_dropped_for_another_shape_only_if_meant(editor: Browser) -> None:
+    editor.run("editor.add([0.9, 0.9]); choose('zone/')")
+    assert editor.run("[asked.length, editor.which.value, corners()]") == [1, "zone/bed", 5]
+    editor.run("window.confirm = () => true; choose('zone/')")
+    assert editor.run("[editor.which.value, corners()]") == ["zone/", 0]
+
+
+def test_a_new_zone_gets_a_name_of_its_own(editor: Browser) -> None:
+    editor.run("choose('zone/'); [[0, 0], [1, 0], [1, 1]].forEach((point) => editor.add(point))")
+    editor.run("editor.send(false)")
+    assert editor.run("[editor.message.textContent, sent.length]") == ["Give it a name first.", 0]
+    editor.run("editor.name.value = ' Bett am Fenster '; editor.send(false)")
+    assert editor.run("sent[0].name") == editor.run("editor.name.value") == "Bett_am_Fenster"
+    assert not editor.run("editor.difference.hidden")
+    editor.run("editor.name.value = 'wrong'; editor.send(false)")
+    assert editor.run("[editor.message.textContent, editor.difference.hidden]") == ["no such thing", True]
+    editor.run("editor.name.value = 'bed'; editor.send(true)")
+    assert editor.run("[asked, sent.length]") == [["bed is there already: replace it?"], 2]
+    editor.run("window.confirm = () => true; editor.send(true)")
+    assert editor.run("[sent[2].name, sent[2].save]") == ["bed", True]
