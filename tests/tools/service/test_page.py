@@ -280,6 +280,16 @@ def frozen(served: Served) -> int:
     return pid
 
 
+AGES = """(() => {
+    window.ages = [];
+    const banner = document.getElementById('banner');
+    const age = () => banner.textContent.match(/of ([^.]*) ago. This page tries again by itself.$/)?.[1];
+    const note = () => age() && ages.push({text: age(), at: performance.now()});
+    new MutationObserver(note).observe(banner, {subtree: true, characterData: true, childList: true});
+})()"""
+"""Each age that the banner tells, and when. Requests fail after 10 s: between two of these it goes on by itself."""
+
+
 def test_a_service_that_hangs_is_told_and_nothing_looks_like_now(page: Browser, served: Served) -> None:
     logged_in(page, served, "viewer")
     page.until("document.getElementById('verdict').textContent !== ''")
@@ -288,6 +298,8 @@ def test_a_service_that_hangs_is_told_and_nothing_looks_like_now(page: Browser, 
         page.until("document.getElementById('banner').textContent.startsWith('camgraph does not answer.')")
         page.until("!document.getElementById('banner').hidden && document.getElementById('verdict').textContent === ''")
         page.until("Number(getComputedStyle(document.getElementById('main')).opacity) < 0.6")
+        page.run(AGES)
+        page.until("ages.some(({text, at}, n) => n && text !== ages[n - 1].text && at - ages[n - 1].at < 5000)")
     finally:
         os.kill(pid, signal.SIGCONT)
     page.until("document.getElementById('banner').hidden && document.getElementById('verdict').textContent !== ''")
@@ -496,6 +508,7 @@ def test_nothing_is_asked_of_any_other_host(page: Browser, served: Served) -> No
 def test_a_lost_camera_is_told_in_words(page: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder: Path = tmp_path_factory.mktemp("l")
     (folder / "door.state").write_text(f"lost {MARKUP}")
+    page.open("about:blank")  # the one before still asks a run that has ended
     with serving_run(folder, LIVE) as served:
         page.errors.clear()
         page.open(f"http://127.0.0.1:{served.port}/")

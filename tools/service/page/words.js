@@ -1,5 +1,7 @@
 // The state of things in words of those who look: a guard, a nurse.
 
+import { Unreachable } from "./api.js";
+
 const STATES = {
   starting: ["is starting", "warn"],
   coming: ["is being added", "warn"],
@@ -71,6 +73,12 @@ function troublesInWords(status) {
   const lost = bad ? [`${bad} of ${counted(cameras.length, "camera")} without a picture`] : [];
   if (status.troubles.length) return [...lost, `${bad ? "" : "Needs attention: "}${counted(status.troubles.length, "trouble")}`];
   return bad || status.health.level === "healthy" ? lost : ["Needs attention"];
+}
+
+// Why nothing can be shown, for those who look: a sentence. What the service says of its run is for those who run it.
+export function refusal(problem) {
+  if (problem instanceof Unreachable) return "camgraph does not answer.";
+  return problem.status >= 500 ? "camgraph does not say how the cameras are." : sentence(`${problem.message}.`);
 }
 
 export function counted(n, noun) {

@@ -144,6 +144,15 @@ def test_the_time_of_a_silence_does_not_flicker(page: Browser) -> None:
     assert not page.run("quiet.update({yard: {state: 'live'}}, 151000); quiet.has('yard')")
 
 
+def test_the_banner_speaks_to_a_guard(page: Browser) -> None:
+    silent = "the run night does not answer within 4 s: try again, and look at its log"
+    assert page.run(f"page.refusal(new page.Refused(503, {silent!r}))") == "camgraph does not say how the cameras are."
+    assert page.run("page.refusal(new page.Unreachable('no'))") == "camgraph does not answer."
+    assert page.run("page.refusal(new page.Refused(404, 'no run called night any more'))") == (
+        "No run called night any more."
+    )
+
+
 def sight(page: Browser, now: dict[str, Any], came_s: float | None, told_s: float = 1.0) -> str:
     """State, kind, dimmed or not, caption; the service said it and the last packet came so many seconds ago."""
     came_ms = json.dumps(came_s and 1000 * came_s)
