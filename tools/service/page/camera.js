@@ -75,7 +75,7 @@ export function cameraView(state, name) {
         make("p", { class: "empty", text: `There is no camera ${name} any more.` }));
       return;
     }
-    live.update(camera);
+    live.update(camera, state.me.role === "admin");
     live.still.silent(isSilent(cameraState(camera).kind) ? camera.through_s : 0);
     const away = camera.losses ? `away ${counted(camera.losses, "time")}` : "never away";
     const missed = camera.drops ? `Not looked at: ${dropsInWords(camera)}.` : "";

@@ -147,9 +147,10 @@ export class Live {
     this.judge();
   }
 
-  // `now`: the camera in the status.
-  update(now) {
+  // `now`: the camera in the status. `isAdmin`: as for `cameraState`.
+  update(now, isAdmin) {
     this.now = now;
+    this.isAdmin = isAdmin;
     this.told = performance.now();
     this.judge();
   }
@@ -158,7 +159,7 @@ export class Live {
     if (!this.now) return;
     const at = performance.now();
     const plays = Boolean(this.film?.isPlaying);
-    const sight = sightOf(this.now, at - this.told, plays ? at - this.film.came : null);
+    const sight = sightOf(this.now, at - this.told, plays ? at - this.film.came : null, this.isAdmin);
     if (plays) say(this.note, sight.caption || this.film.words);
     this.picture.classList.toggle("stale", sight.isOld);
     this.judged(sight);

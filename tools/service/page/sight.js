@@ -13,9 +13,9 @@ const UNSEEN = {
 };
 
 // `toldMs`: since the service said it. `cameMs`: since the last packet; null while no video plays.
-export function sightOf(camera, toldMs, cameMs) {
+export function sightOf(camera, toldMs, cameMs, isAdmin = false) {
   const sinceMs = camera.since_s === null ? 0 : 1000 * camera.since_s + toldMs;
-  const told = cameraState({ ...camera, since_s: camera.since_s === null ? null : sinceMs / 1000 });
+  const told = cameraState({ ...camera, since_s: camera.since_s === null ? null : sinceMs / 1000 }, isAdmin);
   if (cameMs === null) return { ...told, isOld: false, caption: "" };
   const old = { isOld: true, caption: `This picture is ${span(cameMs / 1000)} old: nothing comes from the camera.` };
   const comes = cameMs <= STILL_MS;

@@ -22,7 +22,7 @@ export function wallView(state) {
     cameras.sort((one, other) => place(one) - place(other) || one[0].localeCompare(other[0]));
     for (const [name, camera] of cameras) {
       if (!tiles.has(name)) tiles.set(name, new Tile(name));
-      tiles.get(name).update(camera, busy.get(name), state.silences);
+      tiles.get(name).update(camera, busy.get(name), state);
     }
     const wanted = cameras.map(([name]) => tiles.get(name).element);
     // Moving an element takes the focus from it: only if the order has changed.
@@ -47,8 +47,8 @@ class Tile {
       this.still.element, make("div", { class: "caption" }, make("strong", { text: name }), this.happens, this.state));
   }
 
-  update(camera, incident, silences) {
-    const { text, kind, why } = cameraState(camera);
+  update(camera, incident, { silences, me }) {
+    const { text, kind, why } = cameraState(camera, me.role === "admin");
     this.state.textContent = text;
     this.state.className = `state ${kind}`;
     this.state.title = why;

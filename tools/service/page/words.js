@@ -1,6 +1,7 @@
 // The state of things in words of those who look: a guard, a nurse.
 
 import { Unreachable } from "./api.js";
+import { plain } from "./plain.js";
 
 const STATES = {
   starting: ["is starting", "warn"],
@@ -23,10 +24,12 @@ const STATES = {
 // Whether nothing new comes from a camera of this kind of state.
 export const isSilent = (kind) => kind === "bad" || kind === "rests";
 
-export function cameraState(camera) {
+// `isAdmin`: whether to tell what is to be done about it.
+export function cameraState(camera, isAdmin = false) {
   const [words, kind] = STATES[camera.state] || [camera.state, "warn"];
   const since = kind === "bad" && camera.since_s !== null ? ` for ${span(camera.since_s)}` : "";
-  return { text: words + since, kind, why: kind === "bad" ? camera.why || camera.error || "" : "" };
+  const why = plain(kind === "bad" ? camera.why || camera.error || "" : "", isAdmin);
+  return { text: words + since, kind, why: why.startsWith(`${words} for`) ? "" : why };
 }
 
 // Why a picture that came was not looked at; reasons of stages of others are told as they are.

@@ -252,3 +252,46 @@ def test_a_new_zone_gets_a_name_of_its_own(editor: Browser) -> None:
     assert editor.run("[asked, sent.length]") == [["bed is there already: replace it?"], 2]
     editor.run("window.confirm = () => true; editor.send(true)")
     assert editor.run("[sent[2].name, sent[2].save]") == ["bed", True]
+
+
+WRONG_PASSWORD = (
+    "the camera refuses the user or password of `url` (rtsp://***@10.0.0.11/main): correct them there "
+    "(in a password / # ? @ : % are written percent-encoded), or the rights of this user in the camera"
+)
+
+
+def plain(page: Browser, text: str, *, is_admin: bool = False) -> str:
+    return str(page.run(f"page.plain({text!r}, {json.dumps(is_admin)})"))
+
+
+def test_reasons_are_in_the_words_of_a_guard(page: Browser) -> None:
+    assert plain(page, "no packets of bad are kept") == "no picture yet"
+    assert plain(page, "its process died: no sign of life for 10 s (hang_s)") == (
+        "the program that reads it did not answer for 10 s"
+    )
+    assert plain(page, "the decoder is slow: `max_fps` would help") == "the decoder is slow: max_fps would help"
+    told = "the camera refuses the user or password: tell the person who set camgraph up"
+    assert plain(page, WRONG_PASSWORD) == told
+    assert "percent-encoded" in plain(page, WRONG_PASSWORD, is_admin=True)
+    gone = "the camera has no stream at the path of `url` (rtsp://10.0.0.11/x): correct it there"
+    assert plain(page, gone) == "the camera has no stream at the path: tell the person who set camgraph up"
+
+
+def test_a_view_says_no_reason_twice_and_has_no_code(page: Browser) -> None:
+    stalled = camera("stalled", why="no frame for 20 s")
+    assert page.run(f"page.cameraState({json.dumps(stalled)})") == {
+        "text": "no picture for 20 s",
+        "kind": "bad",
+        "why": "",
+    }
+    now = status(hall=camera("unauthorised", why=WRONG_PASSWORD), troubles=1)
+    now["limit"] = {"text": "all cores are busy: `max_fps` would help"}
+    now["health"]["reason"] = "log: `path` is full"
+    state(page, now, [])
+    page.run("window.health = page.healthView(state); health.update()")
+    text = page.run("health.element.innerText")
+    assert "`" not in text
+    assert "percent" not in text
+    assert "max_fps would help" in text
+    page.run("state.me.role = 'admin'; health.update()")
+    assert "percent-encoded" in page.run("health.element.innerText")
