@@ -514,6 +514,10 @@ def test_a_lost_camera_is_told_in_words(page: Browser, tmp_path_factory: pytest.
         page.open(f"http://127.0.0.1:{served.port}/")
         page.until("document.body.innerText.includes('not reachable')")
         page.until("document.getElementById('verdict').textContent === '1 of 2 cameras without a picture'")
+        for view, shows in (("incidents", "h1"), ("camera/gate", ".live")):
+            page.run(f"location.hash = '#/{view}'; document.getElementById('verdict').textContent = 'of before'")
+            page.until(f"!!document.querySelector('{shows}')")
+            page.until("document.getElementById('verdict').textContent === '1 of 2 cameras without a picture'")
         page.run("location.hash = '#/camera/door'")
         page.until(f"document.body.innerText.includes({MARKUP!r})")
         (folder / "door.state").write_text("live")

@@ -5,6 +5,11 @@ const WORDS = [
   [/its process died: no sign of life for/g, "the program that reads it did not answer for"],
   [/its process died: /g, "the program that reads it ended: "],
   [/ \([a-z]+_s\)/g, ""],
+  [/\bstalled for ([^(;,]*) \(no frame for [^)]*\)/g, "no picture for $1"],
+  [/\blost for /g, "not reachable for "],
+  [/\bunauthorised for /g, "refuses the password for "],
+  [/\bgone for /g, "has no such stream for "],
+  [/\bwithout frames\b/g, "without a picture"],
   [/\bno frame for /g, "no picture for "],
   [/`/g, ""],
 ];

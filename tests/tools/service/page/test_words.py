@@ -270,6 +270,10 @@ def test_reasons_are_in_the_words_of_a_guard(page: Browser) -> None:
         "the program that reads it did not answer for 10 s"
     )
     assert plain(page, "the decoder is slow: `max_fps` would help") == "the decoder is slow: max_fps would help"
+    health = "2 of 3 cameras without frames: a stalled for 6 s (no frame for 6 s), b lost for 26 s (no answer)"
+    assert plain(page, health) == (
+        "2 of 3 cameras without a picture: a no picture for 6 s, b not reachable for 26 s (no answer)"
+    )
     told = "the camera refuses the user or password: tell the person who set camgraph up"
     assert plain(page, WRONG_PASSWORD) == told
     assert "percent-encoded" in plain(page, WRONG_PASSWORD, is_admin=True)
