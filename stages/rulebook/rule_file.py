@@ -501,6 +501,7 @@ class RuleDefinition(Settings):
     )
 
 
+KEYS_OF_RULES = tuple(field.alias or name for name, field in RuleDefinition.model_fields.items())
 Zones = Annotated[
     dict[Name, Annotated[dict[str, Corners], Field(min_length=1), BeforeValidator(_per_camera)]],
     Field(description="Areas by name: corners, or corners for each camera"),

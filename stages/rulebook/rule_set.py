@@ -23,6 +23,7 @@ from stages.events import digest
 from stages.reading.dates import zone_of as time_zone_of
 from stages.rulebook.camera_check import FrameSizes, Used, camera_faults, override_faults
 from stages.rulebook.fault import Fault, KeyPath
+from stages.rulebook.key_hints import WrittenRules, stands_beside_use
 from stages.rulebook.library import library
 from stages.rulebook.python_functions import INSTALLED
 from stages.rulebook.rule_file import (
@@ -621,11 +622,12 @@ def examined_rules(text: str, name: str, cameras: FrameSizes | None = None) -> t
     if not isinstance(report.source.data, dict):
         report.add((), "expected `key: value` lines: version, zones, lines and rules")
         return None, report.problems
-    file = validated(RuleFile, report.source.data, report)
+    file = validated(WrittenRules, report.source.data, report)
     if file is None:
         return None, report.problems
     rules, faults = compile_rules(file, cameras)
-    faults = [fault for fault in faults if not report.covers(fault.path)]
+    data = report.source.data
+    faults = [one for one in faults if not (report.covers(one.path) or stands_beside_use(data, one.path))]
     return rules, [*report.problems, *(_problem(report, fault) for fault in faults)]
 
 

@@ -28,6 +28,7 @@ from stages.rulebook.parameters import (
     wrong_value,
 )
 from stages.rulebook.rule_file import (
+    KEYS_OF_RULES,
     NO_ID,
     PLACEHOLDER,
     UNKNOWN,
@@ -179,10 +180,7 @@ def _wrong_values(
     parameters = template.definition.parameters
     for name, value in with_.items():
         if name not in parameters:
-            guess = did_you_mean(name, parameters)
-            listed = f"; it has {', '.join(parameters)}" if parameters else "; it has none"
-            text = f"{template.in_words} has no parameter `{name[:40]}`{guess or listed}"
-            yield Fault(given[name], text, also=template.path)
+            yield _no_parameter(template, name, given[name])
         elif wrong := wrong_value(kind_of(parameters[name]), value, zones, lines):
             yield Fault(given[name], f"{wrong} (for {template.in_words})", also=template.path)
     for name, parameter in parameters.items():
@@ -191,6 +189,15 @@ def _wrong_values(
         about = f": {parameter.about}" if parameter.about else ""
         text = f"{template.in_words} needs `with: {{{name}: ...}}`, {_A_KIND[kind_of(parameter)]}{about}"
         yield Fault((*path, "with", name), text, also=template.path)
+
+
+def _no_parameter(template: Template, name: str, path: KeyPath) -> Fault:
+    if name in KEYS_OF_RULES:
+        return Fault(path, f"`{name}` is a key of the rule: write it beside `with`, not under it")
+    parameters = template.definition.parameters
+    guess = did_you_mean(name, parameters)
+    listed = f"; it has {', '.join(parameters)}" if parameters else "; it has none"
+    return Fault(path, f"{template.in_words} has no parameter `{name[:40]}`{guess or listed}", also=template.path)
 
 
 _A_KIND: Mapping[ParameterKind, str] = {

@@ -254,3 +254,40 @@ def test_a_condition_stays_between_its_parentheses(value: str) -> None:
     template = 'templates: {asks: {parameters: {what: {kind: condition}}, when: "not {what}"}}'
     with pytest.raises(GraphError, match=r"as many `\(` as `\)`"):
         parse_rules(f'version: 1\n{template}\nrules: [{{id: a, use: asks, with: {{what: "{value}"}}}}]\n', "r")
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        (
+            "{use: fall, low_for: 5s}",
+            "2:17: rules[0]: unknown key `low_for`: it is a parameter of `fall`: write `with: {low_for: 5s}`",
+        ),
+        (
+            "{use: fall, low_fr: 5s}",
+            "2:17: rules[0]: unknown key `low_fr`: `fall` has a parameter `low_for`: write `with: {low_for: 5s}`",
+        ),
+        (
+            "{use: fall, lost_falls: false}",
+            "2:17: rules[0]: unknown key `lost_falls`: it is a parameter of `fall`: write `with: {lost_falls: false}`",
+        ),
+        ("{use: fall, coldown: 5s}", "2:17: rules[0]: unknown key `coldown`; did you mean `cooldown`?"),
+        (
+            "{use: fall, tempo: 5s}",
+            "2:17: rules[0]: unknown key `tempo`: a rule has no such key, and `fall` has no such parameter; "
+            "its parameters, which stand under `with`, are low_for, lost_falls",
+        ),
+        (
+            "{use: fall, with: {cooldown: 5s}}",
+            "2:34: rules[0].with.cooldown: `cooldown` is a key of the rule: write it beside `with`, not under it",
+        ),
+    ],
+)
+def test_a_parameter_beside_use_and_a_key_under_with(rule: str, told: str) -> None:
+    assert mistakes(f"rules:\n  - {rule}\n") == [told]
+
+
+def test_a_needed_parameter_beside_use_is_one_mistake() -> None:
+    rule = "rules:\n  - {use: waits, zone: door}\n"
+    [told] = mistakes(f"{BOOK}{rule}")
+    assert told.endswith("rules[0]: unknown key `zone`: it is a parameter of `waits`: write `with: {zone: door}`")
