@@ -94,8 +94,8 @@ def test_conditions_as_parameters_stay_whole() -> None:
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        ("{use: ^wait}", "there is no template `wait`; did you mean `waits`?"),
-        ("^{use: waits}", "the template `waits` needs `with: {zone: ...}`, the name of a zone: The zone"),
+        ("{use: ^wait}", "there is no action or template `wait`; did you mean `waits`?"),
+        ("^{use: waits}", "the template `waits` needs `with: {zone: ...}`, the name of a zone: the zone"),
         ("{use: waits, with: {zone: ^dor}}", "there is no zone `dor`; did you mean `door`?"),
         ("{use: waits, with: {zone: door, sty: ^5s}}", "no parameter `sty`; did you mean `stay`?"),
         ("{use: waits, with: {zone: door, stay: ^5h}}", "expected a time such as 2s, 500ms or 1min, got '5h'"),
@@ -152,7 +152,7 @@ def test_wrong_words_in_a_value_are_at_the_value() -> None:
     text = f"{SHAPES}rules:\n  - {{use: crosses_line, with: {{line: gate, direction: rightwards}}}}\n"
     [reported] = mistakes(text)
     assert reported.startswith("4:55: rules[0].with.direction: `rightwards` is no direction")
-    assert "did you mean `rightward`? (in `when` of the template `crosses_line` of the library)" in reported
+    assert "did you mean `rightward`? (in `when` of the action `crosses_line`)" in reported
 
 
 def test_a_condition_that_does_not_fit_the_rule() -> None:
@@ -291,3 +291,29 @@ def test_a_needed_parameter_beside_use_is_one_mistake() -> None:
     rule = "rules:\n  - {use: waits, zone: door}\n"
     [told] = mistakes(f"{BOOK}{rule}")
     assert told.endswith("rules[0]: unknown key `zone`: it is a parameter of `waits`: write `with: {zone: door}`")
+
+
+@pytest.mark.parametrize(
+    ("use", "meant"),
+    [
+        ("somebody_falls", "fall"),
+        ("somebody falls", "fall"),
+        ("FALL", "fall"),
+        ("person-lying-down", "lying"),
+        ("jump_over_fence", "jumping"),
+        ("crosses line", "crosses_line"),
+        ("fallen", "fall"),
+    ],
+)
+def test_an_action_is_guessed_from_parts_of_a_name(use: str, meant: str) -> None:
+    [told] = mistakes(f"rules:\n  - {{use: {use}}}\n")
+    guess = f"; did you mean `{meant}`? (`camgraph actions` lists the actions)"
+    assert told == f"2:11: rules[0].use: there is no action or template `{use}`{guess}"
+
+
+def test_an_unknown_action_is_told_where_all_are_listed() -> None:
+    [told] = mistakes("rules:\n  - {use: Sturz}\n")
+    assert told.endswith("there is no action or template `Sturz`: `camgraph actions` lists the actions")
+    [told] = mistakes(f"{BOOK}rules:\n  - {{use: Sturz}}\n")
+    listed = "; templates of this file: waits; `camgraph actions` lists the actions"
+    assert told.endswith(f"there is no action or template `Sturz`{listed}")
