@@ -24,7 +24,7 @@ from pipeline.system.spelling import nearest
 from stages.rulebook.schedule import Holiday, PeriodDefinitions, TimeOfDay, Zone
 from stages.vision.rules.expression import NAME_OF_ANY_SCRIPT
 from stages.vision.rules.geometry import is_fraction, polygon_problem
-from stages.vision.rules.kinds import MEANT_UNITS
+from stages.vision.rules.kinds import meant_time
 from stages.vision.rules.vocabulary import NAMES
 
 EVERY_CAMERA = "*"
@@ -46,10 +46,6 @@ RESERVED = frozenset({"and", "or", "not", "in", "rightward", "leftward"})
 _DURATION = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ms|s|min)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0}
 _ABOUT_A_TIME = re.compile(r"\s*([0-9]+(?:[.,][0-9]+)?)\s*([A-Za-z]+)\s*")
-_IN_MINUTES = {
-    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 60),
-    **dict.fromkeys(("d", "day", "days"), 24 * 60),
-}
 
 
 def duration_ns(text: str) -> int:
@@ -68,12 +64,8 @@ def _meant_time(text: str) -> str:
     found = _ABOUT_A_TIME.fullmatch(text[:MAX_ID])
     if not found:
         return ""
-    number, word = found[1].replace(",", "."), found[2].lower()
-    if word in _IN_MINUTES:
-        number, unit = f"{float(number) * _IN_MINUTES[word]:g}", "min"
-    else:
-        unit = word if word in _SECONDS else MEANT_UNITS.get(word, "")
-    return f"; did you mean `{number}{unit}`?" if unit in _SECONDS else ""
+    meant = meant_time(found[1].replace(",", "."), found[2].lower())
+    return f"; did you mean `{meant}`?" if meant else ""
 
 
 def _duration(value: Any) -> str:
