@@ -145,7 +145,7 @@ def test_no_mistake_of_a_rule_hides_another(rule: str) -> None:
 
 def test_mistakes_with_a_template_name_its_line() -> None:
     [reported] = mistakes(f"{BOOK}rules:\n  - {{use: waits, with: {{zone: door, stay: 5h}}}}\n")
-    assert reported.endswith("got '5h' (for the template `waits`); it stands in line 6")
+    assert reported.endswith("got '5h'; did you mean `300min`? (for the template `waits`); it stands in line 6")
 
 
 def test_wrong_words_in_a_value_are_at_the_value() -> None:
@@ -317,3 +317,19 @@ def test_an_unknown_action_is_told_where_all_are_listed() -> None:
     [told] = mistakes(f"{BOOK}rules:\n  - {{use: Sturz}}\n")
     listed = "; templates of this file: waits; `camgraph actions` lists the actions"
     assert told.endswith(f"there is no action or template `Sturz`{listed}")
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (
+            "pace: 3 m/s",
+            "expected a speed such as 0.5h/s, got '3 m/s'; a picture has no metres: of somebody 1.7 m tall",
+        ),
+        ("stay: 2 minutes", "got '2 minutes'; did you mean `2min`?"),
+        ("pace: 0.3h", "got '0.3h'; did you mean `0.3h/s`?"),
+    ],
+)
+def test_a_unit_of_a_parameter_is_guessed(value: str, told: str) -> None:
+    [found] = mistakes(f"{BOOK}rules:\n  - {{use: waits, with: {{zone: door, {value}}}}}\n")
+    assert told in found
