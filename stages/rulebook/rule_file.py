@@ -242,6 +242,12 @@ def _meant_scope(wrong: Any) -> str:
     return near[0] if near else "person"
 
 
+def _meant_counter(wrong: Any) -> Mapping[str, str]:
+    """One of the same kind, of a line or zone without a name: conditions that ask it are no mistake."""
+    kind = "zone" if isinstance(wrong, dict) and any(nearest(str(key), ["zone"]) for key in wrong) else "line"
+    return {kind: NO_ID}
+
+
 RULE_STAND_INS: Mapping[tuple[str, ...], Any] = {
     ("rules",): [_NO_RULE],
     ("rules", "*"): _NO_RULE,
@@ -250,6 +256,8 @@ RULE_STAND_INS: Mapping[tuple[str, ...], Any] = {
     ("rules", "*", "scope"): _meant_scope,
     ("define", "*"): UNKNOWN,
     ("time_zone",): "UTC",
+    ("switches", "*"): {"default": True},
+    ("counters", "*"): _meant_counter,
     ("schedules", "*"): {"from": "00:00", "to": "24:00"},
     ("templates", "*"): _NO_TEMPLATE,
     ("templates", "*", "when"): UNKNOWN,

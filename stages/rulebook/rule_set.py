@@ -192,7 +192,8 @@ def compile_rules(file: RuleFile, cameras: FrameSizes | None = None) -> tuple[Ru
     """
     vocabulary, wrong_words = _vocabulary(file)
     templates, wrong_templates = _templates(file, vocabulary)
-    vocabulary = replace(vocabulary, rules=frozenset(rule.id or rule.use or NO_ID for rule in file.rules))
+    ids = frozenset(rule.id or rule.use or NO_ID for rule in file.rules)
+    vocabulary = replace(vocabulary, rules=ids - {NO_ID})
     compiler = _Compiler(file, vocabulary, templates)
     for index in range(len(file.rules)):
         compiler.take(index)
@@ -260,9 +261,14 @@ class _Compiler:
         if when:
             zones, lines = (who.zones, who.lines) if who else (frozenset(), frozenset())
             self._used[index] = (when.zones | zones, when.lines | lines)
-        if when and sound and not wrong:
+        if when and sound and not wrong and self._has_shapes(when, who):
             self._ready[definition.id] = _ready(self._file, definition, (when, who), self._vocabulary)
         return wrong
+
+    def _has_shapes(self, when: Condition, who: Condition | None) -> bool:
+        """Whether there are the zones and lines; a counter may name one that there is not, which is its mistake."""
+        used = [one for one in (when, who) if one]
+        return all(one.zones <= self._file.zones.keys() and one.lines <= self._file.lines.keys() for one in used)
 
     def _for_some(self, written: RuleDefinition, path: KeyPath) -> list[Fault]:
         """Keep the rule as it is for the cameras of `per_camera`; returns the mistakes there."""
@@ -272,7 +278,7 @@ class _Compiler:
             if own:
                 when, who, more = _conditions(own.definition, self._vocabulary, own.fault)
                 wrong += more
-                if when and not wrong:
+                if when and not wrong and self._has_shapes(when, who):
                     different = _ready(self._file, own.definition, (when, who), self._vocabulary)
                     self._per_camera.setdefault(own.definition.id, []).append((pattern, different))
             faults += wrong
@@ -344,16 +350,15 @@ def _schedules(file: RuleFile) -> tuple[dict[str, Schedule], list[Fault]]:
 
 
 def _counters(file: RuleFile) -> dict[str, tuple[Of, str]]:
-    """The counters of lines and zones that there are."""
-    lines = {name: ("line", one.line) for name, one in file.counters.items() if one.line in file.lines}
-    zones = {name: ("zone", one.zone) for name, one in file.counters.items() if one.zone in file.zones}
+    lines = {name: ("line", one.line) for name, one in file.counters.items() if one.line}
+    zones = {name: ("zone", one.zone) for name, one in file.counters.items() if one.zone}
     return cast(dict[str, tuple[Of, str]], {**lines, **zones})
 
 
 def _wrong_counters(file: RuleFile) -> Iterator[Fault]:
     for name, one in file.counters.items():
         for kind, shape, known in (("line", one.line, file.lines), ("zone", one.zone, file.zones)):
-            if shape is not None and shape not in known:
+            if shape not in (None, NO_ID) and shape not in known:
                 guess = did_you_mean(shape, known) or (f"; known: {', '.join(known)}" if known else "")
                 yield Fault(("counters", name, kind), f"there is no {kind} `{shape}`{guess}")
         if one.reset is not None and file.time_zone is None:
@@ -373,7 +378,8 @@ def _unknown_names(definition: RuleDefinition, path: KeyPath, file: RuleFile) ->
             if name not in known:
                 plural = f"{kind}es" if kind == "switch" else f"{kind}s"
                 listed = f"; known: {', '.join(known)}" if known else f": this file has no `{plural}`"
-                yield Fault((*path, key), f"there is no {kind} `{name}`{did_you_mean(name, known) or listed}")
+                text = f"there is no {kind} `{name}`{did_you_mean(name, known) or listed}"
+                yield Fault((*path, key), text, section=plural)
 
 
 def _unreadable(written: RuleDefinition) -> RuleDefinition:
@@ -505,7 +511,7 @@ def _conditions(
         try:
             return vocabulary.compiled(text, scope, duration_ns(definition.lost_after))
         except ExpressionError as error:
-            faults.extend(of_text(key, one) for one in error.all)
+            faults.extend(in_section(of_text(key, one), one.unknown) for one in error.all)
             return None
 
     def of_text(key: str, error: ExpressionError) -> Fault | None:
@@ -514,6 +520,9 @@ def _conditions(
         if error.word in vocabulary.wrong:
             return None
         return fault(key, f"{error} (in the definition of `{error.word}`)", error.used_at)
+
+    def in_section(fault: Fault | None, kind: str) -> Fault | None:
+        return replace(fault, section=f"{kind}s") if fault and kind else fault
 
     when = compiled("when", definition.when, "scene" if definition.scope == "group" else definition.scope)
     who = compiled("who", definition.who, "person") if definition.who else None
@@ -626,9 +635,15 @@ def examined_rules(text: str, name: str, cameras: FrameSizes | None = None) -> t
     if file is None:
         return None, report.problems
     rules, faults = compile_rules(file, cameras)
-    data = report.source.data
-    faults = [one for one in faults if not (report.covers(one.path) or stands_beside_use(data, one.path))]
-    return rules, [*report.problems, *(_problem(report, fault) for fault in faults)]
+    new = [fault for fault in faults if not _follows(fault, report)]
+    return rules, [*report.problems, *(_problem(report, fault) for fault in new)]
+
+
+def _follows(fault: Fault, report: Report) -> bool:
+    """Whether a mistake is there only because of one that has been reported."""
+    if report.covers(fault.path) or stands_beside_use(report.source.data, fault.path):
+        return True
+    return bool(fault.section) and report.covers((fault.section,))
 
 
 def _problem(report: Report, fault: Fault) -> Problem:

@@ -210,7 +210,9 @@ def _wrong_values(
         if name not in parameters:
             yield _no_parameter(template, name, given[name])
         elif wrong := wrong_value(kind_of(parameters[name]), value, zones, lines):
-            yield Fault(given[name], f"{wrong} (for {template.in_words})", also=template.path)
+            kind = kind_of(parameters[name])
+            section = f"{kind}s" if kind in ("zone", "line") else ""
+            yield Fault(given[name], f"{wrong} (for {template.in_words})", also=template.path, section=section)
     for name, parameter in parameters.items():
         if name in with_ or parameter.default is not None:
             continue

@@ -604,7 +604,9 @@ class _Writer:
         known = self._known[what]
         if name.text not in known:
             listed = suggestion(name.text, known) or (f"; known: {', '.join(sorted(known))}" if known else _none(what))
-            raise ExpressionError(name.begin, f"there is no {what} `{name.text}`{listed}")
+            error = ExpressionError(name.begin, f"there is no {what} `{name.text}`{listed}")
+            error.unknown = what
+            raise error
         (self.zones if what == "zone" else self.lines).add(name.text)
         return name.text
 

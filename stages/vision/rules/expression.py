@@ -69,6 +69,8 @@ class ExpressionError(ValueError):
         self.at = at
         self.word = ""
         self.used_at = at
+        self.unknown = ""
+        """The kind of a name that there is not: zone or line."""
         self.others: list[ExpressionError] = []
 
     @property

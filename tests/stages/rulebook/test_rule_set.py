@@ -11,7 +11,7 @@ import pytest
 from pipeline.errors import GraphError, UserError
 from stages.reading import dates
 from stages.rulebook.rule_file import duration_ns
-from stages.rulebook.rule_set import parse_rules, read_rules
+from stages.rulebook.rule_set import examined_rules, parse_rules, read_rules
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 
@@ -435,3 +435,43 @@ def test_a_file_looks_back_in_a_bounded_number_of_ways() -> None:
         parse_rules(f"version: 1\nrules:\n{many}\n", "rules.yaml")
     same = re.sub(r"\d+ms", "1s", many)
     assert len(parse_rules(f"version: 1\nrules:\n{same}\n", "rules.yaml").rules) == 130
+
+
+ZONE = "zones: {till: [[0, 0], [0, 1], [1, 1]]}\n"
+COUNTS = "rules: [{id: a, scope: scene, when: c.inside > 3}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        (
+            "time_zone: UTC\nschedules: {night: {from: 9pm, to: 6 am}}\n"
+            "rules: [{id: a, when: score > 0, during: night}]\n",
+            ["2:27", "2:36"],
+        ),
+        (
+            "time_zone: UTC\nschedules: {night: {from: 9pm, to: 6 am}}\n"
+            "rules: [{id: a, when: score > 0, during: nihgt}]\n",
+            ["2:27", "2:36", "3:42"],
+        ),
+        ("lines: {gate: {from: [0], to: [0]}}\nrules: [{id: a, when: crosses(gate)}]\n", ["1:22", "1:31"]),
+        ("switches: {lit: maybe}\nrules: [{id: a, when: score > 0, while: lit}]\n", ["1:17"]),
+        (f"{ZONE}counters: {{c: 3}}\n{COUNTS}", ["2:15"]),
+        (f"{ZONE}counters: {{c: {{zone: tilll}}}}\n{COUNTS}", ["2:22"]),
+        (f"zones: {{till: [[0, 0]]}}\ncounters: {{c: {{zone: till, report: 3}}}}\n{COUNTS}", ["1:15", "2:36"]),
+        ("zones: [a]\nrules: [{id: a, when: in a}, {id: b, when: crosses(gate)}]\n", ["1:8", "2:52"]),
+        ("zones: [a]\nrules: [{use: enters_zone, with: {zone: a}}]\n", ["1:8"]),
+        ("switches: [lit]\nrules: [{id: a, when: score > 0, while: lit}]\n", ["1:11"]),
+        ("schedules: [night]\nrules: [{id: a, when: score > 0, during: night}]\n", ["1:12"]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_itself_is_there_by_name(text: str, places: list[str]) -> None:
+    """A rule that names a schedule, a switch, a zone, a line or a counter with a mistake has none for that."""
+    problems = examined_rules(text, "r")[1]
+    assert sorted(f"{one.line}:{one.column}" for one in problems) == sorted(places), "\n".join(map(str, problems))
+
+
+def test_a_rule_without_a_right_id_is_not_among_the_known() -> None:
+    text = "rules: [{id: b c, when: score > 0}, {id: a, when: running(x)}]\n"
+    told = str(examined_rules(text, "r")[1][1])
+    assert told.endswith("there is no rule `x`; known: a")
