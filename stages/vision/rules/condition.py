@@ -679,6 +679,9 @@ class _Writer:
                 raise ExpressionError(node.begin, text) from None
             if node.text in self._known["line"]:
                 raise ExpressionError(node.begin, f"`{node.text}` is a line: write crosses({node.text})") from None
+            if self._reading.words and parts[0] in {"a", "b"}:
+                text = f"a word is about one person, and knows no `{parts[0]}`: write `{node.text}` in the rule itself"
+                raise ExpressionError(node.begin, text) from None
             raise ExpressionError(node.begin, str(error.args[0])) from None
 
     def _counted(self, node: Name) -> Measure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from typing import Any
 
@@ -499,3 +500,26 @@ def test_words_that_people_write_for_parts_of_the_body(word: str, name: str) -> 
 def test_a_usual_spelling_of_a_time_is_understood(written: str, meant: str) -> None:
     with pytest.raises(ExpressionError, match=f"(unit `[a-z]+`; did you mean|: write) `{meant}`"):
         compile_condition(f"age > {written}", "person", zones=(), lines=())
+
+
+@pytest.mark.parametrize(
+    ("scope", "text", "told"),
+    [
+        ("person", "distance(a.feet, b.feet) < 1h", "`a.feet` is about one of two people: it needs `scope: pair`"),
+        ("person", "b.speed > 1h/s", "`b.speed` is about one of two people: it needs `scope: pair`"),
+        ("person", "a.feet in door", "`a.feet` is about one of two people: it needs `scope: pair`"),
+        ("scene", "a.speed > 1h/s", "`a.speed` is about one of two people: it needs `scope: pair`"),
+        ("person", "a.low", "`a.low` is about one of two people: it needs `scope: pair`"),
+    ],
+)
+def test_who_is_one_of_a_pair_needs_that_scope(scope: Scope, text: str, told: str) -> None:
+    with pytest.raises(ExpressionError, match=re.escape(told)):
+        compile_condition(text, scope, zones=ZONES, lines=LINES, words={"low": "lean > 60deg"})
+
+
+def test_a_word_knows_nobody_of_a_pair() -> None:
+    uses: tuple[tuple[Scope, str], ...] = (("person", "quick"), ("pair", "a.quick"))
+    words = {"quick": "a.speed > 1h/s"}
+    for scope, text in uses:
+        with pytest.raises(ExpressionError, match="a word is about one person, and knows no `a`: write `a.speed` in"):
+            compile_condition(text, scope, zones=ZONES, lines=LINES, words=words)
