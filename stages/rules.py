@@ -232,7 +232,7 @@ class Rules(Stage[RulesSettings]):
         cls, settings: RulesSettings, base_folder: Path, cameras: Mapping[str, FrameSize | None]
     ) -> Iterable[str]:
         rules = cls._rules_of(settings, base_folder)
-        return [*hiding(rules.file), *rules.never_true, *unwatched(rules.file, rules.used, cameras)] if rules else ()
+        return [*hiding(rules.file), *rules.remarks, *unwatched(rules.file, rules.used, cameras)] if rules else ()
 
     @classmethod
     def remarks_alone(cls, settings: RulesSettings, base_folder: Path, cameras: Sequence[str]) -> Iterable[str]:

@@ -21,7 +21,7 @@ from pipeline.system.paths import instead_of_file
 from pipeline.system.spelling import did_you_mean
 from stages.events import digest
 from stages.reading.dates import zone_of as time_zone_of
-from stages.rulebook.camera_check import FrameSizes, Used, camera_faults, override_faults
+from stages.rulebook.camera_check import Found, FrameSizes, Used, camera_faults, override_faults
 from stages.rulebook.fault import Fault, KeyPath
 from stages.rulebook.key_hints import WrittenRules, stands_beside_use
 from stages.rulebook.library import library
@@ -39,6 +39,7 @@ from stages.rulebook.rule_file import (
     for_camera,
     heights,
 )
+from stages.rulebook.rule_remarks import remarks_on
 from stages.rulebook.schedule import Schedule, Times
 from stages.rulebook.templates import MadeRule, Template, made_rule, trial_of
 from stages.rulebook.word_extent import Budget, extents, names_in
@@ -89,6 +90,8 @@ class RuleSet:
     used: Used = field(default_factory=dict)
     schedules: Mapping[str, Schedule] = field(default_factory=dict)
     per_camera: Mapping[str, Sequence[tuple[str, ReadyRule]]] = field(default_factory=dict)
+    remarks: Sequence[str] = ()
+    """In words, on what is right, but perhaps not intended; with the place of each if they are of a file."""
 
     def asleep(
         self, rules: Iterable[ReadyRule], wall_ns: int | None, changed: Mapping[str, bool] | None = None
@@ -119,17 +122,6 @@ class RuleSet:
             for rule_id, ready in self.rules.items()
             if ready.rule.when.temporal or ready.rule.nearness or (ready.rule.who and ready.rule.who.temporal)
         }
-
-    @property
-    def never_true(self) -> list[str]:
-        """In words, the comparisons of rules that can never be true."""
-        return [
-            f"the rule {rule_id}: {text}"
-            for rule_id, ready in self.rules.items()
-            for condition in (ready.rule.when, ready.rule.who)
-            if condition
-            for text in condition.never
-        ]
 
     def of_camera(self, camera: str) -> list[ReadyRule]:
         """Those that a camera is judged by: its name fits, and it has the zones and lines that they use."""
@@ -199,11 +191,23 @@ def compile_rules(file: RuleFile, cameras: FrameSizes | None = None) -> tuple[Ru
         compiler.take(index)
     schedules, wrong_zone = _schedules(file)
     rules = compiler.rule_set(schedules)
+    rules = replace(rules, remarks=[text for _, text in _remarks(rules)])
     faults = [*wrong_zone, *wrong_words, *wrong_templates, *compiler.faults]
     if cameras is not None:
         faults += [Fault(path, text) for path, text in camera_faults(rules.file, rules.used, cameras)]
         faults += [Fault(path, text) for path, text in override_faults(file, cameras)]
     return rules, [*faults, *_too_much_memory(rules), *_circles(rules), *_wrong_counters(file)]
+
+
+def _remarks(rules: RuleSet) -> Iterator[Found]:
+    index_of = {definition.id: index for index, definition in enumerate(rules.file.rules)}
+    conditions = (
+        (("rules", index_of[rule_id], key), rule_id, condition)
+        for rule_id, ready in rules.rules.items()
+        for key, condition in (("when", ready.rule.when), ("who", ready.rule.who))
+        if condition
+    )
+    return remarks_on(rules.file, conditions)
 
 
 class _Compiler:
@@ -636,7 +640,8 @@ def examined_rules(text: str, name: str, cameras: FrameSizes | None = None) -> t
         return None, report.problems
     rules, faults = compile_rules(file, cameras)
     new = [fault for fault in faults if not _follows(fault, report)]
-    return rules, [*report.problems, *(_problem(report, fault) for fault in new)]
+    remarks = [str(report.source.problem(path, text)) for path, text in _remarks(rules)]
+    return replace(rules, remarks=remarks), [*report.problems, *(_problem(report, fault) for fault in new)]
 
 
 def _follows(fault: Fault, report: Report) -> bool:

@@ -81,7 +81,7 @@ def _rules_alone(path: Path) -> list[str] | None:
 
     rules = read_rules(path)
     message = f"{path}: {len(rules.rules)} rules: no mistakes; its cameras are known where a graph names it"
-    return [message, *hiding(rules.file), *rules.never_true]
+    return [message, *hiding(rules.file), *rules.remarks]
 
 
 def _require_outbox_folder(graph: Graph) -> None:

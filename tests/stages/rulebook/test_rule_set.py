@@ -67,10 +67,39 @@ def test_names_in_any_script() -> None:
         assert rules["bleibt"].rule.timing.for_ns == 2 * 10**9
 
 
-def test_what_is_never_true_is_remarked() -> None:
-    text = "rules: [{id: a, when: age > 1s or score > 5}, {id: b, scope: scene, who: lean > 400deg, when: count > 1}]"
-    told = parse_rules(text, "rules.yaml").never_true
-    assert [one.partition(" is never")[0] for one in told] == ["the rule a: `score > 5`", "the rule b: `lean > 400deg`"]
+def test_what_is_never_true_is_remarked_at_its_place() -> None:
+    text = (
+        "rules:\n - {id: a, when: age > 1s or score > 5}\n - {id: b, scope: scene, who: lean > 400deg, when: count > 1}"
+    )
+    told = parse_rules(text, "rules.yaml").remarks
+    assert [one.partition(" is never")[0] for one in told] == [
+        "rules.yaml:2:18: the rule a: `score > 5`",
+        "rules.yaml:3:31: the rule b: `lean > 400deg`",
+    ]
+
+
+def test_a_zone_that_may_be_meant_as_percent_is_remarked() -> None:
+    zones = "zones:\n  corner: [[10, 10], [50, 10], [50, 50]]\n  till: {front: [[0, 0], [80, 0], [80, 100]]}\n"
+    others = "  door: [[0, 0], [1, 0], [1, 1]]\n  wide: [[10, 10], [500, 10], [500, 50]]\n"
+    lines = "lines: {gate: {from: [20, 90], to: [80, 90]}}\n"
+    rules = "rules: [{id: a, when: in corner or in till or in door or in wide or crosses(gate)}]\n"
+    told = parse_rules(f"{zones}{others}{lines}{rules}", "r").remarks
+    assert told[0] == (
+        "r:2:11: the zone corner is in pixels, as numbers above 1 are: 40 x 40 pixels in the upper left corner; shares "
+        "of the frame are from 0 to 1, so for percent write [0.1, 0.1] instead of [10, 10]"
+    )
+    assert [one.partition(" is in pixels")[0] for one in told[1:]] == ["r:3:17: the zone till", "r:6:15: the line gate"]
+
+
+def test_a_schedule_from_a_time_to_the_same_is_remarked() -> None:
+    day, night = "{from: '21:00', to: '21:00'}", "{from: '21:00', to: '06:00'}"
+    rules = "rules: [{id: a, when: score > 0, during: night}]\n"
+    begin = "time_zone: UTC\nschedules: "
+    [told] = parse_rules(f"{begin}{{night: {day}}}\n{rules}", "r").remarks
+    assert told == "r:2:20: the schedule night: from 21:00 to 21:00 is 24 hours, to the next day"
+    [told] = parse_rules(f"{begin}{{night: [{night}, {day}]}}\n{rules}", "r").remarks
+    assert told.startswith("r:2:51: ")
+    assert not parse_rules(f"{begin}{{night: {night}}}\n{rules}", "r").remarks
 
 
 @pytest.mark.parametrize("name", ["2nd", "a-b", "a b", "in", "²", "x" * 65])

@@ -521,5 +521,5 @@ def test_a_word_knows_nobody_of_a_pair() -> None:
     uses: tuple[tuple[Scope, str], ...] = (("person", "quick"), ("pair", "a.quick"))
     words = {"quick": "a.speed > 1h/s"}
     for scope, text in uses:
-        with pytest.raises(ExpressionError, match="a word is about one person, and knows no `a`: write `a.speed` in"):
+        with pytest.raises(ExpressionError, match=r"a word is about one person, and knows no `a`: write `a.speed`"):
             compile_condition(text, scope, zones=ZONES, lines=LINES, words=words)
