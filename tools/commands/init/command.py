@@ -115,6 +115,7 @@ def _made(given: Given, environ: Mapping[str, str]) -> int:
     _require_enough(given, dialog)
     given = replace(given, tell=tuple(map(wish.known_action, given.tell)))
     times = wish.between(given.between or "")
+    _require_right(given, variables)
     with Folder(given.folder, replaces=given.force) as folder:
         if not _may_replace(dialog, folder):
             return EXIT_DONE
@@ -158,6 +159,19 @@ def _require_enough(given: Given, dialog: Dialog) -> None:
     if missing:
         why = "with --yes nothing is asked" if given.yes else "there is no terminal to ask on"
         raise UserError(f"{why}, so these options are needed: {', '.join(missing)}", error_id="option-value")
+
+
+def _require_right(given: Given, variables: Mapping[str, str]) -> None:
+    """Raises UserError for a wrong option before any camera is tried, which takes a while."""
+    _zone_of(given)
+    for address in filter(None, (given.mail_to, given.mail_from)):
+        wish.mail_address(address)
+    if given.mail_server:
+        wish.mail_server(given.mail_server)
+    if given.webhook:
+        _webhook_url(given.webhook, variables)
+    if given.mqtt:
+        wish.broker_address(given.mqtt)
 
 
 def _may_replace(dialog: Dialog, folder: Folder) -> bool:
@@ -278,7 +292,11 @@ def _webhook(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> str:
         typed = dialog.ask_for("Address of the web server, which begins with https://", wish.web_url)
         hide([typed])
         return typed
-    filled = substitute(given.webhook, variables)
+    return _webhook_url(given.webhook, variables)
+
+
+def _webhook_url(text: str, variables: Mapping[str, str]) -> str:
+    filled = substitute(text, variables)
     if filled.problems:
         raise UserError(f"--webhook: {'; '.join(filled.problems)}", error_id="variable-missing")
     hide([filled.text])
