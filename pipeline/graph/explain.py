@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails, ValidationError
 
 from pipeline.graph.definition import CAMERA_NAME_ERROR
 from pipeline.graph.report import Report, dotted
-from pipeline.graph.schema_walk import Schema, described, schema_of
+from pipeline.graph.schema_walk import Schema, described, lists_texts, schema_of
 from pipeline.graph.yaml_reader import Path
 from pipeline.stage import Definition
 from pipeline.system.names import A_CAMERA_NAME, A_NAME, MAX_NAME, NAME_PATTERN, nearest_camera_name, nearest_name
@@ -243,7 +243,12 @@ class _Reporter:
         value = _value_at(self.data, group[0].path)
         wanted = list(dict.fromkeys(_expected(one) for one in group))
         got = shown(self.report.source.shown(place, value))
-        return f"expected {' or '.join(wanted)}, got {got}{_hint(group, value)}"
+        return f"expected {' or '.join(wanted)}, got {got}{_hint(group, value) or self._as_list(group, value)}"
+
+    def _as_list(self, group: list[Found], value: Any) -> str:
+        """How to write a single text where several may stand."""
+        wants_list = {one.kind for one in group} == {"list_type"} and isinstance(value, str)
+        return f"; write [{_short(value)}]" if wants_list and lists_texts(self.schema, group[0].path) else ""
 
 
 _SURE = 0.75

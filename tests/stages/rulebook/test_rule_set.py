@@ -504,3 +504,28 @@ def test_a_rule_without_a_right_id_is_not_among_the_known() -> None:
     text = "rules: [{id: b c, when: score > 0}, {id: a, when: running(x)}]\n"
     told = str(examined_rules(text, "r")[1][1])
     assert told.endswith("there is no rule `x`; known: a")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("rules:\n  - {id: a, when: score > 0, cameras: room-3}\n", "expected a list, got 'room-3'; write [room-3]"),
+        ("other_cameras: gate-*\nrules: [{id: a, when: score > 0}]\n", "got 'gate-*'; write [gate-*]"),
+        (
+            "time_zone: UTC\nschedules: {night: 21:00-06:00}\nrules: [{id: a, when: score > 0, during: night}]\n",
+            """schedules.night: expected times of day such as {from: "21:00", to: "06:00"}, got '21:00-06:00'""",
+        ),
+        (
+            "rules:\n  - {id: a, when: score > 0, about: a: b}\n",
+            "r:2:38: not YAML: while parsing a flow mapping, did not find expected ',' or '}'; "
+            "put text that holds `: ` in quotes",
+        ),
+    ],
+)
+def test_a_message_says_what_to_write(text: str, told: str) -> None:
+    try:
+        problems = examined_rules(text, "r")[1]
+    except GraphError as error:
+        problems = list(error.problems)
+    [problem] = problems
+    assert str(problem).endswith(told)
