@@ -22,7 +22,7 @@ from stages.rulebook.rule_file import (
 from stages.vision.rules.kinds import UNITS, Kind, instead_of, meant_time
 
 _LITERAL = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?P<unit>[A-Za-z]*(?:/s)?)")
-_NUMBER_AND_UNIT = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<unit>[A-Za-z%\u00b0]+(?:/[sh])?)")
+_NUMBER_AND_UNIT = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<unit>[A-Za-z%\u00b0]*(?:/[sh])?)")
 _LENGTHS = (Kind.LENGTH, Kind.FRAME_WIDTH, Kind.FRAME_HEIGHT, Kind.PIXELS)
 _OF_UNIT: Mapping[str, ParameterKind] = {
     "": "number",
@@ -113,7 +113,7 @@ def _guess(kind: ParameterKind, text: str) -> str:
         return f"; did you mean `{found['number']}{found['unit']}/s`?"
     if kind == "time" and (meant := meant_time(found["number"], found["unit"])):
         return f"; did you mean `{meant}`?"
-    return "" if found["unit"] in UNITS else instead_of(float(found["number"]), found["unit"])
+    return "" if found["unit"] in ("", *UNITS) else instead_of(float(found["number"]), found["unit"])
 
 
 def _wrong_time(text: str) -> str | None:

@@ -24,7 +24,7 @@ from pipeline.system.spelling import nearest
 from stages.rulebook.schedule import Holiday, PeriodDefinitions, TimeOfDay, Zone
 from stages.vision.rules.expression import NAME_OF_ANY_SCRIPT
 from stages.vision.rules.geometry import is_fraction, polygon_problem
-from stages.vision.rules.kinds import meant_time
+from stages.vision.rules.kinds import heights_for, meant_time
 from stages.vision.rules.vocabulary import NAMES
 
 EVERY_CAMERA = "*"
@@ -218,12 +218,16 @@ _SCOPES = ("person", "pair", "scene", "group")
 RuleScope = Literal["person", "pair", "scene", "group"]
 _HEIGHTS = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?|\.[0-9]+)h")
 
+_METRES = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*([a-z]+)")
+
 
 def heights(text: str) -> float:
     """`0.8h`: 0.8 heights of a person. Raises ValueError."""
     found = _HEIGHTS.fullmatch(text) if isinstance(text, str) else None
     if not found or float(found[1]) == 0:
-        raise ValueError(f"expected a distance in heights of people, such as 0.8h, got {text!r:.40}")
+        metres = _METRES.fullmatch(text) if isinstance(text, str) else None
+        hint = heights_for(float(metres[1]), metres[2]) if metres else ""
+        raise ValueError(f"expected a distance in heights of people, such as 0.8h, got {text!r:.40}{hint}")
     return float(found[1])
 
 

@@ -636,7 +636,11 @@ class _Writer:
 
     def _number_beside(self, node: Number, others: Collection[Kind]) -> Measure:
         """A number that is compared with values of other kinds: beside a time, the `m` of `2m` means minutes."""
-        if node.unit in UNITS or Kind.TIME not in others or not (meant := meant_time(f"{node.value:g}", node.unit)):
+        if (
+            node.unit in ("", *UNITS)
+            or Kind.TIME not in others
+            or not (meant := meant_time(f"{node.value:g}", node.unit))
+        ):
             return self._number(node)
         text = f"`{self._slice(node)}`: there is no unit `{node.unit}`; did you mean `{meant}`?"
         raise ExpressionError(node.begin, text)

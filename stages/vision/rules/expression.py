@@ -347,7 +347,9 @@ class _Parser:
     def _time(self, word: str) -> Number:
         token = self._peek
         if token.kind != "number" or not token.unit:
-            raise self._unexpected(f"a time such as 2s or 500ms after `{word}`")
+            error = self._unexpected(f"a time such as 2s or 500ms after `{word}`")
+            bare = token.kind == "number" and self._unit_apart() is None
+            raise ExpressionError(error.at, f"{error}; did you mean `{token.text}s`?") if bare else error
         self._next += 1
         return _number(token)
 

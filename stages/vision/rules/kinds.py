@@ -9,6 +9,7 @@ A position is a place in the frame, a length is a distance, and the two never mi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
 
@@ -67,7 +68,9 @@ _IN_MINUTES = {
 
 
 def meant_time(number: str, word: str) -> str:
-    """`2min` for 2 and `minutes`, `120min` for 2 and `hours` (and for 2 and `h`); "" for words of other units."""
+    """`2min` for 2 and `minutes`, `120min` for 2 and `hours` or `h`, `2s` for 2; "" for words of other units."""
+    if not word:
+        return f"{number}s"
     if word in _IN_MINUTES:
         return f"{float(number) * _IN_MINUTES[word]:g}min"
     unit = MEANT_UNITS.get(word, word)
@@ -97,16 +100,24 @@ FOREIGN_UNITS = ("\u00b0", "%", *_METRES, *_METRES_A_SECOND)
 _USUAL_HEIGHT_M = 1.7
 
 
+def heights_for(value: float, unit: str) -> str:
+    """The hint at heights of a body for a length in metres or the like; "" for other units."""
+    return _in_heights(value, unit, _METRES, "h")
+
+
+def _in_heights(value: float, unit: str, units: Mapping[str, float], ours: str) -> str:
+    if unit not in units:
+        return ""
+    heights = float(f"{value * units[unit] / _USUAL_HEIGHT_M:.2g}")
+    return f"; a picture has no metres: of somebody {_USUAL_HEIGHT_M:g} m tall this is `{heights:g}{ours}`"
+
+
 def instead_of(value: float, unit: str) -> str:
     """What to write instead of a number with a unit that there is not, such as metres; "" if that is not known."""
     if unit == "%":
         return f"; write `{value / 100:g}`, and of the frame `{value / 100:g}fw` or `{value / 100:g}fh`"
-    for units, ours in ((_METRES, "h"), (_METRES_A_SECOND, "h/s")):
-        if unit in units:
-            heights = float(f"{value * units[unit] / _USUAL_HEIGHT_M:.2g}")
-            minutes = f" (minutes are `{value:g}min`)" if unit == "m" else ""
-            told = f"; a picture has no metres: of somebody {_USUAL_HEIGHT_M:g} m tall this is `{heights:g}{ours}`"
-            return f"{told}{minutes}"
+    if told := heights_for(value, unit) or _in_heights(value, unit, _METRES_A_SECOND, "h/s"):
+        return f"{told} (minutes are `{value:g}min`)" if unit == "m" else told
     ours = meant(f"{value:g}", unit)
     return f"; did you mean `{ours}`?" if ours else ""
 
@@ -114,7 +125,9 @@ def instead_of(value: float, unit: str) -> str:
 def other_unit(value: float, unit: str, wanted: Kind) -> str:
     """What somebody meant who compared a number of this unit with a value of another kind, such as `speed > 0.3h`."""
     if unit == "h" and wanted == Kind.TIME:
-        return f": `h` is the height of a body, and {value:g} hours are `{meant_time(f'{value:g}', unit)}`"
+        return f": `h` is the height of a body; for hours write `{meant_time(f'{value:g}', unit)}`"
+    if not unit:
+        return ""
     other = unit.removesuffix("/s") if unit.endswith("/s") else f"{unit}/s"
     return f": did you mean `{value:g}{other}`?" if UNITS.get(other) is wanted else ""
 

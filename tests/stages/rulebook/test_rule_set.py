@@ -510,6 +510,10 @@ def test_a_rule_without_a_right_id_is_not_among_the_known() -> None:
     ("text", "told"),
     [
         ("rules:\n  - {id: a, when: score > 0, cameras: room-3}\n", "expected a list, got 'room-3'; write [room-3]"),
+        (
+            "rules: [{id: a, scope: group, when: count > 2, near: 1 m}]\n",
+            "such as 0.8h, got '1 m'; a picture has no metres: of somebody 1.7 m tall this is `0.59h`",
+        ),
         ("other_cameras: gate-*\nrules: [{id: a, when: score > 0}]\n", "got 'gate-*'; write [gate-*]"),
         (
             "time_zone: UTC\nschedules: {night: 21:00-06:00}\nrules: [{id: a, when: score > 0, during: night}]\n",

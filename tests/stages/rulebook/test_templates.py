@@ -326,6 +326,7 @@ def test_an_unknown_action_is_told_where_all_are_listed() -> None:
             "pace: 3 m/s",
             "expected a speed such as 0.5h/s, got '3 m/s'; a picture has no metres: of somebody 1.7 m tall",
         ),
+        ("stay: 5", "got 5; did you mean `5s`?"),
         ("stay: 2 minutes", "got '2 minutes'; did you mean `2min`?"),
         ("pace: 0.3h", "got '0.3h'; did you mean `0.3h/s`?"),
     ],

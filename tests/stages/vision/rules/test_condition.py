@@ -278,7 +278,7 @@ MISTAKES: list[tuple[Scope, str, int, str]] = [
         "person",
         "age > 2h",
         0,
-        "a time cannot be compared with a length: `h` is the height of a body, and 2 hours are `120min`",
+        "a time cannot be compared with a length: `h` is the height of a body; for hours write `120min`",
     ),
     ("person", "lean > 60\u00b0", 7, "no unit `\u00b0`; did you mean `60deg`?"),
     ("person", "lean > 60 \u00b0 and in door", 7, "did you mean `60deg`?"),
@@ -294,6 +294,8 @@ MISTAKES: list[tuple[Scope, str, int, str]] = [
     ("person", "speed > 3 h / s", 8, "`3 h/s`: write `3h/s`, without a space"),
     ("person", "score > 50%", 8, "there is no unit `%`; write `0.5`, and of the frame `0.5fw` or `0.5fh`"),
     ("person", "score > 50 %", 8, "write `0.5`, and of the frame `0.5fw` or `0.5fh`"),
+    ("person", "in door for 5", 12, "expected a time such as 2s or 500ms after `for`, got `5`; did you mean `5s`?"),
+    ("person", "drop(hips.y, 2) > 1h", 13, "`2` is no time: expected one such as 2s or 500ms; did you mean `2s`?"),
     ("person", "age > 8:00", 7, "the time of day has its place under `schedules`"),
     ("person", "visible > 0.5", 0, "`min_visible` is a key of the rule"),
 ]
@@ -523,3 +525,9 @@ def test_a_word_knows_nobody_of_a_pair() -> None:
     for scope, text in uses:
         with pytest.raises(ExpressionError, match=r"a word is about one person, and knows no `a`: write `a.speed`"):
             compile_condition(text, scope, zones=ZONES, lines=LINES, words=words)
+
+
+def test_a_number_without_a_unit_has_one_hint() -> None:
+    for text, hint in (("swings(left_wrist.x) > 2", r"2/s \(so many a second\)"), ("age > 5", "2s or 500ms")):
+        with pytest.raises(ExpressionError, match=f"cannot be compared with a bare number: .* such as {hint}$"):
+            compile_condition(text, "person", zones=(), lines=())
