@@ -36,7 +36,7 @@ def hint_at_key(data: Any, path: KeyPath) -> str:
         return ""
     if near := nearest(key, parameters):
         return f": `{use}` has a parameter `{near[0]}`: write {_under_with(near[0], data, path)}"
-    if did_you_mean_key(key, KEYS_OF_RULES):
+    if did_you_mean_key(key, KEYS_OF_RULES) and not any(key in one.parameters for one in library().templates.values()):
         return ""
     return (
         f": a rule has no such key, and `{use}` has no such parameter; its parameters, which stand under `with`, are "

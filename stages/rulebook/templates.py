@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipeline.graph.explain import plainly
-from pipeline.system.spelling import did_you_mean
+from pipeline.system.spelling import did_you_mean, nearest
 from stages.rulebook.fault import Fault, KeyPath
 from stages.rulebook.parameters import (
     SOME_LINE,
@@ -206,6 +206,7 @@ def _wrong_values(
 ) -> Iterator[Fault]:
     """Parameters that the template does not have, that lack a value, or that have a wrong one."""
     parameters = template.definition.parameters
+    misspelt = {near for name in with_.keys() - parameters.keys() for near in nearest(name, parameters)}
     for name, value in with_.items():
         if name not in parameters:
             yield _no_parameter(template, name, given[name])
@@ -214,7 +215,7 @@ def _wrong_values(
             section = f"{kind}s" if kind in ("zone", "line") else ""
             yield Fault(given[name], f"{wrong} (for {template.in_words})", also=template.path, section=section)
     for name, parameter in parameters.items():
-        if name in with_ or parameter.default is not None:
+        if name in with_ or name in misspelt or parameter.default is not None:
             continue
         about = f": {parameter.about[:1].lower()}{parameter.about[1:]}" if parameter.about else ""
         text = f"{template.in_words} needs `with: {{{name}: ...}}`, {_A_KIND[kind_of(parameter)]}{about}"

@@ -271,6 +271,15 @@ def test_a_condition_stays_between_its_parentheses(value: str) -> None:
             "{use: fall, lost_falls: false}",
             "2:17: rules[0]: unknown key `lost_falls`: it is a parameter of `fall`: write `with: {lost_falls: false}`",
         ),
+        (
+            "{use: fall, zone: bed}",
+            "2:17: rules[0]: unknown key `zone`: a rule has no such key, and `fall` has no such parameter; "
+            "its parameters, which stand under `with`, are low_for, lost_falls",
+        ),
+        (
+            "{use: crosses_line, with: {lin: door}}",
+            "2:37: rules[0].with.lin: the action `crosses_line` has no parameter `lin`; did you mean `line`?",
+        ),
         ("{use: fall, coldown: 5s}", "2:17: rules[0]: unknown key `coldown`; did you mean `cooldown`?"),
         (
             "{use: fall, tempo: 5s}",
