@@ -34,6 +34,7 @@ from stages.rulebook.evidence import UNITS
 from stages.rulebook.fault import Fault, KeyPath
 from stages.rulebook.firing import FiringRules
 from stages.rulebook.key_hints import hint_at_key
+from stages.rulebook.frame_rate import FrameRate
 from stages.rulebook.library import hiding
 from stages.rulebook.merging import Merger
 from stages.rulebook.onlooker import picture_of
@@ -71,8 +72,6 @@ from stages.vision.rules.geometry import Surroundings
 from stages.vision.rules.judge import Evidence, Judge, Verdict, zones_with
 from stages.vision.rules.vocabulary import label_word
 
-_FRAMES_OF_RATE = 100
-"""So many frames tell how many a camera brings a second."""
 JUDGED = "judged."
 """With a rule's id behind it: a counter of the cameras (and epochs) in which its condition was ever true or false."""
 
@@ -169,8 +168,7 @@ class _Camera:
     merger: Merger
     skeleton: str
     last: Stamp
-    first_ns: int
-    frames: int = 0
+    rate: FrameRate
     heads: Heads = field(default_factory=Heads)
     firing: FiringRules = field(default_factory=FiringRules)
 
@@ -371,16 +369,16 @@ class Rules(Stage[RulesSettings]):
             yield from self._ended(self._cameras.pop(name), item.stamp, "end")
 
     def _note_rate(self, camera: _Camera) -> None:
-        """Log the rules that need more frames than the camera brings, once enough of them came."""
-        camera.frames += 1
-        seconds = (camera.last.time_ns - camera.first_ns) / 1e9
-        if camera.frames != _FRAMES_OF_RATE or not seconds:
+        """Report the rules that need more frames than the camera brings, for as long as it is so; log them once."""
+        rate = camera.rate.note(camera.last.time_ns)
+        if rate is None:
             return
-        rates = {camera.last.camera: (camera.frames - 1) / seconds}
-        few = list(too_few_frames((one.definition for one in camera.ready), rates))
-        if few and (camera.last.camera, "too_few_frames") not in self._logged:
-            self._logged.add((camera.last.camera, "too_few_frames"))
-            self.context.log.warning("too_few_frames", camera=camera.last.camera, what="; ".join(few))
+        name = camera.last.camera
+        few = "; ".join(too_few_frames((one.definition for one in camera.ready), {name: rate}))
+        self.context.trouble(few, name)
+        if few and (name, "too_few_frames") not in self._logged:
+            self._logged.add((name, "too_few_frames"))
+            self.context.log.warning("too_few_frames", camera=name, what=few)
 
     def _report_failures(self, camera: str) -> None:
         """Count what went wrong in conditions in Python, and log each kind once."""
@@ -427,7 +425,7 @@ class Rules(Stage[RulesSettings]):
             self._logged.add((name, item.skeleton))
             self.context.log.warning("joints_unknown", camera=name, skeleton=item.skeleton, expected="coco-17")
         merger, at = Merger(_merging(ready)), item.stamp
-        return _Camera(at.epoch, rules, judge, ready, merger, item.skeleton, at, at.time_ns)
+        return _Camera(at.epoch, rules, judge, ready, merger, item.skeleton, at, FrameRate(at.time_ns))
 
     def _wall_ns(self, at: Stamp) -> int | None:
         """The time of day of a frame, for schedules; None in a file without a date, which has none."""
@@ -444,6 +442,7 @@ class Rules(Stage[RulesSettings]):
 
     def _ended(self, camera: _Camera, at: Stamp, reason: str) -> Iterator[Event]:
         """The ends of the running incidents; they travel with the stamp `at`."""
+        self.context.trouble("", at.camera)
         for rule in sorted(camera.judge.judged):
             self.context.count(JUDGED + rule, at.camera)
         for verdict in camera.merger.merged(camera.judge.finish(), camera.last.time_ns):

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Any
 
 from pipeline.graph.planning import Graph
+from pipeline.graph.secret_files import open_to_others
 from pipeline.stage import Source
+
+_PLAIN_PASSWORD = re.compile(r"://[^\s/@:\"']*:(?!\$\{)[^\s@/]+@")
+"""In an address, a password that is not the value of a variable."""
 
 
 def remarks_on(graph: Graph, further: Collection[str] = ()) -> Iterator[str]:
     """Return the remarks of a graph's stages, a line each. `further`: as in `load_graph`."""
     sizes = {**dict.fromkeys(further), **{name: camera.frame_size for name, camera in graph.cameras.items()}}
+    yield from _on_passwords(graph)
     yield from _on_cameras(graph)
     for node in graph.completed.nodes:
         if node.stage is not None:
@@ -32,6 +39,14 @@ def remarks_alone(graph: Graph) -> Iterator[str]:
         if node.stage is not None and alone:
             for remark in node.stage.remarks_alone(node.settings, graph.base_folder, alone):
                 yield f"{node.name}: {remark}"
+
+
+def _on_passwords(graph: Graph) -> Iterator[str]:
+    """Whether others may read a password that stands in the graph itself."""
+    if graph.path and any(map(_PLAIN_PASSWORD.search, graph.source.lines)):
+        remark = open_to_others(Path(graph.path))
+        if remark:
+            yield f"{remark}, and better write passwords as `${{NAME}}`"
 
 
 def _source(graph: Graph) -> type[Source[Any]] | None:

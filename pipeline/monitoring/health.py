@@ -8,7 +8,7 @@ down       no frame of any camera goes through
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 Level = Literal["healthy", "degraded", "down"]
@@ -18,6 +18,9 @@ _UNWANTED = ("paused", "done", "stopped")
 _PASSING = ("starting", "connecting")
 """These states end by themselves, with frames or with a state that gives the reason."""
 _MOST_SHOWN = 3
+_LONGEST = 300
+"""So many characters the reasons have together: a long one is shortened, so that all names stay to be read."""
+_LEAST_OF_EACH = 60
 _WORTH_REPORTING = 0.02
 
 
@@ -85,10 +88,14 @@ def health_of(
 ) -> Health:
     """`phase_s`: the time since the run entered this phase."""
     if phase in ("starting", "stopping"):
-        return Health("degraded", "; ".join([f"{phase} for {duration(phase_s)}", *map(str, troubles[:_MOST_SHOWN])]))
+        message = "; ".join(
+            [f"{phase} for {duration(phase_s)}", *_troubles_in_words(troubles, min(_MOST_SHOWN, len(troubles)))]
+        )
+        return Health("degraded", message)
     wanted = {name: camera for name, camera in cameras.items() if camera.is_wanted}
     broken = {name: camera for name, camera in wanted.items() if not camera.works}
-    message = "; ".join([*_cameras_in_words(broken, len(wanted)), *map(str, troubles[:_MOST_SHOWN])])
+    shown = min(_MOST_SHOWN, len(broken)) + min(_MOST_SHOWN, len(troubles))
+    message = "; ".join([*_cameras_in_words(broken, len(wanted), shown), *_troubles_in_words(troubles, shown)])
     if wanted and len(broken) == len(wanted) and not any(camera.state in _PASSING for camera in broken.values()):
         return Health("down", message)
     if broken or troubles:
@@ -104,10 +111,18 @@ def _fine(cameras: Mapping[str, CameraSight], wanted: Mapping[str, CameraSight],
     return "no camera is wanted: all are paused or have ended" if paused else "all cameras have ended"
 
 
-def _cameras_in_words(broken: Mapping[str, CameraSight], wanted: int) -> Iterator[str]:
+def _troubles_in_words(troubles: Sequence[Trouble], shown: int) -> Iterator[str]:
+    for trouble in troubles[:_MOST_SHOWN]:
+        yield str(replace(trouble, why=_short(trouble.why, shown)))
+
+
+def _cameras_in_words(broken: Mapping[str, CameraSight], wanted: int, shown: int) -> Iterator[str]:
     if not broken:
         return
-    message = ", ".join(f"{name} {_in_words(camera)}" for name, camera in list(broken.items())[:_MOST_SHOWN])
+    message = ", ".join(
+        f"{name} {_in_words(replace(camera, why=_short(camera.why, shown)))}"
+        for name, camera in list(broken.items())[:_MOST_SHOWN]
+    )
     more = f" and {len(broken) - _MOST_SHOWN} more" if len(broken) > _MOST_SHOWN else ""
     yield f"{len(broken)} of {_counted(wanted, 'camera')} without frames: {message}{more}"
 
@@ -119,6 +134,15 @@ def _in_words(camera: CameraSight) -> str:
         return f"{camera.state}, but no frame has gone through for {duration(camera.stuck_s)}{known}"
     since = f" for {duration(camera.since_s)}" if camera.since_s is not None else ""
     return f"{camera.state}{since}{known}"
+
+
+def _short(why: str, shown: int) -> str:
+    """The reason, or its beginning up to the end of a word, if so many are shown beside each other."""
+    most = max(_LEAST_OF_EACH, _LONGEST // max(1, shown))
+    if len(why) <= most:
+        return why
+    beginning = why[:most]
+    return f"{beginning[: beginning.rfind(' ')] if ' ' in beginning else beginning}…"
 
 
 def _counted(number: int, noun: str) -> str:

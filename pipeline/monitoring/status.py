@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from mmap import PAGESIZE
 from pathlib import Path
 from types import MappingProxyType
@@ -358,15 +358,15 @@ class Meter:
         sights = {
             name: CameraSight(
                 camera["state"],
-                camera["why"] or camera["error"],
+                reason_line(camera["why"] or camera["error"]),
                 camera["since_s"],
                 self._stuck_s(name, halted=name in halted),
             )
             for name, camera in cameras.items()
         }
         flow = Flow(sum(float(camera["fps"]) for camera in cameras.values()), self._dropped())
-        health = health_of(phase, time.monotonic() - since, sights, troubles, flow)
-        return Health(health.level, reason_line(health.reason))
+        plain = [replace(trouble, why=reason_line(trouble.why)) for trouble in troubles]
+        return health_of(phase, time.monotonic() - since, sights, plain, flow)
 
     def _dropped(self) -> float:
         """The share of the frames of the last seconds that was dropped."""

@@ -8,6 +8,10 @@ are ambiguous, only its protocol is shown: better too little than a secret. In a
 
     http://10.0.0.12/cgi/admin:secret/video            ->   http://10.0.0.12/cgi/admin:***/video
 
+So is a part of a camera's path that looks like a key (letters of both cases and digits, twelve or more):
+
+    rtsps://10.0.0.12:7441/BlvHDJVeqeh8oNa9            ->   rtsps://10.0.0.12:7441/***
+
 Values that are known to be secret (`hide`) are hidden in every text, in an address or not.
 """
 
@@ -33,6 +37,9 @@ _SECRET_IN_QUERY = re.compile(
     r"(?P<head>[?&][^=&?\s]{0,200}?(?:pass|pwd|psw|secret|token|key|auth)[^=&?\s]{0,200}=)[^&\s]+", re.IGNORECASE
 )
 _SECRET_SEGMENT = re.compile(r"(?i)(?<=/)([^/:]*?(?::|%3a))[^/]+")
+# rtsps://10.0.0.12:7441/BlvHDJVeqeh8oNa9: whoever knows such a path needs no password. Names seldom look so.
+_KEY_AS_PATH = re.compile(r"(?<=/)(?=[^/]*[a-z])(?=[^/]*[A-Z])(?=[^/]*[0-9])[A-Za-z0-9]{12,}(?=/|$)")
+_STREAM = re.compile(r"(?i)(?:rtsp|rtmp|srt)")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _SPACE = re.compile(r"\s")
 _CALLED_SECRET = re.compile(
@@ -111,7 +118,7 @@ def redact_url(url: str) -> str:
     match = _SCHEME.match(url)
     if match is None:
         return url
-    return match.group() + _without_secrets(url[match.end() :])
+    return match.group() + _without_secrets(url[match.end() :], match.group())
 
 
 def redact_urls(text: str) -> str:
@@ -163,7 +170,8 @@ def _redacted_line(line: str) -> str:
         placeholder = _PLACEHOLDER.match(line, match.end())
         end = placeholder.end() if placeholder else _end_of_address(line, match.end())
         address = line[match.end() : end]
-        parts += [line[at : match.end()], address if placeholder else _without_secrets(address)]
+        shown_one = address if placeholder else _without_secrets(address, match.group())
+        parts += [line[at : match.end()], shown_one]
         at = end
     return "".join([*parts, line[at:]])
 
@@ -189,8 +197,8 @@ def _may_go_on(word: str) -> bool:
     return not HOST.fullmatch(host) or (not rest and (not host or ":" in host))
 
 
-def _without_secrets(address: str) -> str:
-    """The part behind the `://` of an address."""
+def _without_secrets(address: str, scheme: str) -> str:
+    """The part behind the `://` of an address; `scheme` is the part before it."""
     authority, rest = _split(address, "/?#")
     _, at, host = authority.rpartition("@")
     if "@" in rest or not HOST.fullmatch(host):
@@ -200,6 +208,8 @@ def _without_secrets(address: str) -> str:
     if secret is not None:
         path = path[: secret.end()] + HIDDEN
     path = _SECRET_SEGMENT.sub(rf"\g<1>{HIDDEN}", path)
+    if _STREAM.match(scheme):
+        path = _KEY_AS_PATH.sub(HIDDEN, path)
     return (HIDDEN + at if at else "") + host + path + (query[0] + HIDDEN if query else "")
 
 

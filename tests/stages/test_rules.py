@@ -362,6 +362,20 @@ def test_the_log_warns_of_a_camera_with_too_few_frames(tmp_path: Path) -> None:
     assert warning["what"] == "the rule pointing needs 12 frames a second, or it misses most: cam brings 10"
 
 
+def test_too_few_frames_for_a_rule_are_a_trouble(tmp_path: Path) -> None:
+    """Of the camera, so that nobody trusts a rule that cannot see."""
+    with opened(Rules, {"rules": [{"use": "waving"}]}, folder=tmp_path) as stage:
+        troubles = stage.context.troubles
+        feed(stage, [tracks(i * 4) for i in range(60)])
+        assert troubles["cam"] == "the rule waving needs 8 frames a second, or it misses most: cam brings 2.5"
+        feed(stage, [tracks(240 + i) for i in range(160)])
+        assert troubles == {}
+        feed(stage, [tracks(400 + i * 4) for i in range(60)])
+        assert "cam" in troubles
+        feed(stage, [tracks(1, epoch=1)])
+        assert troubles == {}, "another epoch begins anew"
+
+
 def test_updates_have_ids_of_their_own(tmp_path: Path) -> None:
     rules = {**IN_DOOR, "rules": [{"id": "a", "when": "in door", "update": "0.2s"}]}
     with opened(Rules, rules, folder=tmp_path) as stage:

@@ -33,6 +33,18 @@ def test_one_camera_away_is_degraded_and_all_of_them_are_down() -> None:
     assert many.endswith("c lost for 26 s (no answer) and 3 more")
 
 
+def test_long_reason_hides_no_other_camera_and_no_count() -> None:
+    why = "rtsp://127.0.0.1:40311/main: the camera closed the connection after the request DESCRIBE, and said no more"
+    many = judged(dict.fromkeys("abcde", replace(LOST, why=why)), FULL_DISK, replace(FULL_DISK, where="mail"))
+    cut = "rtsp://127.0.0.1:40311/main: the camera closed the…"
+    assert many == (
+        f"down: 5 of 5 cameras without frames: a lost for 26 s ({cut}), b lost for 26 s ({cut}), "
+        f"c lost for 26 s ({cut}) and 2 more; {FULL_DISK}; mail: {FULL_DISK.why} (for 61 s)"
+    )
+    assert why in judged({"a": replace(LOST, why=why)}), "alone, it is shown as a whole"
+    assert "x" * 60 + "…" in judged(dict.fromkeys("abcde", replace(LOST, why="x" * 300)), *[FULL_DISK] * 3)
+
+
 def test_lost_camera_is_down_despite_recent_frame() -> None:
     assert judged({"a": replace(LOST, stuck_s=None)}).startswith("down: ")
 

@@ -50,6 +50,12 @@ SECRET = "Zq9"
         ("rtsp://cam/admin%3Ageheim/main", "rtsp://cam/admin%3A***/main"),
         ("rtsp://cam/a/b:geheim/c:heim/d", "rtsp://cam/a/b:***/c:***/d"),
         ("http://u:geheim@cam/admin:geheim/x?geheim", "http://***@cam/admin:***/x?***"),
+        ("rtsps://10.0.0.12:7441/BlvHDJVeqeh8oNa9", "rtsps://10.0.0.12:7441/***"),
+        ("rtsps://10.0.0.12:7441/BlvHDJVeqeh8oNa9?enableSrtp", "rtsps://10.0.0.12:7441/***?***"),
+        ("RTSP://cam/live/PaThSeC999KeY/main", "RTSP://cam/live/***/main"),
+        ("rtsp://cam/h264Preview_01_main", "rtsp://cam/h264Preview_01_main"),
+        ("rtsp://cam/Streaming/Channels/101", "rtsp://cam/Streaming/Channels/101"),
+        ("https://files/BlvHDJVeqeh8oNa9.mp4", "https://files/BlvHDJVeqeh8oNa9.mp4"),
     ],
 )
 def test_an_address_is_shown_the_same_alone_and_in_a_text(url: str, shown: str) -> None:

@@ -206,6 +206,13 @@ CLICK = """(() => {{
 }})()"""
 
 
+CHOOSE = """(() => {{
+    const which = document.getElementById('shape');
+    which.value = '{}';
+    which.dispatchEvent(new Event('change'));
+}})()"""
+
+
 def test_an_admin_draws_a_zone_that_the_rules_then_know(page: Browser, served: Served, tmp_path: Path) -> None:
     logged_in(page, served, "admin")
     page.run("location.hash = '#/camera/hall'")
@@ -214,7 +221,7 @@ def test_an_admin_draws_a_zone_that_the_rules_then_know(page: Browser, served: S
     page.run(f"{button.format('Draw zones and lines')}.click()")
     page.until("document.querySelectorAll('#shape option').length === 2")
     assert page.run(f"{button.format('Save')}.disabled")
-    page.run("document.getElementById('shape-name').value = 'by_the_door'")
+    page.run("document.getElementById('shape-name').value = ' by the  door'")
     for corner in ((0.1, 0.1), (0.9, 0.1), (0.9, 1.0), (0.1, 1.0)):
         page.run(CLICK.format(*corner))
     page.run("document.querySelectorAll('.board circle')[0].focus()")
@@ -230,8 +237,7 @@ def test_an_admin_draws_a_zone_that_the_rules_then_know(page: Browser, served: S
     assert re.search(drawn, (served.folder / "graph.yaml").read_text())
     page.until("document.getElementById('shape').value === 'zone/by_the_door'")
     page.until("document.body.innerText.includes('1 person in it now. The rules say: somebody there.')")
-    page.run("document.getElementById('shape').value = 'line/'")
-    page.run("document.getElementById('shape').dispatchEvent(new Event('change'))")
+    page.run(CHOOSE.format("line/"))
     for corner in ((0.1, 0.5), (0.9, 0.5)):
         page.run(CLICK.format(*corner))
     page.until("document.body.innerText.includes('0 people went to the right of it, and 0 to the left')")
@@ -274,6 +280,16 @@ def frozen(served: Served) -> int:
     return pid
 
 
+AGES = """(() => {
+    window.ages = [];
+    const banner = document.getElementById('banner');
+    const age = () => banner.textContent.match(/of ([^.]*) ago. This page tries again by itself.$/)?.[1];
+    const note = () => age() && ages.push({text: age(), at: performance.now()});
+    new MutationObserver(note).observe(banner, {subtree: true, characterData: true, childList: true});
+})()"""
+"""Each age that the banner tells, and when. Requests fail after 10 s: between two of these it goes on by itself."""
+
+
 def test_a_service_that_hangs_is_told_and_nothing_looks_like_now(page: Browser, served: Served) -> None:
     logged_in(page, served, "viewer")
     page.until("document.getElementById('verdict').textContent !== ''")
@@ -282,6 +298,8 @@ def test_a_service_that_hangs_is_told_and_nothing_looks_like_now(page: Browser, 
         page.until("document.getElementById('banner').textContent.startsWith('camgraph does not answer.')")
         page.until("!document.getElementById('banner').hidden && document.getElementById('verdict').textContent === ''")
         page.until("Number(getComputedStyle(document.getElementById('main')).opacity) < 0.6")
+        page.run(AGES)
+        page.until("ages.some(({text, at}, n) => n && text !== ages[n - 1].text && at - ages[n - 1].at < 5000)")
     finally:
         os.kill(pid, signal.SIGCONT)
     page.until("document.getElementById('banner').hidden && document.getElementById('verdict').textContent !== ''")
@@ -418,11 +436,14 @@ def test_a_drawing_is_not_lost_unasked(page: Browser, served: Served) -> None:
         "window.asked = []; document.activeElement.blur();"
         "window.confirm = (text) => { asked.push(text); return false; }"
     )
+    page.run(CHOOSE.format("zone/"))
     page.run(CLICK.format(0.2, 0.2))
     page.press("Escape")
     page.until("asked.length === 1")
     page.run("location.hash = '#/health'")
     page.until("asked.length === 2 && location.hash === '#/camera/hall'")
+    page.run(CHOOSE.format("line/"))
+    page.until("asked.length === 3 && document.getElementById('shape').value === 'zone/'")
     assert page.run("document.querySelectorAll('.board .reach').length") == 1
     page.run("window.confirm = () => true")
     page.press("Escape")
@@ -487,11 +508,16 @@ def test_nothing_is_asked_of_any_other_host(page: Browser, served: Served) -> No
 def test_a_lost_camera_is_told_in_words(page: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder: Path = tmp_path_factory.mktemp("l")
     (folder / "door.state").write_text(f"lost {MARKUP}")
+    page.open("about:blank")  # the one before still asks a run that has ended
     with serving_run(folder, LIVE) as served:
         page.errors.clear()
         page.open(f"http://127.0.0.1:{served.port}/")
         page.until("document.body.innerText.includes('not reachable')")
         page.until("document.getElementById('verdict').textContent === '1 of 2 cameras without a picture'")
+        for view, shows in (("incidents", "h1"), ("camera/gate", ".live")):
+            page.run(f"location.hash = '#/{view}'; document.getElementById('verdict').textContent = 'of before'")
+            page.until(f"!!document.querySelector('{shows}')")
+            page.until("document.getElementById('verdict').textContent === '1 of 2 cameras without a picture'")
         page.run("location.hash = '#/camera/door'")
         page.until(f"document.body.innerText.includes({MARKUP!r})")
         (folder / "door.state").write_text("live")

@@ -6,10 +6,10 @@ import { rowOf } from "./incidents.js";
 import { Live } from "./live.js";
 import { Plots } from "./plots.js";
 import { ShapeEditor } from "./shapes.js";
-import { cameraState, counted, dropsInWords, isSilent } from "./words.js";
+import { cameraState, counted, dropsInWords, isSilent, lasted } from "./words.js";
 
 export function cameraView(state, name) {
-  const live = new Live(name);
+  const live = new Live(name, judged);
   const how = make("p", { class: "state" });
   const why = make("p", { class: "quiet" });
   const facts = make("p", { class: "quiet" });
@@ -29,6 +29,12 @@ export function cameraView(state, name) {
     make("h2", { text: "How well it worked in the last hour" }), plots.element);
   let newest = "";
   let editor = null;
+
+  function judged(sight) {
+    say(how, sight.text);
+    how.className = `state ${sight.kind}`;
+    say(why, sight.why);
+  }
 
   function edit() {
     drawing.hidden = true;
@@ -56,7 +62,7 @@ export function cameraView(state, name) {
     try {
       const found = await get(`/api/incidents?limit=20&camera=${encodeURIComponent(name)}`);
       const none = make("p", { class: "empty", text: found.why || "Nothing that a rule looks for." });
-      fill(rows, ...(found.incidents.length ? found.incidents.map(rowOf) : [none]));
+      fill(rows, ...(found.incidents.length ? found.incidents.map((one) => rowOf(one, state.silences)) : [none]));
     } catch (problem) {
       message.textContent = problem.message;
     }
@@ -69,11 +75,8 @@ export function cameraView(state, name) {
         make("p", { class: "empty", text: `There is no camera ${name} any more.` }));
       return;
     }
-    const { text, kind, why: reason } = cameraState(camera);
-    say(how, text);
-    how.className = `state ${kind}`;
-    say(why, reason);
-    live.still.silent(isSilent(kind) ? camera.through_s : 0);
+    live.update(camera, state.me.role === "admin");
+    live.still.silent(isSilent(cameraState(camera).kind) ? camera.through_s : 0);
     const away = camera.losses ? `away ${counted(camera.losses, "time")}` : "never away";
     const missed = camera.drops ? `Not looked at: ${dropsInWords(camera)}.` : "";
     say(facts, `${camera.fps.toFixed(1)} pictures a second, ${away}. ${missed}`);
@@ -81,7 +84,7 @@ export function cameraView(state, name) {
     button.hidden = !["operator", "admin"].includes(state.me.role);
     drawing.hidden = state.me.role !== "admin" || editor !== null;
     button.textContent = camera.state === "paused" ? "Let it go on" : "Let it rest";
-    const now = state.incidents.filter((one) => one.camera === name).map((one) => one.incident + one.phase + one.clip.state).join();
+    const now = state.incidents.filter((one) => one.camera === name).map((one) => one.incident + lasted(one, state.silences) + one.clip.state).join();
     if (now !== newest || !rows.children.length) list();
     newest = now;
   }

@@ -2,8 +2,9 @@
 // its place, so that nothing scrolls away and what was selected stays so.
 
 import { Listing, make, say } from "./dom.js";
+import { plain } from "./plain.js";
 import { Plots } from "./plots.js";
-import { counted, dropsInWords, sentence, span } from "./words.js";
+import { cameraState, counted, dropsInWords, sentence, span } from "./words.js";
 
 const SOON_S = 5;
 const HEAD = ["Stage", "Busy", "Waiting", "Each takes", "A second", "Restarts"];
@@ -30,9 +31,11 @@ export function healthView(state) {
 
   function update() {
     const status = state.status;
-    say(reason, status.health.reason);
-    say(facts, `Running for ${span(status.uptime_s)}, with ${(status.memory_mb / 1000).toFixed(1)} GB of memory. ${status.limit ? `${sentence(status.limit.text)}.` : ""}`);
-    troubles.update(status.troubles.map((one) => [`${one.where} ${one.why}`, `${one.where}: ${one.why} (for ${span(one.since_s)})`]));
+    const isAdmin = state.me.role === "admin";
+    const told = ({ where, why, since_s }) => [`${where} ${why}`, `${where}: ${plain(why, isAdmin)} (for ${span(since_s)})`];
+    say(reason, plain(status.health.reason, isAdmin));
+    say(facts, `Running for ${span(status.uptime_s)}, with ${(status.memory_mb / 1000).toFixed(1)} GB of memory. ${status.limit ? `${sentence(plain(status.limit.text, isAdmin))}.` : ""}`);
+    troubles.update([...lost(status, isAdmin), ...status.troubles.map(told)]);
     waiting.update(Object.entries(status.outbox || {}).filter(([, one]) => one.oldest_s > SOON_S || one.dead_letters).map(sinkLine));
     drops.update(Object.entries(status.cameras).filter(([, one]) => one.drops).map(([name, one]) => [name, `${name}: ${dropsInWords(one)}`]));
     stages.update(Object.entries(status.stages));
@@ -49,16 +52,29 @@ class Lines {
     this.list = make("ul");
     this.listing = new Listing(this.list, () => {
       const element = make("li", { text: " " });
-      return { element, update: (text) => say(element, text) };
+      return { element, update: ([text, kind]) => this.tell(element, text, kind) };
     });
     this.element = make("div", {}, this.none, this.list);
   }
 
+  tell(element, text, kind = "") {
+    element.className = kind;
+    say(element, text);
+  }
+
+  // `entries`: [key, text], or [key, text, kind], in their order.
   update(entries) {
-    this.listing.update(entries);
+    this.listing.update(entries.map(([key, ...one]) => [key, one]));
     this.none.hidden = entries.length > 0;
     this.list.hidden = !entries.length;
   }
+}
+
+// The cameras without a picture, each in red.
+function lost(status, isAdmin) {
+  const found = Object.entries(status.cameras).map(([name, camera]) => [name, cameraState(camera, isAdmin)]);
+  return found.filter(([, { kind }]) => kind === "bad")
+    .map(([name, { text, why }]) => [`camera ${name}`, `${name}: ${text}${why ? ` (${why})` : ""}`, "bad"]);
 }
 
 function sinkLine([name, one]) {

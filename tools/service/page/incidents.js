@@ -10,7 +10,7 @@ function holding(incident) {
   return incident.labels.length ? incident.labels[incident.labels.length - 1] : null;
 }
 
-export function rowOf(incident) {
+export function rowOf(incident, silences) {
   const label = holding(incident);
   const picture = incident.snapshot.url
     ? make("img", { class: "still", src: incident.snapshot.url, loading: "lazy", alt: "" })
@@ -20,7 +20,7 @@ export function rowOf(incident) {
     make("div", {},
       make("p", {}, make("strong", { text: `${title(incident.action)}: ${incident.camera}` })),
       make("p", { text: when(incident.start_time) }),
-      make("p", { class: incident.phase === "running" ? "running" : "quiet", text: lasted(incident) }),
+      make("p", { class: incident.phase === "running" ? "running" : "quiet", text: lasted(incident, silences) }),
       label ? make("p", { class: "quiet", text: LABELS[label.label] }) : null));
 }
 
@@ -35,6 +35,7 @@ export function incidentsView(state) {
     make("div", { class: "bar" }, make("label", { for: "of", text: "Camera" }), camera), rows, error, make("div", { class: "bar" }, more));
   const drawn = new Map();
   let newest = null;
+  let words = "";
   let why = "";
 
   function options() {
@@ -48,6 +49,9 @@ export function incidentsView(state) {
     camera.value = memory.camera;
   }
 
+  // Changes with the cameras too: nobody knows whether what went on at one that is away still does.
+  const inWords = () => memory.incidents.map((one) => lasted(one, state.silences)).join();
+
   function choose() {
     memory.camera = camera.value;
     memory.incidents = [];
@@ -56,10 +60,10 @@ export function incidentsView(state) {
 
   // A row that is as it was stays the same element, so that nothing moves under the eyes or loses the focus.
   function rowFor(incident) {
-    const text = JSON.stringify(incident);
+    const text = JSON.stringify(incident) + lasted(incident, state.silences);
     const known = drawn.get(incident.incident);
     if (known && known.text === text) return known.row;
-    const row = rowOf(incident);
+    const row = rowOf(incident, state.silences);
     drawn.set(incident.incident, { text, row });
     return row;
   }
@@ -70,6 +74,7 @@ export function incidentsView(state) {
     fill(rows, ...(memory.incidents.length ? memory.incidents.map(rowFor) : [none]));
     if (focused) [...rows.children].find((row) => row.getAttribute("href") === focused)?.focus({ preventScroll: true });
     more.hidden = !memory.hasMore;
+    words = inWords();
     options();
   }
 
@@ -120,6 +125,7 @@ export function incidentsView(state) {
     const now = state.incidents.map((one) => one.incident + one.phase + one.snapshot.state + one.labels.length).join();
     if (now !== newest) load();
     newest = now;
+    if (inWords() !== words) draw();
   }
 
   if (memory.incidents.length) draw();
@@ -202,7 +208,8 @@ export function incidentView(state, name) {
   }
 
   function draw(incident) {
-    const now = JSON.stringify(incident);
+    const how = lasted(incident, state.silences);
+    const now = JSON.stringify(incident) + how;
     if (now === drawn) return;
     // A clip that plays goes on although a label comes.
     const playing = element.querySelector("video");
@@ -220,7 +227,7 @@ export function incidentView(state, name) {
           make("div", { class: "crops" }, ...incident.crops.map((src) => make("img", { src, alt: "One of the people" })))),
         make("div", { class: "facts" },
           make("p", {}, make("strong", { text: when(incident.start_time) })),
-          make("p", { class: incident.phase === "running" ? "running" : "", text: lasted(incident) + (incident.reason ? `: ${incident.reason}` : "") }),
+          make("p", { class: incident.phase === "running" ? "running" : "", text: how + (incident.reason ? `: ${incident.reason}` : "") }),
           make("p", { text: counted(incident.people, "person").replace("persons", "people") + (incident.zones.length ? ` in ${incident.zones.join(", ")}` : "") }),
           buttons(incident, message), message,
           make("h2", { text: "Why it was reported" }),

@@ -2,10 +2,10 @@
 // pictures in an <img>, a few a second. Until these are there, and if none can be had, the newest still.
 
 import { Unreachable } from "./api.js";
-import { make } from "./dom.js";
+import { make, say } from "./dom.js";
 import { draw, People } from "./people.js";
+import { sightOf } from "./sight.js";
 import { Still } from "./stills.js";
-import { span } from "./words.js";
 
 const RETRY_MS = 3000;
 const REFUSED_MS = 60000; // what cannot be shown now will hardly be shown in a moment
@@ -13,7 +13,6 @@ const LEAST_S = 0.3; // behind the newest picture, so that playing does not stop
 const MOST_S = 2.5;
 const KEPT_S = 20;
 const LEFT = Symbol("nobody looks any more");
-const STILL_MS = 3000; // after so long without a packet, the picture is no longer that of now
 const DEAD_MS = 30000; // after so long without one, the connection counts as dead
 const BEGUN_MS = 30000; // the service waits 20 s for a keyframe
 
@@ -21,9 +20,11 @@ const BEGUN_MS = 30000; // the service waits 20 s for a keyframe
 // not it asks to be given more: live video is never far ahead.
 const Source = window.ManagedMediaSource ?? window.MediaSource;
 
+// `judged` is told how the camera is, as `sightOf` judges it.
 export class Live {
-  constructor(camera) {
+  constructor(camera, judged) {
     this.camera = camera;
+    this.judged = judged;
     this.tries = 0;
     this.still = new Still(camera);
     this.shown = this.still.element;
@@ -85,8 +86,8 @@ export class Live {
     if (problem instanceof Unreachable) this.people?.again(); // its connection is as dead, and does not tell
     const why = problem && problem.name !== "AbortError" ? problem.message : "";
     this.note.textContent = why ? `Stills: ${why}` : "";
-    this.picture.classList.remove("stale");
     this.show(this.still.element);
+    this.judge();
     this.timer = setTimeout(() => this.play(), wait);
   }
 
@@ -143,10 +144,25 @@ export class Live {
       this.film.stopping.abort();
       return;
     }
-    const stands = silent > STILL_MS;
-    const text = stands ? `This picture is ${span(silent / 1000)} old: nothing comes from the camera.` : this.film.words;
-    if (this.note.textContent !== text) this.note.textContent = text;
-    this.picture.classList.toggle("stale", stands);
+    this.judge();
+  }
+
+  // `now`: the camera in the status. `isAdmin`: as for `cameraState`.
+  update(now, isAdmin) {
+    this.now = now;
+    this.isAdmin = isAdmin;
+    this.told = performance.now();
+    this.judge();
+  }
+
+  judge() {
+    if (!this.now) return;
+    const at = performance.now();
+    const plays = Boolean(this.film?.isPlaying);
+    const sight = sightOf(this.now, at - this.told, plays ? at - this.film.came : null, this.isAdmin);
+    if (plays) say(this.note, sight.caption || this.film.words);
+    this.picture.classList.toggle("stale", sight.isOld);
+    this.judged(sight);
   }
 
   // Over the video, and over pictures, those of the picture that is shown; over a still the newest ones, if there is no picture at all.

@@ -1,21 +1,24 @@
 // The page: which view is shown, what is asked again, and what is said when the service does not answer.
 
-import { get, post, Refused, Unreachable } from "./api.js";
+import { get, post, Refused } from "./api.js";
 import { fill, make, say } from "./dom.js";
 import { cameraView } from "./camera.js";
 import { healthView } from "./health.js";
 import { incidentView, incidentsView } from "./incidents.js";
+import { Silences } from "./silences.js";
 import { wallView } from "./wall.js";
-import { span, title, verdict } from "./words.js";
+import { refusal, span, title, verdict } from "./words.js";
 
 const EVERY_MS = 2000;
 const SOON_MS = 250;
+const SECOND_MS = 1000;
 const NEWS = 20;
 const OLD_MS = 15000; // after so long without an answer, nothing on the page is of now
 
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
-const state = { status: null, incidents: [], running: [], why: "", me: { role: "anyone", name: "" }, list: { camera: "", incidents: [] } };
+const age = make("span", { "aria-live": "off" });
+const state = { status: null, incidents: [], running: [], silences: new Silences(), why: "", me: { role: "anyone", name: "" }, list: { camera: "", incidents: [] } };
 let view = null;
 let timer = 0;
 let isLooking = false;
@@ -25,6 +28,7 @@ let stream = null;
 let isListening = false;
 let heard = 0;
 let steps = 0;
+let ageing = 0;
 
 function viewOf(hash) {
   const [, kind = "", name = ""] = hash.replace(/^#/, "").split("/");
@@ -84,6 +88,7 @@ function open() {
 function login(message = "") {
   if (document.getElementById("token")) return;
   release();
+  clearInterval(ageing);
   isListening = false;
   banner.hidden = true;
   document.body.classList.remove("away");
@@ -131,6 +136,7 @@ async function look() {
       get("/api/status"), get(`/api/incidents?limit=${NEWS}`), get("/api/incidents?phase=running&limit=200")]);
     if (status.status === "rejected") throw status.reason;
     state.status = status.value;
+    state.silences.update(state.status.cameras);
     const failed = [list, running].find((one) => one.status === "rejected");
     if (!failed) {
       state.running = running.value.incidents;
@@ -141,7 +147,7 @@ async function look() {
     answered();
     banner.textContent = failed ? `The incidents cannot be read now: ${failed.reason.message}` : "";
     banner.hidden = !failed;
-    const { text, isBad } = verdict(state.status, state.running);
+    const { text, isBad } = verdict(state.status, state.running, state.silences);
     say(document.getElementById("verdict"), text);
     document.getElementById("verdict").classList.toggle("bad", isBad);
     if (view) view.update();
@@ -196,11 +202,19 @@ function keys(event) {
   event.preventDefault();
 }
 
-// What stands on the page is not of now: it is dimmed as long as the banner says so.
+function tellAge() {
+  say(age, heard ? ` What you see is of ${span((Date.now() - heard) / 1000)} ago.` : "");
+}
+
+// What stands on the page is not of now: it is dimmed as long as the banner says so, and its age grows with each second. That
+// is not read aloud each time.
 function complain(problem) {
-  const isAway = problem instanceof Unreachable;
-  const last = heard ? ` What you see is of ${span((Date.now() - heard) / 1000)} ago.` : "";
-  banner.textContent = isAway ? `camgraph does not answer.${last} This page tries again by itself.` : problem.message;
+  clearInterval(ageing);
+  ageing = setInterval(tellAge, SECOND_MS);
+  tellAge();
+  const words = refusal(problem);
+  if (!age.isConnected || banner.firstChild.data !== words) fill(banner, words, age, " This page tries again by itself.");
+  banner.title = problem.message; // for the person who set it up
   banner.hidden = false;
   document.body.classList.add("away");
   document.getElementById("verdict").textContent = "";
@@ -209,6 +223,8 @@ function complain(problem) {
 // A connection that was dead may never tell: after a silence the stream of events is begun anew.
 function answered() {
   heard = Date.now();
+  clearInterval(ageing);
+  banner.title = "";
   if (!document.body.classList.contains("away")) return;
   document.body.classList.remove("away");
   release();
@@ -238,6 +254,7 @@ async function begin() {
     location.reload();
   });
   const isKnown = await identify();
+  clearInterval(ageing);
   banner.hidden = true;
   document.body.classList.remove("away");
   leave.hidden = !state.me.name;

@@ -7,7 +7,7 @@ import { counted } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const STEP = 0.01;
-const NEW = "";
+const NEW = [["new zone", "zone/"], ["new line", "line/"]];
 const REACH = 21; // half of what a finger needs to hit a corner, in pixels of the page
 
 function draw(tag, settings) {
@@ -30,8 +30,8 @@ export class ShapeEditor {
     this.handles = draw("svg", {});
     this.board = make("div", { class: "board", tabindex: "0", "aria-label": "Click where the corners are" }, this.outline, this.handles);
     this.board.addEventListener("click", (event) => this.onClick(event));
-    this.which = make("select", { id: "shape", onchange: () => this.choose() });
-    this.stage = make("select", { id: "shape-rules", onchange: () => this.list() });
+    this.which = make("select", { id: "shape", onchange: () => this.other(() => this.choose()) });
+    this.stage = make("select", { id: "shape-rules", onchange: () => this.other(() => this.list()) });
     this.name = make("input", { id: "shape-name", maxlength: "60", autocomplete: "off" });
     this.forAll = make("input", { type: "checkbox", id: "shape-all" });
     this.hint = make("p", { class: "quiet" });
@@ -61,6 +61,13 @@ export class ShapeEditor {
     if (!this.isChanged || confirm("The drawing is not saved. Close it all the same?")) this.close();
   }
 
+  // Another one is to be drawn, unless that would lose what was drawn.
+  other(turn) {
+    if (!this.isChanged || confirm("The drawing is not saved. Leave it all the same?")) return turn();
+    this.stage.value = this.shown.stage;
+    this.which.value = this.shown.which;
+  }
+
   close() {
     clearInterval(this.timer);
     this.board.remove();
@@ -68,11 +75,13 @@ export class ShapeEditor {
     this.closed();
   }
 
-  async load(keep = NEW) {
+  // `keep`: which one is to be shown, such as `zone/bed`; without it, the first that there is.
+  async load(keep) {
+    let problems = "";
     try {
       const known = await get(this.path);
       this.stages = known.stages;
-      this.message.textContent = known.problems.join("; ");
+      this.message.textContent = problems = known.problems.join("; ");
     } catch (problem) {
       this.message.textContent = problem.message;
       return;
@@ -86,33 +95,36 @@ export class ShapeEditor {
     if (this.stages.some((one) => one.stage === chosen)) this.stage.value = chosen;
     this.stageBar.hidden = this.stages.length < 2;
     this.list(keep);
+    this.message.textContent ||= problems;
   }
 
   get rules() {
     return this.stages.find((one) => one.stage === this.stage.value);
   }
 
-  list(keep = NEW) {
+  list(keep) {
     const known = ["zone", "line"].flatMap((kind) => Object.keys(this.rules[kind]).map((name) => [kind, name]));
-    const options = [["new zone", "zone/"], ["new line", "line/"], ...known.map(([kind, name]) => [`${kind} ${name}`, `${kind}/${name}`])];
+    const options = [...NEW, ...known.map(([kind, name]) => [`${kind} ${name}`, `${kind}/${name}`])];
     fill(this.which, ...options.map(([text, value]) => make("option", { text, value })));
-    if (options.some(([, value]) => value === keep)) this.which.value = keep;
+    const first = options[NEW.length] || options[0];
+    this.which.value = (options.find(([, value]) => value === keep) || first)[1];
     this.choose();
   }
 
   choose() {
     const [kind, ...rest] = this.which.value.split("/");
     const name = rest.join("/");
+    this.shown = { stage: this.stage.value, which: this.which.value };
     const known = this.rules[kind][name];
     this.kind = kind;
     this.name.value = name;
     this.name.disabled = Boolean(known);
     this.forAll.checked = known?.for === "all";
     this.forAll.disabled = Boolean(known);
+    this.message.textContent = "";
     this.points = known ? this.fractions(known.points) : [];
     this.isChanged = false;
     this.remove.hidden = !known;
-    this.message.textContent = "";
     this.difference.hidden = true;
     this.redraw();
   }
@@ -121,6 +133,7 @@ export class ShapeEditor {
   fractions(points) {
     const size = this.live.people?.shapes?.size;
     const isPixels = points.some((point) => point.some((value) => value > 1));
+    this.lacksSize = isPixels && !size;
     if (!isPixels) return points.map(([x, y]) => [x, y]);
     if (!size) {
       this.message.textContent = "This one is in pixels, and the size of the picture is not known yet: draw it anew.";
@@ -210,6 +223,7 @@ export class ShapeEditor {
 
   // Who stands in it now, or went over it, by the middle of the lower edge of their box; and what rules say of them.
   count() {
+    if (this.lacksSize && !this.isChanged && this.live.people?.shapes?.size) return this.choose();
     const frame = this.live.people?.newest();
     this.crossings.take(this.live.people?.frames() || []);
     if (!frame || this.points.length < (this.kind === "line" ? 2 : 3)) return say(this.inside, "");
@@ -237,11 +251,26 @@ export class ShapeEditor {
     return firing.length ? ` Rules that ask about it and fire: ${firing.join(", ")}.` : "";
   }
 
+  nameless() {
+    this.message.textContent = "Give it a name first.";
+    this.name.focus();
+  }
+
+  // A new one with the name of another would take its place.
+  mayBe(name) {
+    const known = this.rules[this.kind];
+    if (!Object.hasOwn(known, name)) return true;
+    return confirm(`${name} is there already${known[name].for === "all" ? ", for all cameras" : ""}: replace it?`);
+  }
+
   async send(save, removes = false) {
     if (!this.stages?.length) return;
-    const name = this.name.value.trim();
+    const name = this.name.value = this.name.value.trim().replace(/\s+/g, "_"); // rules ask by one word
     this.message.textContent = "";
+    this.difference.hidden = true;
+    if (!name) return this.nameless();
     if (removes && !confirm(`Remove ${name} from ${this.rules.file}? Rules that ask about it stop the change.`)) return;
+    if (save && !this.name.disabled && !this.mayBe(name)) return;
     const body = { stage: this.rules.stage, kind: this.kind, name, points: removes ? null : this.points, save,
       for: this.forAll.checked ? "all" : "camera", version: this.rules.version };
     try {
@@ -249,7 +278,7 @@ export class ShapeEditor {
       this.difference.textContent = answer.diff || "Nothing would change.";
       this.difference.hidden = false;
       if (!answer.saved) return;
-      await this.load(removes ? NEW : `${this.kind}/${name}`);
+      await this.load(removes ? NEW[0][1] : `${this.kind}/${name}`);
       this.difference.hidden = false;
       this.hint.textContent = `Saved. The rules go on with it; the file of before is ${answer.backup}.`;
     } catch (problem) {

@@ -2,6 +2,7 @@
 // after which no newer one came for a while is dimmed, and says how old it is.
 
 import { fetched } from "./api.js";
+import { plain } from "./plain.js";
 import { span } from "./words.js";
 
 const EVERY_MS = 2000;
@@ -102,7 +103,7 @@ export class Still {
 
   say(why) {
     if (this.image.isConnected) return; // the last picture says more, and its age how much it is worth
-    this.note.textContent = why;
+    this.note.textContent = plain(why);
   }
 
   // `seconds`: for how long the camera has brought nothing, or 0. Its last picture may be far older than this page.

@@ -1,4 +1,4 @@
-// All cameras: a still of each, those where something happens first.
+// All cameras: a still of each, first those where something happens, then those without a picture.
 
 import { fill, make } from "./dom.js";
 import { Still } from "./stills.js";
@@ -18,10 +18,11 @@ export function wallView(state) {
         tiles.delete(name);
       }
     }
-    cameras.sort(([one], [other]) => busy.has(other) - busy.has(one) || one.localeCompare(other));
+    const place = ([name, camera]) => (busy.has(name) ? 0 : cameraState(camera).kind === "bad" ? 1 : 2);
+    cameras.sort((one, other) => place(one) - place(other) || one[0].localeCompare(other[0]));
     for (const [name, camera] of cameras) {
       if (!tiles.has(name)) tiles.set(name, new Tile(name));
-      tiles.get(name).update(camera, busy.get(name));
+      tiles.get(name).update(camera, busy.get(name), state);
     }
     const wanted = cameras.map(([name]) => tiles.get(name).element);
     // Moving an element takes the focus from it: only if the order has changed.
@@ -46,13 +47,14 @@ class Tile {
       this.still.element, make("div", { class: "caption" }, make("strong", { text: name }), this.happens, this.state));
   }
 
-  update(camera, incident) {
-    const { text, kind, why } = cameraState(camera);
+  update(camera, incident, { silences, me }) {
+    const { text, kind, why } = cameraState(camera, me.role === "admin");
     this.state.textContent = text;
     this.state.className = `state ${kind}`;
     this.state.title = why;
     this.still.silent(isSilent(kind) ? camera.through_s : 0);
-    this.happens.textContent = incident ? `${title(incident.action)}: ${lasted(incident)}` : "";
+    this.happens.textContent = incident ? `${title(incident.action)}: ${lasted(incident, silences)}` : "";
     this.element.classList.toggle("alarm", Boolean(incident));
+    this.element.classList.toggle("lost", kind === "bad");
   }
 }

@@ -1,5 +1,8 @@
 // The state of things in words of those who look: a guard, a nurse.
 
+import { Unreachable } from "./api.js";
+import { plain } from "./plain.js";
+
 const STATES = {
   starting: ["is starting", "warn"],
   coming: ["is being added", "warn"],
@@ -21,10 +24,12 @@ const STATES = {
 // Whether nothing new comes from a camera of this kind of state.
 export const isSilent = (kind) => kind === "bad" || kind === "rests";
 
-export function cameraState(camera) {
+// `isAdmin`: whether to tell what is to be done about it.
+export function cameraState(camera, isAdmin = false) {
   const [words, kind] = STATES[camera.state] || [camera.state, "warn"];
   const since = kind === "bad" && camera.since_s !== null ? ` for ${span(camera.since_s)}` : "";
-  return { text: words + since, kind, why: kind === "bad" ? camera.why || camera.error || "" : "" };
+  const why = plain(kind === "bad" ? camera.why || camera.error || "" : "", isAdmin);
+  return { text: words + since, kind, why: why.startsWith(`${words} for`) ? "" : why };
 }
 
 // Why a picture that came was not looked at; reasons of stages of others are told as they are.
@@ -44,23 +49,39 @@ export function dropsInWords(camera) {
   return why.map(([reason, n]) => `${counted(n, "picture")} ${DROPS[reason] || `(${reason.replaceAll("_", " ")})`}`).join("; ");
 }
 
-export function verdict(status, running) {
-  if (running.length) {
-    const where = [...new Set(running.map((one) => one.camera))].join(", ");
-    return { text: `${counted(running.length, "incident")} going on: ${where}`, isBad: true };
-  }
-  const text = state(status);
-  return { text, isBad: text.endsWith("without a picture") || text.startsWith("Needs attention") };
+// For the header of each view. An incident must not hide that cameras are dead, and these must not hide other troubles.
+export function verdict(status, running, silences) {
+  const troubles = troublesInWords(status);
+  const found = [...incidentsInWords(running, silences), ...troubles];
+  if (status.phase === "starting" || status.phase === "stopping") found.push(`${title(status.phase)}…`);
+  const isBad = running.length + troubles.length > 0;
+  return { text: found.join(" · ") || `All is well: ${counted(Object.keys(status.cameras).length, "camera")}`, isBad };
 }
 
-function state(status) {
+function incidentsInWords(running, silences) {
+  const isUnknown = (one) => silences.has(one.camera);
+  const [known, unknown] = [running.filter((one) => !isUnknown(one)), running.filter(isUnknown)];
+  const cameras = (incidents) => [...new Set(incidents.map((one) => one.camera))];
+  const dark = cameras(unknown).map((camera) => `${camera}${silences.since(camera)}`);
+  return [
+    known.length ? `${counted(known.length, "incident")} going on: ${cameras(known).join(", ")}` : "",
+    unknown.length ? `${counted(unknown.length, "incident")} not known any more: no picture from ${dark.join(", ")}` : "",
+  ].filter(Boolean);
+}
+
+function troublesInWords(status) {
+  if (status.phase === "starting" || status.phase === "stopping") return [];
   const cameras = Object.values(status.cameras);
   const bad = cameras.filter((camera) => cameraState(camera).kind === "bad").length;
-  if (status.phase === "starting") return "Starting…";
-  if (status.phase === "stopping") return "Stopping…";
-  if (bad) return `${bad} of ${counted(cameras.length, "camera")} without a picture`;
-  if (status.health.level === "healthy") return `All is well: ${counted(cameras.length, "camera")}`;
-  return status.troubles.length ? `Needs attention: ${counted(status.troubles.length, "trouble")}` : "Needs attention";
+  const lost = bad ? [`${bad} of ${counted(cameras.length, "camera")} without a picture`] : [];
+  if (status.troubles.length) return [...lost, `${bad ? "" : "Needs attention: "}${counted(status.troubles.length, "trouble")}`];
+  return bad || status.health.level === "healthy" ? lost : ["Needs attention"];
+}
+
+// Why nothing can be shown, for those who look: a sentence. What the service says of its run is for those who run it.
+export function refusal(problem) {
+  if (problem instanceof Unreachable) return "camgraph does not answer.";
+  return problem.status >= 500 ? "camgraph does not say how the cameras are." : sentence(`${problem.message}.`);
 }
 
 export function counted(n, noun) {
@@ -79,6 +100,12 @@ export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 export const title = (text) => sentence(String(text).replaceAll("_", " "));
 
+// As short as it can be: the hour, and before today the day.
+export function clock(at) {
+  const day = at.toDateString() === new Date().toDateString() ? {} : { weekday: "short", day: "numeric", month: "short" };
+  return at.toLocaleString([], { ...day, hour: "2-digit", minute: "2-digit" });
+}
+
 export function when(iso) {
   const at = new Date(iso);
   if (Number.isNaN(at.getTime())) return String(iso);
@@ -88,7 +115,10 @@ export function when(iso) {
   return `${at.toLocaleDateString([], { weekday: "short", day: "numeric", month: "short", year: "numeric" })}, ${time}`;
 }
 
-export function lasted(incident) {
+export function lasted(incident, silences) {
+  if (incident.phase === "running" && silences.has(incident.camera)) {
+    return `not known${silences.since(incident.camera)}: no picture from this camera`;
+  }
   if (incident.phase === "running") return "still going on";
   if (incident.phase === "lost") return "its end was not seen";
   if (incident.phase === "single") return "one moment";

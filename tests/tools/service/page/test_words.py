@@ -1,0 +1,301 @@
+"""The words of the page in headless Chromium, without a run: its modules are handed the states of cameras."""
+
+from __future__ import annotations
+
+import functools
+import json
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from camgraph_test_stages import browser
+from camgraph_test_stages.browser import Browser, browsing
+
+import tools.service
+
+pytestmark = pytest.mark.skipif(browser.program() is None, reason="Chromium is not installed")
+FOLDER = Path(tools.service.__file__).parent / "page"
+
+
+class Silent(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base class names it so
+        """Tests that pass say nothing."""
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Browser]:
+    """A page whose global `page` has all that the modules export."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Silent, directory=str(FOLDER)))
+    serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    serving.start()
+    try:
+        with browsing() as found:
+            found.open(f"http://127.0.0.1:{server.server_port}/page.css")
+            names = [path.stem for path in FOLDER.glob("*.js") if path.stem != "page"]
+            loads = ", ".join(f"import('/{name}.js')" for name in names)
+            found.run(f"Promise.all([{loads}]).then((all) => {{ window.page = Object.assign({{}}, ...all); }})")
+            found.run("window.fetch = () => new Promise(() => {})")  # stills ask for pictures, and there are none
+            yield found
+    finally:
+        server.shutdown()
+        serving.join()
+        server.server_close()
+
+
+def camera(state: str = "live", **more: Any) -> dict[str, Any]:
+    """One of a status, as the service gives it."""
+    quiet = {"why": "", "error": "", "since_s": 20.0, "through_s": 0.1, "fps": 5.0, "losses": 0, "drops": 0}
+    return {**quiet, "drops_by_reason": {}, "state": state, **more}
+
+
+def status(*, troubles: int = 0, **cameras: dict[str, Any]) -> dict[str, Any]:
+    bad = troubles or any(one["state"] != "live" for one in cameras.values())
+    return {
+        "phase": "running",
+        "uptime_s": 60.0,
+        "memory_mb": 500.0,
+        "limit": None,
+        "outbox": {},
+        "stages": {},
+        "health": {"level": "degraded" if bad else "healthy", "reason": "so it is"},
+        "troubles": [{"where": f"log{n}", "why": "the disk is full", "since_s": 61.0} for n in range(troubles)],
+        "cameras": cameras,
+    }
+
+
+def running(*cameras: str) -> list[dict[str, Any]]:
+    """An incident at each camera."""
+    return [{"incident": one, "camera": one, "action": "fall", "phase": "running"} for one in cameras]
+
+
+def state(page: Browser, now: dict[str, Any], incidents: list[dict[str, Any]], role: str = "viewer") -> None:
+    """Make it the state that views get, as `state`."""
+    given = json.dumps({"status": now, "running": incidents, "incidents": incidents, "me": {"role": role, "name": ""}})
+    page.run(
+        f"window.state = {given}; state.silences = new page.Silences(); state.silences.update(state.status.cameras)"
+    )
+
+
+def verdict(page: Browser, now: dict[str, Any], *incidents: str) -> str:
+    state(page, now, running(*incidents))
+    found = page.run("page.verdict(state.status, state.running, state.silences)")
+    return f"{found['text']}{' !' if found['isBad'] else ''}"
+
+
+LOST = camera("lost", through_s=None, since_s=5.0)
+
+
+def test_an_incident_hides_no_dead_camera_and_no_trouble(page: Browser) -> None:
+    fine = {"hall": camera(), "yard": camera()}
+    assert verdict(page, status(**fine)) == "All is well: 2 cameras"
+    assert verdict(page, status(**fine), "hall") == "1 incident going on: hall !"
+    dead = {"hall": camera(), "yard": LOST, "gate": LOST}
+    assert verdict(page, status(**dead)) == "2 of 3 cameras without a picture !"
+    assert verdict(page, status(**dead), "hall") == "1 incident going on: hall · 2 of 3 cameras without a picture !"
+    everything = "1 incident going on: hall · 2 of 3 cameras without a picture · 2 troubles !"
+    assert verdict(page, status(**dead, troubles=2), "hall") == everything
+    assert verdict(page, status(**fine, troubles=1)) == "Needs attention: 1 trouble !"
+    assert verdict(page, {**status(hall=camera("starting")), "phase": "starting"}) == "Starting…"
+
+
+def test_lost_cameras_come_first_on_the_wall_and_look_so(page: Browser) -> None:
+    cameras = {"attic": camera(), "bath": camera("paused"), "hall": camera(), "yard": camera("stalled")}
+    state(page, status(**cameras), running("hall"))
+    page.run("window.wall = page.wallView(state); wall.update()")
+    tiles = page.run("[...wall.element.children].map((one) => [one.querySelector('strong').innerText, one.className])")
+    page.run("wall.close()")
+    assert tiles == [["hall", "tile alarm"], ["yard", "tile lost"], ["attic", "tile"], ["bath", "tile"]]
+
+
+def test_a_lost_camera_is_a_trouble_on_health(page: Browser) -> None:
+    state(page, status(hall=camera(), yard=camera("lost", why="no route")), [])
+    page.run("window.health = page.healthView(state); health.update()")
+    lines = page.run(
+        "[...health.element.querySelectorAll('ul')[0].children].map((one) => [one.innerText, one.className])"
+    )
+    assert lines == [["yard: not reachable for 20 s (no route)", "bad"]]
+    assert page.run("health.element.querySelector('.empty').hidden"), "None."
+    page.run("state.status.cameras.yard.state = 'live'; health.update()")
+    assert not page.run("health.element.querySelector('.empty').hidden")
+
+
+def test_nobody_claims_that_an_unseen_incident_goes_on(page: Browser) -> None:
+    now = status(hall=camera(), yard=camera("lost", through_s=30.0), gate=LOST, bath=camera("paused", since_s=None))
+    state(page, now, running("hall", "yard"))
+    hour = page.run("page.clock(new Date(state.silences.known.get('yard')))")
+    said = page.run("state.running.map((one) => page.lasted(one, state.silences))")
+    assert said == ["still going on", f"not known since {hour}: no picture from this camera"]
+    assert page.run("page.lasted({camera: 'removed', phase: 'running'}, state.silences)").startswith("not known: no")
+    assert page.run("page.lasted({camera: 'bath', phase: 'running'}, state.silences)").startswith("not known")
+    assert page.run("page.lasted({camera: 'yard', phase: 'single'}, state.silences)") == "one moment"
+    parts = verdict(page, now, "hall", "yard").split(" · ")
+    unknown = f"1 incident not known any more: no picture from yard since {hour}"
+    assert parts == ["1 incident going on: hall", unknown, "2 of 4 cameras without a picture !"]
+
+
+def test_the_time_of_a_silence_does_not_flicker(page: Browser) -> None:
+    page.run("window.quiet = new page.Silences(); window.lost = (s) => ({yard: {state: 'lost', through_s: s}})")
+    page.run("quiet.update(lost(30), 100000); window.first = quiet.since('yard')")
+    assert page.run("quiet.update(lost(39), 111900); quiet.known.get('yard')") == 70_000
+    assert page.run("quiet.update(lost(2), 150000); quiet.known.get('yard')") == 148_000, "it was there meanwhile"
+    assert not page.run("quiet.update({yard: {state: 'live'}}, 151000); quiet.has('yard')")
+
+
+def test_the_banner_speaks_to_a_guard(page: Browser) -> None:
+    silent = "the run night does not answer within 4 s: try again, and look at its log"
+    assert page.run(f"page.refusal(new page.Refused(503, {silent!r}))") == "camgraph does not say how the cameras are."
+    assert page.run("page.refusal(new page.Unreachable('no'))") == "camgraph does not answer."
+    assert page.run("page.refusal(new page.Refused(404, 'no run called night any more'))") == (
+        "No run called night any more."
+    )
+
+
+def sight(page: Browser, now: dict[str, Any], came_s: float | None, told_s: float = 1.0) -> str:
+    """State, kind, dimmed or not, caption; the service said it and the last packet came so many seconds ago."""
+    came_ms = json.dumps(came_s and 1000 * came_s)
+    one = page.run(f"page.sightOf({json.dumps(now)}, {1000 * told_s}, {came_ms})")
+    return f"{one['text']} | {one['kind']}{' dimmed' if one['isOld'] else ''} | {one['caption']}"
+
+
+def test_state_caption_and_dimming_never_contradict(page: Browser) -> None:
+    assert sight(page, camera(), 0.1) == "live |  | "
+    old = "This picture is 6 s old: nothing comes from the camera."
+    assert sight(page, camera(), 6.0) == f"no picture for 6 s | bad dimmed | {old}"
+    lost = camera("lost", since_s=5.0)
+    assert sight(page, lost, 6.0) == f"not reachable for 6 s | bad dimmed | {old}"
+    assert sight(page, camera("lost", since_s=1.0), 2.0).startswith("not reachable for 2 s | bad dimmed | "), "at once"
+    assert sight(page, camera("lost", since_s=30.0), 0.1) == (
+        "a picture comes, but is not looked at | bad | Live, but not looked at: nothing that happens here is noticed."
+    )
+    assert sight(page, camera("paused", since_s=None), 0.1).startswith("rests | rests dimmed | ")
+    assert sight(page, lost, None) == "not reachable for 6 s | bad | ", "the still tells its age by itself"
+
+
+def test_a_video_shows_that_one_judgement(page: Browser) -> None:
+    page.run("window.live = new page.Live('hall', (sight) => { window.judged = sight; })")
+    film = "{isPlaying: true, came: performance.now() - 1000 * seconds, words: 'Live', close() {}}"
+    shows = f"(camera, seconds) => {{ live.film = {film}; live.update(camera); return shown(); }}"
+    page.run("window.shown = () => [live.picture.classList.contains('stale'), live.note.textContent, judged.text]")
+    page.run(f"window.shows = {shows}")
+    try:
+        assert page.run(f"shows({json.dumps(camera())}, 0.1)") == [False, "Live", "live"]
+        lost = json.dumps(camera("lost", since_s=5.0))
+        old = "This picture is 6 s old: nothing comes from the camera."
+        assert page.run(f"shows({lost}, 6)") == [True, old, "not reachable for 5 s"]
+        assert page.run(f"shows({json.dumps(camera())}, 6)") == [True, old, "no picture for 6 s"]
+    finally:
+        page.run("live.close()")
+
+
+SHAPES = """
+window.sent = [];
+window.asked = [];
+window.confirm = (text) => { asked.push(text); return false; };
+window.answers = { stages: [{ stage: "actions", file: "rules.yaml", version: "1", line: {},
+  zone: { bed: { for: "camera", points: [[0, 0], [0.5, 0], [0.5, 0.5], [0, 0.5]] },
+          door: { for: "all", points: [[1, 1], [9, 1], [9, 9]] } } }], problems: ["more: cannot be read"] };
+window.before = window.fetch;
+window.fetch = async (path, { method, body }) => {
+  if (method === "POST") sent.push(JSON.parse(body));
+  const isWrong = method === "POST" && sent.at(-1).name === "wrong";
+  const answer = method === "POST" ? { diff: "+ bed", saved: false } : answers;
+  return new Response(JSON.stringify(isWrong ? { error: "no such thing" } : answer), { status: isWrong ? 400 : 200 });
+};
+window.live = { picture: document.createElement("div"), people: null };
+window.editor = new page.ShapeEditor("hall", live, () => {});
+window.choose = (value) => { editor.which.value = value; editor.which.dispatchEvent(new Event("change")); };
+window.corners = () => live.picture.querySelectorAll(".reach").length;
+"""
+
+
+@pytest.fixture
+def editor(page: Browser) -> Iterator[Browser]:
+    """The editor of zones is open, and over a service that keeps what it is sent in `sent`."""
+    page.run(f"(() => {{ {SHAPES} }})()")
+    page.until("editor.which.options.length === 4")
+    yield page
+    page.run("editor.close(); window.fetch = before")
+
+
+def test_the_editor_opens_on_a_zone_that_is_there(editor: Browser) -> None:
+    assert editor.run("[editor.which.value, editor.name.value, corners()]") == ["zone/bed", "bed", 4]
+    assert editor.run("editor.message.textContent") == "more: cannot be read"
+
+
+def test_a_zone_in_pixels_is_shown_once_their_size_is_known(editor: Browser) -> None:
+    editor.run("choose('zone/door')")
+    assert editor.run("corners()") == 0
+    editor.run("live.people = {shapes: {size: [10, 10]}, newest: () => null, frames: () => []}")
+    editor.until("corners() === 3 && editor.message.textContent === ''")
+
+
+def test_a_drawing_is_dropped_for_another_shape_only_if_meant(editor: Browser) -> None:
+    editor.run("editor.add([0.9, 0.9]); choose('zone/')")
+    assert editor.run("[asked.length, editor.which.value, corners()]") == [1, "zone/bed", 5]
+    editor.run("window.confirm = () => true; choose('zone/')")
+    assert editor.run("[editor.which.value, corners()]") == ["zone/", 0]
+
+
+def test_a_new_zone_gets_a_name_of_its_own(editor: Browser) -> None:
+    editor.run("choose('zone/'); [[0, 0], [1, 0], [1, 1]].forEach((point) => editor.add(point))")
+    editor.run("editor.send(false)")
+    assert editor.run("[editor.message.textContent, sent.length]") == ["Give it a name first.", 0]
+    editor.run("editor.name.value = ' Bett am Fenster '; editor.send(false)")
+    assert editor.run("sent[0].name") == editor.run("editor.name.value") == "Bett_am_Fenster"
+    assert not editor.run("editor.difference.hidden")
+    editor.run("editor.name.value = 'wrong'; editor.send(false)")
+    assert editor.run("[editor.message.textContent, editor.difference.hidden]") == ["no such thing", True]
+    editor.run("editor.name.value = 'bed'; editor.send(true)")
+    assert editor.run("[asked, sent.length]") == [["bed is there already: replace it?"], 2]
+    editor.run("window.confirm = () => true; editor.send(true)")
+    assert editor.run("[sent[2].name, sent[2].save]") == ["bed", True]
+
+
+WRONG_PASSWORD = (
+    "the camera refuses the user or password of `url` (rtsp://***@10.0.0.11/main): correct them there "
+    "(in a password / # ? @ : % are written percent-encoded), or the rights of this user in the camera"
+)
+
+
+def plain(page: Browser, text: str, *, is_admin: bool = False) -> str:
+    return str(page.run(f"page.plain({text!r}, {json.dumps(is_admin)})"))
+
+
+def test_reasons_are_in_the_words_of_a_guard(page: Browser) -> None:
+    assert plain(page, "no packets of bad are kept") == "no picture yet"
+    assert plain(page, "its process died: no sign of life for 10 s (hang_s)") == (
+        "the program that reads it did not answer for 10 s"
+    )
+    assert plain(page, "the decoder is slow: `max_fps` would help") == "the decoder is slow: max_fps would help"
+    health = "2 of 3 cameras without frames: a stalled for 6 s (no frame for 6 s), b lost for 26 s (no answer)"
+    assert plain(page, health) == (
+        "2 of 3 cameras without a picture: a no picture for 6 s, b not reachable for 26 s (no answer)"
+    )
+    told = "the camera refuses the user or password: tell the person who set camgraph up"
+    assert plain(page, WRONG_PASSWORD) == told
+    assert "percent-encoded" in plain(page, WRONG_PASSWORD, is_admin=True)
+    gone = "the camera has no stream at the path of `url` (rtsp://10.0.0.11/x): correct it there"
+    assert plain(page, gone) == "the camera has no stream at the path: tell the person who set camgraph up"
+
+
+def test_a_view_says_no_reason_twice_and_has_no_code(page: Browser) -> None:
+    stalled = camera("stalled", why="no frame for 20 s")
+    assert page.run(f"page.cameraState({json.dumps(stalled)})") == {
+        "text": "no picture for 20 s",
+        "kind": "bad",
+        "why": "",
+    }
+    now = status(hall=camera("unauthorised", why=WRONG_PASSWORD), troubles=1)
+    now["limit"] = {"text": "all cores are busy: `max_fps` would help"}
+    now["health"]["reason"] = "log: `path` is full"
+    state(page, now, [])
+    page.run("window.health = page.healthView(state); health.update()")
+    text = page.run("health.element.innerText")
+    assert "`" not in text
+    assert "percent" not in text
+    assert "max_fps would help" in text
+    page.run("state.me.role = 'admin'; health.update()")
+    assert "percent-encoded" in page.run("health.element.innerText")
