@@ -33,8 +33,8 @@ from stages.rulebook.counting import Counting, Report
 from stages.rulebook.evidence import UNITS
 from stages.rulebook.fault import Fault, KeyPath
 from stages.rulebook.firing import FiringRules
-from stages.rulebook.key_hints import hint_at_key
 from stages.rulebook.frame_rate import FrameRate
+from stages.rulebook.key_hints import hint_at_key
 from stages.rulebook.library import hiding
 from stages.rulebook.merging import Merger
 from stages.rulebook.onlooker import picture_of
