@@ -23,7 +23,7 @@ from tools.assets.pull import asset_path
 from tools.commands.asset_commands import pull_shown
 from tools.commands.env_file_option import env_file_option, show_remarks
 from tools.commands.init import wishes as wish
-from tools.commands.init.cameras import CameraQuestions
+from tools.commands.init.cameras import CameraQuestions, require_cameras
 from tools.commands.init.dialog import Dialog
 from tools.commands.init.own_rules import draw_bed
 from tools.commands.init.placing import Folder
@@ -120,7 +120,7 @@ def _made(given: Given, environ: Mapping[str, str]) -> int:
         if not _may_replace(dialog, folder):
             return EXIT_DONE
         questions = CameraQuestions(dialog, folder, variables, tries=given.tries)
-        questions.take(given.cameras)
+        questions.take(given.cameras, tell_in=() if dialog.asks else given.tell_in)
         if dialog.asks and (given.discover or not given.cameras):
             questions.ask(search=given.discover)
         if not questions.cameras:
@@ -200,11 +200,7 @@ def _wishes(
     cameras: Sequence[str],
     times: tuple[str, str] | None,
 ) -> Wishes:
-    unknown = [name for name in given.tell_in if name not in cameras]
-    if unknown:
-        raise UserError(
-            f"--in {unknown[0]}: no camera has this name; there are {', '.join(cameras)}", error_id="name-unknown"
-        )
+    require_cameras(given.tell_in, cameras)
     if dialog.asks:
         dialog.show()
     actions = list(dict.fromkeys(given.tell)) or wish.ask_actions(dialog)
