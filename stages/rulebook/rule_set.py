@@ -648,6 +648,8 @@ def _follows(fault: Fault, report: Report) -> bool:
     """Whether a mistake is there only because of one that has been reported."""
     if report.covers(fault.path) or stands_beside_use(report.source.data, fault.path):
         return True
+    if fault.path[:1] == ("rules",) and len(fault.path) == 2 and report.covers((*fault.path, "use")):
+        return True  # it lacks what its template would have given
     return bool(fault.section) and report.covers((fault.section,))
 
 

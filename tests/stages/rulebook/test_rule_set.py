@@ -514,6 +514,7 @@ def test_a_rule_without_a_right_id_is_not_among_the_known() -> None:
             "rules: [{id: a, scope: group, when: count > 2, near: 1 m}]\n",
             "such as 0.8h, got '1 m'; a picture has no metres: of somebody 1.7 m tall this is `0.59h`",
         ),
+        ("rules:\n  - {use: [fall, lying]}\n", "r:2:11: rules[0].use: expected text, got a list of 2"),
         ("other_cameras: gate-*\nrules: [{id: a, when: score > 0}]\n", "got 'gate-*'; write [gate-*]"),
         (
             "time_zone: UTC\nschedules: {night: 21:00-06:00}\nrules: [{id: a, when: score > 0, during: night}]\n",
