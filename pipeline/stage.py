@@ -72,6 +72,14 @@ class Definition(BaseModel):
     """Stand-ins for values that are wrong or missing, so that all the rest can be checked: path (`*` for any key or
     index) -> the value, or a function that makes it of the wrong one. Everything else that is wrong is left out."""
 
+    @classmethod
+    def hint_at_key(cls, data: Any, path: tuple[str | int, ...]) -> str:
+        """What follows "unknown key `x`" in the message about such a key; "" for the usual hint.
+
+        ``data`` is what is written as a whole, ``path`` leads to the key in it.
+        """
+        return ""
+
 
 class Settings(Definition):
     """Base of all settings: unknown keys are refused, values are frozen, every field has a description."""

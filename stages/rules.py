@@ -31,9 +31,10 @@ from stages.messages import Tracks
 from stages.rulebook.camera_check import impossible_alone, outside_frames, too_few_frames, unwatched
 from stages.rulebook.counting import Counting, Report
 from stages.rulebook.evidence import UNITS
-from stages.rulebook.fault import Fault
+from stages.rulebook.fault import Fault, KeyPath
 from stages.rulebook.firing import FiringRules
 from stages.rulebook.frame_rate import FrameRate
+from stages.rulebook.key_hints import hint_at_key
 from stages.rulebook.library import hiding
 from stages.rulebook.merging import Merger
 from stages.rulebook.onlooker import picture_of
@@ -142,6 +143,10 @@ class RulesSettings(Settings):
             raise ValueError("expected either `file: rules.yaml` or `rules:`")
         return self
 
+    @classmethod
+    def hint_at_key(cls, data: Any, path: KeyPath) -> str:
+        return hint_at_key(data, path)
+
     def beside_file(self) -> Iterator[tuple[tuple[str], str]]:
         """Problems within the file of rules, which is checked by itself: (path of the key, text)."""
         for name in _OF_FILE:
@@ -225,7 +230,7 @@ class Rules(Stage[RulesSettings]):
         cls, settings: RulesSettings, base_folder: Path, cameras: Mapping[str, FrameSize | None]
     ) -> Iterable[str]:
         rules = cls._rules_of(settings, base_folder)
-        return [*hiding(rules.file), *rules.never_true, *unwatched(rules.file, rules.used, cameras)] if rules else ()
+        return [*hiding(rules.file), *rules.remarks, *unwatched(rules.file, rules.used, cameras)] if rules else ()
 
     @classmethod
     def remarks_alone(cls, settings: RulesSettings, base_folder: Path, cameras: Sequence[str]) -> Iterable[str]:

@@ -337,7 +337,7 @@ def test_a_file_of_rules_is_checked_alone(place: Place) -> None:
     rules.write_text("rules:\n  - {id: a, when: score > 0.5}\n")
     assert place.camgraph("check", "rules.yaml") == (
         0,
-        "rules.yaml: 1 rules: no mistakes; its cameras are known where a graph names it\n",
+        "rules.yaml: 1 rule: no mistakes; its cameras are known where a graph names it\n",
     )
 
 

@@ -14,8 +14,9 @@ from pydantic_core import ErrorDetails, ValidationError
 
 from pipeline.graph.definition import CAMERA_NAME_ERROR
 from pipeline.graph.report import Report, dotted
-from pipeline.graph.schema_walk import Schema, described, schema_of
+from pipeline.graph.schema_walk import Schema, described, lists_texts, schema_of
 from pipeline.graph.yaml_reader import Path
+from pipeline.stage import Definition
 from pipeline.system.names import A_CAMERA_NAME, A_NAME, MAX_NAME, NAME_PATTERN, nearest_camera_name, nearest_name
 from pipeline.system.spelling import did_you_mean, did_you_mean_key, nearest
 
@@ -110,13 +111,17 @@ def explain(
 
     `follows`: whether an error only follows from one that has been reported, so that it need not be.
     """
-    reporter = _Reporter(data, schema_of(model), report, origin)
+    reporter = _Reporter(data, schema_of(model), report, origin, _hint_at_key(model))
     found = [_locate(data, details) for details in error.errors(include_url=False)]
     short = {one.path[:-1] for one in found if one.path}
     remaining = [one for one in found if not (one.kind == "too_short" and one.path in short) and not follows(one)]
     for group in _groups(remaining):
         reporter.report_group(group)
     return found
+
+
+def _hint_at_key(model: type[BaseModel]) -> Callable[[Any, Path], str]:
+    return model.hint_at_key if issubclass(model, Definition) else lambda _data, _path: ""
 
 
 def plainly(error: ValidationError, data: Any) -> str:
@@ -172,6 +177,7 @@ class _Reporter:
     schema: Schema
     report: Report
     origin: Origin
+    hint_at_key: Callable[[Any, Path], str]
 
     def report_group(self, group: list[Found]) -> None:
         first = group[0]
@@ -209,6 +215,8 @@ class _Reporter:
             self.report.add(place, f"{at}{self._wrong(group, place)}", error_id="setting-value")
 
     def _unknown(self, found: Found) -> str:
+        if hint := self.hint_at_key(self.data, found.path):
+            return f"unknown key `{found.key}`{hint}"
         # By pydantic's own path if a short form was expanded before.
         known = described(self.schema, found.path[:-1]) or described(self.schema, found.error["loc"][:-1])
         guess = _unquoted(found, self.data) or did_you_mean_key(found.key, known)
@@ -235,7 +243,12 @@ class _Reporter:
         value = _value_at(self.data, group[0].path)
         wanted = list(dict.fromkeys(_expected(one) for one in group))
         got = shown(self.report.source.shown(place, value))
-        return f"expected {' or '.join(wanted)}, got {got}{_hint(group, value)}"
+        return f"expected {' or '.join(wanted)}, got {got}{_hint(group, value) or self._as_list(group, value)}"
+
+    def _as_list(self, group: list[Found], value: Any) -> str:
+        """How to write a single text where several may stand."""
+        wants_list = {one.kind for one in group} == {"list_type"} and isinstance(value, str)
+        return f"; write [{_short(value)}]" if wants_list and lists_texts(self.schema, group[0].path) else ""
 
 
 _SURE = 0.75

@@ -77,6 +77,8 @@ class _Pruned:
         self._gone: set[Path] = set()
         self._added: dict[Path, Any] = {}
         """The values that replace wrong or missing ones."""
+        self._untried: set[Path] = set()
+        """Those of these that came with the last errors: nobody knows yet whether they are right."""
         self._new_keys: dict[Path, dict[str, Any]] = defaultdict(dict)
         """Mapping -> those of these keys that it does not have itself."""
         self._left: dict[Path, list[int]] = {}
@@ -111,6 +113,7 @@ class _Pruned:
     def cut(self, found: Iterable[Found]) -> bool:
         """Remove the values that these errors name, or put in a placeholder; False if there is nothing to remove."""
         before = len(self._gone) + len(self._added)
+        self._untried.clear()
         for path in dict.fromkeys(path for one in found for path in self._wrong_paths(one)):
             self._cut(path)
         return len(self._gone) + len(self._added) > before
@@ -122,8 +125,11 @@ class _Pruned:
 
     def _cut(self, path: Path) -> None:
         """Remove a wrong value or replace it by a placeholder; if it is required, remove its container too."""
+        if path in self._untried:
+            return
         if path not in self._added and (stand_in := self._stand_in(path)) is not None:
             self._added[path] = stand_in
+            self._untried.add(path)
             if not _exists(self._data, path):
                 self._new_keys[path[:-1]][str(path[-1])] = stand_in
         elif path in self._gone or not _exists(self._data, path):

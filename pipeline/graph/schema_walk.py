@@ -31,6 +31,11 @@ def described(schema: Schema, path: Path) -> dict[str, str]:
     return keys
 
 
+def lists_texts(schema: Schema, path: Path) -> bool:
+    """Whether a list at `path` may have texts in it."""
+    return any(part.get("type") == "string" for part in _at(schema, (*path, 0)))
+
+
 def _at(root: Schema, path: Path) -> list[Schema]:
     current = list(_branches(root, root))
     for key in path:

@@ -134,7 +134,7 @@ def _composed(text: str, file: str) -> yaml.Node:
         _refuse_deep(text, file)
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
-        raise _syntax_error(error, file) from None
+        raise _syntax_error(error, file, text) from None
     if root is None:
         raise _unreadable(file, Place(1, 1), "the file is empty: expected `key: value` lines")
     return root
@@ -189,18 +189,24 @@ def _unreadable(file: str, place: Place, text: str) -> GraphError:
     return GraphError([Problem(file, *place, text, error_id="yaml-mistake")])
 
 
-def _syntax_error(error: yaml.MarkedYAMLError, file: str) -> GraphError:
+def _syntax_error(error: yaml.MarkedYAMLError, file: str, text: str) -> GraphError:
     mark = error.problem_mark or error.context_mark
     place = Place(mark.line + 1, mark.column + 1) if mark else Place(0, 0)
     what = f"{error.context}, {error.problem}" if error.context else f"{error.problem}"
-    return _unreadable(file, place, f"not YAML: {what}{_hint(error.problem or '')}")
+    return _unreadable(file, place, f"not YAML: {what}{_hint(error.problem or '', _behind(text, place))}")
+
+
+def _behind(text: str, place: Place) -> str:
+    """The text of a line from a place on."""
+    lines = lines_of(text)
+    return lines[place.line - 1][place.column - 1 :] if 0 < place.line <= len(lines) else ""
 
 
 _TOO_DEEP = "maximum nesting depth"
 _QUOTED = "put the whole of a text that begins with {, [, * or a quote in quotes"
 
 
-def _hint(problem: str) -> str:
+def _hint(problem: str, behind: str) -> str:
     if "mapping values are not allowed" in problem:
         return "; put text that holds `: ` in quotes, and indent it like the lines above"
     if "cannot start any token" in problem:
@@ -208,7 +214,9 @@ def _hint(problem: str) -> str:
     if "expected comment or line break" in problem:
         return f"; {_QUOTED}"
     if "did not find expected" in problem:
-        return f"; {_QUOTED}, and indent lines that belong together alike"
+        in_text = re.match(r":\s", behind)
+        quoted = f"{_QUOTED}, and indent lines that belong together alike"
+        return "; put text that holds `: ` in quotes" if in_text else f"; {quoted}"
     if "another document" in problem:
         return "; one file holds one document: remove the `---`"
     return ""

@@ -15,3 +15,5 @@ class Fault:
     text: str
     offset: int | None = None
     also: KeyPath | None = None
+    section: str = ""
+    """The key of the file under which a name is missing: if that has a mistake itself, this is none."""

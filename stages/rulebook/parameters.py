@@ -19,9 +19,10 @@ from stages.rulebook.rule_file import (
     duration_ns,
     is_word,
 )
-from stages.vision.rules.kinds import UNITS, Kind
+from stages.vision.rules.kinds import UNITS, Kind, instead_of, meant_time
 
 _LITERAL = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?P<unit>[A-Za-z]*(?:/s)?)")
+_NUMBER_AND_UNIT = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<unit>[A-Za-z%\u00b0]*(?:/[sh])?)")
 _LENGTHS = (Kind.LENGTH, Kind.FRAME_WIDTH, Kind.FRAME_HEIGHT, Kind.PIXELS)
 _OF_UNIT: Mapping[str, ParameterKind] = {
     "": "number",
@@ -99,8 +100,20 @@ def wrong_value(
     if (kind == "switch" and text in _SWITCHED) or (kind == "name" and all(map(is_word, text.split(".")))):
         return None
     if kind == "switch" or kind != _kind_of_literal(text):
-        return f"expected {_EXPECTED[kind]}, got {value!r:.60}"
+        return f"expected {_EXPECTED[kind]}, got {value!r:.60}{_guess(kind, text)}"
     return _wrong_time(text) if kind == "time" else None
+
+
+def _guess(kind: ParameterKind, text: str) -> str:
+    """`; did you mean `0.3h/s`?` for a speed of `0.3h`, and what to write instead of metres, or nothing."""
+    found = _NUMBER_AND_UNIT.fullmatch(text)
+    if not found:
+        return ""
+    if kind == "speed" and _OF_UNIT.get(f"{found['unit']}/s") == kind:
+        return f"; did you mean `{found['number']}{found['unit']}/s`?"
+    if kind == "time" and (meant := meant_time(found["number"], found["unit"])):
+        return f"; did you mean `{meant}`?"
+    return "" if found["unit"] in ("", *UNITS) else instead_of(float(found["number"]), found["unit"])
 
 
 def _wrong_time(text: str) -> str | None:

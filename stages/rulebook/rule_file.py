@@ -24,7 +24,7 @@ from pipeline.system.spelling import nearest
 from stages.rulebook.schedule import Holiday, PeriodDefinitions, TimeOfDay, Zone
 from stages.vision.rules.expression import NAME_OF_ANY_SCRIPT
 from stages.vision.rules.geometry import is_fraction, polygon_problem
-from stages.vision.rules.kinds import MEANT_UNITS
+from stages.vision.rules.kinds import heights_for, meant_time
 from stages.vision.rules.vocabulary import NAMES
 
 EVERY_CAMERA = "*"
@@ -46,10 +46,6 @@ RESERVED = frozenset({"and", "or", "not", "in", "rightward", "leftward"})
 _DURATION = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ms|s|min)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0}
 _ABOUT_A_TIME = re.compile(r"\s*([0-9]+(?:[.,][0-9]+)?)\s*([A-Za-z]+)\s*")
-_IN_MINUTES = {
-    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 60),
-    **dict.fromkeys(("d", "day", "days"), 24 * 60),
-}
 
 
 def duration_ns(text: str) -> int:
@@ -68,12 +64,8 @@ def _meant_time(text: str) -> str:
     found = _ABOUT_A_TIME.fullmatch(text[:MAX_ID])
     if not found:
         return ""
-    number, word = found[1].replace(",", "."), found[2].lower()
-    if word in _IN_MINUTES:
-        number, unit = f"{float(number) * _IN_MINUTES[word]:g}", "min"
-    else:
-        unit = word if word in _SECONDS else MEANT_UNITS.get(word, "")
-    return f"; did you mean `{number}{unit}`?" if unit in _SECONDS else ""
+    meant = meant_time(found[1].replace(",", "."), found[2].lower())
+    return f"; did you mean `{meant}`?" if meant else ""
 
 
 def _duration(value: Any) -> str:
@@ -226,12 +218,16 @@ _SCOPES = ("person", "pair", "scene", "group")
 RuleScope = Literal["person", "pair", "scene", "group"]
 _HEIGHTS = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?|\.[0-9]+)h")
 
+_METRES = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*([a-z]+)")
+
 
 def heights(text: str) -> float:
     """`0.8h`: 0.8 heights of a person. Raises ValueError."""
     found = _HEIGHTS.fullmatch(text) if isinstance(text, str) else None
     if not found or float(found[1]) == 0:
-        raise ValueError(f"expected a distance in heights of people, such as 0.8h, got {text!r:.40}")
+        metres = _METRES.fullmatch(text) if isinstance(text, str) else None
+        hint = heights_for(float(metres[1]), metres[2]) if metres else ""
+        raise ValueError(f"expected a distance in heights of people, such as 0.8h, got {text!r:.40}{hint}")
     return float(found[1])
 
 
@@ -250,6 +246,12 @@ def _meant_scope(wrong: Any) -> str:
     return near[0] if near else "person"
 
 
+def _meant_counter(wrong: Any) -> Mapping[str, str]:
+    """One of the same kind, of a line or zone without a name: conditions that ask it are no mistake."""
+    kind = "zone" if isinstance(wrong, dict) and any(nearest(str(key), ["zone"]) for key in wrong) else "line"
+    return {kind: NO_ID}
+
+
 RULE_STAND_INS: Mapping[tuple[str, ...], Any] = {
     ("rules",): [_NO_RULE],
     ("rules", "*"): _NO_RULE,
@@ -258,6 +260,8 @@ RULE_STAND_INS: Mapping[tuple[str, ...], Any] = {
     ("rules", "*", "scope"): _meant_scope,
     ("define", "*"): UNKNOWN,
     ("time_zone",): "UTC",
+    ("switches", "*"): {"default": True},
+    ("counters", "*"): _meant_counter,
     ("schedules", "*"): {"from": "00:00", "to": "24:00"},
     ("templates", "*"): _NO_TEMPLATE,
     ("templates", "*", "when"): UNKNOWN,
@@ -501,6 +505,7 @@ class RuleDefinition(Settings):
     )
 
 
+KEYS_OF_RULES = tuple(field.alias or name for name, field in RuleDefinition.model_fields.items())
 Zones = Annotated[
     dict[Name, Annotated[dict[str, Corners], Field(min_length=1), BeforeValidator(_per_camera)]],
     Field(description="Areas by name: corners, or corners for each camera"),

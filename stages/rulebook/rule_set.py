@@ -21,8 +21,9 @@ from pipeline.system.paths import instead_of_file
 from pipeline.system.spelling import did_you_mean
 from stages.events import digest
 from stages.reading.dates import zone_of as time_zone_of
-from stages.rulebook.camera_check import FrameSizes, Used, camera_faults, override_faults
+from stages.rulebook.camera_check import Found, FrameSizes, Used, camera_faults, override_faults
 from stages.rulebook.fault import Fault, KeyPath
+from stages.rulebook.key_hints import WrittenRules, stands_beside_use
 from stages.rulebook.library import library
 from stages.rulebook.python_functions import INSTALLED
 from stages.rulebook.rule_file import (
@@ -38,6 +39,7 @@ from stages.rulebook.rule_file import (
     for_camera,
     heights,
 )
+from stages.rulebook.rule_remarks import remarks_on
 from stages.rulebook.schedule import Schedule, Times
 from stages.rulebook.templates import MadeRule, Template, made_rule, trial_of
 from stages.rulebook.word_extent import Budget, extents, names_in
@@ -88,6 +90,8 @@ class RuleSet:
     used: Used = field(default_factory=dict)
     schedules: Mapping[str, Schedule] = field(default_factory=dict)
     per_camera: Mapping[str, Sequence[tuple[str, ReadyRule]]] = field(default_factory=dict)
+    remarks: Sequence[str] = ()
+    """In words, on what is right, but perhaps not intended; with the place of each if they are of a file."""
 
     def asleep(
         self, rules: Iterable[ReadyRule], wall_ns: int | None, changed: Mapping[str, bool] | None = None
@@ -118,17 +122,6 @@ class RuleSet:
             for rule_id, ready in self.rules.items()
             if ready.rule.when.temporal or ready.rule.nearness or (ready.rule.who and ready.rule.who.temporal)
         }
-
-    @property
-    def never_true(self) -> list[str]:
-        """In words, the comparisons of rules that can never be true."""
-        return [
-            f"the rule {rule_id}: {text}"
-            for rule_id, ready in self.rules.items()
-            for condition in (ready.rule.when, ready.rule.who)
-            if condition
-            for text in condition.never
-        ]
 
     def of_camera(self, camera: str) -> list[ReadyRule]:
         """Those that a camera is judged by: its name fits, and it has the zones and lines that they use."""
@@ -191,17 +184,30 @@ def compile_rules(file: RuleFile, cameras: FrameSizes | None = None) -> tuple[Ru
     """
     vocabulary, wrong_words = _vocabulary(file)
     templates, wrong_templates = _templates(file, vocabulary)
-    vocabulary = replace(vocabulary, rules=frozenset(rule.id or rule.use or NO_ID for rule in file.rules))
+    ids = frozenset(rule.id or rule.use or NO_ID for rule in file.rules)
+    vocabulary = replace(vocabulary, rules=ids - {NO_ID})
     compiler = _Compiler(file, vocabulary, templates)
     for index in range(len(file.rules)):
         compiler.take(index)
     schedules, wrong_zone = _schedules(file)
     rules = compiler.rule_set(schedules)
+    rules = replace(rules, remarks=[text for _, text in _remarks(rules)])
     faults = [*wrong_zone, *wrong_words, *wrong_templates, *compiler.faults]
     if cameras is not None:
         faults += [Fault(path, text) for path, text in camera_faults(rules.file, rules.used, cameras)]
         faults += [Fault(path, text) for path, text in override_faults(file, cameras)]
     return rules, [*faults, *_too_much_memory(rules), *_circles(rules), *_wrong_counters(file)]
+
+
+def _remarks(rules: RuleSet) -> Iterator[Found]:
+    index_of = {definition.id: index for index, definition in enumerate(rules.file.rules)}
+    conditions = (
+        (("rules", index_of[rule_id], key), rule_id, condition)
+        for rule_id, ready in rules.rules.items()
+        for key, condition in (("when", ready.rule.when), ("who", ready.rule.who))
+        if condition
+    )
+    return remarks_on(rules.file, conditions)
 
 
 class _Compiler:
@@ -259,9 +265,14 @@ class _Compiler:
         if when:
             zones, lines = (who.zones, who.lines) if who else (frozenset(), frozenset())
             self._used[index] = (when.zones | zones, when.lines | lines)
-        if when and sound and not wrong:
+        if when and sound and not wrong and self._has_shapes(when, who):
             self._ready[definition.id] = _ready(self._file, definition, (when, who), self._vocabulary)
         return wrong
+
+    def _has_shapes(self, when: Condition, who: Condition | None) -> bool:
+        """Whether there are the zones and lines; a counter may name one that there is not, which is its mistake."""
+        used = [one for one in (when, who) if one]
+        return all(one.zones <= self._file.zones.keys() and one.lines <= self._file.lines.keys() for one in used)
 
     def _for_some(self, written: RuleDefinition, path: KeyPath) -> list[Fault]:
         """Keep the rule as it is for the cameras of `per_camera`; returns the mistakes there."""
@@ -271,7 +282,7 @@ class _Compiler:
             if own:
                 when, who, more = _conditions(own.definition, self._vocabulary, own.fault)
                 wrong += more
-                if when and not wrong:
+                if when and not wrong and self._has_shapes(when, who):
                     different = _ready(self._file, own.definition, (when, who), self._vocabulary)
                     self._per_camera.setdefault(own.definition.id, []).append((pattern, different))
             faults += wrong
@@ -343,16 +354,15 @@ def _schedules(file: RuleFile) -> tuple[dict[str, Schedule], list[Fault]]:
 
 
 def _counters(file: RuleFile) -> dict[str, tuple[Of, str]]:
-    """The counters of lines and zones that there are."""
-    lines = {name: ("line", one.line) for name, one in file.counters.items() if one.line in file.lines}
-    zones = {name: ("zone", one.zone) for name, one in file.counters.items() if one.zone in file.zones}
+    lines = {name: ("line", one.line) for name, one in file.counters.items() if one.line}
+    zones = {name: ("zone", one.zone) for name, one in file.counters.items() if one.zone}
     return cast(dict[str, tuple[Of, str]], {**lines, **zones})
 
 
 def _wrong_counters(file: RuleFile) -> Iterator[Fault]:
     for name, one in file.counters.items():
         for kind, shape, known in (("line", one.line, file.lines), ("zone", one.zone, file.zones)):
-            if shape is not None and shape not in known:
+            if shape not in (None, NO_ID) and shape not in known:
                 guess = did_you_mean(shape, known) or (f"; known: {', '.join(known)}" if known else "")
                 yield Fault(("counters", name, kind), f"there is no {kind} `{shape}`{guess}")
         if one.reset is not None and file.time_zone is None:
@@ -372,7 +382,8 @@ def _unknown_names(definition: RuleDefinition, path: KeyPath, file: RuleFile) ->
             if name not in known:
                 plural = f"{kind}es" if kind == "switch" else f"{kind}s"
                 listed = f"; known: {', '.join(known)}" if known else f": this file has no `{plural}`"
-                yield Fault((*path, key), f"there is no {kind} `{name}`{did_you_mean(name, known) or listed}")
+                text = f"there is no {kind} `{name}`{did_you_mean(name, known) or listed}"
+                yield Fault((*path, key), text, section=plural)
 
 
 def _unreadable(written: RuleDefinition) -> RuleDefinition:
@@ -504,7 +515,7 @@ def _conditions(
         try:
             return vocabulary.compiled(text, scope, duration_ns(definition.lost_after))
         except ExpressionError as error:
-            faults.extend(of_text(key, one) for one in error.all)
+            faults.extend(in_section(of_text(key, one), one.unknown) for one in error.all)
             return None
 
     def of_text(key: str, error: ExpressionError) -> Fault | None:
@@ -513,6 +524,9 @@ def _conditions(
         if error.word in vocabulary.wrong:
             return None
         return fault(key, f"{error} (in the definition of `{error.word}`)", error.used_at)
+
+    def in_section(fault: Fault | None, kind: str) -> Fault | None:
+        return replace(fault, section=f"{kind}s") if fault and kind else fault
 
     when = compiled("when", definition.when, "scene" if definition.scope == "group" else definition.scope)
     who = compiled("who", definition.who, "person") if definition.who else None
@@ -621,12 +635,22 @@ def examined_rules(text: str, name: str, cameras: FrameSizes | None = None) -> t
     if not isinstance(report.source.data, dict):
         report.add((), "expected `key: value` lines: version, zones, lines and rules")
         return None, report.problems
-    file = validated(RuleFile, report.source.data, report)
+    file = validated(WrittenRules, report.source.data, report)
     if file is None:
         return None, report.problems
     rules, faults = compile_rules(file, cameras)
-    faults = [fault for fault in faults if not report.covers(fault.path)]
-    return rules, [*report.problems, *(_problem(report, fault) for fault in faults)]
+    new = [fault for fault in faults if not _follows(fault, report)]
+    remarks = [str(report.source.problem(path, text)) for path, text in _remarks(rules)]
+    return replace(rules, remarks=remarks), [*report.problems, *(_problem(report, fault) for fault in new)]
+
+
+def _follows(fault: Fault, report: Report) -> bool:
+    """Whether a mistake is there only because of one that has been reported."""
+    if report.covers(fault.path) or stands_beside_use(report.source.data, fault.path):
+        return True
+    if fault.path[:1] == ("rules",) and len(fault.path) == 2 and report.covers((*fault.path, "use")):
+        return True  # it lacks what its template would have given
+    return bool(fault.section) and report.covers((fault.section,))
 
 
 def _problem(report: Report, fault: Fault) -> Problem:

@@ -95,7 +95,9 @@ class PeriodDefinition(Settings):
 
 
 def _periods(value: Any) -> Any:
-    """`{from: ..., to: ...}` is the only period."""
+    """`{from: ..., to: ...}` is the only period. Raises ValueError for a text, such as `21:00-06:00`."""
+    if isinstance(value, str):
+        raise ValueError(f'expected times of day such as {{from: "21:00", to: "06:00"}}, got {value!r:.40}')
     return [value] if isinstance(value, dict) else value
 
 

@@ -7,14 +7,15 @@ The template gives the keys, the rule overrides them, and what a rule has `per_c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
 
 from pipeline.graph.explain import plainly
-from pipeline.system.spelling import did_you_mean
+from pipeline.system.spelling import did_you_mean, nearest
 from stages.rulebook.fault import Fault, KeyPath
 from stages.rulebook.parameters import (
     SOME_LINE,
@@ -28,6 +29,7 @@ from stages.rulebook.parameters import (
     wrong_value,
 )
 from stages.rulebook.rule_file import (
+    KEYS_OF_RULES,
     NO_ID,
     PLACEHOLDER,
     UNKNOWN,
@@ -56,7 +58,7 @@ class Template:
 
     @property
     def in_words(self) -> str:
-        return f"the template `{self.name}`" + ("" if self.path else " of the library")
+        return f"the {'template' if self.path else 'action'} `{self.name}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +110,7 @@ def made_rule(
         return _plain(rule, path, own, given, places)
     template = templates.get(rule.use)
     if template is None:
-        listed = ", ".join(sorted(templates)[:_SHOWN]) + (", ..." if len(templates) > _SHOWN else "")
-        guess = did_you_mean(rule.use, templates) or (f"; known: {listed}" if templates else "")
-        return None, [Fault((*path, "use"), f"there is no template `{rule.use[:40]}`{guess}")]
+        return None, [Fault((*path, "use"), _no_template(rule.use, templates))]
     faults = list(_wrong_values(template, with_, given, path, zones=zones, lines=lines))
     if faults or template.definition.when == UNKNOWN:
         return None, faults
@@ -119,6 +119,35 @@ def made_rule(
     places = {**{key: _of_template(template, key, given, path) for key in made if key not in own}, **places}
     definition, fault = _whole({"id": rule.use, **made, **own}, (*path, "use"), template)
     return (MadeRule(definition, path, template, texts, given, places) if definition else None), fault
+
+
+def _no_template(name: str, templates: Mapping[str, Template]) -> str:
+    text = f"there is no action or template `{name[:40]}`"
+    if guess := did_you_mean(name, templates) or _like_parts_of(name, templates):
+        return f"{text}{guess} (`camgraph actions` lists the actions)"
+    own = [one.name for one in templates.values() if one.path]
+    listed = ", ".join(own[:_SHOWN]) + (", ..." if len(own) > _SHOWN else "")
+    return f"{text}{f'; templates of this file: {listed};' if own else ':'} `camgraph actions` lists the actions"
+
+
+def _like_parts_of(name: str, known: Iterable[str]) -> str:
+    """`; did you mean `fall`?` for `somebody_falls`: the known name that has most words of a name, or nothing."""
+    words = _words_of(name)
+
+    def alike(one: str) -> int:
+        return sum(any(a.startswith(b) or b.startswith(a) for b in _words_of(one)) for a in words)
+
+    best = max(known, key=lambda one: (alike(one), -len(one)), default="")
+    return f"; did you mean `{best}`?" if best and alike(best) else ""
+
+
+_LEAST_LETTERS = 3
+_SAYS_LITTLE = frozenset({"somebody", "person", "people", "one", "too", "there", "way", "while", "the"})
+
+
+def _words_of(name: str) -> list[str]:
+    parts = re.split(r"[\W_]+", name.lower())
+    return [part for part in parts if len(part) >= _LEAST_LETTERS and part not in _SAYS_LITTLE]
 
 
 def _of_template(template: Template, key: str, given: Mapping[str, KeyPath], path: KeyPath) -> KeyPath:
@@ -177,20 +206,29 @@ def _wrong_values(
 ) -> Iterator[Fault]:
     """Parameters that the template does not have, that lack a value, or that have a wrong one."""
     parameters = template.definition.parameters
+    misspelt = {near for name in with_.keys() - parameters.keys() for near in nearest(name, parameters)}
     for name, value in with_.items():
         if name not in parameters:
-            guess = did_you_mean(name, parameters)
-            listed = f"; it has {', '.join(parameters)}" if parameters else "; it has none"
-            text = f"{template.in_words} has no parameter `{name[:40]}`{guess or listed}"
-            yield Fault(given[name], text, also=template.path)
+            yield _no_parameter(template, name, given[name])
         elif wrong := wrong_value(kind_of(parameters[name]), value, zones, lines):
-            yield Fault(given[name], f"{wrong} (for {template.in_words})", also=template.path)
+            kind = kind_of(parameters[name])
+            section = f"{kind}s" if kind in ("zone", "line") else ""
+            yield Fault(given[name], f"{wrong} (for {template.in_words})", also=template.path, section=section)
     for name, parameter in parameters.items():
-        if name in with_ or parameter.default is not None:
+        if name in with_ or name in misspelt or parameter.default is not None:
             continue
-        about = f": {parameter.about}" if parameter.about else ""
+        about = f": {parameter.about[:1].lower()}{parameter.about[1:]}" if parameter.about else ""
         text = f"{template.in_words} needs `with: {{{name}: ...}}`, {_A_KIND[kind_of(parameter)]}{about}"
         yield Fault((*path, "with", name), text, also=template.path)
+
+
+def _no_parameter(template: Template, name: str, path: KeyPath) -> Fault:
+    if name in KEYS_OF_RULES:
+        return Fault(path, f"`{name}` is a key of the rule: write it beside `with`, not under it")
+    parameters = template.definition.parameters
+    guess = did_you_mean(name, parameters)
+    listed = f"; it has {', '.join(parameters)}" if parameters else "; it has none"
+    return Fault(path, f"{template.in_words} has no parameter `{name[:40]}`{guess or listed}", also=template.path)
 
 
 _A_KIND: Mapping[ParameterKind, str] = {

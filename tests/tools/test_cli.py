@@ -44,7 +44,7 @@ def run(*arguments: str) -> tuple[int, str, str]:
 def test_a_right_graph_is_checked(graph: str) -> None:
     status, out, err = run("check", graph)
     assert (status, err) == (0, "")
-    assert out.splitlines()[0] == f"{graph}: 1 cameras, 2 stages, 2 processes: no mistakes"
+    assert out.splitlines()[0] == f"{graph}: 1 camera, 2 stages, 2 processes: no mistakes"
     assert out.splitlines()[1].startswith("shared memory of the sources: 0.0 MB in 8 slots")
 
 

@@ -80,8 +80,8 @@ def _rules_alone(path: Path) -> list[str] | None:
     from stages.rulebook.rule_set import read_rules  # noqa: PLC0415
 
     rules = read_rules(path)
-    message = f"{path}: {len(rules.rules)} rules: no mistakes; its cameras are known where a graph names it"
-    return [message, *hiding(rules.file), *rules.never_true]
+    message = f"{path}: {_counted(len(rules.rules), 'rule')}: no mistakes; its cameras are known where a graph names it"
+    return [message, *hiding(rules.file), *rules.remarks]
 
 
 def _require_outbox_folder(graph: Graph) -> None:
@@ -102,8 +102,13 @@ def _not_known(graph: Graph) -> Iterator[str]:
 
 def _summary(graph: Graph) -> str:
     processes = 0 if graph.in_process else sum(len(group.shards) for group in graph.groups)
-    placed = f"{processes} processes" if processes else "one process"
-    return f"{graph.source.file}: {len(graph.cameras)} cameras, {len(graph.file.stages)} stages, {placed}: no mistakes"
+    placed = _counted(processes, "process", "processes") if processes else "one process"
+    cameras, stages = _counted(len(graph.cameras), "camera"), _counted(len(graph.file.stages), "stage")
+    return f"{graph.source.file}: {cameras}, {stages}, {placed}: no mistakes"
+
+
+def _counted(number: int, noun: str, plural: str = "") -> str:
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 @click.command("graph")

@@ -47,7 +47,6 @@ from stages.vision.rules.expression import (
 )
 from stages.vision.rules.expression import Sequence as SequenceNode
 from stages.vision.rules.kinds import (
-    MEANT_UNITS,
     MEASURES,
     PER_SECOND,
     UNITS,
@@ -56,8 +55,10 @@ from stages.vision.rules.kinds import (
     added,
     compared,
     divided,
-    in_heights,
+    instead_of,
+    meant_time,
     multiplied,
+    other_unit,
 )
 from stages.vision.rules.people import COCO_17, LOST_NS, PAIRED
 from stages.vision.rules.ranges import is_constant, never_true
@@ -368,7 +369,11 @@ class _Writer:
     def _comparison(self, node: Comparison) -> _Truth:
         mistakes = _Mistakes()
         window, self._window = self._window, node.window
-        measures = [mistakes.of(self._measure, operand) for operand in node.operands]
+        measures = [None if isinstance(one, Number) else mistakes.of(self._measure, one) for one in node.operands]
+        kinds = {measure.kind for measure in measures if measure}
+        for i, operand in enumerate(node.operands):
+            if isinstance(operand, Number):
+                measures[i] = mistakes.of(lambda number: self._number_beside(number, kinds), operand)
         self._window = window
 
         def step(i: int) -> _Truth | None:
@@ -385,7 +390,8 @@ class _Writer:
         try:
             compared(left.kind, right.kind)
         except KindError as error:
-            raise ExpressionError(node.operands[i].begin, f"`{self._pair(node, i)}`: {error}") from None
+            text = f"`{self._pair(node, i)}`: {error}{_other_unit(node, i, left.kind, right.kind)}"
+            raise ExpressionError(node.operands[i].begin, text) from None
         if why := never_true(node, i):
             value = next(operand for operand in node.operands[i : i + 2] if not is_constant(operand))
             self.never.append(f"`{self._pair(node, i)}` is never true: `{self._slice(value)}` {why}")
@@ -511,7 +517,9 @@ class _Writer:
         """A window or a time limit."""
         text = self._slice(node)
         if not isinstance(node, Number) or UNITS.get(node.unit) is not Kind.TIME:
-            raise ExpressionError(node.begin, f"`{text}` is no time: expected one such as 2s or 500ms")
+            meant = meant_time(f"{node.value:g}", node.unit) if isinstance(node, Number) else ""
+            guess = f"; did you mean `{meant}`?" if meant else ""
+            raise ExpressionError(node.begin, f"`{text}` is no time: expected one such as 2s or 500ms{guess}")
         time_ns = round(node.value * float(str(scale_of(node.unit, "scene", "", ""))) * 1e9)
         if not 1_000_000 <= time_ns <= LONGEST_NS:
             raise ExpressionError(
@@ -596,7 +604,9 @@ class _Writer:
         known = self._known[what]
         if name.text not in known:
             listed = suggestion(name.text, known) or (f"; known: {', '.join(sorted(known))}" if known else _none(what))
-            raise ExpressionError(name.begin, f"there is no {what} `{name.text}`{listed}")
+            error = ExpressionError(name.begin, f"there is no {what} `{name.text}`{listed}")
+            error.unknown = what
+            raise error
         (self.zones if what == "zone" else self.lines).add(name.text)
         return name.text
 
@@ -624,15 +634,24 @@ class _Writer:
             return self._arithmetic(node)
         return self.truth(node)
 
+    def _number_beside(self, node: Number, others: Collection[Kind]) -> Measure:
+        """A number that is compared with values of other kinds: beside a time, the `m` of `2m` means minutes."""
+        if (
+            node.unit in ("", *UNITS)
+            or Kind.TIME not in others
+            or not (meant := meant_time(f"{node.value:g}", node.unit))
+        ):
+            return self._number(node)
+        text = f"`{self._slice(node)}`: there is no unit `{node.unit}`; did you mean `{meant}`?"
+        raise ExpressionError(node.begin, text)
+
     def _number(self, node: Number) -> Measure:
         if not node.unit:
             return Measure(Kind.NUMBER, repr(node.value))
         kind = UNITS.get(node.unit)
         if kind is None:
-            meant = MEANT_UNITS.get(node.unit)
-            listed = f"; did you mean `{node.value:g}{meant}`?" if meant else ""
-            listed += in_heights(node.value, node.unit)
-            listed = listed or suggestion(node.unit, UNITS) or f"; known: {', '.join(UNITS)}"
+            hint = instead_of(node.value, node.unit) or suggestion(node.unit, UNITS)
+            listed = hint or f"; known: {', '.join(UNITS)}"
             raise ExpressionError(node.begin, f"`{self._slice(node)}`: there is no unit `{node.unit}`{listed}")
         scale = scale_of(node.unit, self._scope, *self._person)
         if scale is None:
@@ -664,6 +683,9 @@ class _Writer:
                 raise ExpressionError(node.begin, text) from None
             if node.text in self._known["line"]:
                 raise ExpressionError(node.begin, f"`{node.text}` is a line: write crosses({node.text})") from None
+            if self._reading.words and parts[0] in {"a", "b"}:
+                text = f"a word is about one person, and knows no `{parts[0]}`: write `{node.text}` in the rule itself"
+                raise ExpressionError(node.begin, text) from None
             raise ExpressionError(node.begin, str(error.args[0])) from None
 
     def _counted(self, node: Name) -> Measure:
@@ -1024,6 +1046,13 @@ class _Writer:
 
     def _pair(self, node: Comparison, i: int) -> str:
         return f"{self._slice(node.operands[i])} {node.operators[i]} {self._slice(node.operands[i + 1])}"
+
+
+def _other_unit(node: Comparison, i: int, left: Kind, right: Kind) -> str:
+    for number, wanted in ((node.operands[i], right), (node.operands[i + 1], left)):
+        if isinstance(number, Number):
+            return other_unit(number.value, number.unit, wanted)
+    return ""
 
 
 def _usage(function: AskedFunction) -> str:

@@ -25,7 +25,7 @@ import unicodedata
 from dataclasses import dataclass
 from itertools import pairwise
 
-from stages.vision.rules.kinds import MEANT_UNITS, UNITS
+from stages.vision.rules.kinds import FOREIGN_UNITS, UNITS, meant
 
 MAX_CHARACTERS = 2000
 MAX_TOKENS = 200
@@ -47,9 +47,12 @@ _RUNNING = re.compile(r"\s*([^\s(),]+)\s*(?=\))")
 _MARKS = "".join(letter for letter in map(chr, range(0x300, 0x3100)) if unicodedata.category(letter)[0] == "M")
 """Signs above, below and behind letters, of which the scripts of India and decomposed letters are made."""
 NAME_OF_ANY_SCRIPT = rf"[^\W\d][\w{_MARKS}]*"
+_FOREIGN = "|".join(r"\s*/\s*".join(map(re.escape, unit.split("/"))) for unit in sorted(FOREIGN_UNITS, key=len)[::-1])
 _TOKEN = re.compile(
     # Numbers have digits of ASCII: of other scripts, nobody would see which number was meant.
-    r"\s*(?:(?P<number>[0-9]+\.?[0-9]*|\.[0-9]+)(?P<unit>[A-Za-z%]+(?:/[sh]\b)?|/s\b)?"
+    r"\s*(?:(?P<number>[0-9]+\.?[0-9]*|\.[0-9]+)"
+    # No name stands behind a number, so that metres may stand apart from it, and get a message about metres.
+    rf"(?P<unit>\s*(?:{_FOREIGN})(?!\w)|[A-Za-z]+(?:/[sh]\b)?|/s\b)?"
     rf"|(?P<name>{NAME_OF_ANY_SCRIPT})|(?P<sign><=|>=|==|!=|[-+*/<>(),.]))"
 )
 
@@ -66,6 +69,8 @@ class ExpressionError(ValueError):
         self.at = at
         self.word = ""
         self.used_at = at
+        self.unknown = ""
+        """The kind of a name that there is not: zone or line."""
         self.others: list[ExpressionError] = []
 
     @property
@@ -215,7 +220,7 @@ def _tokens(text: str) -> list[_Token]:
         kind = next(kind for kind in ("number", "name", "sign") if found[kind])
         word = unicodedata.normalize("NFC", found[kind])
         known_as = word if kind == "sign" or word in KEYWORDS else kind
-        tokens.append(_Token(known_as, word, found.start(kind), found.end(), found["unit"] or ""))
+        tokens.append(_Token(known_as, word, found.start(kind), found.end(), "".join((found["unit"] or "").split())))
         at = found.end()
         if len(tokens) > MAX_TOKENS:
             raise ExpressionError(at, f"more than {MAX_TOKENS} words and signs: make two rules of it")
@@ -312,12 +317,16 @@ class _Parser:
         )
         if not number or not unit:
             return None
-        meant = unit.text if unit.text in UNITS else MEANT_UNITS.get(unit.text)
-        if not meant:
+        word = f"{unit.text}/s" if self._is_a_second(unit) else unit.text
+        ours = meant(number.text, word)
+        if not ours:
             return None
-        return ExpressionError(
-            number.begin, f"`{number.text} {unit.text}`: write `{number.text}{meant}`, without a space"
-        )
+        return ExpressionError(number.begin, f"`{number.text} {word}`: write `{ours}`, without a space")
+
+    def _is_a_second(self, unit: _Token) -> bool:
+        """Whether `/ s` follows, as in `3 h / s`."""
+        at = self._tokens.index(unit) + 1
+        return f"{unit.text}/s" in UNITS and [one.text for one in self._tokens[at : at + 2]] == ["/", "s"]
 
     def _word(self, text: str) -> _Token | None:
         """Take a word of the grammar that stands behind a condition."""
@@ -338,7 +347,9 @@ class _Parser:
     def _time(self, word: str) -> Number:
         token = self._peek
         if token.kind != "number" or not token.unit:
-            raise self._unexpected(f"a time such as 2s or 500ms after `{word}`")
+            error = self._unexpected(f"a time such as 2s or 500ms after `{word}`")
+            bare = token.kind == "number" and self._unit_apart() is None
+            raise ExpressionError(error.at, f"{error}; did you mean `{token.text}s`?") if bare else error
         self._next += 1
         return _number(token)
 

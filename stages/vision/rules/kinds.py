@@ -9,6 +9,7 @@ A position is a place in the frame, a length is a distance, and the two never mi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
 
@@ -56,23 +57,79 @@ MEANT_UNITS = {
     **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
     **dict.fromkeys(("msec", "millis", "millisecond", "milliseconds"), "ms"),
     **dict.fromkeys(("m", "mins", "minute", "minutes"), "min"),
-    **dict.fromkeys(("degree", "degrees"), "deg"),
+    **dict.fromkeys(("degree", "degrees", "\u00b0"), "deg"),
     **dict.fromkeys(("pixel", "pixels"), "px"),
 }
 """Usual spellings -> ours."""
+_IN_MINUTES = {
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 60),
+    **dict.fromkeys(("d", "day", "days"), 24 * 60),
+}
 
-_METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "km": 1000.0, "ft": 0.305}
-_METRES_A_SECOND = {"m/s": 1.0, "cm/s": 0.01, "km/h": 1 / 3.6, "kmh": 1 / 3.6, "kph": 1 / 3.6, "mph": 0.447}
+
+def meant_time(number: str, word: str) -> str:
+    """`2min` for 2 and `minutes`, `120min` for 2 and `hours` or `h`, `2s` for 2; "" for words of other units."""
+    if not word:
+        return f"{number}s"
+    if word in _IN_MINUTES:
+        return f"{float(number) * _IN_MINUTES[word]:g}min"
+    unit = MEANT_UNITS.get(word, word)
+    return f"{number}{unit}" if UNITS.get(unit) is Kind.TIME else ""
+
+
+def meant(number: str, word: str) -> str:
+    """`2deg` for 2 and `degrees`, and a time as in `meant_time`, but `h` is a height; "" for an unknown word."""
+    unit = word if word in UNITS else MEANT_UNITS.get(word)
+    return f"{number}{unit}" if unit else meant_time(number, word)
+
+
+_METRES = {
+    **dict.fromkeys(("m", "metre", "metres", "meter", "meters"), 1.0),
+    **dict.fromkeys(("cm", "centimetre", "centimetres", "centimeter", "centimeters"), 0.01),
+    **dict.fromkeys(("ft", "foot", "feet"), 0.305),
+    **dict.fromkeys(("inch", "inches"), 0.0254),
+    "mm": 0.001,
+    "km": 1000.0,
+}
+_METRES_A_SECOND = {
+    **dict.fromkeys(("km/h", "kmh", "kph", "kmph"), 1 / 3.6),
+    **{"m/s": 1.0, "cm/s": 0.01, "mm/s": 0.001, "ft/s": 0.305, "mph": 0.447},
+}
+FOREIGN_UNITS = ("\u00b0", "%", *_METRES, *_METRES_A_SECOND)
+"""Units that are told from ours even if a space stands before them."""
 _USUAL_HEIGHT_M = 1.7
 
 
-def in_heights(value: float, unit: str) -> str:
-    """What to write instead of metres and kilometres an hour; "" for other units."""
-    for units, ours in ((_METRES, "h"), (_METRES_A_SECOND, "h/s")):
-        if unit in units:
-            heights = value * units[unit] / _USUAL_HEIGHT_M
-            return f"; a picture has no metres: of somebody {_USUAL_HEIGHT_M:g} m tall this is `{heights:.2g}{ours}`"
-    return ""
+def heights_for(value: float, unit: str) -> str:
+    """The hint at heights of a body for a length in metres or the like; "" for other units."""
+    return _in_heights(value, unit, _METRES, "h")
+
+
+def _in_heights(value: float, unit: str, units: Mapping[str, float], ours: str) -> str:
+    if unit not in units:
+        return ""
+    heights = float(f"{value * units[unit] / _USUAL_HEIGHT_M:.2g}")
+    return f"; a picture has no metres: of somebody {_USUAL_HEIGHT_M:g} m tall this is `{heights:g}{ours}`"
+
+
+def instead_of(value: float, unit: str) -> str:
+    """What to write instead of a number with a unit that there is not, such as metres; "" if that is not known."""
+    if unit == "%":
+        return f"; write `{value / 100:g}`, and of the frame `{value / 100:g}fw` or `{value / 100:g}fh`"
+    if told := heights_for(value, unit) or _in_heights(value, unit, _METRES_A_SECOND, "h/s"):
+        return f"{told} (minutes are `{value:g}min`)" if unit == "m" else told
+    ours = meant(f"{value:g}", unit)
+    return f"; did you mean `{ours}`?" if ours else ""
+
+
+def other_unit(value: float, unit: str, wanted: Kind) -> str:
+    """What somebody meant who compared a number of this unit with a value of another kind, such as `speed > 0.3h`."""
+    if unit == "h" and wanted == Kind.TIME:
+        return f": `h` is the height of a body; for hours write `{meant_time(f'{value:g}', unit)}`"
+    if not unit:
+        return ""
+    other = unit.removesuffix("/s") if unit.endswith("/s") else f"{unit}/s"
+    return f": did you mean `{value:g}{other}`?" if UNITS.get(other) is wanted else ""
 
 
 _LENGTHS = frozenset({Kind.LENGTH, Kind.FRAME_WIDTH, Kind.FRAME_HEIGHT, Kind.PIXELS})

@@ -136,6 +136,8 @@ class PersonWords:
         `k`, `p`: the names of the joints and the Person, in the scope person.
         """
         name = ".".join(parts)
+        if scope != "pair" and parts[0] in ("a", "b"):
+            raise KeyError(f"`{name}` is about one of two people: it needs `scope: pair`")
         if scope == "scene":
             if name not in _SCENE:
                 raise KeyError(

@@ -11,7 +11,7 @@ import pytest
 from pipeline.errors import GraphError, UserError
 from stages.reading import dates
 from stages.rulebook.rule_file import duration_ns
-from stages.rulebook.rule_set import parse_rules, read_rules
+from stages.rulebook.rule_set import examined_rules, parse_rules, read_rules
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 
@@ -67,10 +67,39 @@ def test_names_in_any_script() -> None:
         assert rules["bleibt"].rule.timing.for_ns == 2 * 10**9
 
 
-def test_what_is_never_true_is_remarked() -> None:
-    text = "rules: [{id: a, when: age > 1s or score > 5}, {id: b, scope: scene, who: lean > 400deg, when: count > 1}]"
-    told = parse_rules(text, "rules.yaml").never_true
-    assert [one.partition(" is never")[0] for one in told] == ["the rule a: `score > 5`", "the rule b: `lean > 400deg`"]
+def test_what_is_never_true_is_remarked_at_its_place() -> None:
+    text = (
+        "rules:\n - {id: a, when: age > 1s or score > 5}\n - {id: b, scope: scene, who: lean > 400deg, when: count > 1}"
+    )
+    told = parse_rules(text, "rules.yaml").remarks
+    assert [one.partition(" is never")[0] for one in told] == [
+        "rules.yaml:2:18: the rule a: `score > 5`",
+        "rules.yaml:3:31: the rule b: `lean > 400deg`",
+    ]
+
+
+def test_a_zone_that_may_be_meant_as_percent_is_remarked() -> None:
+    zones = "zones:\n  corner: [[10, 10], [50, 10], [50, 50]]\n  till: {front: [[0, 0], [80, 0], [80, 100]]}\n"
+    others = "  door: [[0, 0], [1, 0], [1, 1]]\n  wide: [[10, 10], [500, 10], [500, 50]]\n"
+    lines = "lines: {gate: {from: [20, 90], to: [80, 90]}}\n"
+    rules = "rules: [{id: a, when: in corner or in till or in door or in wide or crosses(gate)}]\n"
+    told = parse_rules(f"{zones}{others}{lines}{rules}", "r").remarks
+    assert told[0] == (
+        "r:2:11: the zone corner is in pixels, as numbers above 1 are: 40 x 40 pixels in the upper left corner; shares "
+        "of the frame are from 0 to 1, so for percent write [0.1, 0.1] instead of [10, 10]"
+    )
+    assert [one.partition(" is in pixels")[0] for one in told[1:]] == ["r:3:17: the zone till", "r:6:15: the line gate"]
+
+
+def test_a_schedule_from_a_time_to_the_same_is_remarked() -> None:
+    day, night = "{from: '21:00', to: '21:00'}", "{from: '21:00', to: '06:00'}"
+    rules = "rules: [{id: a, when: score > 0, during: night}]\n"
+    begin = "time_zone: UTC\nschedules: "
+    [told] = parse_rules(f"{begin}{{night: {day}}}\n{rules}", "r").remarks
+    assert told == "r:2:20: the schedule night: from 21:00 to 21:00 is 24 hours, to the next day"
+    [told] = parse_rules(f"{begin}{{night: [{night}, {day}]}}\n{rules}", "r").remarks
+    assert told.startswith("r:2:51: ")
+    assert not parse_rules(f"{begin}{{night: {night}}}\n{rules}", "r").remarks
 
 
 @pytest.mark.parametrize("name", ["2nd", "a-b", "a b", "in", "²", "x" * 65])
@@ -435,3 +464,73 @@ def test_a_file_looks_back_in_a_bounded_number_of_ways() -> None:
         parse_rules(f"version: 1\nrules:\n{many}\n", "rules.yaml")
     same = re.sub(r"\d+ms", "1s", many)
     assert len(parse_rules(f"version: 1\nrules:\n{same}\n", "rules.yaml").rules) == 130
+
+
+ZONE = "zones: {till: [[0, 0], [0, 1], [1, 1]]}\n"
+COUNTS = "rules: [{id: a, scope: scene, when: c.inside > 3}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        (
+            "time_zone: UTC\nschedules: {night: {from: 9pm, to: 6 am}}\n"
+            "rules: [{id: a, when: score > 0, during: night}]\n",
+            ["2:27", "2:36"],
+        ),
+        (
+            "time_zone: UTC\nschedules: {night: {from: 9pm, to: 6 am}}\n"
+            "rules: [{id: a, when: score > 0, during: nihgt}]\n",
+            ["2:27", "2:36", "3:42"],
+        ),
+        ("lines: {gate: {from: [0], to: [0]}}\nrules: [{id: a, when: crosses(gate)}]\n", ["1:22", "1:31"]),
+        ("switches: {lit: maybe}\nrules: [{id: a, when: score > 0, while: lit}]\n", ["1:17"]),
+        (f"{ZONE}counters: {{c: 3}}\n{COUNTS}", ["2:15"]),
+        (f"{ZONE}counters: {{c: {{zone: tilll}}}}\n{COUNTS}", ["2:22"]),
+        (f"zones: {{till: [[0, 0]]}}\ncounters: {{c: {{zone: till, report: 3}}}}\n{COUNTS}", ["1:15", "2:36"]),
+        ("zones: [a]\nrules: [{id: a, when: in a}, {id: b, when: crosses(gate)}]\n", ["1:8", "2:52"]),
+        ("zones: [a]\nrules: [{use: enters_zone, with: {zone: a}}]\n", ["1:8"]),
+        ("switches: [lit]\nrules: [{id: a, when: score > 0, while: lit}]\n", ["1:11"]),
+        ("schedules: [night]\nrules: [{id: a, when: score > 0, during: night}]\n", ["1:12"]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_itself_is_there_by_name(text: str, places: list[str]) -> None:
+    """A rule that names a schedule, a switch, a zone, a line or a counter with a mistake has none for that."""
+    problems = examined_rules(text, "r")[1]
+    assert sorted(f"{one.line}:{one.column}" for one in problems) == sorted(places), "\n".join(map(str, problems))
+
+
+def test_a_rule_without_a_right_id_is_not_among_the_known() -> None:
+    text = "rules: [{id: b c, when: score > 0}, {id: a, when: running(x)}]\n"
+    told = str(examined_rules(text, "r")[1][1])
+    assert told.endswith("there is no rule `x`; known: a")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("rules:\n  - {id: a, when: score > 0, cameras: room-3}\n", "expected a list, got 'room-3'; write [room-3]"),
+        (
+            "rules: [{id: a, scope: group, when: count > 2, near: 1 m}]\n",
+            "such as 0.8h, got '1 m'; a picture has no metres: of somebody 1.7 m tall this is `0.59h`",
+        ),
+        ("rules:\n  - {use: [fall, lying]}\n", "r:2:11: rules[0].use: expected text, got a list of 2"),
+        ("other_cameras: gate-*\nrules: [{id: a, when: score > 0}]\n", "got 'gate-*'; write [gate-*]"),
+        (
+            "time_zone: UTC\nschedules: {night: 21:00-06:00}\nrules: [{id: a, when: score > 0, during: night}]\n",
+            """schedules.night: expected times of day such as {from: "21:00", to: "06:00"}, got '21:00-06:00'""",
+        ),
+        (
+            "rules:\n  - {id: a, when: score > 0, about: a: b}\n",
+            "r:2:38: not YAML: while parsing a flow mapping, did not find expected ',' or '}'; "
+            "put text that holds `: ` in quotes",
+        ),
+    ],
+)
+def test_a_message_says_what_to_write(text: str, told: str) -> None:
+    try:
+        problems = examined_rules(text, "r")[1]
+    except GraphError as error:
+        problems = list(error.problems)
+    [problem] = problems
+    assert str(problem).endswith(told)

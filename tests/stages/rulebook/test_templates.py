@@ -94,8 +94,8 @@ def test_conditions_as_parameters_stay_whole() -> None:
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        ("{use: ^wait}", "there is no template `wait`; did you mean `waits`?"),
-        ("^{use: waits}", "the template `waits` needs `with: {zone: ...}`, the name of a zone: The zone"),
+        ("{use: ^wait}", "there is no action or template `wait`; did you mean `waits`?"),
+        ("^{use: waits}", "the template `waits` needs `with: {zone: ...}`, the name of a zone: the zone"),
         ("{use: waits, with: {zone: ^dor}}", "there is no zone `dor`; did you mean `door`?"),
         ("{use: waits, with: {zone: door, sty: ^5s}}", "no parameter `sty`; did you mean `stay`?"),
         ("{use: waits, with: {zone: door, stay: ^5h}}", "expected a time such as 2s, 500ms or 1min, got '5h'"),
@@ -145,14 +145,14 @@ def test_no_mistake_of_a_rule_hides_another(rule: str) -> None:
 
 def test_mistakes_with_a_template_name_its_line() -> None:
     [reported] = mistakes(f"{BOOK}rules:\n  - {{use: waits, with: {{zone: door, stay: 5h}}}}\n")
-    assert reported.endswith("got '5h' (for the template `waits`); it stands in line 6")
+    assert reported.endswith("got '5h'; did you mean `300min`? (for the template `waits`); it stands in line 6")
 
 
 def test_wrong_words_in_a_value_are_at_the_value() -> None:
     text = f"{SHAPES}rules:\n  - {{use: crosses_line, with: {{line: gate, direction: rightwards}}}}\n"
     [reported] = mistakes(text)
     assert reported.startswith("4:55: rules[0].with.direction: `rightwards` is no direction")
-    assert "did you mean `rightward`? (in `when` of the template `crosses_line` of the library)" in reported
+    assert "did you mean `rightward`? (in `when` of the action `crosses_line`)" in reported
 
 
 def test_a_condition_that_does_not_fit_the_rule() -> None:
@@ -254,3 +254,92 @@ def test_a_condition_stays_between_its_parentheses(value: str) -> None:
     template = 'templates: {asks: {parameters: {what: {kind: condition}}, when: "not {what}"}}'
     with pytest.raises(GraphError, match=r"as many `\(` as `\)`"):
         parse_rules(f'version: 1\n{template}\nrules: [{{id: a, use: asks, with: {{what: "{value}"}}}}]\n', "r")
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        (
+            "{use: fall, low_for: 5s}",
+            "2:17: rules[0]: unknown key `low_for`: it is a parameter of `fall`: write `with: {low_for: 5s}`",
+        ),
+        (
+            "{use: fall, low_fr: 5s}",
+            "2:17: rules[0]: unknown key `low_fr`: `fall` has a parameter `low_for`: write `with: {low_for: 5s}`",
+        ),
+        (
+            "{use: fall, lost_falls: false}",
+            "2:17: rules[0]: unknown key `lost_falls`: it is a parameter of `fall`: write `with: {lost_falls: false}`",
+        ),
+        (
+            "{use: fall, zone: bed}",
+            "2:17: rules[0]: unknown key `zone`: a rule has no such key, and `fall` has no such parameter; "
+            "its parameters, which stand under `with`, are low_for, lost_falls",
+        ),
+        (
+            "{use: crosses_line, with: {lin: door}}",
+            "2:37: rules[0].with.lin: the action `crosses_line` has no parameter `lin`; did you mean `line`?",
+        ),
+        ("{use: fall, coldown: 5s}", "2:17: rules[0]: unknown key `coldown`; did you mean `cooldown`?"),
+        (
+            "{use: fall, tempo: 5s}",
+            "2:17: rules[0]: unknown key `tempo`: a rule has no such key, and `fall` has no such parameter; "
+            "its parameters, which stand under `with`, are low_for, lost_falls",
+        ),
+        (
+            "{use: fall, with: {cooldown: 5s}}",
+            "2:34: rules[0].with.cooldown: `cooldown` is a key of the rule: write it beside `with`, not under it",
+        ),
+    ],
+)
+def test_a_parameter_beside_use_and_a_key_under_with(rule: str, told: str) -> None:
+    assert mistakes(f"rules:\n  - {rule}\n") == [told]
+
+
+def test_a_needed_parameter_beside_use_is_one_mistake() -> None:
+    rule = "rules:\n  - {use: waits, zone: door}\n"
+    [told] = mistakes(f"{BOOK}{rule}")
+    assert told.endswith("rules[0]: unknown key `zone`: it is a parameter of `waits`: write `with: {zone: door}`")
+
+
+@pytest.mark.parametrize(
+    ("use", "meant"),
+    [
+        ("somebody_falls", "fall"),
+        ("somebody falls", "fall"),
+        ("FALL", "fall"),
+        ("person-lying-down", "lying"),
+        ("jump_over_fence", "jumping"),
+        ("crosses line", "crosses_line"),
+        ("fallen", "fall"),
+    ],
+)
+def test_an_action_is_guessed_from_parts_of_a_name(use: str, meant: str) -> None:
+    [told] = mistakes(f"rules:\n  - {{use: {use}}}\n")
+    guess = f"; did you mean `{meant}`? (`camgraph actions` lists the actions)"
+    assert told == f"2:11: rules[0].use: there is no action or template `{use}`{guess}"
+
+
+def test_an_unknown_action_is_told_where_all_are_listed() -> None:
+    [told] = mistakes("rules:\n  - {use: Sturz}\n")
+    assert told.endswith("there is no action or template `Sturz`: `camgraph actions` lists the actions")
+    [told] = mistakes(f"{BOOK}rules:\n  - {{use: Sturz}}\n")
+    listed = "; templates of this file: waits; `camgraph actions` lists the actions"
+    assert told.endswith(f"there is no action or template `Sturz`{listed}")
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (
+            "pace: 3 m/s",
+            "expected a speed such as 0.5h/s, got '3 m/s'; a picture has no metres: of somebody 1.7 m tall",
+        ),
+        ("stay: 5", "got 5; did you mean `5s`?"),
+        ("stay: 2 minutes", "got '2 minutes'; did you mean `2min`?"),
+        ("pace: 0.3h", "got '0.3h'; did you mean `0.3h/s`?"),
+    ],
+)
+def test_a_unit_of_a_parameter_is_guessed(value: str, told: str) -> None:
+    [found] = mistakes(f"{BOOK}rules:\n  - {{use: waits, with: {{zone: door, {value}}}}}\n")
+    assert told in found

@@ -81,7 +81,7 @@ def test_a_foreign_record_costs_no_list(footage: Path) -> None:
 def test_one_is_told_with_its_reason_in_words(footage: Path) -> None:
     told = run("show", "1f00", "--in", str(footage))
     assert "fall on room-3, alarm" in told
-    assert "because     lean > 60deg: 71.5 deg against 60 deg" in told
+    assert "because     How far the body leans: 72°, and more than 60° is needed" in told
     assert "clip        missing its process was killed" in told
     assert str(footage / "room-3" / "2026-11-22" / "21-03-11_fall_1f00ba7e.jpg") in told
 

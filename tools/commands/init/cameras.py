@@ -41,6 +41,15 @@ _LOOK_S = 0.1
 _SEARCH = "?"
 
 
+def require_cameras(tell_in: Sequence[str], cameras: Sequence[str]) -> None:
+    """Raises UserError if `--in` names a camera that there is not."""
+    unknown = [name for name in tell_in if name not in cameras]
+    if unknown:
+        raise UserError(
+            f"--in {unknown[0]}: no camera has this name; there are {', '.join(cameras)}", error_id="name-unknown"
+        )
+
+
 class CameraQuestions:
     """`tries`: whether cameras are connected to at all. `wrong`: how many passwords each host has refused in a row."""
 
@@ -69,13 +78,17 @@ class CameraQuestions:
 
     # ---- by options
 
-    def take(self, given: Sequence[str]) -> None:
-        """Cameras of the command line, NAME=ADDRESS or ADDRESS. Raises UserError before the first is tried."""
+    def take(self, given: Sequence[str], *, tell_in: Sequence[str] = ()) -> None:
+        """Cameras of the command line, NAME=ADDRESS or ADDRESS. Raises UserError before the first is tried.
+
+        ``tell_in``: the names that must be among them.
+        """
         pairs = [self._pair(text) for text in given]
         names = Counter(name for name, _ in pairs if name)
         for name in [name for name, times in names.items() if times > 1]:
             raise UserError(f"two cameras are called {name}: each needs a name of its own", error_id="name-taken")
         taken = unique_names([name or _name_of(address) for name, address in pairs])
+        require_cameras(tell_in, taken)
         for name, (_, address) in zip(taken, pairs, strict=True):
             self._add(name, address)
 

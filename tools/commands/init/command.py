@@ -23,7 +23,7 @@ from tools.assets.pull import asset_path
 from tools.commands.asset_commands import pull_shown
 from tools.commands.env_file_option import env_file_option, show_remarks
 from tools.commands.init import wishes as wish
-from tools.commands.init.cameras import CameraQuestions
+from tools.commands.init.cameras import CameraQuestions, require_cameras
 from tools.commands.init.dialog import Dialog
 from tools.commands.init.own_rules import draw_bed
 from tools.commands.init.placing import Folder
@@ -115,11 +115,12 @@ def _made(given: Given, environ: Mapping[str, str]) -> int:
     _require_enough(given, dialog)
     given = replace(given, tell=tuple(map(wish.known_action, given.tell)))
     times = wish.between(given.between or "")
+    _require_right(given, variables)
     with Folder(given.folder, replaces=given.force) as folder:
         if not _may_replace(dialog, folder):
             return EXIT_DONE
         questions = CameraQuestions(dialog, folder, variables, tries=given.tries)
-        questions.take(given.cameras)
+        questions.take(given.cameras, tell_in=() if dialog.asks else given.tell_in)
         if dialog.asks and (given.discover or not given.cameras):
             questions.ask(search=given.discover)
         if not questions.cameras:
@@ -160,6 +161,19 @@ def _require_enough(given: Given, dialog: Dialog) -> None:
         raise UserError(f"{why}, so these options are needed: {', '.join(missing)}", error_id="option-value")
 
 
+def _require_right(given: Given, variables: Mapping[str, str]) -> None:
+    """Raises UserError for a wrong option before any camera is tried, which takes a while."""
+    _zone_of(given)
+    for address in filter(None, (given.mail_to, given.mail_from)):
+        wish.mail_address(address)
+    if given.mail_server:
+        wish.mail_server(given.mail_server)
+    if given.webhook:
+        _webhook_url(given.webhook, variables)
+    if given.mqtt:
+        wish.broker_address(given.mqtt)
+
+
 def _may_replace(dialog: Dialog, folder: Folder) -> bool:
     """Ask first. Raises UserError if nobody can be asked."""
     present = folder.present((GRAPH, RULES, SECRETS))
@@ -186,11 +200,7 @@ def _wishes(
     cameras: Sequence[str],
     times: tuple[str, str] | None,
 ) -> Wishes:
-    unknown = [name for name in given.tell_in if name not in cameras]
-    if unknown:
-        raise UserError(
-            f"--in {unknown[0]}: no camera has this name; there are {', '.join(cameras)}", error_id="name-unknown"
-        )
+    require_cameras(given.tell_in, cameras)
     if dialog.asks:
         dialog.show()
     actions = list(dict.fromkeys(given.tell)) or wish.ask_actions(dialog)
@@ -278,7 +288,11 @@ def _webhook(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> str:
         typed = dialog.ask_for("Address of the web server, which begins with https://", wish.web_url)
         hide([typed])
         return typed
-    filled = substitute(given.webhook, variables)
+    return _webhook_url(given.webhook, variables)
+
+
+def _webhook_url(text: str, variables: Mapping[str, str]) -> str:
+    filled = substitute(text, variables)
     if filled.problems:
         raise UserError(f"--webhook: {'; '.join(filled.problems)}", error_id="variable-missing")
     hide([filled.text])

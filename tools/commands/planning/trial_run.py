@@ -199,7 +199,8 @@ class _Watch:
 
     def _arrival(self, supervisor: Supervisor) -> Iterator[float]:
         """Until each camera has brought a frame, or is given up."""
-        self._show_line(f"waiting for {len(self._plan.camera_settings)} cameras")
+        count = len(self._plan.camera_settings)
+        self._show_line(f"waiting for {count} camera{'' if count == 1 else 's'}")
         late_s = time.monotonic() + ARRIVING_S
         while True:
             cameras = supervisor.status()["cameras"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from typing import Any
 
@@ -244,6 +245,57 @@ MISTAKES: list[tuple[Scope, str, int, str]] = [
     ("person", "in door or " * 300, 0, "at most 2000 are accepted"),
     ("person", "speed > 5km/h", 8, "a picture has no metres: of somebody 1.7 m tall this is `0.82h/s`"),
     ("person", "box.height > 2m", 13, "of somebody 1.7 m tall this is `1.2h`"),
+    (
+        "person",
+        "speed > 3 m/s",
+        8,
+        "`3 m/s`: there is no unit `m/s`; a picture has no metres: of somebody 1.7 m tall this is `1.8h/s`",
+    ),
+    ("person", "speed > 3m / s", 8, "this is `1.8h/s`"),
+    ("person", "speed > 3 km/h", 8, "of somebody 1.7 m tall this is `0.49h/s`"),
+    ("person", "speed > 5 mph for 2s", 8, "this is `1.3h/s`"),
+    ("person", "torso > 1 m", 8, "this is `0.59h` (minutes are `1min`)"),
+    (
+        "person",
+        "torso > 1m",
+        8,
+        "no unit `m`; a picture has no metres: of somebody 1.7 m tall this is `0.59h` (minutes are `1min`)",
+    ),
+    ("person", "torso > 50 cm", 8, "this is `0.29h`"),
+    ("person", "torso > 3 feet", 8, "this is `0.54h`"),
+    ("person", "torso > 2 metres", 8, "this is `1.2h`"),
+    ("person", "torso > 1 km", 8, "this is `590h`"),
+    ("person", "in door for 5 m", 12, "`5 m` is no time: expected one such as 2s or 500ms; did you mean `5min`?"),
+    (
+        "person",
+        "in door for 5minutes",
+        12,
+        "`5minutes` is no time: expected one such as 2s or 500ms; did you mean `5min`?",
+    ),
+    ("person", "age > 2 hours", 6, "`2 hours`: write `120min`, without a space"),
+    ("person", "age > 2hours", 6, "there is no unit `hours`; did you mean `120min`?"),
+    (
+        "person",
+        "age > 2h",
+        0,
+        "a time cannot be compared with a length: `h` is the height of a body; for hours write `120min`",
+    ),
+    ("person", "lean > 60\u00b0", 7, "no unit `\u00b0`; did you mean `60deg`?"),
+    ("person", "lean > 60 \u00b0 and in door", 7, "did you mean `60deg`?"),
+    ("person", "speed > 0.3h", 0, "a speed cannot be compared with a length: did you mean `0.3h/s`?"),
+    ("person", "0.3bl < speed", 0, "did you mean `0.3bl/s`?"),
+    ("person", "torso > 0.3h/s", 0, "a length cannot be compared with a speed: did you mean `0.3h`?"),
+    (
+        "person",
+        "change(lean, 1s) > 30deg/s",
+        0,
+        "an angle cannot be compared with a speed of turning: did you mean `30deg`?",
+    ),
+    ("person", "speed > 3 h / s", 8, "`3 h/s`: write `3h/s`, without a space"),
+    ("person", "score > 50%", 8, "there is no unit `%`; write `0.5`, and of the frame `0.5fw` or `0.5fh`"),
+    ("person", "score > 50 %", 8, "write `0.5`, and of the frame `0.5fw` or `0.5fh`"),
+    ("person", "in door for 5", 12, "expected a time such as 2s or 500ms after `for`, got `5`; did you mean `5s`?"),
+    ("person", "drop(hips.y, 2) > 1h", 13, "`2` is no time: expected one such as 2s or 500ms; did you mean `2s`?"),
     ("person", "age > 8:00", 7, "the time of day has its place under `schedules`"),
     ("person", "visible > 0.5", 0, "`min_visible` is a key of the rule"),
 ]
@@ -446,7 +498,36 @@ def test_words_that_people_write_for_parts_of_the_body(word: str, name: str) -> 
         assert PersonWords().look_up(tuple(name.split(".")), "person")
 
 
-@pytest.mark.parametrize(("written", "meant"), [("2m", "2min"), ("2sec", "2s"), ("2 minutes", "2min")])
+@pytest.mark.parametrize(("written", "meant"), [("2m", "2min"), ("2 m", "2min"), ("2sec", "2s"), ("2 minutes", "2min")])
 def test_a_usual_spelling_of_a_time_is_understood(written: str, meant: str) -> None:
-    with pytest.raises(ExpressionError, match=f"(did you mean|write) `{meant}`"):
+    with pytest.raises(ExpressionError, match=f"(unit `[a-z]+`; did you mean|: write) `{meant}`"):
         compile_condition(f"age > {written}", "person", zones=(), lines=())
+
+
+@pytest.mark.parametrize(
+    ("scope", "text", "told"),
+    [
+        ("person", "distance(a.feet, b.feet) < 1h", "`a.feet` is about one of two people: it needs `scope: pair`"),
+        ("person", "b.speed > 1h/s", "`b.speed` is about one of two people: it needs `scope: pair`"),
+        ("person", "a.feet in door", "`a.feet` is about one of two people: it needs `scope: pair`"),
+        ("scene", "a.speed > 1h/s", "`a.speed` is about one of two people: it needs `scope: pair`"),
+        ("person", "a.low", "`a.low` is about one of two people: it needs `scope: pair`"),
+    ],
+)
+def test_who_is_one_of_a_pair_needs_that_scope(scope: Scope, text: str, told: str) -> None:
+    with pytest.raises(ExpressionError, match=re.escape(told)):
+        compile_condition(text, scope, zones=ZONES, lines=LINES, words={"low": "lean > 60deg"})
+
+
+def test_a_word_knows_nobody_of_a_pair() -> None:
+    uses: tuple[tuple[Scope, str], ...] = (("person", "quick"), ("pair", "a.quick"))
+    words = {"quick": "a.speed > 1h/s"}
+    for scope, text in uses:
+        with pytest.raises(ExpressionError, match=r"a word is about one person, and knows no `a`: write `a.speed`"):
+            compile_condition(text, scope, zones=ZONES, lines=LINES, words=words)
+
+
+def test_a_number_without_a_unit_has_one_hint() -> None:
+    for text, hint in (("swings(left_wrist.x) > 2", r"2/s \(so many a second\)"), ("age > 5", "2s or 500ms")):
+        with pytest.raises(ExpressionError, match=f"cannot be compared with a bare number: .* such as {hint}$"):
+            compile_condition(text, "person", zones=(), lines=())

@@ -188,6 +188,23 @@ def test_a_mistake_leaves_nothing_behind(empty: Path, words: list[str], why: str
     assert {path.name for path in empty.iterdir()} == set()
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--time-zone", "Berlin"], "did you mean `Europe/Berlin`?"),
+        (["--mail-to", "night", "--mail-server", "mail.example.org"], "night is no mail address"),
+        (["--webhook", "example.org"], "https://"),
+        (["--in", "gate"], "--in gate: no camera has this name; there are entry"),
+    ],
+)
+def test_a_mistake_is_told_before_a_camera_is_tried(empty: Path, words: list[str], why: str) -> None:
+    camera = f"entry=rtsp://127.0.0.1:{free_port()}/a"
+    result = init("night", "--camera", camera, "--tell", "fall", "--yes", *words)
+    assert result.exit_code == 2, result.output
+    assert why in result.output
+    assert "No picture" not in result.output, "nobody is at this port, so a camera that is tried says so"
+
+
 def test_cameras_that_fail_say_why(empty: Path, simulated: Mapping[str, CameraHandle]) -> None:
     """A wrong password once, a wrong path, nobody there: each in words, and the files are written all the same."""
     main, other = simulated["main"], simulated["stream1"]
