@@ -403,6 +403,8 @@ class _Vocabulary:
     wrong: frozenset[str] = frozenset()
     rules: frozenset[str] | None = None
     """The ids that `running(...)` may name; None for any."""
+    actions: frozenset[str] = frozenset()
+    """What a rule may `use`."""
     counters: Mapping[str, tuple[Of, str]] = field(default_factory=dict)
 
     def compiled(self, text: str, scope: Scope, lost_after_ns: int = LOST_AFTER_NS) -> Condition:
@@ -418,6 +420,7 @@ class _Vocabulary:
             lost_after_ns=lost_after_ns,
             counters=self.counters,
             functions=INSTALLED,
+            actions=self.actions,
         )
 
     def behind(self, *texts: str) -> dict[str, str]:
@@ -440,7 +443,14 @@ def _vocabulary(file: RuleFile) -> tuple[_Vocabulary, list[Fault]]:
     # Neither they nor their users are expanded.
     words |= dict.fromkeys(too_much, UNKNOWN)
     budget = Budget(extents(words))
-    vocabulary = _Vocabulary(frozenset(file.zones), frozenset(file.lines), words, budget, counters=_counters(file))
+    vocabulary = _Vocabulary(
+        frozenset(file.zones),
+        frozenset(file.lines),
+        words,
+        budget,
+        actions=frozenset(library().templates) | frozenset(file.templates),
+        counters=_counters(file),
+    )
     wrong = {name for name, text in words.items() if text == UNKNOWN}
     faults = [Fault(("define", name, "means"), f"`{name}`: {too_much[name]}") for name in first]
     elsewhere: dict[str, list[ExpressionError]] = {}

@@ -179,6 +179,7 @@ def compile_condition(
     lost_after_ns: int = LOST_AFTER_NS,
     counters: Mapping[str, tuple[Of, str]] | None = None,
     functions: Functions | None = None,
+    actions: Collection[str] = (),
 ) -> Condition:
     """Raises ExpressionError if the text means nothing; `zones` and `lines` are the names that it may use.
 
@@ -189,7 +190,8 @@ def compile_condition(
 
     `functions`: conditions in Python that packages bring.
 
-    `rules`: those that `running(...)` may name, None for any. `lost_after_ns`: who is unseen for longer is `lost`.
+    `rules`: those that `running(...)` may name, None for any. `actions`: what rules may `use`; no condition, so whoever
+    names one here is told what to write. `lost_after_ns`: who is unseen for longer is `lost`.
 
     The error has all the mistakes of a text that can be taken apart: of one that cannot, only the first. A mistake in
     the definition of a word names that word, and its place is the one in the definition.
@@ -201,6 +203,7 @@ def compile_condition(
         None if rules is None else frozenset(rules),
         tuple(sorted((counters or {}).items())),
         functions,
+        frozenset(actions),
     )
     return _compiled(text, scope, known, lost_after_ns)
 
@@ -215,6 +218,7 @@ class _Known:
     rules: frozenset[str] | None
     counters: tuple[tuple[str, tuple[Of, str]], ...] = ()
     functions: Functions | None = None
+    actions: frozenset[str] = frozenset()
 
 
 @functools.lru_cache(maxsize=2048)
@@ -318,7 +322,7 @@ class _Writer:
         self._reading = _Reading(text)
         self._whole_scope: Scope = scope
         self._known: Mapping[str, frozenset[str]] = {"zone": known.zones, "line": known.lines}
-        self._known_rules = known.rules
+        self._known_rules, self._actions = known.rules, known.actions
         self._counters = dict(known.counters)
         self._functions = known.functions
         self._lost_after_ns = lost_after_ns
@@ -683,6 +687,14 @@ class _Writer:
                 raise ExpressionError(node.begin, text) from None
             if node.text in self._known["line"]:
                 raise ExpressionError(node.begin, f"`{node.text}` is a line: write crosses({node.text})") from None
+            if node.text in (self._known_rules or ()):
+                raise ExpressionError(node.begin, f"`{node.text}` is a rule: write running({node.text})") from None
+            if node.text in self._actions:
+                text = (
+                    f"`{node.text}` is an action: write `use: {node.text}` in place of `when`, or in a rule of its own, "
+                    f"and running(ID) of that rule here"
+                )
+                raise ExpressionError(node.begin, text) from None
             if self._reading.words and parts[0] in {"a", "b"}:
                 text = f"a word is about one person, and knows no `{parts[0]}`: write `{node.text}` in the rule itself"
                 raise ExpressionError(node.begin, text) from None

@@ -278,7 +278,18 @@ class _Parser:
         token = self._peek
         if token.kind == "name" and token.text in _MISPLACED:
             return ExpressionError(token.begin, f"`{token.text}` has no place here: {_MISPLACED[token.text]}")
-        return self._unexpected("the end, `and`, `or` or an operator")
+        return self._decimal_comma() or self._unexpected("the end, `and`, `or` or an operator")
+
+    def _decimal_comma(self) -> ExpressionError | None:
+        """The mistake of `1,5h`."""
+        around = self._tokens[max(0, self._next - 1) : self._next + 2]
+        if [one.kind for one in around] != ["number", self._peek.kind, "number"] or self._peek.text != ",":
+            return None
+        whole, _, rest = around
+        if whole.unit or not whole.end == rest.begin - 1:
+            return None
+        after = f"{rest.text}{rest.unit}"
+        return ExpressionError(whole.begin, f"`{whole.text},{after}`: write `{whole.text}.{after}`, with a point")
 
     @property
     def _peek(self) -> _Token:

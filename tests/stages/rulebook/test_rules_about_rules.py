@@ -34,6 +34,21 @@ def test_only_rules_of_the_file_can_be_asked_about() -> None:
     assert found == ["4:30 rules[1].when: there is no rule `fall`; did you mean `fallen`?"]
 
 
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("{when: fall}", "`fall` is an action: write `use: fall` in place of `when`"),
+        ("{when: age > 1s and waving}", "`waving` is an action: write `use: waving`"),
+        ("{scope: scene, when: crowd}", "`crowd` is an action: write `use: crowd`"),
+        ("{scope: scene, when: count > 1, who: other}", "`other` is a rule: write running(other)"),
+        ("{when: other for 5s}", "`other` is a rule: write running(other)"),
+    ],
+)
+def test_the_name_of_an_action_or_a_rule_is_no_condition(rule: str, told: str) -> None:
+    [found] = problems("{id: other, when: age > 1s}", rule.replace("{", "{id: mine, ", 1))
+    assert told in found
+
+
 def test_ids_with_a_dash() -> None:
     rules = parse_rules(
         "version: 1\nrules: [{id: left-arm, when: age > 1s}, {id: b, when: running(left-arm)}]", "rules.yaml"

@@ -243,6 +243,9 @@ MISTAKES: list[tuple[Scope, str, int, str]] = [
     ("person", "(" * 60 + "nose.y < 1px" + ")" * 60, 41, "more than 40 levels"),
     ("person", " and ".join(["in door"] * 150), 8 + 13 * 66, "more than 200 words and signs"),
     ("person", "in door or " * 300, 0, "at most 2000 are accepted"),
+    ("person", "speed > 1,5h/s", 8, "`1,5h/s`: write `1.5h/s`, with a point"),
+    ("person", "age > 2s and lean > 30,5deg for 2s", 20, "write `30.5deg`"),
+    ("person", "speed > 1h/s, 2h/s", 12, "expected the end, `and`, `or` or an operator, got `,`"),
     ("person", "speed > 5km/h", 8, "a picture has no metres: of somebody 1.7 m tall this is `0.82h/s`"),
     ("person", "box.height > 2m", 13, "of somebody 1.7 m tall this is `1.2h`"),
     (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -90,6 +90,7 @@ def test_unknown_joints_stay_unknown() -> None:
     assert np.isfinite(np.delete(straight[0], 9, axis=0)).all()
 
 
+@settings(max_examples=30)  # of half a second each
 @given(st.sampled_from([0.0, 20.0, 35.0, 50.0]), st.integers(0, 1000))
 @pytest.mark.slow
 def test_it_is_learnt_from_people_who_walk(tilt: float, seed: int) -> None:
