@@ -1,7 +1,8 @@
 """Measures the cost of the runtime: `python -m tools.benchmarks.runtime [--report docs/benchmarks.md]`, after `make
 dev`.
 
-    chain    file ─> capture ─> prepare ─> null model ─> track ─> rules ─> end      less    file ─> capture ─> end
+    chain    file ─> capture ─> prepare ─> null model ─> track ─> rules ─> end      less    file ─> capture ─> end,
+             in milliseconds and in shares of what FFmpeg takes to decode a frame
     device   src ─> a device that takes 4 ms for each batch of 8 ─> end             against 2000 items a second
 
 The null model sees nobody and takes no time. The device sleeps, one batch after the other: only gathering, sending and
@@ -12,12 +13,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import av
 import click
 
 from pipeline.graph.loading import parse_graph
@@ -80,10 +83,12 @@ stages:
 @dataclass(slots=True)
 class Placed:
     """One placing of the processes, a value a round. ``chain_ms``: processor time behind `capture` for a frame;
-    ``chain_fps``: frames a second; ``device_rate``: items a second over those that the device can do.
+    ``chain_share``: the same over that of decoding; ``chain_fps``: frames a second; ``device_rate``: items a second
+    over those that the device can do.
     """
 
     chain_ms: list[float] = field(default_factory=list)
+    chain_share: list[float] = field(default_factory=list)
     chain_fps: list[float] = field(default_factory=list)
     device_rate: list[float] = field(default_factory=list)
 
@@ -105,6 +110,16 @@ def cpu_ms(status: dict[str, Any], frames: int) -> float:
     return 1000 * sum(float(process["cpu_s"]) for process in status["processes"].values()) / frames
 
 
+def decoding_ms(clip: Path) -> float:
+    """Processor time of FFmpeg's decoder for a frame, in one thread."""
+    with av.open(str(clip)) as film:
+        stream = film.streams.video[0]
+        stream.thread_type, stream.codec_context.thread_count = "NONE", 1
+        begun = time.process_time()
+        frames = sum(1 for _ in film.decode(stream))
+        return 1000 * (time.process_time() - begun) / frames
+
+
 def measure(clip: Path, frames: int, items: int, rounds: int, times: list[CpuTime]) -> dict[str, Placed]:
     """Interleaved rounds of both placings; ``times`` grows with each."""
     found = {"separate": Placed(), "compact": Placed()}
@@ -115,6 +130,7 @@ def measure(clip: Path, frames: int, items: int, rounds: int, times: list[CpuTim
             chain = run_once(_CHAIN, processes, films)
             alone = run_once(_CAPTURE_ALONE, processes, films)
             placed.chain_ms.append(cpu_ms(chain, _CAMERAS * frames) - cpu_ms(alone, _CAMERAS * frames))
+            placed.chain_share.append(placed.chain_ms[-1] / decoding_ms(clip))
             placed.chain_fps.append(_CAMERAS * frames / chain["worked_s"])
             device = run_once(_DEVICE, processes, counters, batch=_BATCH, cost_ms=_DEVICE_MS)
             placed.device_rate.append(items / device["worked_s"] / (_BATCH * 1000 / _DEVICE_MS))
@@ -125,12 +141,14 @@ def measure(clip: Path, frames: int, items: int, rounds: int, times: list[CpuTim
 def lines(found: dict[str, Placed]) -> list[str]:
     """The table. Pure."""
     rows = [
-        f"| {name} | {_shown(p.chain_ms, 2)} | {median(p.chain_fps):.0f} | {_shown(p.device_rate, 3)} |"
+        f"| {name} | {_shown(p.chain_ms, 2)} | {_shown(p.chain_share, 2)} | {median(p.chain_fps):.0f} "
+        f"| {_shown(p.device_rate, 3)} |"
         for name, p in found.items()
     ]
     return [
-        "| placing | chain behind `capture`: ms of processor time a frame | frames/s with it | device: rate / ideal |",
-        "|---|---|---|---|",
+        "| placing | chain behind `capture`: ms of processor time a frame | chain / decoding a frame "
+        "| frames/s with it | device: rate / ideal |",
+        "|---|---|---|---|---|",
         *rows,
     ]
 

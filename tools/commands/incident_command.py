@@ -16,7 +16,7 @@ from pipeline.foreign_text import shown
 from pipeline.system.names import nfc
 from stages.footage.incident_index import IncidentFilter, IncidentSummary, incidents_in, summary_of
 from stages.footage.incident_record import KINDS, IncidentRecord, State, read_record
-from tools.commands.moments import moment
+from tools.commands.moments import local_time, moment
 from tools.service.history.measured_words import measured_words
 
 _SHORT = 8
@@ -35,7 +35,7 @@ _SHORT = 8
 )
 @click.option("--camera", help="Of this camera alone.")
 @click.option("--rule", help="Of this rule, or of this action, alone.")
-@click.option("--since", metavar="TIME", help="Not older: 2h, 3d, 2026-11-22, or 2026-11-22T21:00 (UTC).")
+@click.option("--since", metavar="TIME", help="Not older: 2h, 3d, 2026-11-22, or 2026-11-22T21:00.")
 @click.option("--limit", metavar="N", type=click.IntRange(1), help="The newest N alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 def incidents_command(
@@ -106,7 +106,7 @@ def _line(one: IncidentSummary) -> str:
     files = f"{_state('snapshot', one.snapshot, one.snapshot_bytes)}, {_state('clip', one.clip, one.clip_bytes)}"
     marks = ", kept" if one.keep else ""
     return (
-        f"{shown(one.incident[:_SHORT])}  {shown(one.start_time[:19])}Z  {shown(one.camera)}  {shown(one.action)}  "
+        f"{shown(one.incident[:_SHORT])}  {local_time(one.start_time)}  {shown(one.camera)}  {shown(one.action)}  "
         f"{_lasted(one)}  {files}{marks}"
     )
 
@@ -131,7 +131,7 @@ def _whole(record: IncidentRecord) -> Iterator[str]:
     yield f"  rule        {shown(one.rule)}"
     if data["rule"].get("about"):
         yield f"  about       {shown(data['rule']['about'])}"
-    yield f"  began       {shown(one.start_time)}"
+    yield f"  began       {local_time(one.start_time)}"
     yield f"  lasted      {_lasted(one)}{_reason(record)}"
     people = [f"#{person['track_id']}" for person in data.get("people", [])]
     yield f"  people      {', '.join(people) or 'nobody'}"

@@ -1,10 +1,13 @@
-"""Times as people write them into options: `2h`, `3d`, `2026-11-22`, `2026-11-22T21:00`."""
+"""Times as people write them into options, `2h`, `3d`, `2026-11-22`, `2026-11-22T21:00`, and as they read them.
+
+Without an offset from UTC they are of this machine's time zone (`TZ`, `/etc/localtime`).
+"""
 
 from __future__ import annotations
 
 import re
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 
 from pipeline.errors import UserError
 from pipeline.foreign_text import shown
@@ -22,13 +25,24 @@ def seconds_of(text: str, option: str) -> float:
 
 
 def moment(text: str, option: str) -> int:
-    """A moment, UTC since 1970 in ns; a span is so long ago. Raises UserError, which names the option."""
+    """A moment, in ns since 1970 UTC; a span is so long ago. Raises UserError, which names the option."""
     if _SPAN.fullmatch(text):
         return time.time_ns() - round(seconds_of(text, option) * 1e9)
     try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
+        return round(datetime.fromisoformat(text).timestamp() * 1e9)
+    except (ValueError, OverflowError, OSError):  # the last two: years for which there is no local time
         raise UserError(
             f"{option} {shown(text)}: expected 2h, 3d, 2026-11-22 or 2026-11-22T21:00", error_id="option-value"
         ) from None
-    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e9)
+
+
+def local_time(text: str) -> str:
+    """A time of an event, as this machine's clock shows it: 2026-11-22 22:03:11+01:00. What is none, as it is.
+
+    The times of a recording without a date begin with 1970-01-01, and have no offset here.
+    """
+    try:
+        at = datetime.fromisoformat(text)
+        return f"{at:%Y-%m-%d %H:%M:%S}" if at.year == 1970 else at.astimezone().isoformat(" ", "seconds")
+    except (ValueError, OverflowError, OSError):
+        return shown(text)

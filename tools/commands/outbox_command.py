@@ -20,7 +20,7 @@ from pipeline.supervision.control import ask
 from pipeline.system.found_runs import found_runs
 from pipeline.system.names import is_name, nfc
 from pipeline.system.paths import state_folder
-from tools.commands.moments import moment, seconds_of
+from tools.commands.moments import local_time, moment, seconds_of
 from tools.display.questions import ask_yes
 
 _SHORT = 12
@@ -58,7 +58,7 @@ def status(name: str | None, as_json: bool) -> None:
 @outbox_command.command("list")
 @click.option("--sink", help="Of this sink alone.")
 @click.option("--camera", help="Of this camera alone.")
-@click.option("--since", metavar="TIME", help="Not older: 2h, 3d, 2026-11-22, or 2026-11-22T21:00 (UTC).")
+@click.option("--since", metavar="TIME", help="Not older: 2h, 3d, 2026-11-22, or 2026-11-22T21:00.")
 @click.option("--dead", is_flag=True, help="Dead letters, in place of the events that wait.")
 @click.option("--limit", default=_LISTED, show_default=True, type=click.IntRange(1), help="So many of each sink.")
 @name_option
@@ -363,11 +363,11 @@ def _whole(plain: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
     for row in plain["in_file"]:
         waits = f"waits for {', '.join(row['waits_for'])}" if row["waits_for"] else "was delivered"
         yield f"{shown(row['as'])} of {shown(row['camera'])} {shown(waits)}"
-        yield f"  committed  {row['committed'] or 'by an earlier version'}"
+        yield f"  committed  {local_time(row['committed']) if row['committed'] else 'by an earlier version'}"
         yield f"  incident   {shown(row['incident'])}, {shown(row['phase'])}"
     for row in plain["dead_letters"]:
         yield f"{shown(row['id'])} of {shown(row['camera'])}: a dead letter of {shown(row['sink'])}"
-        yield f"  given up   {row['at']}, after {row['attempts']} attempts"
+        yield f"  given up   {local_time(row['at'])}, after {row['attempts']} attempts"
         yield f"  because    {shown(row['why'])}"
     last = (plain["in_file"] + plain["dead_letters"])[-1]
     yield json.dumps(last["event"], indent=2, ensure_ascii=True)

@@ -691,8 +691,8 @@ class _Writer:
                 raise ExpressionError(node.begin, f"`{node.text}` is a rule: write running({node.text})") from None
             if node.text in self._actions:
                 text = (
-                    f"`{node.text}` is an action: write `use: {node.text}` in place of `when`, or in a rule of its own, "
-                    f"and running(ID) of that rule here"
+                    f"`{node.text}` is an action: write `use: {node.text}` in place of `when`, or in a rule of its "
+                    f"own, and running(ID) of that rule here"
                 )
                 raise ExpressionError(node.begin, text) from None
             if self._reading.words and parts[0] in {"a", "b"}:

@@ -286,7 +286,7 @@ class _Parser:
         if [one.kind for one in around] != ["number", self._peek.kind, "number"] or self._peek.text != ",":
             return None
         whole, _, rest = around
-        if whole.unit or not whole.end == rest.begin - 1:
+        if whole.unit or whole.end != rest.begin - 1:
             return None
         after = f"{rest.text}{rest.unit}"
         return ExpressionError(whole.begin, f"`{whole.text},{after}`: write `{whole.text}.{after}`, with a point")
