@@ -31,10 +31,11 @@ def doubles(boxes_xyxy: F64, scores: F64, keypoints: F64) -> NDArray[np.bool_]:
     found = np.zeros(len(boxes_xyxy), bool)
     if len(boxes_xyxy) < 2 or not keypoints.shape[1]:
         return found
-    begin = np.maximum(boxes_xyxy[:, None, :2], boxes_xyxy[None, :, :2])
-    end = np.minimum(boxes_xyxy[:, None, 2:], boxes_xyxy[None, :, 2:])
-    shared = np.maximum(end - begin, 0).prod(axis=2)
-    areas = np.maximum(boxes_xyxy[:, 2:] - boxes_xyxy[:, :2], 1e-9).prod(axis=1)
+    left, top, right, bottom = boxes_xyxy.T
+    width = np.minimum.outer(right, right) - np.maximum.outer(left, left)
+    height = np.minimum.outer(bottom, bottom) - np.maximum.outer(top, top)
+    shared = np.maximum(width, 0) * np.maximum(height, 0)
+    areas = np.maximum(right - left, 1e-9) * np.maximum(bottom - top, 1e-9)
     nested = (shared >= _INSIDE * areas[:, None]) & (scores[:, None] < scores[None])
     parts, wholes = np.nonzero(nested)
     if len(parts):

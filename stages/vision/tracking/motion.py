@@ -66,14 +66,15 @@ class Motion:
         """The filters after `rows` (M,) were measured as `boxes_xyxy` (M, 4)."""
         result = type(self)(*(getattr(self, field.name).copy() for field in fields(self)))
         measured = to_center(boxes_xyxy)
-        spread = self.pp[rows] + (MEASURED_STD * _heights(measured)) ** 2
-        gain, velocity_gain = self.pp[rows] / spread, self.pv[rows] / spread
-        surprise = measured - self.place[rows]
-        result.place[rows] += gain * surprise
+        place, pp, pv = self.place[rows], self.pp[rows], self.pv[rows]
+        spread = pp + (MEASURED_STD * _heights(measured)) ** 2
+        gain, velocity_gain = pp / spread, pv / spread
+        surprise = measured - place
+        result.place[rows] = place + gain * surprise
         result.velocity[rows] += velocity_gain * surprise
-        result.vv[rows] -= velocity_gain * self.pv[rows]
-        result.pv[rows] *= 1 - gain
-        result.pp[rows] *= 1 - gain
+        result.vv[rows] -= velocity_gain * pv
+        result.pv[rows] = pv * (1 - gain)
+        result.pp[rows] = pp * (1 - gain)
         return result
 
     def taken(self, rows: NDArray[np.int64]) -> Self:

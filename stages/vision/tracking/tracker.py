@@ -220,7 +220,7 @@ class Tracker:
         alike = overlap[tracks, rows]
         if options.pose_weight and people.keypoints.shape[1]:
             moved = motion.place[:, :2] - known.anchors
-            areas = motion.place[:, 2:].prod(axis=1)
+            areas = motion.place[:, 2] * motion.place[:, 3]
             poses = pose_likeness(
                 known.keypoints[tracks], moved[tracks], people.keypoints[rows], areas[tracks], doubt[tracks]
             )
@@ -325,5 +325,7 @@ def _known_joints(keypoints: F64 | None, count: int) -> F64:
     if keypoints is None:
         return np.empty((count, 0, 3))
     known = np.array(keypoints, np.float64)
-    known[~np.isfinite(known).all(axis=2)] = 0.0
+    finite = np.isfinite(known)
+    if not finite.all():
+        known[~finite.all(axis=2)] = 0.0
     return known
