@@ -56,6 +56,10 @@ _JUST_SEEN_NS, _LONG_NS = 500_000_000, 1_000_000_000
 """A track that was seen so long before the last frame, or later, may go on in another shape. If frames are farther
 apart than the second time, somebody else may have come instead.
 """
+_APART_NS, _STILL_THERE = 250_000_000, 0.3
+"""If frames are farther apart, somebody beside others must be where the track is expected: the boxes, not widened,
+overlap by so much. In that time a stranger may have come instead.
+"""
 _NOBODY = np.empty(0, np.int64)
 
 
@@ -207,6 +211,8 @@ class Tracker:
         if len(beside):
             alone &= known.seen[tracks][:, None]
             least = np.full(len(there), self.options.min_overlap)
+            if self._dt_ns > _APART_NS:
+                alone &= similarity(motion.boxes_xyxy[tracks], boxes) >= _STILL_THERE
         found_tracks, found_rows = np.nonzero(alone & (overlap >= least))
         owners[there[found_rows]] = tracks[found_tracks]
 
