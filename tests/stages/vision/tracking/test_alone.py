@@ -51,11 +51,21 @@ def test_somebody_far_away_is_new() -> None:
     assert followed([[UPRIGHT]] * 5 + [[away]] * 5)[-1] == [2]
 
 
-def test_a_companion_who_stays_is_no_rival() -> None:
+NURSE: Box = (165, 0, 225, 185)
+
+
+@pytest.mark.parametrize("fps", [3.0, 8.0])
+def test_a_companion_who_stays_is_no_rival(fps: float) -> None:
     """One of two falls to the side: less than lying down at once, for the boxes must still overlap."""
     bent: Box = (100, 90, 200, 185)
-    nurse: Box = (165, 0, 225, 185)
-    assert followed([[UPRIGHT, nurse]] * 5 + [[bent, nurse]] * 5) == [[1, 2]] * 10
+    assert followed([[UPRIGHT, NURSE]] * 5 + [[bent, NURSE]] * 5, fps) == [[1, 2]] * 10
+
+
+@pytest.mark.parametrize(("fps", "expected"), [(8.0, 1), (3.0, 3)])
+def test_beside_others_a_stranger_may_come_between_two_frames(fps: float, expected: int) -> None:
+    """Their box overlaps by a sixth with that of the one who was there."""
+    sitting: Box = (120, 110, 240, 185)
+    assert followed([[UPRIGHT, NURSE]] * 5 + [[sitting, NURSE]] * 5, fps)[-1] == [expected, 2]
 
 
 def test_of_two_who_may_be_it_neither_is_taken() -> None:
