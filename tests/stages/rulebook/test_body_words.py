@@ -171,6 +171,20 @@ def test_a_word_without_its_joints_is_unknown(word: str) -> None:
     assert answers(word, [nothing], words=WORDS) == [None]
 
 
+@pytest.mark.parametrize(
+    ("hidden", "expected"),
+    [
+        (("left_knee", "left_ankle"), True),
+        (("left_ankle", "right_ankle"), True),
+        (("left_knee", "right_knee"), None),
+        (("left_hip", "right_knee"), None),
+    ],
+)
+def test_one_thigh_shows_that_somebody_is_up(hidden: Sequence[str], expected: bool | None) -> None:
+    """Models often miss the leg that is farther away."""
+    assert answers("up", [still(**dict.fromkeys(hidden))], words=WORDS) == [expected]
+
+
 def test_low_is_to_have_come_down() -> None:
     def sinking(t: float) -> Pose:
         down = 40 * min(max(t - 2, 0), 1)
