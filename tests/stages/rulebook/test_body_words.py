@@ -29,7 +29,7 @@ VALUES = {"size", "leg_size"}
 """Words that are lengths."""
 TIMED = {"low", "plunging", "toppling"}
 """Words that look back in time."""
-STAND = {"upright", "straight_legs", "standing", "up", "on_a_foot"}
+STAND = {"upright", "straight_legs", "standing", "up", "seems_up", "on_a_foot"}
 HANDS = {"raised_hand", "raised_hands", "hand_to_face", "hands_together", "arms_crossed", "reaching"}
 SIDES = {"facing", "turned_away", "foreshortened"}
 
@@ -86,7 +86,7 @@ TRUE = {
 }
 EITHER = {
     "walking": {"hands_together"},
-    "sitting": {"crouching", "hands_together", "up"},
+    "sitting": {"crouching", "hands_together", "up", "seems_up"},
     "crouched": {"upright", "sitting", "hands_together", "reaching", "on_a_foot"},
     "bent": {"hands_together", "on_a_foot"},
     **dict.fromkeys(("on back", "on front", "on left"), HANDS | {"straight_legs", "crouching", "sitting", "on_a_foot"}),
@@ -180,9 +180,9 @@ def test_a_word_without_its_joints_is_unknown(word: str) -> None:
         (("left_hip", "right_knee"), None),
     ],
 )
-def test_one_thigh_shows_that_somebody_is_up(hidden: Sequence[str], expected: bool | None) -> None:
+def test_one_thigh_shows_who_seems_up(hidden: Sequence[str], expected: bool | None) -> None:
     """Models often miss the leg that is farther away."""
-    assert answers("up", [still(**dict.fromkeys(hidden))], words=WORDS) == [expected]
+    assert answers("seems_up", [still(**dict.fromkeys(hidden))], words=WORDS) == [expected]
 
 
 def test_low_is_to_have_come_down() -> None:
