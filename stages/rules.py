@@ -201,6 +201,9 @@ class Rules(Stage[RulesSettings]):
     def check(cls, settings: RulesSettings, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:
         """Problems of the rules that stand here; raises GraphError with those of a file."""
         yield from settings.beside_file()
+        if settings.text is not None:
+            yield ("text",), "it is filled in by itself, with what the file holds: remove it"
+            return
         if settings.file is None:
             yield from _problems(compile_rules(settings.whole())[1])
             return
@@ -221,7 +224,8 @@ class Rules(Stage[RulesSettings]):
             yield from _problems(compile_rules(settings.whole(), cameras)[1])
             return
         path, text = _file_of(settings, base_folder)
-        problems = examined_rules(text, str(path), cameras)[1]
+        # Of a text that stands in the graph, as none should, the path is not to be told: it may be that of a variable.
+        problems = examined_rules(text, str(path) if settings.text is None else "text", cameras)[1]
         if problems:
             raise GraphError(problems)
 

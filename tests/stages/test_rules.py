@@ -684,3 +684,20 @@ def test_an_event_says_whom_a_new_track_goes_on(tmp_path: Path) -> None:
     with opened(Rules, IN_DOOR, folder=tmp_path) as stage:
         events = data_of(feed(stage, story))
     assert {(one.people[0].track_id, one.people[0].continues) for one in events} == {(7, 3), (8, None)}
+
+
+def test_a_text_of_rules_in_the_graph_is_refused(tmp_path: Path) -> None:
+    """It would be judged under the name of the file, which a variable may give."""
+    graph = """
+    version: 1
+    name: site
+    cameras: {front: {url: clip.mp4}}
+    stages:
+      capture: {use: capture}
+      tracks: {use: track, from: capture}
+      actions: {use: rules, from: tracks, with: {file: "${NAME}", text: "[1e9"}}
+    """
+    with pytest.raises(GraphError) as caught:
+        parse_graph(graph, "graph.yaml", base_folder=tmp_path, environ={"NAME": "hunter2"})
+    assert "stages.actions.with.text: it is filled in by itself" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
