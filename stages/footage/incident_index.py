@@ -31,6 +31,7 @@ from urllib.parse import quote
 from pipeline.stage import Logger
 from pipeline.system.names import ascii_form, is_camera_name
 from stages.footage.incident_record import KEEP, IncidentRecord, State, read_record
+from stages.writing.database_errors import is_damage, primary_code
 
 NAME = ".incidents.sqlite"
 DAMAGED = f"{NAME}.damaged"
@@ -46,16 +47,6 @@ _PIECE = 500
 _EVERY_S = 5.0
 _AGAIN_S = 60.0
 _LAST_S = 1.0
-_NOT_NOW = (
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_NOMEM,
-)
 _FAILURES = (sqlite3.Error, ValueError, TypeError)
 """Of a file whose bytes were changed: SQLite and Python notice different things."""
 Phase = Literal["single", "running", "over"]
@@ -117,7 +108,7 @@ def incidents_in(folder: Path, wanted: IncidentFilter) -> list[IncidentSummary]:
                 _refresh(db, folder, wanted)
                 return _found(db, wanted)
         except _FAILURES as error:
-            if _is_damage(error):
+            if is_damage(error):
                 _set_aside(folder)
     with _in_memory() as db:
         _refresh(db, folder, wanted)
@@ -246,10 +237,6 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
         with suppress(sqlite3.Error):
             db.execute("ROLLBACK")
         raise
-
-
-def _is_damage(error: Exception) -> bool:
-    return (getattr(error, "sqlite_errorcode", 0) & 0xFF) not in _NOT_NOW
 
 
 def _set_aside(folder: Path) -> bool:
@@ -512,8 +499,7 @@ class IndexKeeper:
 
     def _is_unusable(self, error: Exception) -> bool:
         """Also one that somebody else has made, who reads the folder as another user."""
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        return _is_damage(error) or code == sqlite3.SQLITE_READONLY
+        return is_damage(error) or primary_code(error) == sqlite3.SQLITE_READONLY
 
     def _check(self) -> None:
         """Once, for it reads all of it."""
