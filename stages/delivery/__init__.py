@@ -6,7 +6,7 @@
 Start with `event_sink.py`, the base of such a sink. Its decisions are pure: events and times in, decisions out
 (`selection.py`, `merging.py`, `attempts.py`, `waiting_times.py`).
 
-    event_view, event_words, template      an event as filters and texts see it
+    event_view, event_words, measured_words, template      an event as filters and texts see it
     incident_rows, event_formats, syslog_message       an event as bytes
     broker, tls, durations, footage_files  settings and connections that several sinks have
     mail/, mqtt/, web/                     one protocol each

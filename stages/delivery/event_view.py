@@ -108,14 +108,14 @@ def view_of(event: Event) -> EventView:
 
 
 def because(condition: Mapping[str, Any]) -> str:
-    """One part of an incident's evidence in words: `lean > 60deg: 74.1 deg against 60 deg`."""
+    """One part of an incident's evidence as its rule has it: `lean > 60deg: 74.1 deg against 60 deg`."""
     text, unit = str(condition.get("text", "")), str(condition.get("unit", ""))
     if condition.get("holds") is not None:
         return f"{text}: {'true' if condition['holds'] else 'not true'}"
     if "left" not in condition and "right" not in condition:
         return f"{text}: not known"
     left, right = (_measured(condition.get(side), unit) for side in ("left", "right"))
-    return f"{text}: {left} against {right}"
+    return f"{text}: {left} earlier" if text.startswith("step ") else f"{text}: {left} against {right}"
 
 
 def _measured(value: Any, unit: str) -> str:

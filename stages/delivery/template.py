@@ -16,7 +16,8 @@ from pydantic import AfterValidator, Field
 from pipeline.foreign_text import printable
 from pipeline.system.spelling import did_you_mean
 from stages.delivery import event_words
-from stages.delivery.event_view import EventView, because
+from stages.delivery.event_view import EventView
+from stages.delivery.measured_words import reasons
 from stages.reading.dates import zone_of
 
 _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -70,11 +71,11 @@ def _is_number(value: Any) -> bool:
 
 
 def _why(view: EventView) -> str:
-    """The evidence of an incident, or the reason that an event of a camera or picture gives."""
+    """What was measured of an incident, in plain words, or the reason that an event of a camera or picture gives."""
     evidence = view.data.get("evidence")
     conditions = evidence.get("conditions", []) if isinstance(evidence, dict) else []
-    reasons = "; ".join(because(one) for one in conditions if isinstance(one, dict))
-    return reasons or str(view.data.get("why") or event_words.reason(view.data.get("reason")))
+    measured = "; ".join(reasons(one for one in conditions if isinstance(one, dict)))
+    return measured or str(view.data.get("why") or event_words.reason(view.data.get("reason")))
 
 
 def checked(text: str) -> str:

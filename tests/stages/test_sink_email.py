@@ -129,7 +129,7 @@ def test_a_mail_shows_and_tells_what_happened(tmp_path: Path) -> None:
     assert rich is not None
     text = plain.get_content().replace("\r\n", "\n")
     head = "Fall on room-3\n2026-11-23, 12:00:01 UTC\nSeverity: warning\n"
-    assert text == f"{head}Why: lying for 3s: true\nThe picture is attached.\n"
+    assert text == f"{head}Why: Lying for 3s: yes\nThe picture is attached.\n"
     [image] = [part for part in mail.walk() if part.get_content_type() == "image/jpeg"]
     assert f'src="cid:{image["Content-ID"].strip("<>")}"' in rich.get_content()
     shown = cv2.imdecode(np.frombuffer(image.get_content(), np.uint8), cv2.IMREAD_COLOR)

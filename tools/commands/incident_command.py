@@ -14,10 +14,11 @@ import yaml
 from pipeline.errors import UserError
 from pipeline.foreign_text import shown
 from pipeline.system.names import nfc
+from stages.delivery.event_view import because
+from stages.delivery.measured_words import measured_words
 from stages.footage.incident_index import IncidentFilter, IncidentSummary, incidents_in, summary_of
 from stages.footage.incident_record import KINDS, IncidentRecord, State, read_record
 from tools.commands.moments import local_time, moment
-from tools.service.history.measured_words import measured_words
 
 _SHORT = 8
 
@@ -136,7 +137,7 @@ def _whole(record: IncidentRecord) -> Iterator[str]:
     people = [f"#{person['track_id']}" for person in data.get("people", [])]
     yield f"  people      {', '.join(people) or 'nobody'}"
     for condition in (data.get("evidence") or {}).get("conditions", []):
-        yield f"  because     {shown(measured_words(condition))}"
+        yield f"  because     {shown(measured_words(condition) or because(condition))}"
     for kind in KINDS:
         state = record.files[kind]
         words = str(record.file(kind)) if state.state == "ready" else f"{state.state} {state.why}".strip()

@@ -1054,10 +1054,30 @@ class _Writer:
         self.values.append(code)
 
     def _slice(self, node: Node) -> str:
-        return " ".join(self._reading.text[node.begin : node.end].split())
+        """The text of a node. It begins and ends within the parentheses of its parts, so those are looked for."""
+        text, begin, end = self._reading.text, node.begin, node.end
+        for _ in range(_unopened(text[begin:end])):
+            begin = text.rindex("(", 0, begin)
+        for _ in range(_unclosed(text[begin:end])):
+            end = text.index(")", end) + 1
+        return " ".join(text[begin:end].split())
 
     def _pair(self, node: Comparison, i: int) -> str:
         return f"{self._slice(node.operands[i])} {node.operators[i]} {self._slice(node.operands[i + 1])}"
+
+
+def _unopened(text: str) -> int:
+    """How many of its `)` have no `(` before them."""
+    depth = least = 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        least = min(least, depth)
+    return -least
+
+
+def _unclosed(text: str) -> int:
+    """How many of its `(` have no `)` behind them, if none of its `)` is unopened."""
+    return text.count("(") - text.count(")")
 
 
 def _other_unit(node: Comparison, i: int, left: Kind, right: Kind) -> str:

@@ -5,7 +5,6 @@ Start with `event_history.py`, the events in SQLite. `event_calls` gives pages o
     incident_calls          the calls about incidents
     kept_incidents          those of a folder of `sink_footage`
     remembered_incidents    those of the history, for a run without such a folder: no pictures, no clips
-    measured_words          the evidence of an incident in plain words
     labels                  what people say of incidents
 
 Nothing here asks the run.

@@ -143,7 +143,8 @@ function inPlain(incident) {
 function measured(incident) {
   if (!incident.because.length) return [];
   const list = (texts) => make("ul", {}, ...texts.map((text) => make("li", { text })));
-  return [make("h2", { text: "Measured" }), list(incident.measured),
+  const inWords = incident.measured.length ? [make("h2", { text: "Measured" }), list(incident.measured)] : [];
+  return [...inWords,
     make("details", {}, make("summary", { text: "As the rule is written" }), list(incident.because))];
 }
 

@@ -161,6 +161,28 @@ def test_evidence_and_what_is_used() -> None:
     assert (condition.zones, condition.lines) == ({"door"}, set())
 
 
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("((1h + 2h) * 2) > nose.y - left_hip.y", ["(1h + 2h) * 2 > nose.y - left_hip.y"]),
+        ("was ((age > 1s) or in door) within 2s", ["was ((age > 1s) or in door) within 2s"]),
+        ("lost while (was (in door or age > 1s) within 2s)", ["lost while (was (in door or age > 1s) within 2s)"]),
+        (
+            "(first in door then (age > 1s or (in door)) within 2s) or age > 3s",
+            [
+                "first in door then (age > 1s or (in door)) within 2s",
+                "step 1: in door",
+                "step 2: (age > 1s or (in door)) within 2s",
+                "age > 3s",
+            ],
+        ),
+    ],
+)
+def test_the_text_of_a_part_has_its_parentheses(text: str, parts: list[str]) -> None:
+    condition = compile_condition(text, "person", zones=ZONES, lines=LINES)
+    assert [part for part, _ in condition.parts] == parts
+
+
 MISTAKES: list[tuple[Scope, str, int, str]] = [
     ("person", "left_wrst.y < nose.y", 0, "`left_wrst.y` is not known; did you mean `left_wrist`?"),
     ("person", "nose.y < 0.5", 0, "give the number a unit, such as 0.5fh"),

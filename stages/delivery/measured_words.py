@@ -4,15 +4,17 @@ score > 0.3: 0.9 against 0.3         How sure the model is that it is a person: 
 lean > 60deg: 74.1 deg against 60    How far the body leans: 74°, and more than 60° is needed
 people > 10: 12 against 10           People in the picture: 12, and at least 11 are needed
 in bed: true                         In bed: yes
-drop(shoulders.y, 1.3s) > ...        as it is written: nobody could say it in a few words
+step 2: lying and drop(...) > ...    Lying 3.1 s earlier
+drop(shoulders.y, 1.3s) > ...        nothing: nobody could say it in a few words
 """
 
 from __future__ import annotations
 
 import math
+import operator
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeGuard
 
 _NAMES = {
     "score": "How sure the model is that it is a person",
@@ -45,28 +47,66 @@ _NEEDED = {
     "==": "exactly {}",
     "!=": "other than {}",
 }
+_HOLDS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_PIXELS = ("px", "px/s")
+"""Nobody knows how much that is."""
 _SHARES = ("score", "label")
 _COUNTED = frozenset({"people", "count"})
 _UNITS = {
     "deg": "°",
     "deg/s": "° a second",
-    "px": " pixels",
-    "px/s": " pixels a second",
     "s": " s",
     "/s": " times a second",
     "": "",
 }
-_COMPARED = re.compile(r"(?P<left>[\w.]+|(?P<call>\w+)\((?P<of>[^()]*)\)) (?P<sign><=|>=|==|!=|<|>) (?P<right>.+)")
+_COMPARED = re.compile(
+    r"(?P<left>[\w.]+|(?P<call>\w+)\((?P<of>[^()]*)\)) (?P<sign><=|>=|==|!=|<|>) (?P<right>.+?)"
+    r"(?: \((?P<side>left|right)\))?"
+)
 _PLACED = re.compile(r"((?P<point>(?!not )\w+) )?(?P<how>not in|in) (?P<zone>\w+)")
+_STEP = re.compile(r"step \d+: (?P<of>.+)")
+_LIMITS = re.compile(r"( (within|for) [\d.]+\w+)+$")
+_NO_WORDS = re.compile(r"[<>=*+/]|\bthen\b|(^|\s)\(")
+"""Of what only those can read who write rules: comparisons, sums, sequences, and parentheses that are no call's."""
+_NOW_S = 0.05
 _MOMENT = re.compile(r"(?P<how>enters|leaves|crosses)\((?P<shape>\w+)(, \w+)?\)")
 
 
+def reasons(conditions: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The conditions of an incident's evidence that have plain words, each once.
+
+    A comparison that did not hold is none of the reasons: the rule had another way to be true.
+    """
+    held = (condition for condition in conditions if _may_be_reason(condition))
+    return [words for words in dict.fromkeys(map(measured_words, held)) if words]
+
+
+def _may_be_reason(condition: Mapping[str, Any]) -> bool:
+    parts = _COMPARED.fullmatch(str(condition.get("text", "")))
+    if not parts or not ("left" in condition or "right" in condition):
+        return True
+    left, right = condition.get("left"), condition.get("right")
+    return _is_number(left) and _is_number(right) and _HOLDS[parts["sign"]](left, right)
+
+
 def measured_words(condition: Mapping[str, Any]) -> str:
-    """One condition of an incident's evidence (docs/rules.md, Events)."""
+    """One condition of an incident's evidence (docs/rules.md, Events); "" if there are no plain words for it."""
     text = str(condition.get("text", ""))
     reported = _reported(condition)
+    if step := _STEP.fullmatch(text):
+        return _step(step["of"], condition.get("left"))
     if "left" in condition or "right" in condition:
-        return _comparison(text, condition) + reported
+        compared = _comparison(text, condition)
+        return compared and compared + reported
+    if _NO_WORDS.search(text):
+        return ""
     if condition.get("holds") is None:
         return f"{_plain(text)}{reported}" if reported else f"{_plain(text)}: not known"
     return f"{_plain(text)}: {'yes' if condition['holds'] else 'no'}{reported}"
@@ -78,11 +118,21 @@ def _comparison(text: str, condition: Mapping[str, Any]) -> str:
     name = _name(parts) if parts else ""
     is_share = bool(parts) and (parts["left"] in _SHARES or parts["call"] in _SHARES)  # type: ignore[index]
     left, right = (_value(condition.get(side), unit, is_share=is_share) for side in ("left", "right"))
-    if not parts or not name:
-        return f"{_spaced(text)}: {left}, compared with {right}"
+    if not parts or not name or unit in _PIXELS:
+        return ""
     if needed := _people_needed(parts, condition.get("right")):
         return f"{name}: {left}, and {needed}"
     return f"{name}: {left}, and {_NEEDED[parts['sign']].format(right)} is needed"
+
+
+def _step(text: str, ago_s: Any) -> str:
+    """Of a sequence: its conditions that have words, and how long ago they came to be so."""
+    every = _LIMITS.sub("", text).split(" and ")
+    said = [clause for clause in every if not _NO_WORDS.search(clause)]
+    if not said or (len(said) < len(every) and " or " in text) or not _is_number(ago_s) or ago_s < 0:
+        return ""
+    when = f"{_value(ago_s, 's', is_share=False)} earlier" if ago_s >= _NOW_S else "at that moment"
+    return f"{_spaced(_begun(' and '.join(said)))} {when}"
 
 
 def _people_needed(parts: re.Match[str], bound: Any) -> str:
@@ -97,16 +147,22 @@ def _people_needed(parts: re.Match[str], bound: Any) -> str:
 
 
 def _is_whole(bound: Any) -> bool:
-    return (
-        isinstance(bound, int | float) and not isinstance(bound, bool) and math.isfinite(bound) and bound == int(bound)
-    )
+    return _is_number(bound) and bound == int(bound)
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _name(parts: re.Match[str]) -> str:
     """ "" if there is none that says it."""
     if parts["call"]:
         words = _CALLS.get(parts["call"], "")
-        return words.format(_spaced(parts["of"].partition(",")[0])) if parts["of"] else words.partition(" {}")[0]
+        if not parts["of"]:
+            return words.partition(" {}")[0]
+        points = parts["of"].split(", ")
+        of = points[1] if parts["call"] == "angle" and len(points) > 1 else points[0]
+        return words.format(_spaced(f"{parts['side']} {of}" if parts["side"] else of))
     return _NAMES.get(parts["left"], "")
 
 
