@@ -172,6 +172,15 @@ class _Camera:
     heads: Heads = field(default_factory=Heads)
     firing: FiringRules = field(default_factory=FiringRules)
 
+    def ready_of(self, verdict: Verdict) -> ReadyRule:
+        return next(one for one in self.ready if one.definition.id == verdict.rule.id)
+
+    def shown(self, verdicts: Iterable[Verdict], now_ns: int) -> Iterator[Verdict]:
+        """Pass them on and note them for viewers: each person's own, which `merge` makes one incident of."""
+        for verdict in verdicts:
+            self.firing.note(self.ready_of(verdict), verdict, now_ns)
+            yield verdict
+
 
 class Rules(Stage[RulesSettings]):
     """Tracks -> Events: start, update and end of incidents, or `single` for rules that are reported `once`.
@@ -195,6 +204,8 @@ class Rules(Stage[RulesSettings]):
         self._counting = Counting(context.state_folder / f"counters.{context.worker}.json")
         self._tap = PeopleTap(socket_path(context.state_folder, context.worker))
         self._logged: set[tuple[str, str]] = set()
+        self._given_up: list[str] = []
+        self._unkept = ""
         """(camera or condition, problem) of the warnings that have been given."""
 
     @classmethod
@@ -299,8 +310,9 @@ class Rules(Stage[RulesSettings]):
         self._counting.open()
         self._tap.open()
         for name in watch_calls(self.context.state_folder, self.context.worker):
-            self.context.trouble(f"the condition {name} ended this process again and again: it is unknown from now on")
+            self._given_up.append(f"the condition {name} ended this process again and again: it is unknown from now on")
             self.context.log.error("condition_given_up", condition=name, then="it is unknown until the run ends")
+        self._report_troubles()
 
     def change_settings(self, settings: RulesSettings) -> None:
         """Go on with other rules; those that are as before keep all that they remember. Raises as `open`."""
@@ -361,13 +373,15 @@ class Rules(Stage[RulesSettings]):
         at, wall_ns = item.stamp, self._wall_ns(item.stamp)
         found = list(self._reports(self._counting.begin_frame(camera.rules.file, at, dated=wall_ns is not None), at))
         asleep = camera.rules.asleep(camera.ready, wall_ns, self.context.switches)
-        for verdict in camera.merger.merged(camera.judge.judge(picture, asleep), at.time_ns, asleep):
+        own = camera.shown(camera.judge.judge(picture, asleep), at.time_ns)
+        for verdict in camera.merger.merged(own, at.time_ns, asleep):
             found += self._events(camera, verdict, at, verdict.why)
         if self._tap.wants(name):
             self._tap.offer(picture, camera.rules, camera.firing.now(at.time_ns))
         self._report_failures(name)
         if self._counting.keep(at, emitted=bool(found)):
             self.context.counters_are(name, self._counting.numbers(name))
+        self._report_unkept()
         yield from found
         if item.stamp.alone:
             yield from self._ended(self._cameras.pop(name), item.stamp, "end")
@@ -383,6 +397,21 @@ class Rules(Stage[RulesSettings]):
         if few and (name, "too_few_frames") not in self._logged:
             self._logged.add((name, "too_few_frames"))
             self.context.log.warning("too_few_frames", camera=name, what=few)
+
+    def _report_unkept(self) -> None:
+        """Say that the counts would be lost with this process, for as long as it is so; log it once."""
+        why = self._counting.why_unkept
+        if why == self._unkept:
+            return
+        self._unkept = why
+        self._report_troubles()
+        if why:
+            self.context.log.warning("counts_not_kept", why=why, then="it is tried again with the next frame")
+
+    def _report_troubles(self) -> None:
+        """Those of all cameras."""
+        unkept = [f"the counts would be lost in a restart: {self._unkept}"] if self._unkept else []
+        self.context.trouble("; ".join([*self._given_up, *unkept]))
 
     def _report_failures(self, camera: str) -> None:
         """Count what went wrong in conditions in Python, and log each kind once."""
@@ -411,11 +440,14 @@ class Rules(Stage[RulesSettings]):
         ready = rules.of_camera(at.camera)
         same = {one.definition.id for one in ready if (one.definition.id, one.hash) in before}
         judge = Judge([one.rule for one in ready], lambda size: self._surroundings(rules, at.camera, size))
-        ends = judge.take_over(camera.judge, same)
+        ends = camera.shown(judge.take_over(camera.judge, same), at.time_ns)
         for verdict in (*camera.merger.merged(ends, at.time_ns), *camera.merger.finish(but=same)):
             yield from self._events(camera, verdict, at, verdict.why)
         camera.merger.merge_ns = _merging(ready)
         camera.judge = judge
+        if camera.rules.file.counters or rules.file.counters:
+            self._counting.of(at.camera, rules.file)
+            self.context.counters_are(at.camera, self._counting.numbers(at.camera))
         camera.rules, camera.ready = rules, ready
 
     def _begun(self, item: Tracks) -> _Camera:
@@ -455,8 +487,7 @@ class Rules(Stage[RulesSettings]):
             yield from self._events(camera, verdict, at, verdict.why)
 
     def _events(self, camera: _Camera, verdict: Verdict, at: Stamp, reason: str) -> Iterator[Event]:
-        ready = next(one for one in camera.ready if one.definition.id == verdict.rule.id)
-        camera.firing.note(ready, verdict, at.time_ns)
+        ready = camera.ready_of(verdict)
         once = ready.definition.once or at.alone
         if once and verdict.phase != "start":
             return

@@ -200,6 +200,8 @@ class Recorder:
     def announced(self, record: IncidentRecord) -> None:
         """One report about this record has been passed on; after the last one, nothing is left to be done for it."""
         with self._reporting:
+            if record.incident not in self._reports:
+                return  # it could not be begun, so nothing was noted of it
             self._reports[record.incident] -= 1
             is_over = not record.is_pending and not self._reports[record.incident]
             if is_over:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,6 +55,7 @@ class _Account:
 _KEPT = ("hash", "day", "obeyed", "period", "begun_ns", "forward_before", "backward_before")
 _KEPT_COUNTS = ("forward", "backward", "inside")
 _BEFORE_ALL = (-1, -1)
+_DAY_NS = 86_400 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,8 @@ class Counting:
         """Camera -> the last frame of which an earlier process made an event: up to it, frames may come once more."""
         self.resets: Resets = {}
         """The commands so far. Set it before each frame."""
+        self.why_unkept = ""
+        """Why the disk does not take the counts at present; "" while it does."""
 
     def open(self) -> None:
         """Go on from the counts that an earlier process of this run has kept."""
@@ -142,6 +145,7 @@ class Counting:
     def _due(self, account: _Account, camera: str, at_ns: int, shown: datetime, *, dated: bool) -> Iterator[Report]:
         if account.begun_ns < 0:
             account.begin_period(at_ns)
+        account.begun_ns = min(account.begun_ns, at_ns)  # the clock was ahead then
         command = self.resets.get(account.name, {}).get(camera, 0)
         if command > account.obeyed or (dated and _day_is_over(account, shown)):
             account.obeyed = max(command, account.obeyed)
@@ -173,6 +177,7 @@ class Counting:
     def keep(self, at: Stamp, *, emitted: bool) -> bool:
         """Write the counts of a camera down if they have changed, and return whether they have.
 
+        If the disk does not take them, `why_unkept` says so, and the next frame tries again: events matter more.
         `emitted`: there was an event of this frame.
         """
         accounts, before = self._accounts.get(at.camera), self._kept.get(at.camera, {"emitted": None})
@@ -186,16 +191,24 @@ class Counting:
             for name, account in accounts.items()
         }
         if not emitted and before.get("counters") == counters:
+            if self.why_unkept:
+                self._write()
             return False
         self._kept[at.camera] = {"emitted": at.place if emitted else before["emitted"], "counters": counters}
         self._write()
         return True
 
     def _write(self) -> None:
-        if self._path is not None:
-            beside = self._path.with_suffix(".new")
+        if self._path is None:
+            return
+        beside = self._path.with_suffix(".new")
+        try:
             beside.write_text(json.dumps(self._kept))
             beside.replace(self._path)
+        except OSError as error:
+            self.why_unkept = f"{self._path}: {error.strerror or error}"
+        else:
+            self.why_unkept = ""
 
 
 def _shown(at_ns: int, time_zone: str | None) -> datetime:
@@ -208,9 +221,11 @@ def _day_is_over(account: _Account, shown: datetime) -> bool:
     """Whether the time of `reset` has come; a clock that is put back begins no day."""
     if account.definition.reset is None:
         return False
-    day = (shown - timedelta(minutes=minutes(account.definition.reset) % (24 * 60))).date().isoformat()
-    before, account.day = account.day, max(day, account.day)
-    return "" != before < day
+    day = (shown - timedelta(minutes=minutes(account.definition.reset) % (24 * 60))).date()
+    before, account.day = account.day, day.isoformat()
+    if before and _is_put_back((date.fromisoformat(before) - day).days * _DAY_NS, _DAY_NS):
+        account.day = before
+    return "" != before < account.day
 
 
 def _period_is_over(account: _Account, shown: datetime) -> bool:
@@ -219,9 +234,16 @@ def _period_is_over(account: _Account, shown: datetime) -> bool:
     if report is None or report == "reset":
         return False
     seconds = (shown - datetime(1970, 1, 1)).total_seconds()
-    period = int(seconds * 10**9 // duration_ns(report))
-    before, account.period = account.period, max(period, account.period)
-    return -1 < before < period
+    length_ns = duration_ns(report)
+    before, account.period = account.period, int(seconds * 10**9 // length_ns)
+    if _is_put_back((before - account.period) * length_ns, max(length_ns, _DAY_NS)):
+        account.period = before
+    return -1 < before < account.period
+
+
+def _is_put_back(behind_ns: int, most_ns: int) -> bool:
+    """Whether a clock is a little behind its earlier time. If it is farther behind, that time was wrong."""
+    return 0 < behind_ns <= most_ns
 
 
 def _report(account: _Account, due: Due, at_ns: int) -> Iterator[Report]:

@@ -106,6 +106,48 @@ def test_an_hour_that_happens_twice_resets_once() -> None:
     assert found == [1, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize(("when", "due"), [({"reset": "00:00"}, "reset"), ({"report": "1h"}, "report")])
+def test_a_clock_that_was_far_ahead_stops_no_counter(when: dict[str, str], due: str) -> None:
+    """It was a year ahead, and is right from the second moment on."""
+    shapes: dict[str, Any] = {"lines": LINE, "counters": {"v": {"line": "gate", "report": "reset", **when}}}
+    file = RuleFile.model_validate(
+        {**shapes, "time_zone": "Europe/Berlin", "rules": [{"id": "a", "when": "score > 0"}]}
+    )
+    counting = Counting()
+    counting.of("cam", file)
+    found = []
+    for moment in ("2027-11-25T12:10", "2026-11-25T23:50", "2026-11-25T23:55", "2026-11-26T00:10", "2026-11-26T00:15"):
+        wall_ns = int(datetime.fromisoformat(f"{moment}+01:00").timestamp()) * 10**9
+        reports = counting.begin_frame(file, stamp()._replace(wall_ns=wall_ns), dated=True)
+        assert all(one.begun_ns <= one.ended_ns for one in reports)
+        found.append([one.due for one in reports])
+    assert found == [[], [], [], [due], []]
+
+
+def test_a_full_disk_costs_counts_and_no_events(tmp_path: Path) -> None:
+    given = rules("visitors.rightward >= 1")
+    with opened(Rules, given, folder=tmp_path) as stage:
+        blocked = stage.context.state_folder / f"counters.{stage.context.worker}.new"
+        blocked.mkdir()
+        assert [data.phase for data in data_of(feed(stage, walk({1: "llrr"})))] == ["start"]
+        [trouble] = stage.context.troubles.values()
+        assert "would be lost" in trouble
+        blocked.rmdir()
+        feed(stage, walk({1: "r"}, 4))
+        assert not any(stage.context.troubles.values())
+    with opened(Rules, rules("visitors.rightward >= 2"), folder=tmp_path) as stage:
+        assert len(feed(stage, walk({2: "llrr"}, 10))) == 1
+
+
+def test_counters_that_a_reload_removes_are_shown_no_longer(tmp_path: Path) -> None:
+    with opened(Rules, rules("visitors.rightward >= 2"), folder=tmp_path) as stage:
+        feed(stage, walk({1: "llrr"}))
+        assert set(stage.context.counters["cam"]) == {"visitors", "door_count"}
+        stage.change_settings(RulesSettings.model_validate(rules("people > 0", counters={})))
+        feed(stage, walk({1: "rr"}, 4))
+        assert stage.context.counters["cam"] == {}
+
+
 def test_counts_outlive_a_restart_and_a_reload(tmp_path: Path) -> None:
     first = rules("visitors.rightward >= 2")
     with opened(Rules, first, folder=tmp_path) as stage:

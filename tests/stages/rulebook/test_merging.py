@@ -209,3 +209,15 @@ def test_after_a_restart_others_begin_another_one(tmp_path: Path) -> None:
             incidents.append((start.phase, start.incident))
     assert [phase for phase, _ in incidents] == ["start", "start"]
     assert len(set(incidents)) == 2
+
+
+def test_each_who_is_in_it_now_is_shown_as_such(tmp_path: Path) -> None:
+    rules = {"zones": ZONES, "rules": [{"id": "a", "when": "in door", "hold": "0s", "merge": "1s"}]}
+    places = {1: [IN] * 6 + [OUT] * 2, 2: [OUT] * 3 + [IN] * 5}
+    shown = []
+    with opened(Rules, rules, folder=tmp_path) as stage:
+        for seq in range(8):
+            feed(stage, [tracks(seq, [(i, places[i][seq], 200.0) for i in places])])
+            camera = stage._cameras["cam"]
+            shown.append([one.ids for one in camera.firing.now(camera.last.time_ns)])
+    assert shown == [[(1,)]] * 3 + [[(1,), (2,)]] * 3 + [[(2,)]] * 2
