@@ -81,7 +81,8 @@ class OutboxRunner:
 
     def _hand_out(self) -> None:
         for name, sink in self._sinks.items():
-            while rows := self._retry.until_taken(self.plan.name, partial(self.stage.pull, name, _PULL_AT_ONCE)):
+            most = max(_PULL_AT_ONCE, sink.plan.batch_max)
+            while rows := self._retry.until_taken(self.plan.name, partial(self.stage.pull, name, most)):
                 sink.run([Item(EVERY_CAMERA, Key(0, row, 0), event) for row, event in rows])
                 self.stage.acknowledge(name, [row for row, _ in rows])
                 self.stage.try_to_note(time.monotonic())

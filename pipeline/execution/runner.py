@@ -133,8 +133,10 @@ class StageRunner:
         if due is not None:
             late = (n for n, item in enumerate(items) if n and item.stamp.time_ns >= due)
             items = items[: next(late, len(items))]
-        # Outputs are told apart by their stamps: two items of one frame cannot share a call.
-        return items if len({item.stamp[:3] for item in items}) == len(items) else items[:1]
+        # Outputs are told apart by their stamps: two items of one frame cannot share a call that makes any.
+        if not self.stage.outputs or len({item.stamp[:3] for item in items}) == len(items):
+            return items
+        return items[:1]
 
     def _tick(self, item: Item) -> list[Message]:
         due = self.stage.due_ns

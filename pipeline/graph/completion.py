@@ -17,7 +17,15 @@ from typing import Any
 
 from pipeline.graph.arrows import Arrow
 from pipeline.graph.definition import StageEntry
-from pipeline.graph.depths import cameras_of_worker, depth_of, frames_at_work, lags_of, window_of
+from pipeline.graph.depths import (
+    DEPTH_TO_SINK,
+    cameras_of_worker,
+    depth_of,
+    events_at_work,
+    frames_at_work,
+    lags_of,
+    window_of,
+)
 from pipeline.graph.nodes import EVENTS, OUTBOX, Camera, Node
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.structure import order_of
@@ -25,9 +33,6 @@ from pipeline.messages import Event
 from pipeline.plan import EdgePlan, Policy
 from pipeline.registry import find_stage
 from pipeline.system.paths import state_folder
-
-DEPTH_EVENTS = 64
-"""From the outbox to a sink: one queue for the events of all cameras."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,8 @@ def _through_outbox(nodes: Mapping[str, Node], arrows: Sequence[Arrow], filters:
     makers = [name for name, node in nodes.items() if node.makes_events]
     depths = {arrow.reader: arrow.depth for arrow in arrows if arrow.depth}
     into = [Arrow(name, OUTBOX, "", (), type=Event.TYPE) for name in makers]
-    out = [Arrow(OUTBOX, sink, "", (), depth=depths.get(sink, DEPTH_EVENTS), type=Event.TYPE) for sink in filters]
+    usual = {sink: max(DEPTH_TO_SINK, events_at_work(nodes[sink]) + 1) for sink in filters}
+    out = [Arrow(OUTBOX, sink, "", (), depth=depths.get(sink, usual[sink]), type=Event.TYPE) for sink in filters]
     return [*kept, *into, *out]
 
 

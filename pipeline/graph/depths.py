@@ -6,7 +6,8 @@ window   of a graph that blocks: how many frames of a camera may be on their way
 depth    of an edge: 1 if it drops. If it blocks, one more than the window: a sender that makes one message of a frame
          runs out of places in the window before it runs out of credits, so credits need not come back before
          acknowledgements do (`pipeline/transport/pending_acks.py`), and a batch can hold whatever the window does.
-         An edge of events, for which no window counts, has 6, or more if the reader's batches need it. If it drops, a
+         An edge of events to the outbox, for which no window counts, has 6, or more if the reader's batches need it.
+         From the outbox to a sink it has 64, or two batches of the sink and one event more. If an edge drops, a
          port of a join is as deep as the frames that can be on the other way meanwhile: those that the stages on the
          longest way hold (`lags_of`).
 """
@@ -23,7 +24,9 @@ from pipeline.messages import Event
 from pipeline.plan import Policy
 
 MIN_WINDOW = 6
-_DEPTH_EVENTS = 6
+_DEPTH_TO_OUTBOX = 6
+DEPTH_TO_SINK = 64
+"""Enough for a sink to have the next batch at hand."""
 DEPTH_DROP = 1
 _SPARE = 2
 """Frames on their way in and out of a stage."""
@@ -36,6 +39,11 @@ def frames_at_work(node: Node, cameras_of_worker: int) -> int:
     """
     batch = node.entry.batch.max if node.entry.batch else 1
     return ceil((node.threads + 1) * batch / max(1, cameras_of_worker))
+
+
+def events_at_work(node: Node) -> int:
+    """How many events a busy event sink works on or gathers. Those of all cameras come under one name."""
+    return frames_at_work(node, 1)
 
 
 def cameras_of_worker(node: Node, cameras: int) -> int:
@@ -68,7 +76,7 @@ def depth_of(arrow: Arrow, policy: Policy, *, at_work: int, window: int, behind:
     if arrow.depth:
         return arrow.depth
     if arrow.type == Event.TYPE:
-        return max(_DEPTH_EVENTS, at_work)
+        return max(_DEPTH_TO_OUTBOX, at_work)
     if policy == "block":
         return window + 1
     return DEPTH_DROP + (behind if arrow.port else 0)

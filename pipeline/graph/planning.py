@@ -11,7 +11,7 @@ from typing import Any
 
 from pipeline.graph.completion import Completed
 from pipeline.graph.definition import GraphFile
-from pipeline.graph.depths import window_of
+from pipeline.graph.depths import events_at_work, window_of
 from pipeline.graph.nodes import OUTBOX, Camera, Node
 from pipeline.graph.placement import Copies, Group
 from pipeline.graph.yaml_source import Source
@@ -130,7 +130,7 @@ def _process(
         name=name,
         stages=stages,
         cameras=cameras,
-        window=graph.window,
+        window=max(graph.window, *map(events_at_work, group.members)) if cameras == (EVERY_CAMERA,) else graph.window,
         edges=touching,
         routes={
             edge.name: _routes(edge, cameras, homes[edge.reader])

@@ -150,6 +150,17 @@ def test_one_outbox_serves_all_sinks(parse: Parse) -> None:
     assert outbox.settings["path"].endswith("/camgraph/site/outbox.sqlite")
 
 
+def test_a_sink_has_room_for_two_of_its_batches(parse: Parse) -> None:
+    more = "path: x, order: ORDER}, batch: {max: 100}}"
+    graph = parse(CHAIN.replace("path: x, order: ORDER}}", more).replace("CAMERA", "").replace("ORDER", "arrival"))
+    assert edges(graph)["outbox>log"].depth == 201
+    windows = {stage.name: process.window for process in plan_of(graph).processes for stage in process.stages}
+    assert windows["log"] == 200
+    assert windows["model"] == graph.window < 100
+    given = CHAIN.replace("from: actions, with", "from: {stage: actions, depth: 5}, with")
+    assert edges(parse(given.replace("CAMERA", "").replace("ORDER", "arrival")))["outbox>log"].depth == 5
+
+
 def test_without_events_there_is_no_outbox(parse: Parse) -> None:
     assert "outbox" not in {node.name for node in parse(DIAMOND).completed.nodes}
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from camgraph_test_stages.messages import Number
+from camgraph_test_stages.waiting import until
 from pipeline.errors import BadItem, Unavailable
 from pipeline.messages import End, Event, Message
 from pipeline.stage import Context, Settings, Stage
@@ -91,6 +92,8 @@ class CollectEventsSettings(CollectSettings):
     order: Literal["arrival", "time"] = Field("arrival", description="As they come, or by time over all cameras.")
     refuses: int = Field(0, ge=0, description="Events of frames whose seq is a multiple of this are refused; 0: none.")
     dies_of: int = Field(-1, description="The frame whose event kills its process; -1: none.")
+    waits_for: str = Field("", description="A file; until it is there, the first call does not end.")
+    calls: str = Field("", description="A file, for how many events each call had.")
 
 
 class CollectEvents(_Collecting):
@@ -104,6 +107,12 @@ class CollectEvents(_Collecting):
         return settings.order == "time"
 
     def process(self, items: Sequence[Event]) -> Iterable[Message]:
+        folder = self.context.base_folder
+        if self.settings.waits_for:
+            until((folder / self.settings.waits_for).exists)
+        if self.settings.calls:
+            with (folder / self.settings.calls).open("a") as file:
+                file.write(f"{len(items)}\n")
         bodies = [json.loads(item.body) for item in items]
         for body in bodies:
             if self.settings.refuses and body["seq"] % self.settings.refuses == 0:
