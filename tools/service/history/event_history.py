@@ -35,6 +35,7 @@ from pipeline.errors import EnvironmentProblem, Unavailable
 from pipeline.messages import Event
 from pipeline.stage import Logger
 from stages.delivery.event_view import view_of
+from stages.writing.database_errors import is_damage
 
 DAMAGED = ".damaged"
 _MOST_ASIDE = 5
@@ -50,16 +51,6 @@ _RECENT, _RECENT_BYTES = 1000, 4 << 20
 """Of the newest events that are kept in memory."""
 _WAL_BYTES = 16 << 20
 _LONGEST_FACT = 200
-_NOT_NOW = (
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_NOMEM,
-)
 _EVENTS = (
     "CREATE TABLE events (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, kept_s REAL, camera TEXT, "
     "rule TEXT, action TEXT, type TEXT, phase TEXT, incident TEXT, time_ms INTEGER)"
@@ -97,9 +88,20 @@ _PUT = (  # `INSERT OR IGNORE` would use up a number
     "INSERT INTO events (id, kept_s, camera, rule, action, type, phase, incident, time_ms) "
     "SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM events WHERE id = ?)"
 )
-_FIRST_TYPES = "('camgraph.incident.start', 'camgraph.incident.single')"
-_END_TYPE = "camgraph.incident.end"
+_START_TYPE, _END_TYPE = "camgraph.incident.start", "camgraph.incident.end"
+_FIRST_TYPES = f"('{_START_TYPE}', 'camgraph.incident.single')"
 _WITH_BODY = "SELECT number, body FROM bodies"
+_NEWER = "SELECT number, body, type, incident FROM bodies JOIN events USING (number) WHERE number > ? ORDER BY number"
+_GO_ON = (
+    "SELECT incident, number FROM events AS first WHERE type = ? AND NOT EXISTS "
+    "(SELECT 1 FROM events AS last WHERE last.incident = first.incident AND +last.type = ?)"
+)
+_OF_THESE = "number IN (SELECT value FROM json_each(?))"
+_WITH_ENDS = (
+    "SELECT first.number, first.kept_s, bodies.number, bodies.body FROM events AS first "
+    "LEFT JOIN events AS last ON last.incident = first.incident AND +last.type = ? "
+    "LEFT JOIN bodies ON bodies.number = last.number WHERE first.number IN (SELECT value FROM json_each(?))"
+)
 
 
 Condition = tuple[str, object]
@@ -134,9 +136,10 @@ class EventFilter:
 
 
 class KeptIncident(NamedTuple):
-    """Its first event, and its end or only event; None while it goes on."""
+    """Its first event, when that was kept (seconds since 1970), and its end; None while it goes on."""
 
     first: KeptEvent
+    kept_s: float
     last: KeptEvent | None
 
 
@@ -161,8 +164,10 @@ class EventHistory:
         self._newest = 0
         self._recent_after: int | None = None
         """All events with higher numbers are in `_recent`; None before the file was opened."""
+        self._going_on: dict[str, int] = {}
+        """Incidents without an end, and the numbers of their first events; also those of earlier runs that died."""
         self._reading = threading.Lock()
-        """Over the three above."""
+        """Over the four above."""
         self._listeners: set[Callable[[], object]] = set()
         self._listening = threading.Lock()
         self.is_over = False
@@ -206,7 +211,7 @@ class EventHistory:
                     db.execute("INSERT INTO bodies VALUES (last_insert_rowid(), ?)", (bytes(event.body),))
         with self._changing() as db:
             # By what the file has, for a commit that failed may have been made all the same.
-            self._learn(db.execute(f"{_WITH_BODY} WHERE number > ? ORDER BY number", (self._newest,)).fetchall())
+            self._learn(db.execute(_NEWER, (self._newest,)).fetchall())
             for _ in range(_MOST_PIECES):
                 if not self._is_too_large(db) or not self._remove_piece(db, math.inf):
                     break
@@ -217,12 +222,16 @@ class EventHistory:
         for notify in listeners:
             notify()
 
-    def _learn(self, rows: Sequence[tuple[int, bytes]]) -> None:
+    def _learn(self, rows: Sequence[tuple[int, bytes, str, str]]) -> None:
         with self._reading:
-            for row in rows:
-                self._recent.append(KeptEvent(*row))
-                self._recent_bytes += len(row[1])
-                self._newest = row[0]
+            for number, body, kind, incident in rows:
+                self._recent.append(KeptEvent(number, body))
+                self._recent_bytes += len(body)
+                self._newest = number
+                if kind == _START_TYPE:
+                    self._going_on[incident] = number
+                elif kind == _END_TYPE:
+                    self._going_on.pop(incident, None)
             while len(self._recent) > _RECENT or self._recent_bytes > _RECENT_BYTES:
                 gone = self._recent.popleft()
                 self._recent_bytes -= len(gone.body)
@@ -279,22 +288,40 @@ class EventHistory:
         return self._fitting(wanted, _conditions(wanted), most)
 
     def incidents(
-        self, wanted: EventFilter, most: int, *, incident: str | None = None, before: str | None = None
+        self,
+        wanted: EventFilter,
+        most: int,
+        *,
+        incident: str | None = None,
+        before: str | None = None,
+        going_on: bool = False,
     ) -> list[KeptIncident]:
-        """Those whose first events fit, the newest first; or this one alone. Raises EnvironmentProblem."""
+        """Those whose first events fit, the newest first; or this one alone. Raises EnvironmentProblem.
+
+        `going_on`: those alone that have no end.
+        """
         # `+`: most events are of these types, so that their index would be the slow way.
         conditions = [*_conditions(wanted), (f"+type IN {_FIRST_TYPES} AND +incident != ?", "")]
         if incident is not None:
             conditions.append(("incident = ?", _fact(incident)))
         if before is not None:
             conditions.append(("number < (SELECT min(number) FROM events WHERE incident = ?)", _fact(before)))
+        if going_on:
+            conditions.append((_OF_THESE, json.dumps(self._without_end())))
         first = self._fitting(wanted, conditions, most)
-        return [KeptIncident(one, self._end_of(one)) for one in first]
+        numbers = json.dumps([one.number for one in first])
+        ends = {row[0]: row[1:] for row in self._asked(_WITH_ENDS, (_END_TYPE, numbers))} if first else {}
+        found = [(one, *ends[one.number]) for one in first if one.number in ends]
+        return [KeptIncident(one, kept_s, KeptEvent(*end) if end[0] else None) for one, kept_s, *end in found]
 
-    def _end_of(self, first: KeptEvent) -> KeptEvent | None:
-        inner = "SELECT number FROM events WHERE type = ? AND incident = (SELECT incident FROM events WHERE number = ?)"
-        ends = self._kept(f"{_WITH_BODY} WHERE number IN ({inner}) LIMIT 1", (_END_TYPE, first.number))
-        return ends[0] if ends else None
+    def _without_end(self) -> list[int]:
+        """The first events of incidents that go on, from memory: the file would be searched in vain each time."""
+        with self._reading:
+            if self._recent_after is not None:
+                return list(self._going_on.values())
+        if not self.path.exists():
+            return []
+        raise EnvironmentProblem("the history of events cannot be read now: it is not open", error_id="cannot-read")
 
     def _fitting(self, wanted: EventFilter, conditions: Sequence[Condition], most: int) -> list[KeptEvent]:
         query, values = fitting_query(wanted, conditions, most)
@@ -342,8 +369,8 @@ class EventHistory:
     def _fail(self, error: sqlite3.Error) -> None:
         """Raises Unavailable."""
         self._disconnect()
-        code, text = getattr(error, "sqlite_errorcode", 0) & 0xFF, f"{self.path}: {error}"
-        if code not in _NOT_NOW and self._set_aside(error):
+        text = f"{self.path}: {error}"
+        if is_damage(error) and self._set_aside(error):
             raise _SetAside(text, error_id="cannot-write") from None
         raise Unavailable(text, error_id="cannot-write") from None
 
@@ -379,6 +406,7 @@ class EventHistory:
             if self._recent_after is None or newest != self._newest:
                 self._recent.clear()
                 self._recent_bytes, self._recent_after, self._newest = 0, newest, newest
+                self._going_on = dict(db.execute(_GO_ON, (_START_TYPE, _END_TYPE)).fetchall())
 
     def _make(self, db: sqlite3.Connection) -> None:
         db.execute("BEGIN IMMEDIATE")

@@ -98,7 +98,7 @@ class _Incidents:
     ) -> None:
         self._kept = [KeptIncidents(folder, begun_s) for folder in folders]
         self._threads: ThreadPool = threads.footage if folders else threads.history
-        self._remembered = RememberedIncidents(history)
+        self._remembered = RememberedIncidents(history, begun_s)
 
     async def list(self, request: Request) -> Response:
         query = query_of(request, _QUERY)
@@ -114,7 +114,7 @@ class _Incidents:
 
         def remembered() -> IncidentsPage:
             wanted = EventFilter(camera=camera, rule=rule, since=since)
-            listed, more = self._remembered.page(wanted, before, limit)
+            listed, more = self._remembered.page(wanted, before, limit, going_on=phase == "running")
             page: IncidentsPage = {"incidents": _fitting(listed, phase), "more": more}
             return page if listed else {**page, "why": NO_PICTURES}
 

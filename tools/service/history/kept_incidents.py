@@ -15,11 +15,11 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from pipeline.system.disk import open_regular
 from stages.delivery.event_view import because
 from stages.delivery.event_words import reason
+from stages.delivery.measured_words import reasons
 from stages.footage.clip import PART
 from stages.footage.incident_index import IncidentFilter, IncidentSummary, Phase, incidents_in, summary_of
 from stages.footage.incident_record import IncidentRecord, Kind, State, read_record
 from tools.service.history.labels import GivenLabel, Labels
-from tools.service.history.measured_words import measured_words
 from tools.service.web.calls import NotThere
 
 _NO_FILE = "the incident has no such file"
@@ -40,7 +40,7 @@ class IncidentFile(TypedDict):
 class IncidentFacts(TypedDict):
     """What the events of an incident tell. `end_time`, `duration_s`: null while it goes on; a `phase` that is `lost`:
     its end was not reported, for the run died. `because`: the conditions that held, as the rule has them, with their
-    values; `measured`: the same for people who do not know the rule; `labels`: the oldest first.
+    values; `measured`: those of them that can be said to people who do not know the rule; `labels`: the oldest first.
     """
 
     incident: str
@@ -163,18 +163,11 @@ def read_each(rows: Iterable[Row]) -> Iterator[tuple[Row, IncidentRecord]]:
 
 
 def in_plain(record: IncidentRecord, labels: Labels, begun_s: float) -> Incident:
-    """An incident with its files, as the API gives it (docs/service.md).
-
-    `begun_s`: when the run began, in seconds since 1970. One without an end that is older does not go on: the end of an
-    earlier run was not reported.
-    """
+    """An incident with its files, as the API gives it (docs/service.md). `begun_s`: see `facts_of`."""
     url = f"/api/incidents/{quote(record.incident, safe='')}"
     crops = sorted({name for state in record.files.values() for name in state.crops})
-    facts = facts_of(record, labels)
-    if facts["phase"] == "running" and _written_s(record) < begun_s:
-        facts["phase"] = "lost"
     return {
-        **facts,
+        **facts_of(record, labels, _written_s(record), begun_s),
         "keep": record.keep,
         "snapshot": _file(record, "snapshot", f"{url}/snapshot.jpg"),
         "clip": _file(record, "clip", f"{url}/clip.mp4"),
@@ -182,8 +175,12 @@ def in_plain(record: IncidentRecord, labels: Labels, begun_s: float) -> Incident
     }
 
 
-def facts_of(record: IncidentRecord, labels: Labels) -> IncidentFacts:
-    """What its events tell. Those of stages of others may have anything in the places of lists and objects."""
+def facts_of(record: IncidentRecord, labels: Labels, written_s: float, begun_s: float) -> IncidentFacts:
+    """What its events tell. Those of stages of others may have anything in the places of lists and objects.
+
+    `written_s`: when its record was written; `begun_s`: when the run began, both in seconds since 1970. One without an
+    end that is older than the run does not go on: an earlier run died before it could report the end.
+    """
     one, data, last = summary_of(record), record.data, _object(record.last)
     assert one is not None, "it was found by its summary"
     end = _object(last.get("data"))
@@ -199,12 +196,12 @@ def facts_of(record: IncidentRecord, labels: Labels) -> IncidentFacts:
         "start_time": one.start_time,
         "end_time": {"over": over, "single": one.start_time, "running": None}[one.phase],
         "duration_s": one.duration_s if one.phase != "running" else None,
-        "phase": one.phase,
+        "phase": "lost" if one.phase == "running" and written_s < begun_s else one.phase,
         "reason": reason(end.get("reason")) if one.phase == "over" else "",
         "people": len(_list(data.get("people"))),
         "zones": list(map(str, _list(data.get("zones")))),
         "because": [because(condition) for condition in conditions],
-        "measured": [measured_words(condition) for condition in conditions],
+        "measured": reasons(conditions),
         "labels": labels.of(record.incident),
     }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Never
 
@@ -20,20 +22,29 @@ _NO_PATH = Path("none/none/none.json")
 _NO_FILE: IncidentFile = {"state": "none", "url": None, "why": "the graph has no stage `sink_footage`"}
 
 
+@dataclass
+class RememberedRecord(IncidentRecord):
+    """It has no file, and is never written. `kept_s`: when its first event was kept, in seconds since 1970."""
+
+    kept_s: float = 0.0
+
+
 class RememberedIncidents:
     """As `KeptIncidents`. Labels lie beside the history. All methods raise EnvironmentProblem if it cannot be read."""
 
-    def __init__(self, history: EventHistory) -> None:
-        self._history = history
+    def __init__(self, history: EventHistory, begun_s: Callable[[], float]) -> None:
+        self._history, self._begun_s = history, begun_s
         self.labels = Labels(history.path.parent)
 
-    def page(self, wanted: EventFilter, before: str | None, most: int) -> tuple[list[Incident], bool]:
+    def page(
+        self, wanted: EventFilter, before: str | None, most: int, *, going_on: bool = False
+    ) -> tuple[list[Incident], bool]:
         """Those that fit, the newest first, and whether there are more."""
-        rows = self._history.incidents(wanted, most + 1, before=before)
+        rows = self._history.incidents(wanted, most + 1, before=before, going_on=going_on)
         records = filter(summary_of, map(_record, rows[:most]))
         return [self.plain(record) for record in records], len(rows) > most
 
-    def record(self, incident: str) -> IncidentRecord | None:
+    def record(self, incident: str) -> RememberedRecord | None:
         """That of this whole name."""
         found = [_record(row) for row in self._history.incidents(EventFilter(), 1, incident=incident)]
         return next(filter(summary_of, found), None)
@@ -48,9 +59,11 @@ class RememberedIncidents:
 
     def plain(self, record: IncidentRecord) -> Incident:
         """As the API gives it (docs/service.md)."""
-        return {**facts_of(record, self.labels), "keep": False, "snapshot": _NO_FILE, "clip": _NO_FILE, "crops": []}
+        assert isinstance(record, RememberedRecord)
+        facts = facts_of(record, self.labels, record.kept_s, self._begun_s())
+        return {**facts, "keep": False, "snapshot": _NO_FILE, "clip": _NO_FILE, "crops": []}
 
 
-def _record(row: KeptIncident) -> IncidentRecord:
-    """It has no file, and is never written."""
-    return IncidentRecord(_NO_PATH, row.first.event, row.last.event if row.last else {})
+def _record(row: KeptIncident) -> RememberedRecord:
+    last = row.last.event if row.last else {}
+    return RememberedRecord(_NO_PATH, row.first.event, last, kept_s=row.kept_s)

@@ -286,6 +286,23 @@ def test_no_filter_looks_at_all_events(history: EventHistory, wanted: dict[str, 
     history.close()
 
 
+@pytest.mark.parametrize(
+    ("query", "values"),
+    [
+        (event_history._GO_ON, (event_history._START_TYPE, event_history._END_TYPE)),
+        (event_history._WITH_ENDS, (event_history._END_TYPE, "[1, 2]")),
+    ],
+)
+def test_no_question_about_ends_looks_at_all_events(
+    history: EventHistory, query: str, values: tuple[object, ...]
+) -> None:
+    history.add([event(1)])
+    with closing(sqlite3.connect(history.path)) as db:
+        plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {query}", values)]
+    assert not any(step.startswith("SCAN") and "json_each" not in step for step in plan), plan
+    history.close()
+
+
 def test_a_rule_is_found_by_its_action_too_and_each_event_once(history: EventHistory) -> None:
     history.add([event(n, rule="seen", action="seen") for n in range(4)])
     history.add([event(n, rule=f"rule {n}", action="seen") for n in range(4, 7)])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -249,6 +251,27 @@ def test_without_pictures_the_history_tells_of_incidents(tmp_path: Path, history
     answer = service.call("POST", "/api/incidents/0003/labels", json={"label": "true_alarm"})
     assert [label["label"] for label in answer.json()["labels"]] == ["true_alarm"]
     assert (tmp_path / NAME).exists()
+
+
+def test_without_pictures_those_that_go_on_are_found_among_many(tmp_path: Path, history: EventHistory) -> None:
+    """Also by another process of the service, which has read the file; one of a run that died does not go on."""
+    history.add([incident(f"{n:04x}", "start", at_s=n).event for n in (1, 2, 3)])
+    history.add([incident(f"{n:04x}", "single", at_s=n).event for n in range(10, 90)])
+    history.add([incident("0002", "end", at_s=95).event])
+    assert Service(history=history).ids("?phase=running&limit=5") == ["0003", "0001"]
+    assert Service(history=history).ids("?phase=running&camera=nowhere") == []
+    history.close()
+    with closing(sqlite3.connect(history.path)) as db:
+        db.execute("UPDATE events SET kept_s = ? WHERE incident = '0001'", (BEGUN_S - 100,))
+        db.commit()
+    again = EventHistory(history.path, get_logger(), keep_s=1e12, keep_bytes=1e8)
+    again.open()
+    service = Service(history=again)
+    assert service.ids("?phase=running&limit=5") == ["0003"]
+    assert service.get("/api/incidents/0001").json()["phase"] == "lost"
+    again.add([incident("0003", "end", at_s=99).event])
+    assert service.ids("?phase=running") == []
+    again.close()
 
 
 ODD = [
