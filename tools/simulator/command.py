@@ -50,7 +50,12 @@ _FAULTS = "\n".join(
     help="How the cameras ask for a user and a password, if they do.",
 )
 @click.option("--user", default="farm", show_default=True, help="The user that they accept, with --auth.")
-@click.option("--password", default="farm", show_default=True, help="The password that they accept, with --auth.")
+@click.option(
+    "--password",
+    default="farm",
+    show_default=True,
+    help="The password that they accept, with --auth. Take no real one: others can see it, also in the addresses.",
+)
 @click.option(
     "--fault",
     "faults",
