@@ -77,4 +77,9 @@ def match(scores: F64, *, least: float) -> Pairs:
 def _others(count: int, rows: Rows) -> Rows:
     left = np.ones(count, bool)
     left[rows] = False
-    return np.flatnonzero(left).astype(np.int64)
+    return rows_of(left)
+
+
+def rows_of(which: NDArray[np.bool_]) -> Rows:
+    """The rows that are true, (N,) -> (M,). `np.flatnonzero` takes three times as long for so few."""
+    return which.nonzero()[0]

@@ -64,7 +64,7 @@ class Motion:
 
     def corrected(self, rows: NDArray[np.int64], boxes_xyxy: F64) -> Self:
         """The filters after `rows` (M,) were measured as `boxes_xyxy` (M, 4)."""
-        result = type(self)(*(getattr(self, field.name).copy() for field in fields(self)))
+        result = type(self)(self.place.copy(), self.velocity.copy(), self.pp.copy(), self.pv.copy(), self.vv.copy())
         measured = to_center(boxes_xyxy)
         place, pp, pv = self.place[rows], self.pp[rows], self.pv[rows]
         spread = pp + (MEASURED_STD * _heights(measured)) ** 2

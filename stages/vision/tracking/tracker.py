@@ -42,7 +42,7 @@ from stages.vision.tracking.appearance import LooksScale
 from stages.vision.tracking.continuation import Passage, continued
 from stages.vision.tracking.doubles import doubles
 from stages.vision.tracking.likeness import pose_likeness, size_likeness, torso_lengths
-from stages.vision.tracking.matching import F64, Rows, match, similarity
+from stages.vision.tracking.matching import F64, Rows, match, rows_of, similarity
 from stages.vision.tracking.memory import NO_ID, Memory, People, heights_of
 from stages.vision.tracking.motion import Motion
 
@@ -163,8 +163,8 @@ class Tracker:
         options, scores = self.options, people.scores
         whole = ~doubles(people.boxes, scores, people.keypoints)
         is_good = (scores >= options.good_score) & whole
-        good = np.flatnonzero(is_good)
-        weak = np.flatnonzero((scores >= options.weak_score) & ~is_good)
+        good = rows_of(is_good)
+        weak = rows_of((scores >= options.weak_score) & ~is_good)
         if not len(self._known) or not len(people.boxes):
             return good
         likeness = self._likeness(people)
@@ -178,16 +178,18 @@ class Tracker:
             return tracks[pairs.tracks_left], rows[pairs.boxes_left]
 
         named = self._known.ids != NO_ID
-        waiting, left = paired(np.flatnonzero(named), good, options.min_overlap)
+        waiting, left = paired(rows_of(named), good, options.min_overlap)
         waiting, weak_left = paired(waiting, weak, options.min_overlap_weak)
         if len(waiting) and len(left) + len(weak_left) and self._dt_ns <= _LONG_NS:
-            matched = np.flatnonzero(owners >= 0)
+            matched = rows_of(owners >= 0)
             certain = matched[likeness[owners[matched], matched] >= _CERTAIN]
+            beside = owners[certain]
             self._pair_alone(people, good, owners)
-            self._pair_alone(people, np.setdiff1d(good, certain), owners, beside=owners[certain])
-            self._pair_alone(people, np.flatnonzero(whole & (scores >= options.weak_score)), owners)
+            is_good[certain] = False
+            self._pair_alone(people, rows_of(is_good), owners, beside=beside)
+            self._pair_alone(people, rows_of(whole & (scores >= options.weak_score)), owners)
             left = left[owners[left] < 0]
-        return paired(np.flatnonzero(~named), left, options.min_overlap)[1]
+        return paired(rows_of(~named), left, options.min_overlap)[1]
 
     def _pair_alone(self, people: People, there: Rows, owners: Rows, beside: Rows = _NOBODY) -> None:
         """Pass 3 among the people in the rows `there`. Writes into `owners`.
@@ -198,14 +200,18 @@ class Tracker:
         known, motion = self._known, self._motion
         assert self._time_ns is not None
         ago_ns = self._time_ns - self._dt_ns - known.seen_ns
-        tracks = np.setdiff1d(np.flatnonzero((known.ids != NO_ID) & (ago_ns <= _JUST_SEEN_NS)), beside)
+        just_seen = (known.ids != NO_ID) & (ago_ns <= _JUST_SEEN_NS)
+        just_seen[beside] = False
+        tracks = rows_of(just_seen)
+        owned = np.zeros(len(known) + 1, bool)
+        owned[owners] = True  # those of nobody are in the last place, which is no track
         boxes, doubt = people.boxes[there], self.options.widen * motion.doubt[tracks]
         overlap = np.maximum(
             similarity(motion.boxes_xyxy[tracks], boxes, doubt), similarity(known.boxes[tracks], boxes, doubt)
         )
         alone = only_ones(overlap >= _FAR)
         alone &= (known.classes[tracks][:, None] == people.classes[there]) & (owners[there] < 0)
-        alone &= ~np.isin(tracks, owners)[:, None]
+        alone &= ~owned[tracks][:, None]
         alone &= ~turned_round(known.boxes[tracks], motion.velocity[tracks, 0], boxes)
         least = np.where(people.scores[there] < self.options.good_score, self.options.min_overlap, _FAR)
         if len(beside):
@@ -245,10 +251,11 @@ class Tracker:
         """(T,): less for tracks that are lost for longer, for others may have come into their place."""
         assert self._time_ns is not None
         lost_s = (self._time_ns - self._known.seen_ns - self._dt_ns) / 1e9
-        return np.asarray(1 - _LOST_TRUST * np.clip(lost_s, 0, 1))
+        # `np.clip` takes several times as long.
+        return np.asarray(1 - _LOST_TRUST * np.minimum(np.maximum(lost_s, 0), 1))
 
     def _correct(self, time_ns: int, people: People, owners: Rows) -> None:
-        rows = np.flatnonzero(owners >= 0)
+        rows = rows_of(owners >= 0)
         tracks = owners[rows]
         if len(rows):
             self._motion = self._motion.corrected(tracks, people.boxes[rows])
@@ -259,7 +266,7 @@ class Tracker:
 
     def _name(self, time_ns: int, people: People, owners: Rows) -> None:
         """Give ids to the tracks that are confirmed by now, in the order of their beginning."""
-        rows = np.flatnonzero(owners >= 0)
+        rows = rows_of(owners >= 0)
         tracks, known = owners[rows], self._known
         ripe = known.watched_ns[tracks] >= self.options.confirm_s * 1e9
         ripe |= people.scores[rows] >= self.options.sure_score
@@ -274,7 +281,7 @@ class Tracker:
 
     def _ask_who_they_were(self, time_ns: int, tracks: Rows) -> None:
         known = self._known
-        lost = np.flatnonzero(~known.seen & (known.ids != NO_ID))
+        lost = rows_of(~known.seen & (known.ids != NO_ID))
         gone = self._gone.joined(self._passage(lost, known.seen_ns, known.anchors))
         gone = gone.taken(time_ns - gone.times_ns <= self.options.continue_s * 1e9)
         gone = gone.taken(~np.isin(gone.ids, known.continues))
@@ -303,10 +310,10 @@ class Tracker:
         if kept.all():
             return owners
         if self.options.continue_s:
-            lost = np.flatnonzero(~kept & (known.ids != NO_ID))
+            lost = rows_of(~kept & (known.ids != NO_ID))
             gone = self._gone.joined(self._passage(lost, known.seen_ns, known.anchors))
             self._gone = gone.taken(time_ns - gone.times_ns <= self.options.continue_s * 1e9)
-        rows = np.flatnonzero(kept)
+        rows = rows_of(kept)
         self._motion, self._known = self._motion.taken(rows), known.taken(rows)
         renumbered = np.append(np.cumsum(kept) - 1, -1)
         return np.asarray(renumbered[owners])
@@ -321,7 +328,7 @@ class Tracker:
         self._known = self._known.joined(Memory.begun(time_ns, self._dt_ns, begun))
 
     def _confirmed(self, owners: Rows) -> Followed:
-        rows = np.flatnonzero(owners >= 0)
+        rows = rows_of(owners >= 0)
         ids, continues = self._known.ids[owners[rows]], self._known.continues[owners[rows]]
         return Followed(rows[ids != NO_ID], ids[ids != NO_ID], continues[ids != NO_ID])
 
