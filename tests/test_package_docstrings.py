@@ -1,4 +1,4 @@
-"""Each folder of modules is a package, and its docstring leads a newcomer: what lives there, where to start, a limit."""
+"""Each folder of modules is a package; its docstring leads a newcomer: what lives there, where to start, a limit."""
 
 from __future__ import annotations
 
