@@ -12,7 +12,7 @@ below it:
     boot | single_stage
     registry | items | wanted
     stage | plan
-    dead_letters                                events that a sink has given up
+    dead_letters | traces                       events that a sink has given up, the steps of an event
     messages
     system                                      the machine
     errors

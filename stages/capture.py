@@ -51,7 +51,7 @@ class Capture(Source[Settings]):
 
     @classmethod
     def environment(cls, settings: Settings) -> Iterable[str]:
-        """FFmpeg's: how HTTP cameras are reached."""
+        """Of FFmpeg, for protocols on TLS or HTTP that have no gate, such as rtmps. The gates use no proxy."""
         return ("http_proxy", "no_proxy")
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Names of code in docs/architecture.md: each file, folder, method and field that it names exists."""
+"""Names of code in the pages of docs/: each file, folder, method and field that they name exists."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "architecture.md"
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 CODE = re.compile(r"`([^`\n]+)`")
+FILES_OF_OTHERS = {"av/codec/hwaccel.py", "av/video/plane.py", "camgraph.py", "tests/test_dark.py"}
+"""Of PyAV, and of the reader."""
+NO_FOLDERS = {
+    *("out/accuracy", "out/demo", "secrets", "secrets/page", "myproject/pipeline"),
+    *("application/json", "camgraph/ward", "camgraph/ward/availability", "deg/s", "px/s"),
+}
+"""Folders of the reader, and texts with a slash."""
 
 
 def named(pattern: str) -> set[str]:
-    """The names in backquotes on the page that match the whole pattern."""
-    return {found for found in CODE.findall(PAGE.read_text("utf-8")) if re.fullmatch(pattern, found)}
+    """The names in backquotes on the pages that match the whole pattern. `NAME` stands for a name of the reader's."""
+    found = {name for page in PAGES for name in CODE.findall(page.read_text("utf-8")) if re.fullmatch(pattern, name)}
+    return {name for name in found if "NAME" not in name}
 
 
 def tracked() -> list[str]:
@@ -33,21 +41,23 @@ def members() -> set[str]:
     return found
 
 
-def test_each_file_that_architecture_names_exists() -> None:
+def test_each_file_that_a_page_names_exists() -> None:
     files = tracked()
     names = named(r"[\w/.-]+\.py")
     assert len(names) > 50
-    assert {name for name in names if not any(f"/{file}".endswith(f"/{name}") for file in files)} == set()
+    missing = {name for name in names if not any(f"/{file}".endswith(f"/{name}") for file in files)}
+    assert missing - FILES_OF_OTHERS == set()
 
 
-def test_each_folder_that_architecture_names_exists() -> None:
+def test_each_folder_that_a_page_names_exists() -> None:
     folders = {str(parent) for file in tracked() for parent in Path(file).parents}
     names = {name.rstrip("/") for name in named(r"[a-z_]+/[\w/]*")}
     assert len(names) > 15
-    assert {name for name in names if not any(f"/{folder}".endswith(f"/{name}") for folder in folders)} == set()
+    missing = {name for name in names if not any(f"/{folder}".endswith(f"/{name}") for folder in folders)}
+    assert missing - NO_FOLDERS == set()
 
 
-def test_each_method_and_field_that_architecture_names_exists() -> None:
+def test_each_method_and_field_that_a_page_names_exists() -> None:
     names = named(r"[A-Z]\w+\.[a-z_]+")
     assert len(names) > 10
     assert names - members() == set()

@@ -3,8 +3,7 @@
 window   of a graph that blocks: how many frames of a camera may be on their way at once, from the source to the sinks;
          each process keeps to it by itself. Twice what its busiest stage works on and gathers, and two more, so that
          this stage always finds the next batch waiting; at least 6.
-depth    of an edge: 1 if it drops. If it blocks, one more than the window: a sender that makes one message of a frame
-         runs out of places in the window before it runs out of credits, so credits need not come back before
+depth    of an edge: 1 if it drops. If it blocks, one more than the window: credits need not come back before
          acknowledgements do (`pipeline/transport/pending_acks.py`), and a batch can hold whatever the window does.
          An edge of events to the outbox, for which no window counts, has 6, or more if the reader's batches need it.
          From the outbox to a sink it has 64, or two batches of the sink and one event more. If an edge drops, a

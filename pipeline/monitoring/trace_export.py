@@ -1,8 +1,8 @@
 """Sends spans to a collector by OTLP over HTTP, with the exporter of OpenTelemetry (the extra `tracing`).
 
-A thread of its own sends them. It keeps so many; those that come while they do not arrive are left out and told, and
-neither events nor the end of the process wait for them. (The SDK's own batches do not tell what they leave out, and
-wait at the end for as long as the collector takes.)
+A thread of its own sends them. It keeps so many; those that come while they do not arrive are dropped, counted and
+logged, and neither events nor the end of the process wait for them. (The SDK's own batches do not report the spans that
+they drop, and wait at the end for as long as the collector takes.)
 """
 
 from __future__ import annotations

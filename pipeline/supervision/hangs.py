@@ -1,8 +1,8 @@
 """Decides when a process counts as hung, from its last report and the time of it.
 
 Slow is not hung. Time in which a process waits for a core does not count. A batch may take ten times as long as the
-slowest one of this process so far, and the first batch ten times as long as opening, which tries the model. But
-nothing may take more than ten times `hang_s` (or `open_s` until the process is open), whatever the machine does.
+slowest one of this process so far, and the first batch as long as opening took. But nothing may take more than ten
+times `hang_s` (or `open_s` until the process is open), whatever the machine does.
 """
 
 from __future__ import annotations

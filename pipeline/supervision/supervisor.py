@@ -64,7 +64,7 @@ _NOTICES_S = 2.0
 
 
 class Supervisor:
-    """One run. `tell` is called regularly (about ten times a second), also while it closes, and must return at once.
+    """One run. `report` is called about ten times a second, also while the run closes. It must return at once.
 
     `loader`: loads the graph file when it has changed; without one, only plans that are loaded can be taken over.
     """

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Collection, Iterator, Mapping
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from pipeline.system.redaction import redact_url, spellings
 
 _PR_SET_DUMPABLE = 4
+_warned = False
+"""A warning of this process says that its memory is not hidden."""
 
 
 def secrets_in(settings: Any, secrets: Collection[str]) -> tuple[str, ...]:
@@ -23,12 +26,17 @@ def holds_credentials(settings: Any) -> bool:
     return any(redact_url(text) != text for text in _texts(settings))
 
 
-def forbid_dumps() -> None:
+def forbid_dumps(warn: Callable[..., object] | None = None) -> None:
     """Prevent a core dump of this process, and reads of its memory or environment by processes of the same user.
 
-    Not even a debugger may; root may. If the system lacks the call, only core dumps are prevented.
+    Not even a debugger may; root may. If the system lacks or refuses the call, only core dumps are prevented. Then
+    `warn`, a method of a log, is called once in the life of this process.
     """
-    _set_dumpable(False)
+    global _warned  # noqa: PLW0603 - one process, one warning
+    why = _set_dumpable(False)
+    if why and warn is not None and not _warned:
+        _warned = True
+        warn("memory_not_hidden", why=why, then="other processes of this user can read the credentials in it")
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource  # noqa: PLC0415 - there is none on Windows
 
@@ -47,9 +55,13 @@ def allow_dumps() -> None:
     _set_dumpable(True)
 
 
-def _set_dumpable(allowed: bool) -> None:
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, int(allowed), 0, 0, 0)
+def _set_dumpable(allowed: bool) -> str:
+    """Return why the system has not done it, or an empty string. ctypes raises nothing if the call fails."""
+    try:
+        failed = ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, int(allowed), 0, 0, 0)
+    except (OSError, AttributeError, TypeError):  # Windows: a TypeError for None
+        return "this system has no prctl"
+    return f"prctl: {os.strerror(ctypes.get_errno())}" if failed else ""
 
 
 def _texts(value: Any) -> Iterator[str]:

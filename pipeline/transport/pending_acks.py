@@ -3,10 +3,14 @@
 Knows nothing of sockets: `Receiver` sends the signals that are collected here.
 
 Each signal wakes its sender up, so a signal that nobody waits for is withheld until there is more to send on the same
-connection. Of each partition that loses nothing, these are the first two messages that are done, because the window has
-room for others; and, if the edge is deeper than the window, all credits as long as the sender may have another: they
-travel with the acknowledgements, without which the window allows it nothing more. A signal that has been withheld for
-0.1 s is sent with the loop's next turn.
+connection, or until the loop's first turn after 0.1 s. Of each edge and camera, these are:
+
+- The first two acks, because the sender's window has room for other messages. The ack of an end is sent at once.
+- All credits, as long as the sender has others. An edge is one deeper than the window, so a sender that makes one
+  message of a frame runs out of places in the window first, and gets those by acks. A sender that makes several may run
+  out of credits; then they are sent at once.
+
+Edges that drop, events, ports of joins, and edges with a `depth` within the window are always answered at once.
 """
 
 from __future__ import annotations

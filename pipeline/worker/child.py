@@ -55,13 +55,13 @@ def run_child(control: int, life: int, label: str) -> int:
     keep_from_others(boot.readable_by)
     threading.Thread(target=_die_with, args=(life, boot), name="life", daemon=True).start()
     hide(boot.secrets)
-    if boot.confidential:
-        forbid_dumps()
-    else:
-        allow_dumps()
     log_to(lambda level, values: channel.send("log", level=level, values=values), process=boot.plan.name)
     log_failed_threads()
     log = structlog.get_logger()
+    if boot.confidential:
+        forbid_dumps(log.warning)
+    else:
+        allow_dumps()
     try:
         if boot.gives_way:
             _give_way()

@@ -290,7 +290,7 @@ class Worker:
     def _revise(self, boot: Boot, number: int) -> None:
         hide(boot.secrets)
         if boot.confidential:
-            forbid_dumps()
+            forbid_dumps(self._log.warning)
         ways = (self._chain, self._receiver, self._sender)
         problem = revise(boot, *ways, ring=self._ring, sources=self._sources, new_source=self._new_source)
         if not problem:
@@ -301,7 +301,7 @@ class Worker:
         """Go on with the settings of this plan; if a stage does not take them, close: the next process has them."""
         hide(boot.secrets)
         if boot.confidential:
-            forbid_dumps()
+            forbid_dumps(self._log.warning)
         try:
             self._chain.change_settings(boot.plan)
         except Exception as error:  # noqa: BLE001 - a bug of a stage, or its way to be started anew

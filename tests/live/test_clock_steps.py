@@ -19,7 +19,7 @@ import pytest
 
 from tools.measuring.processes import left_over
 from tools.proofs.trials.run import LiveRun
-from tools.proofs.trials.subject import farm_cameras, write_subject
+from tools.proofs.trials.subject import simulated_cameras, write_subject
 from tools.simulator import RtspSimulator
 
 WITHIN_S = 120.0
@@ -86,7 +86,7 @@ def grown(before: dict[str, int], by: int) -> Callable[[dict[str, Any]], bool]:
 @pytest.mark.timeout(600)
 def test_live_cameras_do_not_notice_that_the_clock_is_set(tmp_path: Path, time_of_day: TimeOfDay) -> None:
     """One camera tells the time itself, the other one leaves it to this machine."""
-    reported, silent = farm_cameras(2)
+    reported, silent = simulated_cameras(2)
     with RtspSimulator([reported, silent.model_copy(update={"report_s": 0.0})]) as simulator:
         subject = write_subject(tmp_path, f"clock{os.getpid()}", simulator.cameras, every_frame=True)
         with LiveRun(subject, environment=time_of_day.environment) as run:
@@ -145,7 +145,7 @@ def write_clip(path: Path, count: int) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_clock_steps_leave_file_events_unchanged(tmp_path: Path, time_of_day: TimeOfDay) -> None:
-    with RtspSimulator(farm_cameras(1)) as simulator:
+    with RtspSimulator(simulated_cameras(1)) as simulator:
         subject = write_subject(tmp_path, f"files{os.getpid()}", simulator.cameras)  # for its model
     subject.graph.write_text(FILES.format(name=subject.name))
     write_clip(tmp_path / "clip.mp4", 400)

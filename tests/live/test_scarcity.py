@@ -16,7 +16,7 @@ import pytest
 from pipeline.testing import hit
 from tools.measuring.processes import left_over
 from tools.proofs.trials.run import LiveRun
-from tools.proofs.trials.subject import Subject, farm_cameras, write_subject
+from tools.proofs.trials.subject import Subject, simulated_cameras, write_subject
 from tools.simulator import RtspSimulator
 
 WITHIN_S = 60.0
@@ -27,7 +27,7 @@ FILLED = [*OWN_NAMES, f'{SMALL_SHM} && head -c 8300000 /dev/zero > /dev/shm/ball
 
 @pytest.fixture(scope="module")
 def simulator() -> Iterator[RtspSimulator]:
-    with RtspSimulator(farm_cameras(3)) as simulator:
+    with RtspSimulator(simulated_cameras(3)) as simulator:
         yield simulator
 
 

@@ -17,7 +17,7 @@ from camgraph_test_stages.web_server import WebServer
 
 from tools.measuring.processes import left_over
 from tools.proofs.trials.run import LiveRun
-from tools.proofs.trials.subject import Subject, farm_cameras, write_graph
+from tools.proofs.trials.subject import Subject, simulated_cameras, write_graph
 from tools.simulator import RtspSimulator
 
 WITHIN_S = 60.0
@@ -125,7 +125,7 @@ def test_memory_of_large_pictures_is_returned(
 @pytest.mark.benchmark
 def test_growing_pictures_harm_only_their_camera(tmp_path: Path, pictures: Callable[[Sizes], Pictures]) -> None:
     growing = pictures(lambda number: (256 + 64 * number, 256 + 64 * number))
-    with RtspSimulator(farm_cameras(1)) as simulator:
+    with RtspSimulator(simulated_cameras(1)) as simulator:
         subject = subject_of(tmp_path, camera_line(growing), f'honest: {{url: "{simulator.camera("c0").url}"}}')
         with LiveRun(subject, wrapper=OWN_SHM) as run:
             run.until(lambda now: now["cameras"]["honest"]["state"] == "live", WITHIN_S, "the other one is live")

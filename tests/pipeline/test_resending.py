@@ -39,7 +39,7 @@ from pipeline.transport.partition import Received
 from pipeline.transport.protocol import ATTACH
 from pipeline.transport.protocol import SenderId as ProtocolSender
 from pipeline.transport.receiver import Receiver
-from tests.pipeline.test_left_out import DOWN, LEFT, Both, Mid, Note, Upstream
+from tests.pipeline.test_done_before_death import DOWN, LEFT, Both, Mid, Note, Upstream
 
 _WINDOW = 6
 _LATE = st.lists(st.sampled_from(["src", "mid"]), max_size=2, unique=True)

@@ -113,7 +113,7 @@ class Row:
     frames: Mapping[str, int]
     inferred: Mapping[str, int]
     cores: Mapping[str, float]
-    farm_cores: float
+    simulator_cores: float
     other_cores: float
     memory_mb: float
     supervisor_mb: float
@@ -142,7 +142,7 @@ def row_of(name: str, window: Window) -> Row:
         frames=frames,
         inferred=inferred,
         cores=window.cores_by_stage,
-        farm_cores=window.farm_cores,
+        simulator_cores=window.simulator_cores,
         other_cores=window.other_cores,
         memory_mb=window.after.status["memory_mb"],
         supervisor_mb=window.after.supervisor_mb,
@@ -207,7 +207,7 @@ def _cost_line(row: Row) -> str:
     each = f"{1000 * cores / row.inferred_fps:.1f}" if row.inferred_fps else "-"
     return (
         f"| {row.name} | {row.processes} | {row.memory_mb:.0f} | {row.supervisor_mb:.0f} | {cores:.2f} | {each} "
-        f"| {stages} | {row.farm_cores:.2f} | {row.other_cores:.2f} |"
+        f"| {stages} | {row.simulator_cores:.2f} | {row.other_cores:.2f} |"
     )
 
 

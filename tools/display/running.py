@@ -137,7 +137,7 @@ def run_plan(
         log_failed_threads()
         hide_in_words_of_libraries(plan.secrets)
         if plan.secrets or holds_credentials(run_to_wire(plan)):
-            forbid_dumps()
+            forbid_dumps(structlog.get_logger().warning)
         shown = _Shown(display, _pace_of(plan) if display else None, _Remarks(console, way_in, KeepingUp(plan)))
         with errors_for_people(), service_notices() as notices, _prepared(plan, _each(shown, notices), loader) as run:
             signals = _Signals(run, notices)
@@ -172,7 +172,7 @@ def run_aside(plan: RunPlan, look: Callable[[Any], None]) -> tuple[Outcome, bool
     log_failed_threads()
     hide_in_words_of_libraries(plan.secrets)
     if plan.secrets or holds_credentials(run_to_wire(plan)):
-        forbid_dumps()
+        forbid_dumps(structlog.get_logger().warning)
     with errors_for_people(), _prepared(plan, look, None) as run:
         signals = _Signals(run, None)
         with signals.handled():

@@ -62,7 +62,7 @@ class Snapshot:
     at_ns: int
     status: Mapping[str, Any]
     supervisor_cpu_s: float
-    farm_cpu_s: float
+    simulator_cpu_s: float
     cpu: CpuTime
     supervisor_mb: float
 
@@ -106,9 +106,9 @@ class Window:
         return {name: cpu_s / self.seconds for name, cpu_s in used.items()}
 
     @property
-    def farm_cores(self) -> float:
+    def simulator_cores(self) -> float:
         """The cores that the cameras took, which elsewhere are no load of this machine."""
-        return (self.after.farm_cpu_s - self.before.farm_cpu_s) / self.seconds
+        return (self.after.simulator_cpu_s - self.before.simulator_cpu_s) / self.seconds
 
     @property
     def other_cores(self) -> float:

@@ -87,3 +87,22 @@ def test_missing_variable_is_reported_once_with_lines() -> None:
     assert first.endswith("; also in lines 2, 3")
     assert second.startswith("f:4:4: the environment variable WHY is not set: ")
     assert "also" not in second
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("${SITE}", False),
+        ("rtsp://${SITE}@h", False),
+        ("rtsp://${SITE}:x@h", False),
+        ("rtsp://u:${SITE}@h", True),
+        ("http://h/${API_KEY}", True),
+        ("${DB_PASSWORD_2}", True),
+        ("${TOKEN}", True),
+        ("${PASSAGE}", False),
+        ("${secret:SITE}", True),
+    ],
+)
+def test_which_values_are_secret(text: str, *, hidden: bool) -> None:
+    environ = dict.fromkeys(("SITE", "API_KEY", "DB_PASSWORD_2", "TOKEN", "PASSAGE"), "value")
+    assert bool(substitute(text, environ).hidden) is hidden

@@ -50,7 +50,7 @@ class Joined:
         self.taken: list[Item] = []
         self.outbox = make_outbox(folder)
         self.poller = zmq.Poller()
-        self.ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-dispatch.1", 8)
+        self.ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-outbox.1", 8)
         self.sender = Sender(
             process="outbox.0",
             incarnation=1,

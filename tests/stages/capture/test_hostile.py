@@ -294,6 +294,26 @@ def test_environment_proxy_is_not_asked_for_loopback(
     assert proxy.asked == []
 
 
+@pytest.mark.parametrize(
+    ("url", "asked"),
+    [
+        ("rtmps://127.0.0.1:9/live/a", b"CONNECT 127.0.0.1:9 HTTP/1.1"),
+        ("rtmpt://127.0.0.1:9/live/a", b"POST http://127.0.0.1:9/open/1 HTTP/1.1"),
+    ],
+)
+def test_environment_proxy_is_asked_without_a_gate(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch, url: str, asked: bytes
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        proxy.settimeout(60)
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.getsockname()[1]}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        watch(url)
+        client, _ = proxy.accept()
+        with client, client.makefile("rb") as lines:
+            assert lines.readline().strip() == asked
+
+
 def test_a_text_is_no_video(web_server: WebServers, watch: Watch) -> None:
     server = web_server(lambda request: answer(request, b"this is a log file\r\n" * 20_000, "video/mp4"))
     watching = watch(server.url("log.txt"))

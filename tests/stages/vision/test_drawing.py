@@ -10,6 +10,7 @@ from stages.vision.drawing import (
     COCO_17_BONES,
     SHAPE_COLOUR,
     SIDE_COLOURS,
+    Trail,
     bone_side,
     draw_box,
     draw_caption,
@@ -18,6 +19,7 @@ from stages.vision.drawing import (
     draw_people,
     draw_reasons,
     draw_skeleton,
+    draw_trails,
     draw_zones,
     free_places,
     id_colour,
@@ -276,3 +278,32 @@ def test_a_label_or_caption_that_is_too_long_is_cut() -> None:
     draw_caption(short, "", "00:12.3")
     draw_caption(long, "a very long name of a camera " * 5, "00:12.3")
     assert np.array_equal(short[:, -38:], long[:, -38:]), "the time stays readable"
+
+
+def trail(points: list[list[float]], begins: list[bool] | None = None) -> Trail:
+    count = len(points)
+    ages = np.linspace(1, 0, count, dtype=np.float32)
+    return Trail(3, np.array(points, np.float32), ages, np.array(begins or [True] + [False] * (count - 1)))
+
+
+def test_a_trail_fades_to_its_beginning_and_changes_no_more() -> None:
+    picture = np.full((100, 300, 3), 60, np.uint8)
+    draw_trails(picture, [trail([[x, 50] for x in range(20, 281, 10)])])
+    strength = [int(np.abs(picture[50, x].astype(int) - 60).sum()) for x in (40, 120, 200, 270)]
+    assert strength == sorted(strength)
+    assert strength[-1] > 3 * strength[0]
+    assert np.abs(picture[50, 275].astype(int) - id_colour(3)).max() < 45
+    assert (picture[:40] == 60).all()
+    assert (picture[60:] == 60).all()
+
+
+def test_a_broken_trail_is_drawn_in_pieces() -> None:
+    picture = np.full((100, 300, 3), 60, np.uint8)
+    draw_trails(picture, [trail([[20, 50], [100, 50], [200, 50], [280, 50]], [True, False, True, False])])
+    assert (picture[50, 120:180] == 60).all()
+    assert (picture[50, 240] != 60).any()
+
+
+@pytest.mark.parametrize("points", [[[np.nan, 1], [5, 5]], [[-900, -900], [-800, -800]], [[5, 5]], [[9e9, 0], [5, 5]]])
+def test_trails_beyond_the_picture_do_no_harm(points: list[list[float]]) -> None:
+    draw_trails(np.full((100, 300, 3), 60, np.uint8), [trail(points)])

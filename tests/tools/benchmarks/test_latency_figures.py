@@ -74,7 +74,7 @@ def test_what_the_machine_and_the_stages_took_is_told_apart() -> None:
 
     window = Window(look(0, 1.0, 1.0, 100.0), look(2_000_000_000, 2.0, 1.5, 104.5), [])
     assert window.cores_by_stage == {"capture": 1.5, "end": 0.0, "supervisor": 0.0}
-    assert (window.farm_cores, window.other_cores) == (0.25, 0.5)
+    assert (window.simulator_cores, window.other_cores) == (0.25, 0.5)
     assert (window.frames, window.grown("a", "drops_by_reason")) == ({"a": 50}, {"stale": 5})
 
 

@@ -21,7 +21,7 @@ from tools.proofs.trials.delivery import Delivered, Ledger
 from tools.proofs.trials.frames import FrameLog, longest_gap_s
 from tools.proofs.trials.rounds import Base, Count, Round, Series, is_back, lost, over, pids, rates
 from tools.proofs.trials.run import LiveRun, is_whole
-from tools.proofs.trials.subject import farm_cameras, write_subject
+from tools.proofs.trials.subject import simulated_cameras, write_subject
 from tools.simulator import RtspSimulator
 
 LIMIT_S = 60.0
@@ -246,7 +246,7 @@ def causes(run: LiveRun) -> Counter[str]:
 @contextmanager
 def harmed_run(cameras: int = 8, *, hang_s: float = 4.0) -> Iterator[HarmedRun]:
     """A run that is up, with so many live cameras; each frame that comes out of all stages is an event."""
-    with RtspSimulator(farm_cameras(cameras)) as simulator, TemporaryDirectory(prefix="cgkills") as folder:
+    with RtspSimulator(simulated_cameras(cameras)) as simulator, TemporaryDirectory(prefix="cgkills") as folder:
         subject = write_subject(Path(folder), f"kills{os.getpid()}", simulator.cameras, hang_s=hang_s, every_frame=True)
         with LiveRun(subject) as run:
             run.until_live()

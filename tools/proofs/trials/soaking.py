@@ -19,7 +19,7 @@ from tools.measuring.processor_time import CpuTime, cpu_time
 from tools.proofs.trials.delivery import Delivered, Ledger, by_type
 from tools.proofs.trials.run import LiveRun
 from tools.proofs.trials.schedule import Harm, Kill, harms, kills
-from tools.proofs.trials.subject import Subject, farm_cameras, write_subject
+from tools.proofs.trials.subject import Subject, simulated_cameras, write_subject
 from tools.simulator import RtspSimulator
 
 _TURN_S = 0.1
@@ -71,7 +71,8 @@ class Soaked:
 
 def soak(plan: Plan, report: Callable[[str], None] = lambda _: None) -> Soaked:
     """Do it. `report` gets a line a minute. Raises TimeoutError where the run does not come up."""
-    with RtspSimulator(farm_cameras(plan.cameras)) as simulator, tempfile.TemporaryDirectory(prefix="cgsoak") as folder:
+    cameras = simulated_cameras(plan.cameras)
+    with RtspSimulator(cameras) as simulator, tempfile.TemporaryDirectory(prefix="cgsoak") as folder:
         subject = write_subject(Path(folder), f"soak{os.getpid()}", simulator.cameras)
         with LiveRun(subject) as run:
             run.until_live()

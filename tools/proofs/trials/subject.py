@@ -60,7 +60,7 @@ class Subject:
         return self.folder / EVENTS
 
 
-def farm_cameras(count: int, *, fps: float = FPS) -> list[CameraSettings]:
+def simulated_cameras(count: int, *, fps: float = FPS) -> list[CameraSettings]:
     """Small pictures, a keyframe each half second; each camera has a seed of its own."""
     clip = ClipSettings(width=192, height=128, fps=fps, gop=max(1, round(fps / 2)), seconds=4)
     return [CameraSettings(name=f"c{number}", clip=clip, seed=number) for number in range(count)]

@@ -214,7 +214,7 @@ def graph(tmp_path: Path) -> Iterator[Graph]:
     graph.close()
 
 
-def test_what_only_one_sender_had_heard_to_be_done_is_no_loss(graph: Graph) -> None:
+def test_an_ack_that_one_sender_received_is_no_loss(graph: Graph) -> None:
     """`src` knows that the second frame is done, `mid` does not: that frame comes again on one side only, between two
     frames that come on both."""
     graph.src.submit(1, 2)

@@ -1,4 +1,4 @@
-"""Trails: what is remembered of people's ways, and how it is drawn."""
+"""Trails: what is remembered of the ways of people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from pipeline.testing import stamp
 from stages.messages import Tracks
-from stages.vision.drawing import Trail, draw_trails, id_colour
 from stages.writing.trails import STEP_NS, Trails
 
 
@@ -89,32 +88,3 @@ def test_nothing_is_drawn_across_epochs_nor_without_a_length() -> None:
     (trail,) = trails.follow(seen(0, {3: (20, 100)}, epoch=1))
     assert len(trail.points) == 1
     assert Trails(0).follow(seen(0, {3: (10, 100)})) == []
-
-
-def trail(points: list[list[float]], begins: list[bool] | None = None) -> Trail:
-    count = len(points)
-    ages = np.linspace(1, 0, count, dtype=np.float32)
-    return Trail(3, np.array(points, np.float32), ages, np.array(begins or [True] + [False] * (count - 1)))
-
-
-def test_a_trail_fades_to_its_beginning_and_changes_no_more() -> None:
-    picture = np.full((100, 300, 3), 60, np.uint8)
-    draw_trails(picture, [trail([[x, 50] for x in range(20, 281, 10)])])
-    strength = [int(np.abs(picture[50, x].astype(int) - 60).sum()) for x in (40, 120, 200, 270)]
-    assert strength == sorted(strength)
-    assert strength[-1] > 3 * strength[0]
-    assert np.abs(picture[50, 275].astype(int) - id_colour(3)).max() < 45
-    assert (picture[:40] == 60).all()
-    assert (picture[60:] == 60).all()
-
-
-def test_a_broken_trail_is_drawn_in_pieces() -> None:
-    picture = np.full((100, 300, 3), 60, np.uint8)
-    draw_trails(picture, [trail([[20, 50], [100, 50], [200, 50], [280, 50]], [True, False, True, False])])
-    assert (picture[50, 120:180] == 60).all()
-    assert (picture[50, 240] != 60).any()
-
-
-@pytest.mark.parametrize("points", [[[np.nan, 1], [5, 5]], [[-900, -900], [-800, -800]], [[5, 5]], [[9e9, 0], [5, 5]]])
-def test_trails_beyond_the_picture_do_no_harm(points: list[list[float]]) -> None:
-    draw_trails(np.full((100, 300, 3), 60, np.uint8), [trail(points)])

@@ -1,0 +1,37 @@
+"""When events were committed: by the time that this process has had the outbox open, not by a clock that was set."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.outbox.commit_times import CommitTimes
+
+S = 1_000_000_000
+NOON_NS = 1_700_000_000 * S
+
+
+def times(*, clock_ns: int, open_s: int) -> CommitTimes:
+    """Of a process that had the outbox open from row 10 on."""
+    return CommitTimes(10, lambda: clock_ns, lambda: open_s)
+
+
+@pytest.mark.parametrize("set_by_s", [-86_400, -91, 91, 86_400])
+def test_a_clock_that_was_set_makes_no_event_old_or_young(set_by_s: int) -> None:
+    """The event was committed at noon by the old clock, 500 s ago."""
+    now = times(clock_ns=NOON_NS + (500 + set_by_s) * S, open_s=600)
+    assert now.now(10, NOON_NS, 100) == NOON_NS + set_by_s * S
+
+
+@pytest.mark.parametrize("off_by_s", [-90, 0, 90])
+def test_a_small_difference_is_the_minute_of_others(off_by_s: int) -> None:
+    now = times(clock_ns=NOON_NS + (500 + off_by_s) * S, open_s=600)
+    assert now.now(10, NOON_NS, 100) == NOON_NS
+
+
+def test_of_earlier_events_only_the_clock_tells_the_time() -> None:
+    now = times(clock_ns=NOON_NS + 86_400 * S, open_s=600)
+    assert now.now(9, NOON_NS, 100) == NOON_NS
+
+
+def test_a_time_that_nobody_knows_stays_unknown() -> None:
+    assert times(clock_ns=NOON_NS, open_s=600).now(10, 0, 100) == 0
