@@ -6,22 +6,24 @@ import { counted, LABELS, lasted, span, title, when } from "./words.js";
 
 const PAGE = 30;
 
-function holding(incident) {
-  return incident.labels.length ? incident.labels[incident.labels.length - 1] : null;
+// The labels that hold: the last that says that it was seen, and behind it the last that says whether it was real.
+function holding({ labels }) {
+  const last = (...kinds) => labels.findLast((one) => kinds.includes(one.label));
+  return [last("acknowledged"), last("true_alarm", "false_alarm")].filter(Boolean).map((one) => one.label);
 }
 
 export function rowOf(incident, silences) {
-  const label = holding(incident);
+  const labels = holding(incident);
   const picture = incident.snapshot.url
     ? make("img", { class: "still", src: incident.snapshot.url, loading: "lazy", alt: "" })
     : make("span", { class: "still none", text: incident.snapshot.state === "pending" ? "picture to come" : "no picture" });
-  return make("a", { class: `row ${label ? "seen" : ""}`, href: `#/incidents/${encodeURIComponent(incident.incident)}` },
+  return make("a", { class: `row ${labels.length ? "seen" : ""}`, href: `#/incidents/${encodeURIComponent(incident.incident)}` },
     picture,
     make("div", {},
       make("p", {}, make("strong", { text: `${title(incident.action)}: ${incident.camera}` })),
       make("p", { text: when(incident.start_time) }),
       make("p", { class: incident.phase === "running" ? "running" : "quiet", text: lasted(incident, silences) }),
-      label ? make("p", { class: "quiet", text: LABELS[label.label] }) : null));
+      labels.length ? make("p", { class: "quiet", text: LABELS[labels.at(-1)] }) : null));
 }
 
 // What was chosen and read is remembered in `state.list`: who comes back from an incident goes on where they were.
@@ -163,8 +165,8 @@ export function incidentView(state, name) {
 
   function buttons(incident, message) {
     if (!["operator", "admin"].includes(state.me.role)) return null;
-    const label = holding(incident)?.label;
-    const one = (key) => make("button", { text: LABELS[key], "aria-pressed": String(label === key),
+    const labels = holding(incident);
+    const one = (key) => make("button", { text: LABELS[key], "aria-pressed": String(labels.includes(key)),
       onclick: () => act("labels", { label: key, note: "" }, message) });
     return make("div", { class: "bar" }, ...Object.keys(LABELS).map(one),
       make("button", { text: "Keep for ever", "aria-pressed": String(incident.keep),
