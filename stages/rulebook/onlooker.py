@@ -85,9 +85,8 @@ class Onlooker:
         self._rules = rules
 
     def floor(self, camera: str) -> float:
-        """The least confidence that a rule of this camera asks of a joint."""
-        floors = [ready.rule.min_confidence for ready in self._rules.of_camera(camera)]
-        return min(floors, default=self._rules.file.min_confidence)
+        """As `RuleSet.floor`, of the present rules."""
+        return self._rules.floor(camera)
 
     def look(self, item: Tracks, switches: Mapping[str, bool] | None = None, resets: Resets | None = None) -> Seen:
         """The view of its rules of the camera's next frame; a frame with a box that is no number changes nothing.
