@@ -75,8 +75,9 @@ class _Camera:
 class Onlooker:
     """Looks at the tracks of all cameras, those of each in order."""
 
-    def __init__(self, rules: RuleSet) -> None:
-        self._rules = rules
+    def __init__(self, rules: RuleSet, clocks: Mapping[str, str] | None = None) -> None:
+        """`clocks`: camera -> whose its times are, for those of which the stage `rules` is told another clock."""
+        self._rules, self._clocks = rules, clocks or {}
         self._cameras: dict[str, _Camera] = {}
         self._counting = Counting()
 
@@ -96,7 +97,7 @@ class Onlooker:
         camera = self._camera(item)
         now_ns = item.stamp.time_ns
         sound = np.isfinite(item.boxes).all() and np.isfinite(item.scores).all()
-        dated = item.stamp.clock != "file"
+        dated = (self._clocks.get(item.stamp.camera) or item.stamp.clock) != "file"
         wall_ns = item.stamp.wall_ns if dated else None
         self._counting.resets = resets or {}
         self._counting.begin_frame(self._rules.file, item.stamp, dated=dated)
