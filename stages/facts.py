@@ -44,6 +44,8 @@ class RulesFact(TypedDict):
     """As a rules file has them."""
     heads: bool
     """Whether the events tell where all heads are."""
+    clocks: NotRequired[Mapping[str, str]]
+    """Camera -> whose its times are, where this differs from its frames' clock."""
 
 
 class FootageFact(TypedDict):

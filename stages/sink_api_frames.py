@@ -15,6 +15,7 @@ from pydantic import Field
 from pipeline.errors import NeedsNewProcess
 from pipeline.messages import End, Message, Stamp
 from pipeline.stage import Context, Ports, Stage, Upstream
+from stages.events import Clock
 from stages.handover.feed import Feed
 from stages.handover.link import HandoverSettings
 from stages.handover.parcel import Parcel, own_tracks, tracks_parcel
@@ -22,6 +23,7 @@ from stages.messages import Frame, Tracks
 from stages.rulebook.onlooker import Onlooker, Seen
 from stages.rulebook.python_functions import watch_calls
 from stages.rulebook.rule_set import RuleSet, parse_rules
+from stages.rulebook.upstream import shown_rules
 from stages.vision.drawing import Trail
 from stages.writing.annotation import USUAL_CONFIDENCE, annotated, bgr
 from stages.writing.recording import even_size
@@ -35,6 +37,9 @@ class SinkApiFramesSettings(HandoverSettings):
     max_width: int | None = Field(None, ge=16, description="Scale wider pictures down to this width, in pixels")
     trail_s: float = Field(0, ge=0, le=600, description="Draw the ways of the last seconds; 0: none")
     rules_text: str | None = Field(None, description="The rules whose incidents to draw; filled in automatically")
+    rules_clocks: dict[str, Clock] = Field(
+        {}, description="Camera -> whose its times are, as the rules count them; filled in automatically"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +74,13 @@ class SinkApiFrames(Stage[SinkApiFramesSettings]):
 
     @classmethod
     def follow(cls, settings: SinkApiFramesSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
-        judging = [facts["rules"] for facts in upstream.beside.values() if "rules" in facts]
-        wanted = settings.annotated and settings.rules_text is None and len(judging) == 1
-        return {"rules_text": judging[0]["text"]} if wanted else {}
+        return shown_rules(upstream) if settings.annotated and settings.rules_text is None else {}
 
     def open(self) -> None:
         if self.settings.rules_text:
             watch_calls(self.context.state_folder, self.context.worker)
-            self._onlooker = Onlooker(parse_rules(self.settings.rules_text, "the rules"))
+            rules = parse_rules(self.settings.rules_text, "the rules")
+            self._onlooker = Onlooker(rules, self.settings.rules_clocks)
         self._feed.open()
 
     def change_settings(self, settings: SinkApiFramesSettings) -> None:

@@ -32,10 +32,12 @@ from pipeline.messages import End, Message
 from pipeline.stage import Context, Ports, Settings, Stage, Upstream
 from pipeline.system.disk import write_whole
 from pipeline.system.paths import resolve
+from stages.events import Clock
 from stages.messages import Frame, Tracks
 from stages.rulebook.onlooker import Onlooker, Seen
 from stages.rulebook.python_functions import watch_calls
 from stages.rulebook.rule_set import RuleSet, parse_rules, read_rules, rules_text
+from stages.rulebook.upstream import shown_rules
 from stages.writing.annotation import USUAL_CONFIDENCE, annotated
 from stages.writing.output_names import OutputNames, free_names, names_but, part_of, what_is_wrong
 from stages.writing.recording import (
@@ -80,6 +82,9 @@ class SinkVideoSettings(Settings):
     )
     rules_text: str | None = Field(
         None, description="The text of these rules when the graph was read, filled in automatically; empty: show none"
+    )
+    rules_clocks: dict[str, Clock] = Field(
+        {}, description="Camera -> whose its times are, as the rules count them; filled in automatically"
     )
     min_confidence: float | None = Field(
         None,
@@ -134,8 +139,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
             return {}
         if settings.rules is not None:
             return {"rules_text": rules_text(resolve(settings.rules, base_folder))}
-        judging = [facts["rules"] for facts in upstream.beside.values() if "rules" in facts]
-        return {"rules_text": judging[0]["text"]} if len(judging) == 1 else {}
+        return shown_rules(upstream)
 
     @classmethod
     def check(cls, settings: SinkVideoSettings, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
@@ -153,7 +157,8 @@ class SinkVideo(Stage[SinkVideoSettings]):
     def open(self) -> None:
         if self.settings.rules_text:
             watch_calls(self.context.state_folder, self.context.worker)
-            self._onlooker = Onlooker(parse_rules(self.settings.rules_text, self.settings.rules or "the rules"))
+            rules = parse_rules(self.settings.rules_text, self.settings.rules or "the rules")
+            self._onlooker = Onlooker(rules, self.settings.rules_clocks)
         self._encoding = self._choose_encoding()
         _check_writable(self._file_names.folder())
         if self.context.incarnation > 1 and self._list.exists():

@@ -53,12 +53,14 @@ RUN_HERE = (
 """Pages whose commands are run."""
 OTHERS = {"export", "pip", "git", "python", "python3", "make", ".", "nc", "cd", "curl", "docker", "systemctl"}
 """Programs that are not ours. If a line of a block begins with anything else, the page is wrong."""
+DEPLOYED = sorted(path for path in (ROOT / "configs" / "deploy").iterdir() if path.is_file())
 _FENCED = re.compile(r"^ *```sh\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"(?:^    \S.*\n(?:^    .*\n|\n(?=    ))*)", re.MULTILINE)
 _FILE = re.compile(r"^```(?:yaml|python)\n# ([\w.]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _RTSP = re.compile(r"rtsp://[^\s\"']+")
 _TOOL = re.compile(r"python3? -m (tools(?:\.\w+)+)([^`\n#|<]*)")
 _SPAN = re.compile(r"`[^`\n]+\n[^`\n]+`")
+_DEPLOYED = re.compile(r"`camgraph ([^`]+)`|\bcamgraph ([^>`\n]+) >|\[\W?camgraph\W?, ([^\]]+)\]|bin/camgraph (.+)")
 _NEEDS = re.compile(r"#\s*needs ")
 VIDEOS = (
     "your-video.mp4",
@@ -167,6 +169,28 @@ def require_usage(words: tuple[str, ...]) -> None:
         command = below
     _, left, _ = command.make_parser(context).parse_args(rest)
     assert not left, f"too many arguments: camgraph {' '.join(words)}"
+
+
+def deployed_commands(text: str) -> Iterator[tuple[str, ...]]:
+    """The commands in a file for containers or monitors: in a text, as a list, in a shell, or by their path."""
+    text = re.sub(r"\{\{.*?\}\}", "TEMPLATE", text)
+    for found in _DEPLOYED.findall(text):
+        yield tuple(shlex.split(next(filter(None, found)).replace(",", " ")))
+
+
+@pytest.mark.parametrize("path", DEPLOYED, ids=lambda path: path.name)
+def test_each_command_in_a_deployed_file_exists_with_its_options(path: Path) -> None:
+    for words in deployed_commands(path.read_text("utf-8")):
+        require_usage(words)
+
+
+def test_commands_are_found_in_deployed_files() -> None:
+    found = [words for path in DEPLOYED for words in deployed_commands(path.read_text("utf-8"))]
+    kinds = ("check", "status --check", "status --json", "outbox list --sink TEMPLATE --dead", "assets pull ${ASSETS}")
+    assert {tuple(words.split()) for words in kinds} <= set(found)
+    (wrong,) = deployed_commands("lost: `camgraph outbox list {{ $labels.sink }} --dead`")
+    with pytest.raises(AssertionError, match="too many arguments"):
+        require_usage(wrong)
 
 
 class Reader:

@@ -2,7 +2,7 @@
 
 healthy    a frame of every wanted camera went through lately, and there is no trouble
 degraded   a camera or a stage does not work, or the run is starting or stopping
-down       no frame of any camera goes through
+down       no frame of any wanted camera goes through, and none of them is only starting or connecting
 """
 
 from __future__ import annotations

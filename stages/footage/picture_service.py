@@ -4,7 +4,8 @@
                                  {"camera": "front", "epoch": 0, "pts": 900, "time_base": [1, 90000]}
     answer    one line of JSON:  {"epoch": 0, "pts": 900, "time_base": [1, 90000], "width": 1280, "height": 720,
                                   "bytes": 81234}, and then so many bytes of JPEG
-                                 {"gone": "why"}, or {"error": "why"}
+                                 {"gone": "why"}, or {"error": "why"}; if no picture may leave, also
+                                 "id": "pictures-hidden"
 
 Nothing is decoded before somebody asks: the newest picture is made of one keyframe, and another one of the packets from
 its keyframe on. The socket lies in the run's folder, which other users cannot enter. One thread makes all answers, one
@@ -53,6 +54,7 @@ _MOST_NEWEST_BYTES = 64 << 20
 _MOST_REQUEST = 10_000
 _MOST_JPEG = 64 << 20
 _BACKLOG = 128
+_HIDDEN = "pictures-hidden"
 
 
 _EXPECTED = f"expected one line of JSON of at most {_MOST_REQUEST} bytes, within {WITHIN_S:g} s"
@@ -230,7 +232,7 @@ class PictureService:
         """`until_s`: when it must be there. Raises WireError for a request that nobody can read."""
         camera, moment = _request(line)
         if self._refused:
-            return {"error": self._refused}, b""
+            return {"error": self._refused, "id": _HIDDEN}, b""
         if time.monotonic() > until_s - _FIND_S:
             return {"gone": "too many ask for pictures: try again"}, b""
         packets = self._find(ascii_form(camera), moment)
@@ -310,6 +312,8 @@ def ask_picture(path: Path, camera: str, moment: Moment | None = None) -> Served
         raise EnvironmentProblem(
             f"no picture came from {path}: {error or type(error).__name__}: try again", error_id="no-picture"
         ) from None
+    if facts.get("id") == _HIDDEN:
+        raise UserError(str(facts.get("error")), error_id="pictures-hidden")
     if why := facts.get("gone") or facts.get("error"):
         raise UserError(str(why), error_id="no-picture")
     return ServedPicture(data, facts)

@@ -75,8 +75,9 @@ class _Camera:
 class Onlooker:
     """Looks at the tracks of all cameras, those of each in order."""
 
-    def __init__(self, rules: RuleSet) -> None:
-        self._rules = rules
+    def __init__(self, rules: RuleSet, clocks: Mapping[str, str] | None = None) -> None:
+        """`clocks`: camera -> whose its times are, for those of which the stage `rules` is told another clock."""
+        self._rules, self._clocks = rules, clocks or {}
         self._cameras: dict[str, _Camera] = {}
         self._counting = Counting()
 
@@ -85,9 +86,8 @@ class Onlooker:
         self._rules = rules
 
     def floor(self, camera: str) -> float:
-        """The least confidence that a rule of this camera asks of a joint."""
-        floors = [ready.rule.min_confidence for ready in self._rules.of_camera(camera)]
-        return min(floors, default=self._rules.file.min_confidence)
+        """As `RuleSet.floor`, of the present rules."""
+        return self._rules.floor(camera)
 
     def look(self, item: Tracks, switches: Mapping[str, bool] | None = None, resets: Resets | None = None) -> Seen:
         """The view of its rules of the camera's next frame; a frame with a box that is no number changes nothing.
@@ -97,7 +97,7 @@ class Onlooker:
         camera = self._camera(item)
         now_ns = item.stamp.time_ns
         sound = np.isfinite(item.boxes).all() and np.isfinite(item.scores).all()
-        dated = item.stamp.clock != "file"
+        dated = (self._clocks.get(item.stamp.camera) or item.stamp.clock) != "file"
         wall_ns = item.stamp.wall_ns if dated else None
         self._counting.resets = resets or {}
         self._counting.begin_frame(self._rules.file, item.stamp, dated=dated)

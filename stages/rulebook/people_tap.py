@@ -8,9 +8,9 @@ camera's name as a line. Positions are fractions of the frame, so that they fit 
     {"epoch": 0, "at": 12.4, "people": [{"id": 3, "box": [x1, y1, x2, y2], "joints": [x, y, c, ...]}],
      "now": [{"action": "fall", "ids": [3], "why": "...", "shapes": ["bed"]}]}
 
-`at` is the time of the stream in seconds, null if the camera gives its pictures no times; joints below `floor` are not
-known to the rules. The first line comes again when the rules change. While nobody is connected, a frame costs one look
-at the clock. A program that does not keep up is disconnected: nothing waits for it.
+`at` is the time of the stream in seconds, null if the camera gives its pictures no times; joints below `floor` are
+known to none of the camera's rules. The first line comes again when the rules change. While nobody is connected, a
+frame costs one look at the clock. A program that does not keep up is disconnected: nothing waits for it.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _shapes(rules: RuleSet, camera: str, size: tuple[int, int]) -> dict[str, Any
         kind: {name: [[_share(x, width), _share(y, height)] for x, y in corners] for name, corners in of.items()}
         for kind, of in named.items()
     }
-    return {"size": size, **fractions, "bones": COCO_17_BONES, "floor": rules.file.min_confidence}
+    return {"size": size, **fractions, "bones": COCO_17_BONES, "floor": rules.floor(camera)}
 
 
 def _people(stamp: Stamp, picture: Picture, firing: Sequence[Firing]) -> dict[str, Any]:

@@ -139,6 +139,11 @@ class RuleSet:
         fitting = [(pattern != camera, own) for pattern, own in different if fnmatchcase(camera, pattern)]
         return min(fitting, key=lambda one: one[0])[1] if fitting else ready
 
+    def floor(self, camera: str) -> float:
+        """The least confidence that a rule of this camera asks of a joint: below it, a joint is known to none."""
+        floors = [ready.rule.min_confidence for ready in self.of_camera(camera)]
+        return min(floors, default=self.file.min_confidence)
+
     def zones_of(self, ready: ReadyRule, camera: str, size: tuple[int, int]) -> dict[str, Zone]:
         """The zones that this rule uses, for frames of (width, height) of a camera."""
         return {name: _zone(for_camera(self.file.zones[name], camera), size) for name in ready.zones}

@@ -1,9 +1,10 @@
-"""The rules of the stages before a sink, as their facts tell them while the graph is planned."""
+"""The rules of the stages before a sink or beside it, as their facts tell them while the graph is planned."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 from pipeline.errors import GraphError
 from pipeline.stage import Upstream
@@ -19,6 +20,15 @@ def time_zone_before(upstream: Upstream) -> str | None:
     """The time zone of the rules; None if they have none, or several."""
     zones = {rules.file.time_zone for rules in rules_before(upstream) if rules and rules.file.time_zone}
     return zones.pop() if len(zones) == 1 else None
+
+
+def shown_rules(upstream: Upstream) -> dict[str, Any]:
+    """The settings of a sink that shows the judgement of the `rules` stage beside it; none if there are several."""
+    judging = [facts["rules"] for facts in upstream.beside.values() if "rules" in facts]
+    if len(judging) != 1:
+        return {}
+    clocks = judging[0].get("clocks")
+    return {"rules_text": judging[0]["text"], **({"rules_clocks": clocks} if clocks else {})}
 
 
 @lru_cache(maxsize=4)

@@ -396,8 +396,9 @@ def test_no_picture_that_shows_more_leaves_by_the_service(make_clip: MakeClip, t
     path = make_clip("a.mp4", frames=10, fps=FPS, codec="libx264", options={"g": "10"})
     with watched(tmp_path, path, look=look) as camera:
         camera.read()
-        with pytest.raises(UserError, match=look):
+        with pytest.raises(UserError, match=look) as refused:
             ask_picture(camera.context.state_folder / "pictures", "cam")
+        assert refused.value.error_id == "pictures-hidden"
 
 
 def person(box: tuple[float, float, float, float], score: float, *, track_id: int = 3) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import pytest
 from pipeline.errors import EnvironmentProblem, GraphError, NeedsNewProcess, UserError
 from pipeline.graph import parse_graph
 from pipeline.messages import End, Stamp
-from pipeline.stage import Settings
+from pipeline.stage import Settings, Upstream
 from pipeline.testing import HandContext, feed, opened, stamp
 from stages.capture import Camera, Capture
 from stages.messages import Frame, Tracks
@@ -550,6 +550,19 @@ def test_what_is_drawn_is_what_is_judged(tmp_path: Path, videos: str, rules: str
     settings = next(node.settings for node in graph.completed.nodes if node.name == "videos")
     with opened(SinkVideo, settings.model_dump(mode="json"), folder=tmp_path) as sink:
         assert sink._floor("cam") == floor
+
+
+def test_a_video_goes_by_the_clocks_of_the_rules_beside_it(tmp_path: Path) -> None:
+    rules = {"file": None, "text": "version: 1\nrules: [{id: b, when: age > 1s}]", "heads": False}
+    told = [rules, {**rules, "clocks": {"cam": "wall"}}]
+    for facts, clocks in zip(told, ({}, {"cam": "wall"}), strict=True):
+        upstream = Upstream({}, beside={"actions": {"rules": facts}})
+        followed = SinkVideo.follow(SinkVideoSettings(), tmp_path, upstream)
+        assert followed.get("rules_clocks", {}) == clocks
+        with opened(SinkVideo, dict(followed), folder=tmp_path) as sink:
+            assert sink._onlooker._clocks == clocks
+    several = Upstream({}, beside={name: {"rules": rules} for name in ("actions", "more")})
+    assert SinkVideo.follow(SinkVideoSettings(), tmp_path, several) == {}
 
 
 def test_rules_are_seen_to_fire(tmp_path: Path) -> None:

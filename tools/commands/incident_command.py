@@ -86,7 +86,8 @@ def _folder(place: Path) -> Path:
             f"{place}: cannot be read as a graph: `camgraph check {place}` says why", error_id="graph-mistake"
         ) from None
     if not paths:
-        raise UserError(f"{place}: no stage of it is a `sink_footage`, so no incidents are kept", error_id="no-picture")
+        why = f"{place}: no stage of it is a `sink_footage`, so no incidents are kept"
+        raise UserError(why, error_id="pictures-not-kept")
     return place.parent / str(paths[0])
 
 

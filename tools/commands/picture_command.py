@@ -40,7 +40,7 @@ def picture_command(camera: str, out: Path | None, name: str | None) -> None:
     if not services:
         raise UserError(
             f"the run {run} keeps no pictures: give its graph a stage `footage: {{use: sink_footage, from: actions}}`",
-            error_id="no-picture",
+            error_id="pictures-not-kept",
         )
     picture = ask_picture(services[0], camera)
     path = out or Path(f"{ascii_form(camera)}.jpg")

@@ -114,6 +114,36 @@ def test_the_floor_of_joints_is_the_lowest_that_a_rule_asks_for() -> None:
     assert Onlooker(parse_rules(RULES.replace(", min_confidence: 0.1", ""), "r")).floor("cam") == 0.25
 
 
+NOON_NS = 1_795_608_000_000_000_000
+NIGHT = """
+version: 1
+time_zone: UTC
+schedules: {night: {from: "21:00", to: "06:00"}}
+rules: [{id: here, when: score > 0, during: night}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("clock", "written", "is_shown"),
+    [
+        ("file", {}, True),
+        ("file", {"cam": "wall"}, False),
+        ("wall", {}, False),
+        ("wall", {"cam": "file"}, True),
+        ("wall", {"yard": "file"}, False),
+    ],
+)
+def test_a_schedule_counts_by_the_clock_that_the_rules_are_told(
+    tmp_path: Path, clock: Any, written: dict[str, str], is_shown: bool
+) -> None:
+    """At noon; a file without a date has no time of day, and is judged at any."""
+    item = tracks(0, 80)
+    item = replace(item, stamp=item.stamp._replace(clock=clock, wall_ns=NOON_NS))
+    with opened(Rules, {"file": "r.yaml", "text": NIGHT, "clocks": written}, folder=tmp_path) as stage:
+        assert bool(list(stage.process([item]))) is is_shown
+    assert bool(Onlooker(parse_rules(NIGHT, "r"), written).look(item).firing) is is_shown
+
+
 @pytest.mark.parametrize("new", [{"epoch": 1}, {"camera": "yard"}])
 def test_another_epoch_and_another_camera_begin_anew(new: dict[str, Any]) -> None:
     onlooker = Onlooker(parse_rules(RULES, "r"))

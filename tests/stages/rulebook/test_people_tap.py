@@ -86,6 +86,18 @@ def test_it_sends_the_people_of_one_camera_and_fired_rules(stage: Rules, look: A
     assert [bool(frame["now"]) for frame in lines(looking)][-1] is False
 
 
+def test_joints_are_known_as_far_as_the_most_lenient_rule_of_the_camera_asks(stage: Rules, look: Any) -> None:
+    lenient = {"id": "s", "when": "age > 9s", "min_confidence": 0.2}
+    other = {**lenient, "id": "t", "cameras": ["other"], "min_confidence": 0.1}
+    floors = []
+    for rules in (SETTINGS["rules"], [*SETTINGS["rules"], lenient, other], [{**lenient, "min_confidence": 0.5}]):
+        stage.change_settings(stage.settings.model_validate(SETTINGS | {"rules": rules}))
+        looking = look("cam")
+        list(stage.process([tracks(len(floors))]))
+        floors.append(lines(looking)[0]["floor"])
+    assert floors == [0.3, 0.2, 0.5]
+
+
 def test_new_rules_come_with_their_shapes(stage: Rules, look: Any) -> None:
     looking = look("cam")
     list(stage.process([tracks(0)]))

@@ -156,6 +156,10 @@ def test_an_operator_says_what_it_was(page: Browser, served: Served) -> None:
     page.run(f"{button}.click()")
     page.until(f"{button}.getAttribute('aria-pressed') === 'true'")
     assert "False alarm, operator, today" in page.text()
+    seen = button.replace("False alarm", "Seen")
+    page.run(f"{seen}.click()")
+    page.until(f"{seen}.getAttribute('aria-pressed') === 'true'")
+    assert page.run(f"{button}.getAttribute('aria-pressed')") == "true", "who has seen it does not take that back"
 
 
 DRAWN = """(() => {
@@ -526,3 +530,87 @@ def test_a_lost_camera_is_told_in_words(page: Browser, tmp_path_factory: pytest.
         absent = ("picture.jpg", "live.mp4", "/people")
         assert [error for error in page.errors if not any(path in error for path in absent)] == []
     page.until("document.body.innerText.includes('camgraph does not answer')")
+
+
+HIDDEN = WITH_PICTURES.replace("{{path: footage,", "{{path: footage, look: blurred_faces, clips: false,")
+QUIET = re.sub(r"  footage: .*\n", "", WITH_PICTURES).replace("score > 0.3", "score > 0.3 and age > 60min")
+
+
+def test_who_looks_is_told_why_there_are_no_faces(
+    page: Browser, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    folder: Path = tmp_path_factory.mktemp("h")
+    write_light(folder)
+    write_clip(folder / "H265.mp4", codec="libx265")
+    with serving_run(folder, HIDDEN, more=with_tokens()) as served:
+        logged_in(page, served, "viewer")
+        tile = "Faces are hidden here, so there is no live picture. Pictures of incidents are under Incidents."
+        page.until(f"document.querySelectorAll('.tile')[1].innerText.includes({tile!r})")
+        page.picture(tmp_path / "wall.png")
+        page.run("location.hash = '#/camera/hall'")
+        page.until(
+            "document.querySelector('.live .bar')?.innerText"
+            ".includes('Live video is switched off to protect faces. You see the people as skeletons.')"
+        )
+        page.until(f"document.querySelector('.picture.black') && {DRAWN}")
+        page.picture(tmp_path / "camera.png")
+        page.run("location.hash = '#/incidents'")
+        page.until(f"!!{OVER.format('hall')}")
+        page.run(f"{OVER.format('hall')}.click()")
+        page.until("document.querySelector('.split img.still')?.naturalWidth > 0")
+        page.picture(tmp_path / "incident.png")
+        logged_in(page, served, "admin")
+        page.until("document.querySelector('.tile').innerText.includes('look: blurred_faces lets no picture leave')")
+        page.run("location.hash = '#/camera/hall'")
+        page.until("document.querySelector('.live .bar')?.innerText.includes('set video: true at the stage serve')")
+    page.open("about:blank")
+
+
+def test_a_quiet_night_without_pictures_is_no_fault(
+    page: Browser, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    folder: Path = tmp_path_factory.mktemp("b")
+    write_light(folder)
+    write_clip(folder / "H265.mp4", codec="libx265")
+    with serving_run(folder, QUIET, more=with_tokens()) as served:
+        logged_in(page, served, "viewer")
+        page.until("document.querySelector('.tile').innerText.includes('No pictures are kept here.')")
+        page.picture(tmp_path / "wall.png")
+        for view in ("incidents", "camera/hall"):
+            page.run(f"location.hash = '#/{view}'")
+            page.until("document.querySelector('.rows')?.innerText.startsWith('Nothing has happened yet.')")
+            who = "No pictures are kept here. The person who set camgraph up can change that."
+            assert who in page.text()
+            assert "sink_footage" not in page.text()
+            page.picture(tmp_path / f"{view[:6]}.png")
+        page.open("about:blank")
+
+
+def test_a_camera_that_was_removed_and_comes_back_moves_again(
+    page: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder: Path = tmp_path_factory.mktemp("r")
+    write_light(folder)
+    clip = ClipSettings(path=str(folder / "cam.mp4"))
+    with RtspSimulator([CameraSettings(name="door", clip=clip)]) as simulator:
+        url = simulator.camera("door").url
+        graph = WITH_PICTURES.replace("loop: true, realtime: true, url: cam.mp4", f'url: "{url}"')
+        graph = graph.replace("{{url: H265.mp4}}", "{{}}")
+        with serving_run(folder, graph) as served:
+            page.open("about:blank")
+            counting = page.send("Page.addScriptToEvaluateOnNewDocument", source=COUNTED)
+            page.open(f"http://127.0.0.1:{served.port}/?removed#/camera/hall")
+            moves = "document.querySelector('video')?.currentTime > 0.3"
+            page.until(moves)
+            assert page.run("sessionStorage.getItem('open')") == "1"
+            assert served.call("DELETE", "/api/cameras/hall").status_code == 202
+            page.until("document.getElementById('main').innerText.includes('There is no camera hall any more.')")
+            page.until("sessionStorage.getItem('open') === '0' && !document.querySelector('video')")
+            assert page.run("!document.querySelector('.live').checkVisibility()")
+            again = {"name": "hall", "settings": {"url": url}}
+            assert served.call("POST", "/api/cameras", json=again).status_code == 202
+            page.until("document.querySelector('.live').checkVisibility()")
+            page.until(moves)
+            assert "any more" not in page.run("document.getElementById('main').innerText")
+            page.send("Page.removeScriptToEvaluateOnNewDocument", identifier=counting["identifier"])
+            page.open("about:blank")

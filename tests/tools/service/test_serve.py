@@ -161,7 +161,7 @@ def test_each_refusal_has_the_id_of_its_kind(served: Served) -> None:
         (served.call("POST", "/login", content=bytes(100_000)), "too-large"),
         (served.call("POST", "/login", json={"token": "wrong"}), "token-unknown"),
         (served.get("/api/cameras/nobody/shapes", "viewer"), "name-unknown"),
-        (served.get("/api/cameras/a/picture.jpg", "viewer"), "no-picture"),
+        (served.get("/api/cameras/a/picture.jpg", "viewer"), "pictures-not-kept"),
         (served.get("/api/cameras/a/live.mp4", "viewer"), "no-picture"),
         (served.get("/api/cameras/a/people", "viewer"), "nothing-to-read"),
         (served.get("/api/incidents/none/clip.mp4", "viewer"), "incident-missing"),

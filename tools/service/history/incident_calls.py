@@ -41,7 +41,7 @@ _OF_FILE = {416: "the file ends before the range begins", **_NOT_READ}
 
 
 class IncidentsPage(TypedDict):
-    """`more`: whether there are older ones; `why`: for what reason there can be none."""
+    """`more`: whether there are older ones; `why`, if none is listed: for what reason it would have no picture."""
 
     incidents: list[Incident]
     more: bool

@@ -3,8 +3,9 @@
     {"version": 1, "incident": "52ab...", "label": "false_alarm", "note": "a coat", "by": "night",
      "time": "2026-11-22T21:14:05Z"}                                           (one line in the file)
 
-Lines are only ever added: the last one of a kind says what holds. The file outlives the incidents, so that models and
-rules can be judged by it. Lines without a version are older ones; those of newer versions are passed over.
+Lines are only ever added. `acknowledged` says that somebody has seen it, `true_alarm` or `false_alarm` whether it was
+real: these are two kinds, and the last line of a kind holds. The file outlives the incidents, so that models and rules
+can be judged by it. Lines without a version are older ones; those of newer versions are passed over.
 """
 
 from __future__ import annotations

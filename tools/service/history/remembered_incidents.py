@@ -55,7 +55,7 @@ class RememberedIncidents:
 
     def keep(self, record: IncidentRecord, *, wanted: bool) -> Never:
         """Raises UserError: all events of the history go in their turn."""
-        raise UserError(NO_PICTURES, error_id="no-picture")
+        raise UserError(NO_PICTURES, error_id="pictures-not-kept")
 
     def plain(self, record: IncidentRecord) -> Incident:
         """As the API gives it (docs/service.md)."""

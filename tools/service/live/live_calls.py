@@ -48,7 +48,7 @@ def live_calls(run: RunLink, threads: ThreadPools, pictures: PictureProcess, *, 
     async def packets_of(request: Request) -> tuple[str, Path]:
         """The camera and its socket. Raises UserError if it may not be shown, NotThere if it cannot be."""
         if not video:
-            raise UserError(_NO_VIDEO, error_id="no-picture")
+            raise UserError(_NO_VIDEO, error_id="video-off")
         name = await threads.run.run(checked_camera, run, request.path_params["name"])
         path = await threads.run.run(run.sockets, f"{ascii_form(name)}{PACKETS}")
         if not path:

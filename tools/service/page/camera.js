@@ -2,14 +2,15 @@
 
 import { get, post } from "./api.js";
 import { fill, make, say } from "./dom.js";
-import { rowOf } from "./incidents.js";
+import { nothing, rowOf } from "./incidents.js";
 import { Live } from "./live.js";
 import { Plots } from "./plots.js";
 import { ShapeEditor } from "./shapes.js";
 import { cameraState, counted, dropsInWords, isSilent, lasted } from "./words.js";
 
 export function cameraView(state, name) {
-  const live = new Live(name, judged);
+  const isAdmin = state.me.role === "admin";
+  const live = new Live(name, judged, isAdmin);
   const how = make("p", { class: "state" });
   const why = make("p", { class: "quiet" });
   const facts = make("p", { class: "quiet" });
@@ -19,14 +20,16 @@ export function cameraView(state, name) {
   const rows = make("div", { class: "rows" });
   const plots = new Plots(name);
   const beside = make("div", { class: "facts" }, how, why, facts, make("div", { class: "bar" }, button, drawing), message);
-  const element = make("section", {},
-    make("p", {}, make("a", { class: "way", href: "#/", text: "All cameras" })),
-    make("h1", { text: name }),
+  const gone = make("p", { class: "empty", hidden: true, text: `There is no camera ${name} any more.` });
+  const all = make("div", {},
     make("div", { class: "split" },
       make("div", {}, live.element),
       beside),
     make("h2", { text: "What happened here" }), rows,
     make("h2", { text: "How well it worked in the last hour" }), plots.element);
+  const element = make("section", {},
+    make("p", {}, make("a", { class: "way", href: "#/", text: "All cameras" })),
+    make("h1", { text: name }), gone, all);
   let newest = "";
   let editor = null;
 
@@ -61,8 +64,8 @@ export function cameraView(state, name) {
   async function list() {
     try {
       const found = await get(`/api/incidents?limit=20&camera=${encodeURIComponent(name)}`);
-      const none = make("p", { class: "empty", text: found.why || "Nothing that a rule looks for." });
-      fill(rows, ...(found.incidents.length ? found.incidents.map((one) => rowOf(one, state.silences)) : [none]));
+      const listed = found.incidents.map((one) => rowOf(one, state.silences));
+      fill(rows, ...(listed.length ? listed : nothing(found.why, isAdmin)));
     } catch (problem) {
       message.textContent = problem.message;
     }
@@ -70,19 +73,19 @@ export function cameraView(state, name) {
 
   function update() {
     const camera = state.status.cameras[name];
-    if (!camera) {
-      fill(element, make("p", {}, make("a", { class: "way", href: "#/", text: "All cameras" })),
-        make("p", { class: "empty", text: `There is no camera ${name} any more.` }));
-      return;
-    }
-    live.update(camera, state.me.role === "admin");
+    // It may come back under this name: nothing of the view is given up.
+    gone.hidden = Boolean(camera);
+    all.hidden = !camera;
+    live.exists(Boolean(camera));
+    if (!camera) return;
+    live.update(camera);
     live.still.silent(isSilent(cameraState(camera).kind) ? camera.through_s : 0);
     const away = camera.losses ? `away ${counted(camera.losses, "time")}` : "never away";
     const missed = camera.drops ? `Not looked at: ${dropsInWords(camera)}.` : "";
     say(facts, `${camera.fps.toFixed(1)} pictures a second, ${away}. ${missed}`);
     plots.update();
     button.hidden = !["operator", "admin"].includes(state.me.role);
-    drawing.hidden = state.me.role !== "admin" || editor !== null;
+    drawing.hidden = !isAdmin || editor !== null;
     button.textContent = camera.state === "paused" ? "Let it go on" : "Let it rest";
     const now = state.incidents.filter((one) => one.camera === name).map((one) => one.incident + lasted(one, state.silences) + one.clip.state).join();
     if (now !== newest || !rows.children.length) list();

@@ -74,7 +74,7 @@ class Lines {
 function lost(status, isAdmin) {
   const found = Object.entries(status.cameras).map(([name, camera]) => [name, cameraState(camera, isAdmin)]);
   return found.filter(([, { kind }]) => kind === "bad")
-    .map(([name, { text, why }]) => [`camera ${name}`, `${name}: ${text}${why ? ` (${why})` : ""}`, "bad"]);
+    .map(([name, { text, why }]) => [`camera ${name}`, `${name}: ${text}${why ? `: ${why}` : ""}`, "bad"]);
 }
 
 function sinkLine([name, one]) {

@@ -2,26 +2,41 @@
 
 import { get, post } from "./api.js";
 import { fill, make } from "./dom.js";
-import { counted, LABELS, lasted, span, title, when } from "./words.js";
+import { notShown } from "./plain.js";
+import { counted, LABELS, lasted, sentence, span, title, when } from "./words.js";
 
 const PAGE = 30;
+const NOT_KEPT = "pictures-not-kept";
 
-function holding(incident) {
-  return incident.labels.length ? incident.labels[incident.labels.length - 1] : null;
+// The labels that hold: the last that says that it was seen, and behind it the last that says whether it was real.
+function holding({ labels }) {
+  const last = (...kinds) => labels.findLast((one) => kinds.includes(one.label));
+  return [last("acknowledged"), last("true_alarm", "false_alarm")].filter(Boolean).map((one) => one.label);
 }
 
+// In place of rows. `why`: for what reason incidents have no pictures here, if they have none.
+export function nothing(why, isAdmin) {
+  const none = make("p", { class: "empty", text: "Nothing has happened yet." });
+  if (!why) return [none];
+  const more = isAdmin ? "" : " The person who set camgraph up can change that.";
+  return [none, make("p", { class: "quiet", text: notShown({ error: sentence(`${why}.`), id: NOT_KEPT }, isAdmin) + more })];
+}
+
+// Whether the run keeps pictures and clips; without them, the history of events tells of an incident.
+const isKept = (incident) => incident.snapshot.state !== "none";
+
 export function rowOf(incident, silences) {
-  const label = holding(incident);
+  const labels = holding(incident);
   const picture = incident.snapshot.url
     ? make("img", { class: "still", src: incident.snapshot.url, loading: "lazy", alt: "" })
     : make("span", { class: "still none", text: incident.snapshot.state === "pending" ? "picture to come" : "no picture" });
-  return make("a", { class: `row ${label ? "seen" : ""}`, href: `#/incidents/${encodeURIComponent(incident.incident)}` },
+  return make("a", { class: `row ${labels.length ? "seen" : ""}`, href: `#/incidents/${encodeURIComponent(incident.incident)}` },
     picture,
     make("div", {},
       make("p", {}, make("strong", { text: `${title(incident.action)}: ${incident.camera}` })),
       make("p", { text: when(incident.start_time) }),
       make("p", { class: incident.phase === "running" ? "running" : "quiet", text: lasted(incident, silences) }),
-      label ? make("p", { class: "quiet", text: LABELS[label.label] }) : null));
+      labels.length ? make("p", { class: "quiet", text: LABELS[labels.at(-1)] }) : null));
 }
 
 // What was chosen and read is remembered in `state.list`: who comes back from an incident goes on where they were.
@@ -70,8 +85,7 @@ export function incidentsView(state) {
 
   function draw() {
     const focused = document.activeElement?.getAttribute("href");
-    const none = make("p", { class: "empty", text: why || "Nothing that a rule looks for has happened yet." });
-    fill(rows, ...(memory.incidents.length ? memory.incidents.map(rowFor) : [none]));
+    fill(rows, ...(memory.incidents.length ? memory.incidents.map(rowFor) : nothing(why, state.me.role === "admin")));
     if (focused) [...rows.children].find((row) => row.getAttribute("href") === focused)?.focus({ preventScroll: true });
     more.hidden = !memory.hasMore;
     words = inWords();
@@ -164,12 +178,13 @@ export function incidentView(state, name) {
 
   function buttons(incident, message) {
     if (!["operator", "admin"].includes(state.me.role)) return null;
-    const label = holding(incident)?.label;
-    const one = (key) => make("button", { text: LABELS[key], "aria-pressed": String(label === key),
+    const labels = holding(incident);
+    const one = (key) => make("button", { text: LABELS[key], "aria-pressed": String(labels.includes(key)),
       onclick: () => act("labels", { label: key, note: "" }, message) });
-    return make("div", { class: "bar" }, ...Object.keys(LABELS).map(one),
-      make("button", { text: "Keep for ever", "aria-pressed": String(incident.keep),
-        onclick: () => act("keep", { keep: !incident.keep }, message) }));
+    const keep = make("button", { text: "Keep for ever", "aria-pressed": String(incident.keep),
+      onclick: () => act("keep", { keep: !incident.keep }, message) });
+    // The history goes in its turn: in it, nothing can be kept.
+    return make("div", { class: "bar" }, ...Object.keys(LABELS).map(one), isKept(incident) ? keep : null);
   }
 
   function film(incident) {
@@ -205,7 +220,9 @@ export function incidentView(state, name) {
     if (incident.snapshot.url) {
       return make("img", { class: "still", src: incident.snapshot.url, alt: `${title(incident.action)} on ${incident.camera}` });
     }
-    return make("p", { class: "empty", text: incident.snapshot.why ? `No picture: ${incident.snapshot.why}` : "The picture is to come." });
+    const { why } = incident.snapshot;
+    const refusal = { error: why ? `No picture: ${why}` : "The picture is to come.", id: isKept(incident) ? "" : NOT_KEPT };
+    return make("p", { class: "empty", text: notShown(refusal, state.me.role === "admin") });
   }
 
   function draw(incident) {

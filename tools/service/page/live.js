@@ -4,6 +4,7 @@
 import { Unreachable } from "./api.js";
 import { make, say } from "./dom.js";
 import { draw, People } from "./people.js";
+import { plain } from "./plain.js";
 import { sightOf } from "./sight.js";
 import { Still } from "./stills.js";
 
@@ -15,18 +16,23 @@ const KEPT_S = 20;
 const LEFT = Symbol("nobody looks any more");
 const DEAD_MS = 30000; // after so long without one, the connection counts as dead
 const BEGUN_MS = 30000; // the service waits 20 s for a keyframe
+const VIDEO_OFF = "video-off"; // the id of that answer
+const HIDDEN = "Live video is switched off to protect faces. You see the people as skeletons.";
 
 // iPhones have the managed one alone. It wants no playing on other devices beside it. What comes is appended at once, whether or
 // not it asks to be given more: live video is never far ahead.
 const Source = window.ManagedMediaSource ?? window.MediaSource;
 
-// `judged` is told how the camera is, as `sightOf` judges it.
+// `judged` is told how the camera is, as `sightOf` judges it. `isAdmin`: as for `cameraState`.
 export class Live {
-  constructor(camera, judged) {
+  constructor(camera, judged, isAdmin = false) {
     this.camera = camera;
     this.judged = judged;
+    this.isAdmin = isAdmin;
+    this.isGone = false;
     this.tries = 0;
-    this.still = new Still(camera);
+    this.problem = null; // why the last try has shown nothing
+    this.still = new Still(camera, isAdmin);
     this.shown = this.still.element;
     this.image = make("img", { class: "moving", alt: `${camera}, live` });
     this.video = make("video", { class: "moving", muted: true, playsinline: true, "aria-label": `${camera}, live` });
@@ -66,8 +72,21 @@ export class Live {
     this.people = null;
   }
 
+  // Whether the run has this camera: if not, nothing is asked for until it has.
+  exists(does) {
+    if (does === !this.isGone) return;
+    this.isGone = !does;
+    if (!does) {
+      this.rest();
+      this.show(this.still.element);
+      return;
+    }
+    this.tries = 0;
+    if (!document.hidden) this.begin();
+  }
+
   begin() {
-    if (this.isClosed || this.people) return;
+    if (this.isClosed || this.isGone || this.people) return;
     this.people = new People(this.camera, () => this.redraw());
     this.play();
   }
@@ -76,7 +95,7 @@ export class Live {
     clearTimeout(this.timer);
     let wait = Math.min(REFUSED_MS, RETRY_MS * 2 ** this.tries++);
     let problem = await this.watch(new Film(this.camera, this.video, (...size) => this.onPlaying(this.video, ...size)));
-    if (problem instanceof NotShown) {
+    if (problem instanceof NotShown && problem.id !== VIDEO_OFF) {
       const pictures = new Pictures(this.camera, this.image, (...size) => this.onPlaying(this.image, ...size));
       pictures.words = `Live, a few pictures a second: ${problem.instead}`;
       problem = await this.watch(pictures);
@@ -84,8 +103,7 @@ export class Live {
     if (problem === LEFT) return;
     if (problem instanceof NotShown) wait = REFUSED_MS;
     if (problem instanceof Unreachable) this.people?.again(); // its connection is as dead, and does not tell
-    const why = problem && problem.name !== "AbortError" ? problem.message : "";
-    this.note.textContent = why ? `Stills: ${why}` : "";
+    this.problem = problem?.name === "AbortError" ? null : problem;
     this.show(this.still.element);
     this.judge();
     this.timer = setTimeout(() => this.play(), wait);
@@ -147,10 +165,9 @@ export class Live {
     this.judge();
   }
 
-  // `now`: the camera in the status. `isAdmin`: as for `cameraState`.
-  update(now, isAdmin) {
+  // `now`: the camera in the status.
+  update(now) {
     this.now = now;
-    this.isAdmin = isAdmin;
     this.told = performance.now();
     this.judge();
   }
@@ -160,9 +177,17 @@ export class Live {
     const at = performance.now();
     const plays = Boolean(this.film?.isPlaying);
     const sight = sightOf(this.now, at - this.told, plays ? at - this.film.came : null, this.isAdmin);
-    if (plays) say(this.note, sight.caption || this.film.words);
+    say(this.note, plays ? sight.caption || this.film.words : this.whyStill());
     this.picture.classList.toggle("stale", sight.isOld);
     this.judged(sight);
+  }
+
+  // Why there is a still in place of the video. Settings are named to those alone who may change them.
+  whyStill() {
+    if (!this.problem) return "";
+    const { id, message } = this.problem;
+    if (id !== VIDEO_OFF || this.isAdmin) return `Stills: ${plain(message, this.isAdmin)}`;
+    return this.still.isHidden ? HIDDEN : "Live video is switched off.";
   }
 
   // Over the video, and over pictures, those of the picture that is shown; over a still the newest ones, if there is no picture at all.
@@ -328,8 +353,9 @@ async function asked(path, stopping) {
   const bound = setTimeout(() => stopping.abort(new Unreachable("camgraph does not answer")), BEGUN_MS);
   const answer = await fetch(path, { cache: "no-store", signal: stopping.signal }).finally(() => clearTimeout(bound));
   if (answer.ok) return answer;
-  const why = (await answer.json().catch(() => ({}))).error || "the video does not come";
-  throw answer.status === 400 ? new NotShown(why, "browsers cannot play what this camera sends") : new Error(why);
+  const { error = "the video does not come", id = "" } = await answer.json().catch(() => ({}));
+  const refused = answer.status === 400 ? new NotShown(error, "browsers cannot play what this camera sends") : new Error(error);
+  throw Object.assign(refused, { id });
 }
 
 function joined(one, other) {

@@ -33,7 +33,7 @@ export class People {
     if (line.zones) {
       rules.shapes = line;
       const all = Object.values(this.rules).map((one) => one.shapes).filter(Boolean);
-      this.shapes = { ...line, zones: Object.assign({}, ...all.map((one) => one.zones)), lines: Object.assign({}, ...all.map((one) => one.lines)) };
+      this.shapes = { ...line, zones: Object.assign({}, ...all.map((one) => one.zones)), lines: Object.assign({}, ...all.map((one) => one.lines)), floor: Math.min(...all.map((one) => one.floor)) };
       return;
     }
     const now = performance.now();

@@ -8,7 +8,7 @@ const WORDS = [
   [/\bstalled for ([^(;,]*) \(no frame for [^)]*\)/g, "no picture for $1"],
   [/\blost for /g, "not reachable for "],
   [/\bunauthorised for /g, "refuses the password for "],
-  [/\bgone for /g, "has no such stream for "],
+  [/\bgone for /g, "answers, but sends no picture for "],
   [/\bwithout frames\b/g, "without a picture"],
   [/\bno frame for /g, "no picture for "],
   [/`/g, ""],
@@ -18,8 +18,19 @@ const FOR_ADMINS = [
   [/ of `url` \([^)]*\)/g, ""],
   [/: correct (it|them) there( \(in a password [^)]*\), or the rights of this user in the camera)?/g, ": tell the person who set camgraph up"],
   [/: if it may, raise `hang_s` in the graph file/g, ""],
+  [/: give it `realtime: true`/g, ""],
 ];
+// What is said instead of an answer about settings, by its id.
+const NOT_SHOWN = {
+  "pictures-hidden": "Faces are hidden here, so there is no live picture. Pictures of incidents are under Incidents.",
+  "pictures-not-kept": "No pictures are kept here.",
+};
 
 export function plain(text, isAdmin) {
   return [...(isAdmin ? [] : FOR_ADMINS), ...WORDS].reduce((told, [what, words]) => told.replace(what, words), text);
+}
+
+// Why no picture is shown: `error` and `id` of an answer.
+export function notShown({ error = "no picture", id }, isAdmin) {
+  return (!isAdmin && NOT_SHOWN[id]) || plain(error, isAdmin);
 }

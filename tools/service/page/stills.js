@@ -2,7 +2,7 @@
 // after which no newer one came for a while is dimmed, and says how old it is.
 
 import { fetched } from "./api.js";
-import { plain } from "./plain.js";
+import { notShown } from "./plain.js";
 import { span } from "./words.js";
 
 const EVERY_MS = 2000;
@@ -18,8 +18,9 @@ function tick() {
 }
 
 export class Still {
-  constructor(camera) {
+  constructor(camera, isAdmin = false) {
     this.camera = camera;
+    this.isAdmin = isAdmin;
     this.image = document.createElement("img");
     this.image.className = "still";
     this.image.alt = `The newest picture of ${camera}`;
@@ -32,6 +33,7 @@ export class Still {
     this.element = document.createElement("div");
     this.element.className = "holder";
     this.element.append(this.note, this.age);
+    this.isHidden = false; // pictures may not leave, to protect faces
     this.tag = "";
     this.isSeen = false;
     this.timer = 0;
@@ -75,7 +77,7 @@ export class Still {
           this.tag = answer.headers.get("ETag") || "";
           this.show(picture);
         } else if (answer.status !== 304) {
-          this.say((await answer.json().catch(() => ({}))).error || "no picture");
+          this.say(await answer.json().catch(() => ({})));
           pause = RETRY_MS;
         }
       });
@@ -101,9 +103,11 @@ export class Still {
     this.tell();
   }
 
-  say(why) {
+  // `refusal`: why there is none, as the service answers.
+  say(refusal) {
+    this.isHidden = refusal.id === "pictures-hidden";
     if (this.image.isConnected) return; // the last picture says more, and its age how much it is worth
-    this.note.textContent = plain(why);
+    this.note.textContent = notShown(refusal, this.isAdmin);
   }
 
   // `seconds`: for how long the camera has brought nothing, or 0. Its last picture may be far older than this page.

@@ -21,8 +21,8 @@ export function wallView(state) {
     const place = ([name, camera]) => (busy.has(name) ? 0 : cameraState(camera).kind === "bad" ? 1 : 2);
     cameras.sort((one, other) => place(one) - place(other) || one[0].localeCompare(other[0]));
     for (const [name, camera] of cameras) {
-      if (!tiles.has(name)) tiles.set(name, new Tile(name));
-      tiles.get(name).update(camera, busy.get(name), state);
+      if (!tiles.has(name)) tiles.set(name, new Tile(name, state.me.role === "admin"));
+      tiles.get(name).update(camera, busy.get(name), state.silences);
     }
     const wanted = cameras.map(([name]) => tiles.get(name).element);
     // Moving an element takes the focus from it: only if the order has changed.
@@ -39,16 +39,17 @@ export function wallView(state) {
 }
 
 class Tile {
-  constructor(name) {
-    this.still = new Still(name);
+  constructor(name, isAdmin) {
+    this.isAdmin = isAdmin;
+    this.still = new Still(name, isAdmin);
     this.state = make("span", { class: "state" });
     this.happens = make("span", { class: "running" });
     this.element = make("a", { class: "tile", href: `#/camera/${encodeURIComponent(name)}` },
       this.still.element, make("div", { class: "caption" }, make("strong", { text: name }), this.happens, this.state));
   }
 
-  update(camera, incident, { silences, me }) {
-    const { text, kind, why } = cameraState(camera, me.role === "admin");
+  update(camera, incident, silences) {
+    const { text, kind, why } = cameraState(camera, this.isAdmin);
     this.state.textContent = text;
     this.state.className = `state ${kind}`;
     this.state.title = why;

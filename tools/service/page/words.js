@@ -3,6 +3,7 @@
 import { Unreachable } from "./api.js";
 import { plain } from "./plain.js";
 
+// The words, the kind, and what may be wrong.
 const STATES = {
   starting: ["is starting", "warn"],
   coming: ["is being added", "warn"],
@@ -14,7 +15,7 @@ const STATES = {
   stalled: ["no picture", "bad"],
   lost: ["not reachable", "bad"],
   unauthorised: ["refuses the password", "bad"],
-  gone: ["has no such stream", "bad"],
+  gone: ["answers, but sends no picture", "bad", " (its address may be wrong)"],
   paused: ["rests", "rests"],
   done: ["has ended", "rests"],
   stopped: ["was stopped", "rests"],
@@ -26,10 +27,10 @@ export const isSilent = (kind) => kind === "bad" || kind === "rests";
 
 // `isAdmin`: whether to tell what is to be done about it.
 export function cameraState(camera, isAdmin = false) {
-  const [words, kind] = STATES[camera.state] || [camera.state, "warn"];
+  const [words, kind, hint = ""] = STATES[camera.state] || [camera.state, "warn"];
   const since = kind === "bad" && camera.since_s !== null ? ` for ${span(camera.since_s)}` : "";
   const why = plain(kind === "bad" ? camera.why || camera.error || "" : "", isAdmin);
-  return { text: words + since, kind, why: why.startsWith(`${words} for`) ? "" : why };
+  return { text: words + since + hint, kind, why: why.startsWith(`${words} for`) ? "" : why };
 }
 
 // Why a picture that came was not looked at; reasons of stages of others are told as they are.

@@ -126,7 +126,8 @@ def camera_calls(run: RunLink, threads: ThreadPools) -> list[Call]:
         except UserError as error:
             raise NotThere(str(error), error_id=error.error_id) from None
         if served is None:
-            raise NotThere("the run keeps no pictures: give its graph a stage `sink_footage`", error_id="no-picture")
+            why = "the run keeps no pictures: give its graph a stage `sink_footage`"
+            raise NotThere(why, error_id="pictures-not-kept")
         tag = f'"{served.facts.get("epoch")}-{served.facts.get("pts")}"'
         headers = {"ETag": tag, "Cache-Control": "no-cache, private"}
         if request.headers.get("if-none-match") == tag:

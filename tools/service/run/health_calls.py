@@ -97,10 +97,8 @@ def health_calls(run: RunLink, threads: ThreadPools) -> list[Call]:
 
     state = Gives("it is well", HealthAnswer, also={503: "it is not"})
     return [
-        Call("GET", "/healthz", "anyone", healthz, "200 while frames of some camera go through, else 503.", state),
-        Call(
-            "GET", "/readyz", "anyone", readyz, "200 once the run is running and while it is not down, else 503.", state
-        ),
+        Call("GET", "/healthz", "anyone", healthz, "200 unless the run is down or does not answer, else 503.", state),
+        Call("GET", "/readyz", "anyone", readyz, "200 while the run is running and not down, else 503.", state),
         Call(
             "GET",
             "/metrics",

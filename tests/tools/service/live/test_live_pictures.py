@@ -661,3 +661,4 @@ def test_pictures_that_may_not_leave_do_not(path: str) -> None:
     assert asyncio.run(asking()).status_code == 401
     answer = asyncio.run(asking(headers={"Authorization": f"Bearer {'w' * 20}"}))
     assert (answer.status_code, answer.json()["error"][:17]) == (400, "live video is off")
+    assert answer.json()["id"] == "video-off"

@@ -116,7 +116,7 @@ def test_a_lost_camera_is_a_trouble_on_health(page: Browser) -> None:
     lines = page.run(
         "[...health.element.querySelectorAll('ul')[0].children].map((one) => [one.innerText, one.className])"
     )
-    assert lines == [["yard: not reachable for 20 s (no route)", "bad"]]
+    assert lines == [["yard: not reachable for 20 s: no route", "bad"]]
     assert page.run("health.element.querySelector('.empty').hidden"), "None."
     page.run("state.status.cameras.yard.state = 'live'; health.update()")
     assert not page.run("health.element.querySelector('.empty').hidden")
@@ -299,3 +299,132 @@ def test_a_view_says_no_reason_twice_and_has_no_code(page: Browser) -> None:
     assert "max_fps would help" in text
     page.run("state.me.role = 'admin'; health.update()")
     assert "percent-encoded" in page.run("health.element.innerText")
+
+
+def test_a_camera_at_a_wrong_address_is_told_so(page: Browser) -> None:
+    gone = camera("gone", why="the camera has no stream at the path of `url` (rtsp://10.0.0.11/x): correct it there")
+    assert page.run(f"page.cameraState({json.dumps(gone)})") == {
+        "text": "answers, but sends no picture for 20 s (its address may be wrong)",
+        "kind": "bad",
+        "why": "the camera has no stream at the path: tell the person who set camgraph up",
+    }
+
+
+HIDDEN = {"error": "`look: blurred_faces` lets no picture leave", "id": "pictures-hidden"}
+VIDEO_OFF = {"message": "live video is off: set `video: true` at the stage `serve`", "id": "video-off"}
+LOOK = f"""
+window.look = (isAdmin, refusal) => {{
+  const live = new page.Live('hall', () => {{}}, isAdmin);
+  live.still.say(refusal);
+  live.problem = {json.dumps(VIDEO_OFF)};
+  live.update({json.dumps(camera())});
+  live.close();
+  return [live.still.note.textContent, live.note.textContent];
+}};
+"""
+
+
+def test_a_guard_is_told_that_faces_are_hidden_and_an_admin_by_which_setting(page: Browser) -> None:
+    page.run(LOOK)
+    hidden = json.dumps(HIDDEN)
+    assert page.run(f"look(false, {hidden})") == [
+        "Faces are hidden here, so there is no live picture. Pictures of incidents are under Incidents.",
+        "Live video is switched off to protect faces. You see the people as skeletons.",
+    ]
+    assert page.run(f"look(true, {hidden})") == [
+        "look: blurred_faces lets no picture leave",
+        "Stills: live video is off: set video: true at the stage serve",
+    ]
+    none = json.dumps({"error": "the run keeps no pictures: give it `sink_footage`", "id": "pictures-not-kept"})
+    assert page.run(f"look(false, {none})") == ["No pictures are kept here.", "Live video is switched off."]
+
+
+def test_joints_are_drawn_as_far_as_any_stage_knows_them(page: Browser) -> None:
+    page.run("window.people = new page.People('hall', () => {})")
+    for stage, floor in (("a", 0.2), ("b", 0.4)):
+        shapes = {"stage": stage, "zones": {}, "lines": {}, "bones": [], "floor": floor, "size": [4, 3]}
+        page.run(f"people.take({json.dumps(shapes)})")
+    assert page.run("people.close() || people.shapes.floor") == 0.2
+
+
+def incident(*labels: str, **more: Any) -> dict[str, Any]:
+    """One of a run without `sink_footage`, as the service gives it."""
+    file = {"state": "none", "url": None, "why": "the graph has no stage `sink_footage`"}
+    said = [{"label": label, "note": "", "by": "night", "time": "2026-11-22T21:14:05Z"} for label in labels]
+    times = {"start_time": "2026-11-22T21:14:00Z", "end_time": None, "duration_s": 3.0, "phase": "over", "reason": ""}
+    known = {"incident": "1f", "camera": "hall", "rule": "fall", "action": "fall", "about": "Somebody fell", **times}
+    known |= {"people": 1, "zones": [], "because": [], "measured": [], "labels": said, "keep": False, "crops": []}
+    return {**known, "snapshot": file, "clip": file, **more}
+
+
+def text_of(page: Browser, one: dict[str, Any], role: str) -> str:
+    """What the view of an incident shows to somebody with that role; buttons that are pressed begin with a *."""
+    state(page, status(hall=camera()), [], role)
+    page.run(f"window.before = window.fetch; window.fetch = async () => new Response({json.dumps(json.dumps(one))})")
+    try:
+        page.run("window.shown = page.incidentView(state, '1f'); shown.update()")
+        page.until("!!shown.element.querySelector('h1')")
+    finally:
+        page.run("window.fetch = before")
+    page.run("shown.element.querySelectorAll('[aria-pressed=true]').forEach((one) => one.prepend('*'))")
+    return "\n".join(page.run("[...shown.element.querySelectorAll('p, button')].map((one) => one.textContent)"))
+
+
+def test_a_guard_is_told_that_no_pictures_are_kept_and_an_admin_why(page: Browser) -> None:
+    why = "the run keeps no pictures and clips of incidents: give its graph a stage `footage`"
+    nothing = "page.nothing({}, {}).map((one) => one.textContent)"
+    assert page.run(nothing.format(json.dumps(why), "false")) == [
+        "Nothing has happened yet.",
+        "No pictures are kept here. The person who set camgraph up can change that.",
+    ]
+    assert page.run(nothing.format(json.dumps(why), "true")) == [
+        "Nothing has happened yet.",
+        "The run keeps no pictures and clips of incidents: give its graph a stage footage.",
+    ]
+    assert page.run(nothing.format("''", "false")) == ["Nothing has happened yet."]
+    assert "No pictures are kept here." in text_of(page, incident(), "operator").splitlines()
+    assert "sink_footage" not in text_of(page, incident(), "operator")
+    assert "Keep for ever" not in text_of(page, incident(), "operator"), "nothing can be kept"
+    assert "No picture: the graph has no stage sink_footage" in text_of(page, incident(), "admin")
+    disk = {"state": "missing", "url": None, "why": "the disk is full"}
+    kept = text_of(page, incident(snapshot=disk, clip=disk), "operator").splitlines()
+    assert {"No picture: the disk is full", "Keep for ever"} <= set(kept)
+
+
+@pytest.mark.parametrize(
+    ("labels", "pressed", "row"),
+    [
+        ([], set(), ""),
+        (["acknowledged"], {"*Seen"}, "Seen"),
+        (["false_alarm", "acknowledged"], {"*False alarm", "*Seen"}, "False alarm"),
+        (["false_alarm", "acknowledged", "true_alarm"], {"*Real", "*Seen"}, "Real"),
+        (["true_alarm", "false_alarm"], {"*False alarm"}, "False alarm"),
+    ],
+)
+def test_who_has_seen_it_does_not_take_back_what_it_was(
+    page: Browser, labels: list[str], pressed: set[str], row: str
+) -> None:
+    shown = text_of(page, incident(*labels), "operator").splitlines()
+    assert {line for line in shown if line.startswith("*")} == pressed
+    last = page.run(
+        f"[...page.rowOf({json.dumps(incident(*labels))}, state.silences).querySelectorAll('p')].at(-1).textContent"
+    )
+    assert last == (row or "lasted 3 s")
+
+
+def test_a_camera_that_comes_back_is_shown_again(page: Browser) -> None:
+    state(page, status(hall=camera(), yard=camera()), [])
+    page.run("window.view = page.cameraView(state, 'hall'); document.body.append(view.element)")
+    look = (
+        "view.update(), [...view.element.children].filter((one) => one.checkVisibility()).map((one) => one.className)"
+    )
+    try:
+        assert page.run(look) == ["", "", ""]
+        page.run("window.hall = state.status.cameras.hall; delete state.status.cameras.hall")
+        assert page.run(look) == ["", "", "empty"]
+        assert "There is no camera hall any more." in page.run("view.element.innerText")
+        page.run("state.status.cameras.hall = {...hall, fps: 7}")
+        assert page.run(look) == ["", "", ""]
+        assert "7.0 pictures a second" in page.run("view.element.innerText")
+    finally:
+        page.run("view.close(); view.element.remove()")
