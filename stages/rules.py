@@ -288,7 +288,9 @@ class Rules(Stage[RulesSettings]):
             if settings.file is not None
             else settings.whole().model_dump_json(by_alias=True, exclude_unset=True)
         )
-        return {"rules": {"file": settings.file, "text": text, "heads": settings.heads}} if text is not None else {}
+        if text is None:
+            return {}
+        return {"rules": {"file": settings.file, "text": text, "heads": settings.heads, "clocks": settings.clocks}}
 
     @classmethod
     def switches(cls, settings: RulesSettings) -> Mapping[str, bool]:
