@@ -493,8 +493,7 @@ class Stage(Generic[S]):
         """Go on with other settings, as they are after a reload. Only called if it `takes_settings`.
 
         Called after `open`, between two calls of `process`; of a stage with a thread of its own perhaps during one. If
-        it raises anything, the stage is closed, and begins anew
-        with these settings.
+        it raises anything, the process closes, and the next one begins with these settings.
         """
         self.settings = settings
 
