@@ -1,5 +1,7 @@
 """camgraph from Python: run a graph and read its events, people and pictures as they arrive. See docs/python.md.
 
+    import camgraph
+
     for event in camgraph.run("lobby.yaml"):
         print(event.camera, event.action)
 

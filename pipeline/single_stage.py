@@ -1,4 +1,4 @@
-"""Runs one stage by hand, without a graph. `pipeline.testing` offers this to tests."""
+"""Runs one stage by hand, without a graph. `pipeline.testing` offers this to tests, and is stricter with counters."""
 
 from __future__ import annotations
 

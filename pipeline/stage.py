@@ -180,8 +180,9 @@ class Context(Protocol):
         """Add to a counter of a camera ("" for none); `camgraph status --json` shows it in `counts`.
 
         Two beginnings have a meaning: `DROPPED` for an item that was lost, which makes the run end with status 1, and
-        `SKIPPED` for one that was left out on purpose. Any other name is the stage's own (`read`, `written`). The
-        runtime counts as well, under `frames`, `repeated` and `failed.<stage>`: do not use these.
+        `SKIPPED` for one that was left out on purpose. Any other name is the stage's own (`read`, `written`).
+        Declare each with its meaning in `Stage.counts`. The runtime counts as well, under `frames`, `repeated` and
+        `failed.<stage>`: do not use these.
         """
 
     def counters_are(self, camera: str, counters: Mapping[str, Mapping[str, int]]) -> None:
@@ -269,6 +270,12 @@ S = TypeVar("S", bound=Settings)
 
 Ports = type[Message] | Mapping[str, type[Message]]
 
+Counts = Mapping[str, str]
+"""Counters and their meanings, for people: `"dropped.torn_page": "A page could not be read whole."`.
+
+A last part in capitals stands for any text: `judged.RULE`.
+"""
+
 
 class Stage(Generic[S]):
     """Turns messages into messages. The docstring of this module is the contract.
@@ -281,6 +288,9 @@ class Stage(Generic[S]):
     inputs: ClassVar[Ports]
     """One type, or the ports of a join: then each item is a mapping port -> message of the same frame."""
     outputs: ClassVar[tuple[type[Message], ...]] = ()
+    counts: ClassVar[Counts] = {}
+    """Its counters (`Context.count`), and `dropped.REASON` for each reason of its `BadItem`. A subclass with more
+    counters repeats those of its base: `{**Base.counts, "more": "..."}`. `camgraph stages NAME` shows them."""
     stateful: ClassVar[bool] = False
     """True if the stage remembers earlier items: a restart loses that, and is reported. Items then come one by one."""
     thread_safe: ClassVar[bool] = False
@@ -483,8 +493,7 @@ class Stage(Generic[S]):
         """Go on with other settings, as they are after a reload. Only called if it `takes_settings`.
 
         Called after `open`, between two calls of `process`; of a stage with a thread of its own perhaps during one. If
-        it raises anything, the stage is closed, and begins anew
-        with these settings.
+        it raises anything, the process closes, and the next one begins with these settings.
         """
         self.settings = settings
 
@@ -498,6 +507,8 @@ class Source(Generic[S]):
     settings_type: ClassVar[type[Settings]] = Settings
     camera_type: ClassVar[type[CameraSettings]] = CameraSettings
     outputs: ClassVar[tuple[type[Message], ...]] = ()
+    counts: ClassVar[Counts] = {}
+    """As `Stage.counts`. A `BadItem` of `frames` ends the camera and is not counted."""
     stateful: ClassVar[bool] = False
     """A source goes on from `resume`: its restart loses nothing."""
 

@@ -10,6 +10,7 @@
     class EveryOther(Stage[Settings]):
         inputs = Message
         outputs = (Message,)
+        counts = {"skipped.odd": "Messages of an odd number."}
 
         def process(self, items):
             for item in items:
@@ -31,19 +32,61 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
+from pipeline import single_stage
+from pipeline.errors import BadItem
 from pipeline.local import LocalRun
+from pipeline.messages import Message
 from pipeline.monitoring.outcome import Outcome
 from pipeline.outbox.outbox_folder import outbox_held
 from pipeline.plan import RunPlan
-from pipeline.single_stage import HandContext, feed, opened, reports_of, stamp
+from pipeline.single_stage import AnyStage, HandContext, reports_of, stamp
+from pipeline.stage import DROPPED, Stage
 from pipeline.supervision.supervisor import Supervisor
 from pipeline.system.run_folder import RunFolder
 
 __all__ = ["HandContext", "feed", "hit", "opened", "reports_of", "run_graph", "stamp"]
+
+
+@contextmanager
+def opened(
+    stage_class: type[AnyStage], settings: Mapping[str, Any], *, folder: Path, **context: Any
+) -> Iterator[AnyStage]:
+    """The stage, opened with these settings; closed at the end. `folder` serves as base and state folder.
+
+    Raises TypeError at the end for a counter that the stage does not declare (`Stage.counts`).
+    """
+    with single_stage.opened(stage_class, settings, folder=folder, **context) as stage:
+        yield stage
+    _require_declared(stage, (name for name, _ in reports_of(stage).counts))
+
+
+def feed(stage: Stage[Any], items: Sequence[Any], *, batch: int = 1, end: bool = False) -> list[Message]:
+    """Return all that `stage` makes of `items`, handed in by `batch`; with `end`, also of the end of each camera.
+
+    Raises TypeError for an output of a type that the stage does not declare, as the runtime does, and for a reason of
+    `BadItem` that is not among its `counts`.
+    """
+    try:
+        return single_stage.feed(stage, items, batch=batch, end=end)
+    except BadItem as bad:
+        _require_declared(stage, [f"{DROPPED}{bad.reason}"])
+        raise
+
+
+def _require_declared(stage: Stage[Any], counters: Iterable[str]) -> None:
+    """Raises TypeError for a counter that is not among those that the stage declares."""
+    # Any name may stand in place of the capitals of `judged.RULE`.
+    parts = (name.rpartition(".") for name in stage.counts)
+    beginnings = tuple(start + dot for start, dot, last in parts if dot and last.isupper())
+    for name in counters:
+        if name not in stage.counts and not name.startswith(beginnings):
+            known = ", ".join(stage.counts) or "none"
+            raise TypeError(f"counted {name}, which is not among its declared `counts` ({known})")
 
 
 def hit(pid: int, number: int = signal.SIGKILL) -> None:

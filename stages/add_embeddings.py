@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from pipeline.errors import UserError
-from pipeline.stage import Ports
+from pipeline.stage import Counts, Ports
 from stages.inference.behind_model import BehindModel, BehindModelSettings, ModelBefore
-from stages.inference.output_checks import WrongShapes
+from stages.inference.output_checks import WRONG_SHAPES, WrongShapes
 from stages.messages import People, Tensor
 from stages.vision.foreign_text import shown
 from stages.vision.recognition import Declared
@@ -44,6 +44,7 @@ class AddEmbeddings(BehindModel[AddEmbeddingsSettings]):
     settings_type = AddEmbeddingsSettings
     inputs: ClassVar[Ports] = {"people": People, "crops": Tensor}
     outputs = (People,)
+    counts: ClassVar[Counts] = WRONG_SHAPES
     thread_safe = True
 
     @classmethod

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pipeline.errors import UserError
-from pipeline.stage import Ports
+from pipeline.stage import Counts, Ports
 from stages.inference.behind_model import BehindModel, ModelBefore
-from stages.inference.outputs import OutputReader, OutputSettings
+from stages.inference.outputs import READING, OutputReader, OutputSettings
 from stages.messages import People, Tensor
 from stages.vision.decoding.formats import Asked
 from stages.vision.letterbox import keypoints_to_frame
@@ -31,6 +31,7 @@ class AddKeypoints(BehindModel[OutputSettings]):
     settings_type = OutputSettings
     inputs: ClassVar[Ports] = {"people": People, "crops": Tensor}
     outputs = (People,)
+    counts: ClassVar[Counts] = READING
     thread_safe = True
 
     @classmethod

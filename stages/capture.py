@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import ClassVar
 
 from av.video.reformatter import VideoReformatter
 
 from pipeline.errors import BadItem, ProblemText, UserError, id_of
 from pipeline.messages import Stamp
-from pipeline.stage import Context, FrameSize, Settings, Source, Stop
+from pipeline.stage import Context, Counts, FrameSize, Settings, Source, Stop
 from stages.footage.packets import socket_path
 from stages.footage.tap import PacketTap
 from stages.messages import Frame
@@ -41,6 +42,11 @@ class Capture(Source[Settings]):
 
     camera_type = Camera
     outputs = (Frame,)
+    counts: ClassVar[Counts] = {
+        "dropped.damaged": "The picture could not be decoded, or only with parts that were lost before it. Look at the "
+        "network.",
+        "skipped.rate": "The camera brings more frames than its `max_fps`.",
+    }
 
     def __init__(self, settings: Settings, camera: str, camera_settings: Camera, context: Context) -> None:
         super().__init__(settings, camera, camera_settings, context)

@@ -6,16 +6,17 @@ kinds: {use: classify, from: infer}          n rows, owner -1 (the frame) or 0 t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from pipeline.errors import UserError
+from pipeline.stage import Counts
 from stages.facts import Facts
 from stages.inference.behind_model import BehindModel, BehindModelSettings, ModelBefore
-from stages.inference.output_checks import WrongShapes
+from stages.inference.output_checks import WRONG_SHAPES, WrongShapes
 from stages.messages import Labels, Tensor
 from stages.vision.foreign_text import shown
 from stages.vision.probabilities import Activation, probabilities
@@ -42,6 +43,7 @@ class Classify(BehindModel[ClassifySettings]):
     settings_type = ClassifySettings
     inputs = Tensor
     outputs = (Labels,)
+    counts: ClassVar[Counts] = WRONG_SHAPES
     thread_safe = True
 
     @classmethod

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pipeline.errors import BadItem
-from pipeline.stage import Ports, Settings, Stage
+from pipeline.stage import Counts, Ports, Settings, Stage
 from stages.messages import People
 from stages.vision.same_person import best_of_each, wholeness
 
@@ -33,6 +33,9 @@ class CombinePeople(Stage[CombinePeopleSettings]):
     settings_type = CombinePeopleSettings
     inputs: ClassVar[Ports] = {"near": People, "far": People}
     outputs = (People,)
+    counts: ClassVar[Counts] = {
+        "dropped.skeletons": "The people that `combine_people` got of the frame have different keypoints."
+    }
     thread_safe = True
 
     def process(self, items: Sequence[Mapping[str, Any]]) -> Iterable[People]:

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 from pydantic import Field
 
-from pipeline.stage import Ports, Settings, Stage, Upstream
+from pipeline.stage import Counts, Ports, Settings, Stage, Upstream
 from stages.facts import Facts
 from stages.messages import Frame, People, Tensor, Tracks
 from stages.vision.cropping import crop_bgr, crop_fits, crop_planes
@@ -54,6 +54,10 @@ class Crop(Stage[CropSettings]):
     settings_type = CropSettings
     inputs: ClassVar[Ports] = {"frames": Frame, "people": People}
     outputs = (Tensor,)
+    counts: ClassVar[Counts] = {
+        "skipped.crops": "There were more people in a frame than `max_people` of `crop`. This counts people, not "
+        "frames."
+    }
     only_for_models = True
     adapts = ("size", "pad")
 

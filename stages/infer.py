@@ -10,13 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pipeline.errors import BadItem, EnvironmentProblem, ProblemText, SettingError, Unavailable, UserError
 from pipeline.messages import Array
-from pipeline.stage import FrameSize, Stage, Upstream
+from pipeline.stage import Counts, FrameSize, Stage, Upstream
 from pipeline.system.cores import usable_cores
 from stages.facts import Facts
 from stages.inference.batches import BatchRuns, Given, Row
@@ -40,7 +40,7 @@ from stages.inference.model_inputs import (
 )
 from stages.inference.model_service import NAME as SOCKET_NAME
 from stages.inference.model_service import ModelService
-from stages.inference.output_checks import WrongShapes, check_numbers
+from stages.inference.output_checks import WRONG_NUMBERS, WRONG_SHAPES, WrongShapes, check_numbers
 from stages.inference.readiness import ReadyModel, ready_model, shares_of_operations
 from stages.inference.signatures import why_not_analysed
 from stages.messages import Tensor
@@ -67,6 +67,13 @@ class Infer(Stage[InferSettings]):
     settings_type = InferSettings
     inputs = Tensor
     outputs = (Tensor,)
+    counts: ClassVar[Counts] = {
+        **WRONG_SHAPES,
+        **WRONG_NUMBERS,
+        "dropped.model_failed": "The model failed on this frame, or had too little memory for it.",
+        "skipped.candidates": "More candidates of a picture scored enough than leave the GPU: people may be missing. "
+        "This counts pictures; they go on.",
+    }
     own_thread = True
     thread_safe = True
     lighter = "a smaller picture, `max_fps` or a lighter model"

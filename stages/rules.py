@@ -12,7 +12,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
@@ -21,7 +21,7 @@ from pipeline.errors import BadItem, GraphError, ProblemText, SettingError, User
 from pipeline.foreign_text import shown
 from pipeline.graph.report import dotted
 from pipeline.messages import End, Event, Message, Stamp
-from pipeline.stage import Context, FrameSize, SettingProblems, Settings, Stage, Upstream
+from pipeline.stage import Context, Counts, FrameSize, SettingProblems, Settings, Stage, Upstream
 from pipeline.system.paths import resolve
 from pipeline.system.spelling import did_you_mean
 from stages import events
@@ -193,6 +193,12 @@ class Rules(Stage[RulesSettings]):
     settings_type = RulesSettings
     inputs = Tracks
     outputs = (Event,)
+    counts: ClassVar[Counts] = {
+        f"{JUDGED}RULE": "Cameras, and their epochs, in which the condition of this rule was ever true or false. "
+        "They are counted when they end.",
+        "condition_failed.NAME": "Calls of this condition in Python that failed; its answer was unknown then.",
+        "dropped.nonfinite": "A box or a score of a person was no finite number.",
+    }
     stateful = True
     takes_settings = True
     adapts = ("footage", "heads")

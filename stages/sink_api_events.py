@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 from pipeline.errors import Unavailable
 from pipeline.messages import Message
-from pipeline.stage import Context, Stage
+from pipeline.stage import Context, Counts, Stage
 from stages.handover.link import HandoverSettings, Link
 from stages.handover.parcel import event_parcel
 from stages.messages import Event
@@ -27,6 +27,7 @@ class SinkApiEvents(Stage[HandoverSettings]):
     settings_type = HandoverSettings
     inputs = Event
     outputs = ()
+    counts: ClassVar[Counts] = {"written": "Events that a program in Python is done with."}
     own_thread = True
     added_by_itself = True
 

@@ -14,9 +14,9 @@ from pydantic import Field
 
 from pipeline.errors import NeedsNewProcess
 from pipeline.messages import End, Message, Stamp
-from pipeline.stage import Context, Ports, Stage, Upstream
+from pipeline.stage import Context, Counts, Ports, Stage, Upstream
 from stages.events import Clock
-from stages.handover.feed import Feed
+from stages.handover.feed import NOT_READ, Feed
 from stages.handover.link import HandoverSettings
 from stages.handover.parcel import Parcel, own_tracks, tracks_parcel
 from stages.messages import Frame, Tracks
@@ -58,6 +58,7 @@ class SinkApiFrames(Stage[SinkApiFramesSettings]):
     settings_type = SinkApiFramesSettings
     inputs: ClassVar[Ports] = {"frames": Frame, "tracks": Tracks}
     outputs = ()
+    counts: ClassVar[Counts] = NOT_READ
     own_thread = True
     takes_settings = True
     added_by_itself = True

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from pipeline.messages import Message
-from pipeline.stage import Context, Stage
-from stages.handover.feed import Feed
+from pipeline.stage import Context, Counts, Stage
+from stages.handover.feed import NOT_READ, Feed
 from stages.handover.link import HandoverSettings
 from stages.handover.parcel import own_tracks, tracks_parcel
 from stages.messages import Tracks
@@ -19,6 +19,7 @@ class SinkApiTracks(Stage[HandoverSettings]):
     settings_type = HandoverSettings
     inputs = Tracks
     outputs = ()
+    counts: ClassVar[Counts] = NOT_READ
     own_thread = True
     added_by_itself = True
 

@@ -27,12 +27,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from email.message import EmailMessage
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal, Self
+from typing import IO, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pipeline.errors import CamgraphError, Unavailable
-from pipeline.stage import Context, SettingProblems, Upstream
+from pipeline.stage import Context, Counts, SettingProblems, Upstream
 from stages.delivery.durations import Duration, seconds
 from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
 from stages.delivery.event_view import EventView
@@ -151,6 +151,10 @@ class SinkEmail(EventSink[SinkEmailSettings]):
     """An event -> a mail."""
 
     settings_type = SinkEmailSettings
+    counts: ClassVar[Counts] = {
+        **EventSink.counts,
+        "recipients_refused": "Addresses that a mail server has refused; the others got the mail.",
+    }
 
     def __init__(self, settings: SinkEmailSettings, context: Context) -> None:
         super().__init__(settings, context)

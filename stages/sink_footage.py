@@ -24,13 +24,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.errors import SettingError, Unavailable
 from pipeline.messages import End, Message
-from pipeline.stage import Context, FrameSize, Settings, Stage, Upstream
+from pipeline.stage import Context, Counts, FrameSize, Settings, Stage, Upstream
 from pipeline.system.names import ascii_form, nfc
 from pipeline.system.paths import resolve_output_path, why_no_output
 from stages import events
@@ -150,6 +150,15 @@ class SinkFootage(Stage[SinkFootageSettings]):
     settings_type = SinkFootageSettings
     inputs = Event
     outputs = ()
+    counts: ClassVar[Counts] = {
+        "snapshots.STATE": "First pictures of incidents, `ready` or `missing`.",
+        "bests.STATE": "Better pictures that took the place of the first one, `ready`.",
+        "clips.STATE": "Clips of incidents, `ready` or `missing`.",
+        "not_recorded": "Times that a recording of `sink_footage` could not go on, because its disk refused it.",
+        "failed": "Incidents of which `sink_footage` could not keep pictures and clips, because its folder refused "
+        "them.",
+        "removed": "Incidents that `sink_footage` removed, because they were too old or too much.",
+    }
     emits = True
     own_thread = True
 

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, ClassVar
 
 import cv2
 import numpy as np
@@ -28,7 +28,7 @@ from pydantic import Field, model_validator
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.messages import End, Message
-from pipeline.stage import Context, FrameSize, Settings, Stage
+from pipeline.stage import Context, Counts, FrameSize, Settings, Stage
 from pipeline.system.disk import write_whole
 from pipeline.system.paths import resolve
 from stages.events import utc
@@ -130,6 +130,7 @@ class SinkHeatmap(Stage[SinkHeatmapSettings]):
     settings_type = SinkHeatmapSettings
     inputs = Tracks
     outputs = ()
+    counts: ClassVar[Counts] = {"repeated": "Frames that a sink had before, and did not add again."}
 
     def __init__(self, settings: SinkHeatmapSettings, context: Context) -> None:
         super().__init__(settings, context)

@@ -19,17 +19,17 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.messages import MOST_REPEATED, Event, Message
-from pipeline.stage import Context
+from pipeline.stage import Context, Counts
 from pipeline.system.disk import write_whole
 from pipeline.system.paths import resolve_output, resolve_output_path, why_no_output
 from stages.delivery.event_view import view_of
-from stages.delivery.selection import SelectingSink, Selection, SelectionSettings
+from stages.delivery.selection import REPEATED, SelectingSink, Selection, SelectionSettings
 from stages.writing.line_file import LineFile, LineStream, is_device, link_of
 from stages.writing.rotation import RotateSettings, Rotation, is_due
 
@@ -70,6 +70,10 @@ class SinkJsonl(SelectingSink[SinkJsonlSettings]):
     settings_type = SinkJsonlSettings
     inputs = Event
     outputs = ()
+    counts: ClassVar[Counts] = {
+        **SelectingSink.counts,
+        **REPEATED,
+    }
     own_thread = True
 
     def __init__(self, settings: SinkJsonlSettings, context: Context) -> None:

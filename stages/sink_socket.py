@@ -19,13 +19,13 @@ import socket
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.errors import EnvironmentProblem
 from pipeline.messages import Message
-from pipeline.stage import Context, SettingProblems
+from pipeline.stage import Context, Counts, SettingProblems
 from stages.delivery.event_formats import Format, packed, with_length
 from stages.delivery.event_view import view_of
 from stages.delivery.selection import SelectingSink, Selection, SelectionSettings
@@ -75,6 +75,12 @@ class SinkSocket(SelectingSink[SinkSocketSettings]):
     settings_type = SinkSocketSettings
     inputs = Event
     outputs = ()
+    counts: ClassVar[Counts] = {
+        **SelectingSink.counts,
+        "unsent.no_client": "Events that came while nobody was connected to a `sink_socket` that listens.",
+        "unsent.too_large": "Events that are longer than a datagram can be.",
+        _REFUSED: "The format of a `sink_socket` cannot hold this event: it is a dead letter.",
+    }
     own_thread = True
 
     def __init__(self, settings: SinkSocketSettings, context: Context) -> None:

@@ -25,13 +25,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
 from pipeline.errors import EnvironmentProblem, ProblemText, UserError
 from pipeline.messages import End, Message, Stamp
-from pipeline.stage import Context, FrameSize, Settings, Stage
+from pipeline.stage import Context, Counts, FrameSize, Settings, Stage
 from pipeline.system.disk import write_whole
 from stages.messages import Tracks
 from stages.writing.output_names import OutputNames, free_names, names_but, part_of, what_is_wrong
@@ -106,6 +106,11 @@ class SinkTracks(Stage[SinkTracksSettings]):
     settings_type = SinkTracksSettings
     inputs = Tracks
     outputs = ()
+    counts: ClassVar[Counts] = {
+        "written": "Frames of which `sink_tracks` has written the people.",
+        "repeated": "Frames that a sink had before, and did not add again.",
+        "dropped.file_gone": "A file of tracks was taken away while it was written.",
+    }
     own_thread = True
 
     def __init__(self, settings: SinkTracksSettings, context: Context) -> None:

@@ -29,7 +29,7 @@ from pydantic import Field, field_validator
 
 from pipeline.errors import EnvironmentProblem, NeedsNewProcess, UserError
 from pipeline.messages import End, Message
-from pipeline.stage import Context, Ports, Settings, Stage, Upstream
+from pipeline.stage import Context, Counts, Ports, Settings, Stage, Upstream
 from pipeline.system.disk import write_whole
 from pipeline.system.paths import resolve
 from stages.events import Clock
@@ -114,6 +114,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
     settings_type = SinkVideoSettings
     inputs: ClassVar[Ports] = {"frames": Frame, "tracks": Tracks}
     outputs = ()
+    counts: ClassVar[Counts] = {"dropped.write_failed": "A video could not be written."}
     stateful = True
     own_thread = True
     takes_settings = True

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 from urllib.parse import urlsplit
 
 import zmq
@@ -28,7 +28,7 @@ from zmq.auth.thread import ThreadAuthenticator
 from zmq.utils.monitor import recv_monitor_message
 
 from pipeline.errors import Unavailable
-from pipeline.stage import Context
+from pipeline.stage import Context, Counts
 from stages.delivery.event_formats import Format, packed
 from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
 from stages.delivery.event_view import EventView
@@ -121,6 +121,10 @@ class SinkZmq(EventSink[SinkZmqSettings]):
     """An event -> a message on a PUB socket (XPUB, which also tells who has subscribed)."""
 
     settings_type = SinkZmqSettings
+    counts: ClassVar[Counts] = {
+        **EventSink.counts,
+        "unsent.no_reader": "Events to which nobody had subscribed at a `sink_zmq`.",
+    }
 
     def __init__(self, settings: SinkZmqSettings, context: Context) -> None:
         super().__init__(settings, context)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from pipeline.errors import BadItem
 from pipeline.messages import End, Message, Stamp
-from pipeline.stage import Context, Settings, Stage, Upstream
+from pipeline.stage import Context, Counts, Settings, Stage, Upstream
 from stages.messages import People, Tracks
 from stages.vision.decoding.score_ranges import score_range
 from stages.vision.tracking import Followed, Tracker, TrackerOptions
@@ -145,6 +145,11 @@ class Track(Stage[TrackSettings]):
     settings_type = TrackSettings
     inputs = People
     outputs = (Tracks,)
+    counts: ClassVar[Counts] = {
+        SEEN: "People of a good score, counted in each frame anew.",
+        FOLLOWED: "Those of `people` who had a track.",
+        "dropped.nonfinite": "A box or a score of a person was no finite number.",
+    }
     stateful = True
 
     def __init__(self, settings: TrackSettings, context: Context) -> None:

@@ -2,9 +2,9 @@
 
 A camera's address on a page is replaced by one of a simulated camera, and each video by a short one. A command that
 cannot run here says so to the reader, in a comment that begins with `needs`: `camgraph watch 0   # needs a camera at
-/dev/video0`. Such a comment in a line of its own holds for the rest of its block. Of these commands, and of those on
-all other pages, the options and the number of arguments are checked. So are those of `python -m tools.NAME`, which
-measures or proves, and is never run here.
+/dev/video0`. Such a comment in a line of its own holds for the rest of its block. On a page that is not run, each
+command has one. The options and the number of arguments of all commands are checked. So are those of `python -m
+tools.NAME`, which measures or proves, and is never run here.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ RUN_HERE = (
     "tracking",
 )
 """Pages whose commands are run."""
+RUN_ELSEWHERE = ("write_a_condition", "write_a_sink", "write_a_source", "write_a_stage")
+"""Those whose commands the tests of these guides run, with the packages that they make."""
 OTHERS = {"export", "pip", "git", "python", "python3", "make", ".", "nc", "cd", "curl", "docker", "systemctl"}
 """Programs that are not ours. If a line of a block begins with anything else, the page is wrong."""
 DEPLOYED = sorted(path for path in (ROOT / "configs" / "deploy").iterdir() if path.is_file())
@@ -126,6 +128,12 @@ def test_each_command_of_a_page_exists_with_its_options(page: str) -> None:
     for block in blocks_of(page_path(page).read_text("utf-8")):
         for line in block:
             require_usage(line.words)
+
+
+@pytest.mark.parametrize("page", sorted({*ALL_PAGES} - {*RUN_HERE} - {*RUN_ELSEWHERE}))
+def test_a_page_that_is_not_run_says_what_its_commands_need(page: str) -> None:
+    lines = [line for block in blocks_of(page_path(page).read_text("utf-8")) for line in block]
+    assert [" ".join(line.words) for line in lines if line.runs] == [], "add a comment `# needs ...`, or run the page"
 
 
 def tool_commands(text: str) -> Iterator[tuple[str, list[str]]]:

@@ -36,7 +36,7 @@ def parsed(block: str) -> list[ast.stmt]:
 
 
 def examples() -> Iterator[Any]:
-    for path in sorted(path for folder in ("pipeline", "stages") for path in (ROOT / folder).rglob("*.py")):
+    for path in sorted(path for folder in ("camgraph", "pipeline", "stages") for path in (ROOT / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             docstring = ast.get_docstring(node) if isinstance(node, WITH_DOCSTRING) else None
             for block in indented_blocks(docstring or ""):

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from pydantic import Field
 
@@ -58,7 +58,7 @@ from pipeline.outbox.event_file import (
 from pipeline.outbox.event_validity import why_invalid
 from pipeline.outbox.lost_incidents import LostIncidents
 from pipeline.outbox.old_events import OldEvents, forget_needless, make_room, shrink
-from pipeline.stage import Context, Settings, Stage
+from pipeline.stage import Context, Counts, Settings, Stage
 
 T = TypeVar("T")
 
@@ -106,6 +106,15 @@ class Outbox(Stage[OutboxSettings]):
     settings_type = OutboxSettings
     inputs = Event
     outputs = (Event,)
+    counts: ClassVar[Counts] = {
+        "events": "Events that the outbox has committed.",
+        "late": "Events that came when the outbox had already ended their incident, because their stage had died; they "
+        "are left out.",
+        "dropped.invalid_event": "A stage made an event that is not valid JSON of the right form. This counts events, "
+        "not frames.",
+        f"{GIVEN_UP}SINK": "Events that waited for this sink and were given up, because there were too many, or they "
+        "waited for too long (`camgraph help outbox`). A run in which that happens ends with status 1.",
+    }
     added_by_itself = True
 
     def __init__(

@@ -33,14 +33,14 @@ from pydantic import Field
 
 from pipeline.errors import CamgraphError, EnvironmentProblem, NeedsNewProcess, Unavailable, UserError
 from pipeline.messages import MOST_REPEATED, End, Message
-from pipeline.stage import Context
+from pipeline.stage import Context, Counts
 from pipeline.system.disk import write_whole
 from pipeline.system.redaction import redact_urls
 from stages.delivery.attempts import USUAL_PAUSES_S, Attempts
 from stages.delivery.durations import Duration, seconds
 from stages.delivery.event_view import EventView, view_of
 from stages.delivery.merging import Merging
-from stages.delivery.selection import ANY_PHASE, SelectingSink, Selection, SelectionSettings
+from stages.delivery.selection import ANY_PHASE, REPEATED, SelectingSink, Selection, SelectionSettings
 from stages.delivery.waiting_times import WaitingTimes
 from stages.messages import Event
 
@@ -95,6 +95,14 @@ class EventSink(SelectingSink[D]):
 
     inputs = Event
     outputs = ()
+    counts: ClassVar[Counts] = {
+        **SelectingSink.counts,
+        "merged": "Ends of incidents that a sink with `merge` has left out, because others of their camera went on.",
+        "cooldown": "Events that a sink with `cooldown` has left out.",
+        **REPEATED,
+        _REFUSED: "The other side of a sink refused this event for good: it is a dead letter (`camgraph outbox`).",
+        _EXPIRED: "A sink could not deliver this event within `expires`: it is a dead letter.",
+    }
     own_thread = True
     pauses_s: ClassVar[Sequence[float]] = USUAL_PAUSES_S
     """From one failed attempt to the next; the last is kept."""

@@ -14,12 +14,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import translate
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from pipeline.errors import SettingError
-from pipeline.stage import FrameSize, SettingProblems, Settings, Stage, Upstream
+from pipeline.stage import Counts, FrameSize, SettingProblems, Settings, Stage, Upstream
 from pipeline.system.spelling import did_you_mean
 from stages.delivery.event_view import EventView, Kind
 from stages.reading.dates import zone_of
@@ -109,9 +109,17 @@ class Selection:
 
 F = TypeVar("F", bound=SelectionSettings)
 
+REPEATED: Counts = {"repeated": "Events that a sink had before, and did not deliver again."}
+"""The counter of those sinks that recognise repeated events."""
+
 
 class SelectingSink(Stage[F]):
     """Base of the sinks whose settings select events: while the graph is planned, it checks and completes these."""
+
+    counts: ClassVar[Counts] = {
+        "written": "Events that a sink has written.",
+        "filtered": "Events that a sink has left out, because its `only` or `never` says so.",
+    }
 
     @classmethod
     def check_cameras(

@@ -15,12 +15,16 @@ from typing import Generic, TypeVar
 
 from pipeline.errors import Unavailable
 from pipeline.messages import Stamp
-from pipeline.stage import Context
+from pipeline.stage import Context, Counts
 from stages.handover.link import Link
 from stages.handover.parcel import Parcel
 
 WAIT_S = 0.5
 _RETRY_S = 0.25
+NOT_READ: Counts = {
+    "skipped.not_read": "A program that reads live cameras from Python had not asked yet: a newer frame took its place."
+}
+"""The counters of the stages that have a feed."""
 
 K = TypeVar("K")
 

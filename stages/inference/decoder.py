@@ -13,11 +13,11 @@ import numpy as np
 from pydantic import Field
 
 from pipeline.errors import ProblemText, SettingError, UserError
-from pipeline.stage import Settings
+from pipeline.stage import Counts, Settings
 from pipeline.system.spelling import did_you_mean
 from stages.facts import Facts
 from stages.inference.behind_model import BehindModel, ModelBefore
-from stages.inference.outputs import OutputReader, OutputSettings
+from stages.inference.outputs import READING, OutputReader, OutputSettings
 from stages.messages import People, Tensor
 from stages.vision.decoding.detections import Detections, highest, no_detections
 from stages.vision.decoding.formats import Asked
@@ -72,6 +72,7 @@ class Decoder(BehindModel[D]):
     settings_type: ClassVar[type[Settings]] = DecoderSettings
     inputs = Tensor
     outputs = (People,)
+    counts: ClassVar[Counts] = READING
     thread_safe = True
 
     @classmethod

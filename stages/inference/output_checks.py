@@ -13,10 +13,16 @@ import numpy as np
 
 from pipeline.errors import BadItem
 from pipeline.messages import Array
-from pipeline.stage import Context
+from pipeline.stage import Context, Counts
 from stages.inference.engines.engine import WrongOutput
 from stages.vision.foreign_text import shown
 from stages.vision.recognition import Port
+
+WRONG_SHAPES: Counts = {
+    "dropped.shape": "A model gave outputs of another shape than it promised; the log has the details."
+}
+"""The counter of the stages with `WrongShapes`."""
+WRONG_NUMBERS: Counts = {"dropped.nonfinite": "A model's output contained NaN or infinity."}
 
 
 class WrongShapes:

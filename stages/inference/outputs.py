@@ -11,9 +11,9 @@ from pydantic import Field
 
 from pipeline.errors import BadItem, UserError
 from pipeline.messages import Array
-from pipeline.stage import Context
+from pipeline.stage import Context, Counts
 from stages.inference.behind_model import BehindModelSettings
-from stages.inference.output_checks import WrongShapes
+from stages.inference.output_checks import WRONG_NUMBERS, WRONG_SHAPES, WrongShapes
 from stages.messages import Tensor
 from stages.vision.decoding.detections import Detections
 from stages.vision.decoding.formats import Asked, detections_of
@@ -24,6 +24,12 @@ from stages.vision.recognition import Format
 
 _FARTHEST = 1e6
 """Pixels, either way."""
+READING: Counts = {
+    **WRONG_SHAPES,
+    **WRONG_NUMBERS,
+    "skipped.nonfinite": "A person lay nowhere: the numbers were not finite. This counts people, not frames.",
+}
+"""The counters of the stages with an `OutputReader`."""
 
 
 class OutputSettings(BehindModelSettings):

@@ -1,4 +1,4 @@
-"""Every example of docs/python.md runs, as a script of its own, with the clip and the model that are pulled."""
+"""Every example of docs/python.md, and that of the package itself, runs as a script of its own."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import Popen
 
 import pytest
 
+import camgraph
 from tools.assets import asset_path
 from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
@@ -19,7 +21,11 @@ Script = Callable[..., "Popen[str]"]
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "python.md").read_text("utf-8")
 FILES = dict(re.findall(r"```yaml\n# (\w+\.yaml)\n(.*?)```", PAGE, re.DOTALL))
-EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+_INDENTED = re.compile(r"^    import camgraph\n(?:(?:    .*)?\n)*", re.MULTILINE)
+EXAMPLES = [
+    *re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL),
+    *map(textwrap.dedent, _INDENTED.findall(camgraph.__doc__ or "")),
+]
 FARM = "rtsp://127.0.0.1:8601/"
 LONG_S = 240
 
@@ -66,10 +72,13 @@ def test_the_examples_have_the_types_that_they_say(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("files")
 def test_the_example_of_live_cameras_runs(script: Script) -> None:
     [example] = [text for text in EXAMPLES if FARM in text]
+    port = int(re.findall(r"camgraph farm --cameras 2 --port (\d+)", PAGE)[0])
     clip = ClipSettings(path=str(asset_path("vtest.avi")), width=384, height=288, fps=5, seconds=10)
     with RtspSimulator([CameraSettings(name=name, clip=clip) for name in ("cam1", "cam2")]) as farm:
-        for camera in farm.cameras:
-            example = example.replace(f"{FARM}{camera.name}", camera.url)
+        for number, camera in enumerate(farm.cameras):
+            address = f"rtsp://127.0.0.1:{port + number}/{camera.name}"  # as `camgraph farm` of the page gives them
+            assert address in example
+            example = example.replace(address, camera.url)
         lines = ran(script(example))
     assert len(lines) == 22
     assert lines[-1].startswith("Result(status=0, problems=()")

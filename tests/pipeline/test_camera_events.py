@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 import structlog
 from camgraph_test_stages.waiting import until
-from structlog.testing import capture_logs
 
 from pipeline.errors import CamgraphError
 from pipeline.graph import load_plan
@@ -48,12 +47,6 @@ stages:
 SECRET = "secr3t"
 Story = Iterator[Callable[[], bool]]
 """What a test does to a run, step by step; each step waits for the condition that it gives."""
-
-
-@pytest.fixture
-def logs() -> Iterator[list[Any]]:
-    with capture_logs() as lines:
-        yield lines
 
 
 def write(folder: Path, processes: str = "separate") -> Path:

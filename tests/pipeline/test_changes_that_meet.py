@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from camgraph_test_stages.changes import ENDLESS, Talk, lives, run_with, whole, write
-from structlog.testing import capture_logs
 
 from pipeline.graph import load_plan
 from pipeline.plan import run_to_wire
@@ -36,12 +34,6 @@ FILES = ("numbers", "timed")
 @pytest.fixture(autouse=True)
 def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-@pytest.fixture
-def logs() -> Iterator[list[Any]]:
-    with capture_logs() as lines:
-        yield lines
 
 
 def chain(folder: Path, cameras: str, *, each: int = 1, workers: int = 1, live: bool = False, **crash: Any) -> Path:

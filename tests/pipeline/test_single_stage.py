@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import structlog
 
+from pipeline.errors import BadItem
 from pipeline.execution.context import StageContext
 from pipeline.messages import End, Event, Message, Tombstone
 from pipeline.monitoring.metrics import Counters
-from pipeline.stage import Settings, Stage
+from pipeline.stage import Counts, Settings, Stage
 from pipeline.testing import feed, opened, reports_of, stamp
 
 
@@ -49,9 +50,12 @@ def test_an_output_of_another_type_than_declared_is_refused(tmp_path: Path) -> N
 
 
 class Counting(Echo):
+    counts: ClassVar[Counts] = {"seen": "Messages, each twice.", "batches": "Calls.", "of.CAMERA": "Of this one."}
+
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
         for item in items:
             self.context.count("seen", item.stamp.camera, 2)
+            self.context.count(f"of.{item.stamp.camera}", "")
         self.context.count("batches", "")
         self.context.wrote(Path("a.mp4"))
         return ()
@@ -61,8 +65,34 @@ def test_reports_hold_all_that_a_stage_has_counted_and_written(tmp_path: Path) -
     with opened(Counting, {}, folder=tmp_path) as stage:
         feed(stage, [Message(stamp(seq)) for seq in range(3)], batch=2)
     reports = reports_of(stage)
-    assert reports.counts == {("seen", "cam"): 6, ("batches", ""): 2}
+    assert reports.counts == {("seen", "cam"): 6, ("of.cam", ""): 3, ("batches", ""): 2}
     assert reports.files == [Path("a.mp4")] * 2
+
+
+class Undeclared(Counting):
+    counts: ClassVar[Counts] = {"seen": "Messages, each twice.", "of.CAMERA": "Of this one."}
+
+
+def test_a_counter_that_is_not_declared_is_refused(tmp_path: Path) -> None:
+    expected = r"counted batches, which is not among its declared `counts` \(seen, of\.CAMERA\)"
+    with pytest.raises(TypeError, match=expected):
+        with opened(Undeclared, {}, folder=tmp_path) as stage:
+            feed(stage, [Message(stamp())])
+
+
+class Refusing(Echo):
+    counts: ClassVar[Counts] = {"dropped.odd": "A message of an odd number."}
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        raise BadItem("odd" if items[0].stamp.seq % 2 else "even")
+
+
+def test_a_reason_that_is_not_declared_is_refused(tmp_path: Path) -> None:
+    with opened(Refusing, {}, folder=tmp_path) as stage:
+        with pytest.raises(BadItem, match="odd"):
+            feed(stage, [Message(stamp(1))])
+        with pytest.raises(TypeError, match=r"counted dropped\.even, which is not among .* \(dropped\.odd\)"):
+            feed(stage, [Message(stamp(2))])
 
 
 def test_a_stage_in_a_graph_has_no_reports_to_look_at(tmp_path: Path) -> None:

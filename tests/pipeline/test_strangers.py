@@ -134,11 +134,6 @@ stages:
 """
 
 
-def camgraph(user: Person, *words: object, **environ: str) -> subprocess.CompletedProcess[str]:
-    """What a command says to this user."""
-    return user.run("-m", "tools.cli", *words, **{"HOME": str(user.folder), **environ})
-
-
 def has_events(owner: Person) -> Callable[[], bool]:
     file = owner.folder / "events.jsonl"
     return lambda: file.exists() and file.stat().st_size > 100
@@ -174,10 +169,10 @@ def test_taken_run_folder_is_replaced(person: Callable[[], Person], kind: str) -
         assert (output["folder"], output["owner"]) == (str(usual), stranger.uid)
         assert output["instead"].startswith(f"{usual}-")
         assert Path(output["instead"]).stat().st_mode & 0o777 == 0o700
-        asked = camgraph(owner, "status", "--json")
+        asked = owner.camgraph("status", "--json")
         assert asked.returncode == 0, asked.stderr
         assert json.loads(asked.stdout)["graph"] == name
-        done = camgraph(owner, "stop")
+        done = owner.camgraph("stop")
         assert done.returncode == 0, done.stderr
         assert run.wait(60) == 0, log.read_text()
     assert list(Path(output["instead"]).iterdir()) == []
@@ -189,12 +184,12 @@ def test_run_is_found_from_another_login(person: Callable[[], Person]) -> None:
     name = f"n{owner.uid}"
     with running(owner, EVENTS.format(name=name), **here) as (run, log):
         wait(has_events(owner), run, log)
-        second = camgraph(owner, "run", "graph.yaml", "--quiet", **there)
+        second = owner.camgraph("run", "graph.yaml", "--quiet", **there)
         assert second.returncode == 2
         assert f"a run called {name} is going on, started elsewhere ({owner.folder}/h/camgraph/{name})" in second.stderr
         assert run.poll() is None
-        assert json.loads(camgraph(owner, "status", "--json", **there).stdout)["graph"] == name
-        done = camgraph(owner, "stop", **there)
+        assert json.loads(owner.camgraph("status", "--json", **there).stdout)["graph"] == name
+        done = owner.camgraph("stop", **there)
         assert (done.returncode, done.stdout) == (0, f"{name} is stopping\n")
         assert run.wait(60) == 0, log.read_text()
 
@@ -206,12 +201,12 @@ def test_no_second_run_uses_an_outbox_wherever_it_is_started(person: Callable[[]
     name = f"n{owner.uid}"
     with running(owner, EVENTS.format(name=name), **folders[0]) as (run, log):
         wait(has_events(owner), run, log)
-        second = camgraph(owner, "run", "graph.yaml", "--quiet", **folders[1])
+        second = owner.camgraph("run", "graph.yaml", "--quiet", **folders[1])
         assert second.returncode == 2
         outbox = owner.folder / ".local/state/camgraph" / name
         assert f"the outbox in {outbox} is in use by another run ({name}, process {run.pid})" in second.stderr
-        assert "nothing is running" in camgraph(owner, "status", **folders[1]).stderr
-        other = camgraph(owner, "check", "graph.yaml", **folders[1])
+        assert "nothing is running" in owner.camgraph("status", **folders[1]).stderr
+        other = owner.camgraph("check", "graph.yaml", **folders[1])
         assert other.returncode == 0, other.stderr
         size = (owner.folder / "events.jsonl").stat().st_size
         wait(lambda: (owner.folder / "events.jsonl").stat().st_size > size, run, log)
@@ -226,7 +221,7 @@ def test_only_root_may_ask_run_of_another_user(person: Callable[[], Person]) -> 
     with running(owner, EVENTS.format(name=name), **login(owner, "h")) as (run, log):
         wait(has_events(owner), run, log)
         for words in (["status"], ["status", "--name", name], ["stop", "--name", name]):
-            done = camgraph(stranger, *words)
+            done = stranger.camgraph(*words)
             assert done.returncode == 2
             assert re.search(rf"running as another user: .*\b{name} of user {owner.uid}", done.stderr), done.stderr
         root = {**os.environ, "CAMGRAPH_RUN_DIR": "", "HOME": "/root"}
@@ -262,7 +257,7 @@ def test_a_false_run_of_another_user_is_not_asked(person: Callable[[], Person], 
             os.chown(stranger.folder / name, stranger.uid, stranger.uid, follow_symlinks=False)
             owner.write("camgraph.control", "")
         for words in (["status", "--name", name], ["cameras", "add", "c", "rtsp://u:secret@h/x", "--name", name]):
-            done = camgraph(owner, *words)
+            done = owner.camgraph(*words)
             assert done.returncode == 2
             assert f"{name} of user {stranger.uid}" in done.stderr
     finally:
@@ -312,14 +307,14 @@ def test_unusable_state_folder_is_reported(person: Callable[[], Person], make: C
     reported = make(Path(owner.folder).parent / "state" / name, stranger)
     owner.write("graph.yaml", EVENTS.format(name=name))
     state = {"CAMGRAPH_STATE_DIR": str(Path(owner.folder).parent / "state")}
-    done = camgraph(owner, "run", "graph.yaml", "--quiet", **state, **login(owner, "h"))
+    done = owner.camgraph("run", "graph.yaml", "--quiet", **state, **login(owner, "h"))
     assert done.returncode == 3, done.stderr
     assert reported in done.stderr
     assert "set CAMGRAPH_STATE_DIR to another folder" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (owner.folder / "events.jsonl").exists()
     before = sorted(owner.folder.parent.rglob("*"))
-    checked = camgraph(owner, "check", "graph.yaml", **state)
+    checked = owner.camgraph("check", "graph.yaml", **state)
     assert checked.returncode == 3
     assert f"graph.yaml:8:3: {reported}" in checked.stderr
     assert sorted(owner.folder.parent.rglob("*")) == before
@@ -347,8 +342,8 @@ def test_a_folder_of_root_among_ones_runs_costs_nothing(person: Callable[[], Per
     (runs / "roots").chmod(0o700)
     with running(owner, EVENTS.format(name=f"n{owner.uid}"), **here) as (run, log):
         wait(has_events(owner), run, log)
-        assert camgraph(owner, "status", **here).returncode == 0
-        assert camgraph(owner, "stop", **here).returncode == 0
+        assert owner.camgraph("status", **here).returncode == 0
+        assert owner.camgraph("stop", **here).returncode == 0
         assert run.wait(60) == 0, log.read_text()
         assert "run_folder_not_swept" in log.read_text()
 
@@ -383,22 +378,22 @@ def test_check_tries_output_folder_leaving_nothing(person: Callable[[], Person],
     graph = EVENTS.format(name="n").replace("path: events.jsonl", f"path: {out}/events.jsonl")
     owner.write("graph.yaml", graph)
     before = sorted(owner.folder.parent.rglob("*"))
-    done = camgraph(owner, "check", "graph.yaml")
+    done = owner.camgraph("check", "graph.yaml")
     assert done.returncode == 2, done.stderr
     column = 1 + next(line for line in graph.splitlines() if "log:" in line).index(str(out))
     assert f"graph.yaml:8:{column}: stages.log.with.path: {reported}" in done.stderr
     assert sorted(owner.folder.parent.rglob("*")) == before
-    ran = camgraph(owner, "run", "graph.yaml", "--quiet", **login(owner, "h"))
+    ran = owner.camgraph("run", "graph.yaml", "--quiet", **login(owner, "h"))
     assert (ran.returncode, reported in ran.stderr) == (2, True)
 
 
 def test_check_makes_no_folder_for_outputs_beside_the_graph(person: Callable[[], Person]) -> None:
     owner = person()
     owner.write("graph.yaml", EVENTS.format(name="n").replace("path: events.jsonl", "path: a/b/events.jsonl"))
-    done = camgraph(owner, "check", "graph.yaml")
+    done = owner.camgraph("check", "graph.yaml")
     assert done.returncode == 0, done.stderr
     owner.folder.chmod(0o555)
-    done = camgraph(owner, "check", "graph.yaml")
+    done = owner.camgraph("check", "graph.yaml")
     assert done.returncode == 2
     assert f"stages.log.with.path: {owner.folder}: this user cannot write in this folder" in done.stderr
     assert [path.name for path in owner.folder.iterdir()] == ["graph.yaml"]

@@ -11,21 +11,16 @@ from typing import Any
 
 import pytest
 import structlog
-from camgraph_test_stages.incident_views import incident
+from camgraph_test_stages.incident_views import event
 from camgraph_test_stages.waiting import until
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.messages import Event
 from pipeline.testing import HandContext, opened, reports_of
 from stages.sink_jsonl import SinkJsonl, SinkJsonlSettings
 from stages.writing.rotation import RotateSettings, Rotation, is_due, pack
 
 DAY_S = 86_400.0
-
-
-def event(number: int, **data: Any) -> Event:
-    return incident(f"{number:04x}", "single", at_s=number, **data).event
 
 
 def files(folder: Path) -> list[Path]:

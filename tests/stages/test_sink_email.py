@@ -22,6 +22,7 @@ import pytest
 import trustme
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+from camgraph_test_stages.brokers import free_port
 from camgraph_test_stages.delivering import delivering, hand_in, letters, refusal
 from camgraph_test_stages.incident_views import incident
 from pydantic import ValidationError
@@ -90,12 +91,6 @@ def serving(mailbox: Mailbox, port: int = 0, **options: Any) -> Iterator[int]:
         yield port
     finally:
         controller.stop()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from camgraph_test_stages.brokers import free_port
 from camgraph_test_stages.delivering import hand_in
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
@@ -34,12 +35,6 @@ def event(number: int, size: int = 0) -> Event:
 
 def events(*numbers: int) -> list[Event]:
     return [event(number) for number in numbers]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Receiver:

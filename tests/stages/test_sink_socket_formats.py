@@ -18,8 +18,9 @@ from typing import Any
 import msgpack
 import pytest
 import trustme
+from camgraph_test_stages.brokers import free_port
 from camgraph_test_stages.delivering import hand_in
-from camgraph_test_stages.incident_views import incident
+from camgraph_test_stages.incident_views import event, incident
 from camgraph_test_stages.waiting import until
 
 from pipeline.errors import EnvironmentProblem, Unavailable
@@ -29,18 +30,8 @@ from stages.sink_socket import SinkSocket, SinkSocketSettings
 from stages.sockets.listener import MOST_CLIENTS, Listener
 
 
-def event(number: int, **data: Any) -> Event:
-    return incident(f"{number:04x}", "single", at_s=number, **data).event
-
-
 def events(*numbers: int) -> list[Event]:
     return [event(number) for number in numbers]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 import pytest
 import trustme
 from camgraph_test_stages.delivering import delivering, hand_in, letters, refusal, refused_for_now
-from camgraph_test_stages.incident_views import incident
+from camgraph_test_stages.incident_views import event
 from camgraph_test_stages.waiting import until
 from camgraph_test_stages.web_receiver import Reply, Request, WebReceiver, web_receiver
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
@@ -32,10 +32,6 @@ from stages.sink_webhook import SinkWebhook, SinkWebhookSettings
 
 OLD, NEW = (f"whsec_{base64.b64encode(letter * 32).decode()}" for letter in (b"o", b"n"))
 TOKEN = "planted-s3cret-token"
-
-
-def event(number: int, **data: Any) -> Event:
-    return incident(f"{number:04x}", "single", at_s=number, **data).event
 
 
 def events(*numbers: int) -> list[Event]:

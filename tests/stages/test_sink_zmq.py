@@ -11,7 +11,7 @@ from typing import Any
 import msgpack
 import pytest
 import zmq
-from camgraph_test_stages.incident_views import incident
+from camgraph_test_stages.incident_views import event
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
@@ -24,10 +24,6 @@ from stages.sink_zmq import SinkZmq, SinkZmqSettings
 OURS, OUR_SECRET = (key.decode() for key in zmq.curve_keypair())
 READER, READER_SECRET = (key.decode() for key in zmq.curve_keypair())
 WITHIN_MS = 30_000
-
-
-def event(number: int, **data: Any) -> Event:
-    return incident(f"{number:04x}", "single", at_s=number, **data).event
 
 
 def free_address() -> str:

@@ -131,6 +131,9 @@ def test_one_stage_is_described() -> None:
         "      Events of frames whose seq is a multiple of this are refused; 0: none.\n"
         "  dies_of: integer (default -1)\n"
         "      The frame whose event kills its process; -1: none.\n"
+        "\n"
+        "counters:\n"
+        "  dropped.refused: An event was refused, as the settings say.\n"
     )
     assert "cameras:\n  priority: integer >= 1, <= 100 (default 1)" in run("stages", "count_source")[1]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 
 import av
@@ -19,10 +18,6 @@ stages:
   people: {{use: decode, from: infer}}
   video: {{use: sink_video, inputs: {{frames: capture, people: people}}, with: {{path: "out/{{camera}}.mp4"}}}}
 """
-
-
-def camgraph(user: Person, *words: object, **environ: str) -> subprocess.CompletedProcess[str]:
-    return user.run("-m", "tools.cli", *words, **{"HOME": str(user.folder), **environ})
 
 
 @pytest.mark.parametrize(
@@ -53,7 +48,7 @@ def test_a_home_that_is_closed_to_this_user_is_told(
         stream.width = stream.height = 32
         target.mux(stream.encode(av.VideoFrame(32, 32, "yuv420p")))
         target.mux(stream.encode())
-    done = camgraph(owner, *words, HOME=str(stranger.folder))
+    done = owner.camgraph(*words, HOME=str(stranger.folder))
     assert "Traceback" not in done.stderr
     assert done.returncode == status, done.stderr
     assert (
@@ -80,6 +75,6 @@ def test_a_home_that_is_closed_to_this_user_is_told(
 )
 def test_closed_folder_is_reported_without_a_crash(person: Callable[[], Person], words: tuple[str, ...]) -> None:
     owner, stranger = person(), person()
-    done = camgraph(owner, *(word.format(closed=stranger.folder / "in") for word in words))
+    done = owner.camgraph(*(word.format(closed=stranger.folder / "in") for word in words))
     assert "Traceback" not in done.stderr
     assert done.returncode in (2, 3), done.stderr

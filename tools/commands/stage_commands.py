@@ -28,7 +28,7 @@ class _StagesGroup(click.Group):
 @click.group(cls=_StagesGroup, invoke_without_command=True, subcommand_metavar="[NAME | new ...]")
 @click.pass_context
 def stages(ctx: click.Context) -> None:
-    """List all installed stages, describe the settings of the stage NAME, or write a new one.
+    """List all installed stages, describe the settings and counters of the stage NAME, or write a new one.
 
     `camgraph help write_a_stage` explains how to write a stage of your own.
     """
@@ -43,7 +43,7 @@ def _describing(name: str) -> click.Command:
     def describe() -> None:
         click.echo("\n".join(_description(name, find_stage(name))))
 
-    return click.Command(name, callback=describe, help=f"Describe the settings of the stage {name}.")
+    return click.Command(name, callback=describe, help=f"Describe the settings and counters of the stage {name}.")
 
 
 def _list() -> Iterator[str]:
@@ -98,6 +98,8 @@ def _description(name: str, kind: AnyStage) -> Iterator[str]:
     yield from _fields("with", kind.settings_type)
     if issubclass(kind, Source):
         yield from _fields("cameras", kind.camera_type)
+    if kind.counts:
+        yield from ("", "counters:", *(f"  {name}: {meaning}" for name, meaning in kind.counts.items()))
 
 
 def _fields(title: str, model: type[BaseModel]) -> Iterator[str]:

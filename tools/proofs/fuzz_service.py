@@ -71,7 +71,8 @@ class Found:
     """Of the requests of each mode."""
     streams: Counter[str] = field(default_factory=Counter)
     slowest_s: float = 0.0
-    not_tried: int = 0
+    not_tried: Counter[str] = field(default_factory=Counter)
+    """Calls whose requests were refused before anybody looked at them."""
     faults: list[str] = field(default_factory=list)
 
     def note(self, what: str, mode: str, answer: Any, took_s: float) -> None:
@@ -91,7 +92,8 @@ class Found:
 
     def _look_at(self, what: str, answer: Any) -> None:
         status = answer.status_code
-        self.not_tried += status in _NOT_TRIED and not what.endswith(_LOGIN)
+        if status in _NOT_TRIED and not what.endswith(_LOGIN):
+            self.not_tried[what] += 1
         if status >= 500 and status != 503:  # 503: the run, or the other side, is not there now
             self.faults.append(f"{what}: status {status}")
         told = answer.json() if status >= 400 and "json" in answer.headers.get("Content-Type", "") else {}
@@ -100,9 +102,10 @@ class Found:
 
     def check_that_calls_were_tried(self) -> None:
         """A service that refuses before it looks at a request has passed no test."""
-        every = sum(counts.total() for counts in self.statuses.values())
-        if self.not_tried > _MOST_NOT_TRIED * every:
-            self.faults.append(f"{self.not_tried} of {every} answers have a status of {_NOT_TRIED}")
+        every, refused = sum(counts.total() for counts in self.statuses.values()), self.not_tried.total()
+        if refused > _MOST_NOT_TRIED * every:
+            most = ", ".join(f"{what} {n}" for what, n in self.not_tried.most_common(3))
+            self.faults.append(f"{refused} of {every} answers have a status of {_NOT_TRIED}; most of them: {most}")
 
 
 def _try_all(document: Mapping[str, Any], url: str, role: str, token: str, cases: int) -> Found:

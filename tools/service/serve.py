@@ -14,14 +14,14 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
 from pipeline.errors import EnvironmentProblem, Unavailable
 from pipeline.messages import Message
-from pipeline.stage import Context, FrameSize, SettingProblems, Settings, Stage, Upstream
+from pipeline.stage import Context, Counts, FrameSize, SettingProblems, Settings, Stage, Upstream
 from pipeline.system.paths import resolve, resolve_output, resolve_output_path, why_no_output
 from pipeline.system.redaction import hide
 from stages.delivery.footage_files import FootageSettings, footage_beside
@@ -150,6 +150,7 @@ class Serve(Stage[ServeSettings]):
     settings_type = ServeSettings
     inputs = Event
     outputs = ()
+    counts: ClassVar[Counts] = {"written": "Events that the service has in its history."}
     own_thread = True
     gives_way = True
 

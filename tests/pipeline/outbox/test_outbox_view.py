@@ -7,12 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from camgraph_test_stages.outboxes import crash, deliver, fill, make_event, open_outbox, pull_ids
+from camgraph_test_stages.waiting import until
 
 from pipeline.dead_letters import DeadLetters
 from pipeline.errors import EnvironmentProblem, UserError
@@ -224,9 +224,7 @@ def run_and_kill(code: str, outbox: Outbox, changed: int, now: float) -> None:
     folder = Path(outbox.settings.path).parent
     process = subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.DEVNULL)
     before = outbox.left("log")
-    late = time.monotonic() + 60
-    while process.poll() is None and abs(outbox.left("log") - before) < changed and time.monotonic() < late:
-        time.sleep(0.001)
+    until(lambda: process.poll() is not None or abs(outbox.left("log") - before) >= changed)
     process.kill()
     process.wait()
     outbox.tend(now)

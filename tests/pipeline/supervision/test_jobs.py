@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from camgraph_test_stages.waiting import until
 
 from pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem, UserError
 from pipeline.supervision.jobs import Answer, Job, Later, answered
@@ -17,10 +17,7 @@ LIMIT_S = 60.0
 
 def polled(later: Later[Any]) -> Answer:
     """The answer, once it is there."""
-    late = time.monotonic() + LIMIT_S
-    while (answer := later.poll()) is None:
-        assert time.monotonic() < late
-        time.sleep(0.001)
+    [answer] = until(lambda: [one for one in [later.poll()] if one is not None])
     return answer
 
 

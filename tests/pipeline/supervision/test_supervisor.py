@@ -9,12 +9,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from pipeline.graph import load_plan
 from pipeline.supervision.deaths import Restarts
@@ -58,12 +56,6 @@ def numbers(folder: Path) -> list[tuple[str, int]]:
 
 
 ALL = sorted((camera, seq) for camera in "ab" for seq in range(40))
-
-
-@pytest.fixture
-def logs() -> Iterator[list[Any]]:
-    with capture_logs() as lines:
-        yield lines
 
 
 @pytest.mark.parametrize(

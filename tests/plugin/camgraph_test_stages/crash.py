@@ -15,14 +15,14 @@ import time
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from camgraph_test_stages.messages import Number
 from pipeline.errors import BadItem, UserError
 from pipeline.messages import Message
-from pipeline.stage import Settings, Stage
+from pipeline.stage import Counts, Settings, Stage
 from pipeline.system.paths import resolve
 from pipeline.worker.batcher import Batcher
 
@@ -61,6 +61,7 @@ class Crash(Stage[CrashSettings]):
     settings_type = CrashSettings
     inputs = Number
     outputs = (Number,)
+    counts: ClassVar[Counts] = {"dropped.told": "The settings said to refuse this number."}
 
     def process(self, items: Sequence[Number]) -> Iterable[Message]:
         for item in items:

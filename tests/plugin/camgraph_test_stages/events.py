@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -17,7 +17,7 @@ from camgraph_test_stages.messages import Number
 from camgraph_test_stages.waiting import until
 from pipeline.errors import BadItem, Unavailable
 from pipeline.messages import End, Event, Message
-from pipeline.stage import Context, Settings, Stage
+from pipeline.stage import Context, Counts, Settings, Stage
 from pipeline.system.paths import resolve
 
 
@@ -101,6 +101,7 @@ class CollectEvents(_Collecting):
 
     settings_type = CollectEventsSettings
     inputs = Event
+    counts: ClassVar[Counts] = {"dropped.refused": "An event was refused, as the settings say."}
 
     @classmethod
     def ordered_by_time(cls, settings: CollectEventsSettings) -> bool:

@@ -29,3 +29,8 @@ def incident(name: str, phase: Any, *, at_s: float = 0.0, rule: str = "fall", **
     }
     event = Event(stamp(0, facts["camera"]), str(body["id"]), name, phase, json.dumps(body).encode())
     return view_of(event)
+
+
+def event(number: int, **data: Any) -> Event:
+    """An event of an incident of its own, so many seconds after noon."""
+    return incident(f"{number:04x}", "single", at_s=number, **data).event

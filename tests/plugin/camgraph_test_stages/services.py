@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ import httpx
 from camgraph_test_stages.waiting import until
 from tools.commands.explaining.kinds import kinds
 from tools.measuring.blinking import write_clip
+from tools.measuring.broker_servers import free_port
 from tools.measuring.light_model import SIDE, write_model
 
 WITHIN_S = 120.0
@@ -44,12 +44,6 @@ PEOPLE = f"""\
   people: {{use: decode_yolo_pose, from: infer}}
   tracks: {{use: track, from: people, with: {{confirm_s: 0}}}}"""
 """For `people` of a graph: the stages up to the tracks of somebody whom the model of `write_light` sees at once."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def with_tokens() -> str:

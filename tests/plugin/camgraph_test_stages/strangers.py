@@ -56,6 +56,10 @@ class Person:
             process.wait()
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
+    def camgraph(self, *words: object, **environ: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of camgraph as this user."""
+        return self.run("-m", "tools.cli", *words, **{"HOME": str(self.folder), **environ})
+
     def write(self, name: str, text: str) -> Path:
         """A file of theirs in their folder."""
         path = self.folder / name

@@ -13,7 +13,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from camgraph_test_stages.services import WITHIN_S, free_port
+from camgraph_test_stages.brokers import free_port
+from camgraph_test_stages.services import WITHIN_S
 from camgraph_test_stages.waiting import until
 
 from pipeline.graph import load_plan

@@ -186,11 +186,13 @@ def test_the_table_of_messages_names_all_that_make_them() -> None:
     }
 
 
-def test_page_names_all_planning_hooks() -> None:
+def test_page_names_all_attributes_and_planning_hooks() -> None:
     page = (DOCS / "write_a_stage.md").read_text("utf-8")
-    asked = {name for name, member in vars(Stage).items() if isinstance(member, classmethod)}
-    assert {"check", "follow"} <= asked
-    assert {name for name in asked if f"`{name}`" not in page} == set()
+    hooks = {name for name, member in vars(Stage).items() if isinstance(member, classmethod)}
+    asked = hooks | Stage.__annotations__.keys()
+    assert {"check", "follow", "counts", "emits"} <= asked
+    named = {name for name in asked if re.search(rf"`(self\.)?{name}( = |`)|^    {name}\b", page, re.MULTILINE)}
+    assert asked - named == set()
 
 
 def example_with(name: str) -> Any:

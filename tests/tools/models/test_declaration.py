@@ -7,14 +7,13 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from camgraph_test_stages.commands import model_command
 
 from pipeline.errors import UserError
 from stages.inference.contracts import InputSettings
 from stages.inference.infer_settings import InferSettings
 from stages.inference.selection.automatic import Choice
 from stages.vision.recognition import Declared
-from tools.cli import main
 from tools.models import automatic_choice
 from tools.models.chain import Chain, model_inputs
 from tools.models.compare import comparison, memory, throughput
@@ -22,10 +21,6 @@ from tools.models.declaration import Declaration, DeclaredModel
 from tools.models.declaration_options import declared_models
 
 TWO_READINGS = "(out ['n', 84, 56]) can be read as "
-
-
-def camgraph(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["model", *map(str, arguments)])
 
 
 @pytest.fixture
@@ -88,11 +83,11 @@ def test_compare_needs_to_be_told_what_a_model_is(
     monkeypatch.setattr(comparison, "peak_bytes", lambda model, **reported: asked.append(reported))
     monkeypatch.setattr(throughput, "_ROUND_S", 0.01)
     files = [turned_model, turned_model, "--frames", picture, "--least-frames", 1]
-    result = camgraph("compare", *files)
+    result = model_command("compare", *files)
     assert result.exit_code == 2
     assert TWO_READINGS in result.output
     assert "--format" in result.output
-    result = camgraph("compare", *files, "--format", "yolo_pose", "--keypoints", f"{turned_model}=17")
+    result = model_command("compare", *files, "--format", "yolo_pose", "--keypoints", f"{turned_model}=17")
     assert result.exit_code == 0, result.output
     assert asked[-1]["format"] == "yolo_pose"
 
@@ -105,7 +100,7 @@ def test_compare_takes_what_auto_takes_for_the_first_model(
     monkeypatch.setattr(comparison, "peak_bytes", lambda model, **given: asked.append(given["providers"]))
     monkeypatch.setattr(throughput, "_ROUND_S", 0.01)
     given = ["--format", "yolo_pose", "--frames", picture, "--least-frames", 1, "--providers", "auto"]
-    result = camgraph("compare", turned_model, turned_model, *given)
+    result = model_command("compare", turned_model, turned_model, *given)
     assert result.exit_code == 0, result.output
     assert asked == [("cpu",), ("cpu",)]
     assert "auto takes cpu: " in result.stderr
@@ -121,20 +116,22 @@ def test_memory_is_measured_of_the_model_as_it_is_told(turned_model: Path) -> No
 def test_quantize_bench_and_profile_take_the_same(turned_model: Path, picture: Path) -> None:
     given = ["--format", "yolox", "--layout", "nchw", "--size", "64x64"]
     runs = ["--runs", 1, "--seconds", 1]
-    assert camgraph("profile", turned_model, *given, *runs, "--frames", picture).exit_code == 0
+    assert model_command("profile", turned_model, *given, *runs, "--frames", picture).exit_code == 0
     for command in (
         ["quantize", turned_model, "o.onnx", "--frames", picture],
         ["bench", turned_model],
         ["inspect", turned_model],
     ):
-        wrong = camgraph(*command, "--format", "movenet_single")
+        wrong = model_command(*command, "--format", "movenet_single")
         assert wrong.exit_code == 2
         assert "are not those of `format: movenet_single`; without it they are read as" in wrong.output
 
 
 def test_inspect_says_what_it_would_be(turned_model: Path) -> None:
-    assert f"camgraph does not recognise it: its outputs {TWO_READINGS}" in camgraph("inspect", turned_model).output
-    result = camgraph("inspect", turned_model, "--format", "yolox")
+    assert (
+        f"camgraph does not recognise it: its outputs {TWO_READINGS}" in model_command("inspect", turned_model).output
+    )
+    result = model_command("inspect", turned_model, "--format", "yolox")
     assert "camgraph takes it for yolox" in result.output
     assert "bgr, pixel x 1, 64 x 64" in result.output
 
@@ -150,6 +147,6 @@ MISTAKES = {
 @pytest.mark.parametrize("reported", MISTAKES)
 def test_mistakes(turned_model: Path, monkeypatch: pytest.MonkeyPatch, reported: tuple[str, str]) -> None:
     monkeypatch.chdir(turned_model.parent)
-    result = camgraph("compare", "turned.onnx", "turned.onnx", "--frames", ".", *reported)
+    result = model_command("compare", "turned.onnx", "turned.onnx", "--frames", ".", *reported)
     assert result.exit_code == 2
     assert MISTAKES[reported] in result.output

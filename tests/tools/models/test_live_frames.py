@@ -13,10 +13,10 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from camgraph_test_stages.commands import model_command
+from click.testing import Result
 
 from pipeline.errors import EnvironmentProblem, UserError
-from tools.cli import main
 from tools.models import live_frames
 from tools.models.frames import frames_of, source_name
 
@@ -104,10 +104,6 @@ def commands(tiny_model: Path, two_people: Path, tmp_path: Path, monkeypatch: py
     return asked
 
 
-def camgraph(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["model", *arguments])
-
-
 def assert_no_secret(text: str) -> None:
     for secret in SECRETS:
         assert secret not in text
@@ -134,7 +130,7 @@ def test_credentials_of_a_camera_are_told_and_kept_nowhere(
     monkeypatch.setattr("matplotlib.figure.Figure.suptitle", lambda self, text, **more: drawn.append(text))
     before = {path.name for path in tmp_path.iterdir()}
     command = commands(camera)[number]
-    found = camgraph(*command)
+    found = model_command(*command)
     assert found.exit_code == (1 if command[0] == "compare" else 0), found.output
     assert_nothing_leaked(found, "".join([*capfd.readouterr(), *drawn]), tmp_path)
     if number < 2:
@@ -150,7 +146,7 @@ def test_a_camera_that_sends_nothing_is_given_up(
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(live_frames, "MOST_WAIT_S", 1.5)
-    found = camgraph(*commands(refusing)[number])
+    found = model_command(*commands(refusing)[number])
     assert found.exit_code == 3, found.output
     assert "no picture came within 1.5 s; the camera is unauthorised" in found.output
     assert "look at the address, user and password" in found.output

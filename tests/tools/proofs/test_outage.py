@@ -1,20 +1,14 @@
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from camgraph_test_stages.brokers import free_port
 
 from tools.proofs.outage import Outcome, Webhook, _killed, _killed_by_pid, prove
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_lost_repeated_and_disordered_events_are_counted() -> None:

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from pipeline.graph.definition import EdgeEntry, GraphFile, StageEntry
+from pipeline.registry import find_stage, stage_names
 from tools.cli import COMMANDS
 from tools.reference.__main__ import main
-from tools.reference.counter_page import DROPS, OTHERS, SKIPS
+from tools.reference.counter_page import OF_THE_RUNTIME, meanings
 from tools.reference.markdown import sentence, table
 from tools.reference.pages import FOLDER, outdated, pages
 from tools.reference.schema import setting_rows
 
 ROOT = Path(__file__).parents[3]
-_OF_THE_OUTBOX = {"letters_discarded", "events", "late"}
-_OF_MERGING = {"merged", "cooldown"}
+_UNSEEN = {"events", "late", "merged", "cooldown", "snapshots.STATE", "bests.STATE", "clips.STATE"}
 """Counters whose names are not written in the call that counts."""
 _OF_FILES = {"unreadable", "truncated", "too_much_memory"}
 """Reasons of `BadItem` in sources: they end the camera, and are no counters."""
+_COUNTED = re.compile(r"(dropped|skipped|refused|unsent)\.[a-z_]+")
+"""Texts that are counters wherever they stand."""
 
 
 def test_the_pages_are_up_to_date() -> None:
@@ -60,35 +62,93 @@ def test_each_command_has_a_section_also_those_within_groups() -> None:
     assert "`--env-file FILE`" in page
 
 
-def test_each_counter_of_the_code_is_on_the_page_and_no_other() -> None:
-    used = set(_counters())
-    assert {name.removeprefix("dropped.") for name in used if name.startswith("dropped.")} == set(DROPS)
-    assert {name.removeprefix("skipped.") for name in used if name.startswith("skipped.")} == set(SKIPS)
-    assert {name for name in used if "." not in name} | _OF_THE_OUTBOX | _OF_MERGING == set(OTHERS)
+def test_each_counter_of_the_code_is_declared_and_no_other() -> None:
+    declared = set(meanings())
+    counted = _counted_names("pipeline", "stages", "tools/service")
+    assert {name for name in counted if not any(_fits(name, one) for one in declared)} == set()
+    assert {name for name in declared if not any(_fits(name, one) for one in counted | _UNSEEN)} == set()
 
 
-def _counters() -> Iterator[str]:
-    """Names of counters that stand in the code as texts, and the reasons of `BadItem`."""
-    for path in (path for top in ("pipeline", "stages") for path in (ROOT / top).rglob("*.py")):
-        if path.name == "testing.py":
-            continue
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                if re.fullmatch(r"(dropped|skipped)\.[a-z_]+", node.value):
-                    yield node.value
-            elif isinstance(node, ast.Call):
-                yield from _counted(node)
+def test_the_page_names_counters_of_stages_by_their_declarations() -> None:
+    """Only the runtime's own stand in the writer of the page."""
+    page = pages()["counters.md"]
+    for name in stage_names("camgraph"):
+        for counter, meaning in find_stage(name).counts.items():
+            reason = re.sub(r"^(dropped|skipped)\.", "", counter)
+            assert re.search(rf"^\| `{re.escape(reason)}` \|.*{re.escape(meaning)}", page, re.MULTILINE), counter
+    used_by_runtime = _counted_names("pipeline")
+    assert {name for name in OF_THE_RUNTIME if not any(_fits(name, one) for one in used_by_runtime)} == set()
 
 
-def _counted(call: ast.Call) -> Iterator[str]:
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
-    texts = [node.value for arg in call.args[:1] for node in ast.walk(arg) if isinstance(node, ast.Constant)]
-    reasons = [text for text in texts if isinstance(text, str) and re.fullmatch("[a-z_]+", text)]
+def _fits(name: str, other: str) -> bool:
+    """Whether they may be the same counter: capitals at the end of either stand for any text."""
+    (beginning, _, last), (other_beginning, _, other_last) = name.rpartition("."), other.rpartition(".")
+    return name == other or (beginning == other_beginning != "" and (last.isupper() or other_last.isupper()))
+
+
+def _counted_names(*folders: str) -> set[str]:
+    """The counters of the code in these folders, and the reasons of `BadItem`. `NAME` stands for a part that only a run
+    knows.
+    """
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py") if path.name != "testing.py"]
+    trees = [ast.parse(path.read_text("utf-8")) for path in paths]
+    everywhere = {name: text for tree in trees for name, text in _constants(tree)}
+    found = {text for tree in trees for text in _counted_in(tree, {**everywhere, **dict(_constants(tree))})}
+    return found - {"dropped.NAME"}  # the reasons of `BadItem` themselves
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield from ((ast.unparse(target), node.value.value) for target in node.targets)
+
+
+def _counted_in(tree: ast.Module, constants: Mapping[str, str]) -> Iterator[str]:
+    for node in _outside_of_declarations(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _COUNTED.fullmatch(node.value):
+            yield node.value
+        elif isinstance(node, ast.Call):
+            yield from _counted_by(node, constants)
+
+
+def _outside_of_declarations(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.AnnAssign) and "Counts" in ast.unparse(child.annotation)):
+            yield from _outside_of_declarations(child)
+
+
+def _counted_by(call: ast.Call, constants: Mapping[str, str]) -> Iterator[str]:
+    owner, _, name = ast.unparse(call.func).rpartition(".")
     if name == "BadItem":
+        reasons = [reason for argument in call.args[:1] for reason in _texts(argument, constants)]
         yield from (f"dropped.{reason}" for reason in reasons if reason not in _OF_FILES)
-    elif name in ("add", "count") and owner.endswith(("context", "counters")):
-        yield from reasons
+    elif name == "_finished":  # of `EventSink`
+        yield from (text for argument in call.args[1:] for text in _texts(argument, constants))
+    elif (name == "count" and owner.endswith(("context", "counters", "self"))) or (
+        name == "add" and owner.endswith("counters")
+    ):
+        yield from (text for argument in call.args[:1] for text in _texts(argument, constants))
+
+
+def _texts(node: ast.AST, constants: Mapping[str, str]) -> Iterator[str]:
+    """The values that an expression may have; none if its beginning is known to the run alone."""
+    match node:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.Name(id=name) if name in constants:
+            yield constants[name]
+        case ast.IfExp(body=one, orelse=other):
+            yield from (*_texts(one, constants), *_texts(other, constants))
+        case ast.BoolOp(values=values):
+            yield from (text for value in values for text in _texts(value, constants))
+        case ast.BinOp(left=left):
+            yield from (f"{text}NAME" for text in _texts(left, constants))
+        case ast.FormattedValue(value=value):
+            yield from _texts(value, constants)
+        case ast.JoinedStr(values=[first, *rest]):
+            ends = ["".join(_texts(part, constants)) or "NAME" for part in rest]
+            yield from ("".join([text, *ends]) for text in _texts(first, constants))
 
 
 def test_links_of_the_pages_lead_somewhere() -> None:

@@ -15,11 +15,10 @@ import cv2
 import numpy as np
 import onnx
 import pytest
-from click.testing import CliRunner, Result
+from camgraph_test_stages.commands import model_command
 from onnx import TensorProto, helper, numpy_helper
 
 from pipeline.errors import EnvironmentProblem, UserError
-from tools.cli import main
 from tools.models.compare import comparison, memory, throughput
 from tools.models.compare.accuracy import first_pictures, read_labels
 from tools.models.compare.agreement import Agreement
@@ -32,10 +31,6 @@ from tools.models.high_water import high_water_bytes
 from tools.models.pose_truth import Precision
 
 YOLOX = "models/yolox_nano_bigisland.onnx"
-
-
-def camgraph(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["model", *map(str, arguments)])
 
 
 ENOUGH = Labelled(100, 200)
@@ -164,7 +159,7 @@ def test_weights_beside_a_model_count_as_its_size(tmp_path: Path) -> None:
     assert list(table([one, one], Limits()))[2].startswith("| m.onnx | 2.0 |")
     whole = path.stat().st_size + (tmp_path / "weights").stat().st_size
     assert json.loads(as_json([one], Limits()))["models"][0]["file_bytes"] == whole
-    result = camgraph("inspect", path)
+    result = model_command("inspect", path)
     assert result.exit_code == 0, result.output
     assert "m.onnx  2.0 MB" in result.output
 
@@ -227,14 +222,14 @@ def test_frames_that_one_model_drops_stand_in_its_column(tmp_path: Path) -> None
     (tmp_path / "pictures").mkdir()
     for number, light in enumerate((0, 90, 0, 200)):
         cv2.imwrite(str(tmp_path / f"pictures/{number}.png"), np.full((64, 64, 3), light, np.uint8))
-    result = camgraph("compare", good, bad, good, "--frames", tmp_path / "pictures", "--least-frames", 4)
+    result = model_command("compare", good, bad, good, "--frames", tmp_path / "pictures", "--least-frames", 4)
     assert result.exit_code == 1, result.output
     _, _, first, dropping, again, *_ = [line.split(" | ") for line in result.output.splitlines()]
     assert (first[-2], first[6]) == ("0", "4")
     assert (dropping[-2], dropping[6], dropping[7]) == ("2", "2", "0.500")
     assert dropping[-1] == "**2 frames dropped** |"
     assert again[-1] == "good: boxes, scores, classes, keypoints |"
-    turned = camgraph("compare", bad, good, "--frames", tmp_path / "pictures")
+    turned = model_command("compare", bad, good, "--frames", tmp_path / "pictures")
     assert "2 frames." in turned.output, "nobody knows who should be found where the first drops a frame"
     assert "**too few frames to say: 2 of 500** |" in turned.output
 
@@ -247,7 +242,7 @@ def test_a_model_whose_confidences_are_gone_is_not_blessed(tmp_path: Path) -> No
     good, bad = pose(tmp_path / "good.onnx"), pose(tmp_path / "bad.onnx", unsure)
     picture = tmp_path / "p.png"
     cv2.imwrite(str(picture), np.zeros((64, 64, 3), np.uint8))
-    result = camgraph("compare", good, bad, "--frames", picture, "--least-frames", 1)
+    result = model_command("compare", good, bad, "--frames", picture, "--least-frames", 1)
     assert result.exit_code == 1, result.output
     assert "| 1.000 | 1.000 | 0.0, 0.0 | 0.0, 0.0 | 0.000 | **confidences below 0.95** |" in result.output
     assert " | - | - | " in result.output, "one frame alone is warm-up"
@@ -277,7 +272,9 @@ def test_a_detector_that_calls_things_otherwise_has_lost(tmp_path: Path) -> None
     picture = tmp_path / "p.png"
     cv2.imwrite(str(picture), np.zeros((64, 64, 3), np.uint8))
     saved = tmp_path / "found.json"
-    result = camgraph("compare", first, same, turned, other, "--frames", picture, "--least-frames", 1, "--json", saved)
+    result = model_command(
+        "compare", first, same, turned, other, "--frames", picture, "--least-frames", 1, "--json", saved
+    )
     assert result.exit_code == 1, result.output
     record = json.loads(saved.read_text())
     assert (record["frames"], record["classes_seen"]) == (1, ["helmet"])
@@ -289,11 +286,11 @@ def test_a_detector_that_calls_things_otherwise_has_lost(tmp_path: Path) -> None
     _, _, _, *verdicts = [line.split(" | ")[-1] for line in result.output.splitlines()[:6]]
     assert verdicts == ["good: boxes, scores, classes |", "good: boxes, scores, classes |", "**classes below 0.95** |"]
     assert "Classes that were seen: helmet." in result.output
-    vests = camgraph("compare", first, same, "--frames", picture, "--least-frames", 1, "--classes", "vest")
+    vests = model_command("compare", first, same, "--frames", picture, "--least-frames", 1, "--classes", "vest")
     assert vests.exit_code == 1, vests.output
     assert "**nobody in these frames** |" in vests.output
     assert "Classes that were seen: none." in vests.output
-    unknown = camgraph("compare", first, same, "--frames", picture, "--classes", "vest,shoe")
+    unknown = model_command("compare", first, same, "--frames", picture, "--classes", "vest,shoe")
     assert unknown.exit_code == 2
     assert "the model knows no class shoe; it knows helmet, vest" in unknown.output
 
@@ -317,7 +314,7 @@ def test_a_model_that_never_answers_is_named(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(memory, "LIMIT_S", 5.0)
     model, picture = endless(tmp_path / "endless.onnx"), tmp_path / "black.png"
     cv2.imwrite(str(picture), np.zeros((64, 64, 3), np.uint8))
-    result = camgraph("compare", model, model, "--frames", picture)
+    result = model_command("compare", model, model, "--frames", picture)
     assert result.exit_code == 3
     assert re.search(r"endless\.onnx: it was not opened and run within 5 s", result.output)
 
@@ -377,7 +374,7 @@ def test_without_pycocotools_it_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_what_the_command_needs() -> None:
-    result = camgraph("compare", "a.onnx", "b.onnx")
+    result = model_command("compare", "a.onnx", "b.onnx")
     assert result.exit_code == 2
     assert "expected --frames with frames of your cameras, or --labels" in result.output
 
@@ -388,8 +385,8 @@ def test_precision_against_known_people(test_data: Path, tmp_path: Path) -> None
     """A model that finds those alone of whom it is very sure agrees too little, and is less right."""
     model, labels = test_data / "models/yolov8n-pose_float.onnx", test_data / "images/coco/test_coco.json"
     sure = tmp_path / "sure.onnx"
-    assert camgraph("prepare", model, sure, "--nms", "--min-score", 0.85).exit_code == 0
-    result = camgraph("compare", model, sure, "--labels", labels, "--least", 0, "--most-lost", 0.005)
+    assert model_command("prepare", model, sure, "--nms", "--min-score", 0.85).exit_code == 0
+    result = model_command("compare", model, sure, "--labels", labels, "--least", 0, "--most-lost", 0.005)
     assert result.exit_code == 1, result.output
     assert "| AP | verdict |" in result.output
     assert "less** |" in result.output

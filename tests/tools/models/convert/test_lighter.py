@@ -11,11 +11,10 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from click.testing import CliRunner, Result
+from camgraph_test_stages.commands import model_command
 from onnx import TensorProto, helper
 
 from pipeline.errors import EnvironmentProblem, UserError
-from tools.cli import main
 from tools.models.convert import model_output
 from tools.models.convert.lighter import halve, head_nodes, quantize, quantize_dynamic
 from tools.models.convert.model_output import written
@@ -104,13 +103,9 @@ def test_a_lighter_model_is_not_made_lighter_again(tmp_path: Path, command: tupl
     halve(network(tmp_path / "m.onnx"), tmp_path / "half.onnx")
     quantize_dynamic(tmp_path / "m.onnx", tmp_path / "int8.onnx", float_head=1)
     for name, kind in (("half.onnx", "in float16"), ("int8.onnx", "quantized")):
-        result = camgraph(*command, tmp_path / name, tmp_path / "o.onnx")
+        result = model_command(*command, tmp_path / name, tmp_path / "o.onnx")
         assert result.exit_code == 2
         assert f"{name}: it is {kind} already, and nothing lighter is made of it" in result.output
-
-
-def camgraph(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["model", *map(str, arguments)])
 
 
 @pytest.mark.parametrize(
@@ -124,7 +119,7 @@ def test_a_model_is_not_written_over_itself(
     before = network(tmp_path / "m.onnx").read_bytes()
     (tmp_path / "link.onnx").symlink_to("m.onnx")
     (tmp_path / "hard.onnx").hardlink_to("m.onnx")
-    result = camgraph(*command, "m.onnx", name)
+    result = model_command(*command, "m.onnx", name)
     assert result.exit_code == 2
     assert "is the model itself, which would be lost" in result.output
     assert (tmp_path / "m.onnx").read_bytes() == before
@@ -139,10 +134,10 @@ def test_what_is_there_is_replaced_only_where_that_is_said(
     monkeypatch.chdir(tmp_path)
     before = network(tmp_path / "m.onnx").read_bytes()
     (tmp_path / "old.onnx").write_bytes(before)
-    result = camgraph(*command, "m.onnx", "old.onnx")
+    result = model_command(*command, "m.onnx", "old.onnx")
     assert (result.exit_code, (tmp_path / "old.onnx").read_bytes()) == (2, before)
     assert "old.onnx: exists already: name another file, or add --overwrite" in result.output
-    result = camgraph(*command, "m.onnx", "old.onnx", "--overwrite")
+    result = model_command(*command, "m.onnx", "old.onnx", "--overwrite")
     assert result.exit_code == 0, result.output
     assert (tmp_path / "old.onnx").read_bytes() != before
 
@@ -163,7 +158,7 @@ def test_what_is_no_model_is_never_replaced(
         "/dev/null": "is a device, expected a file to write the model to",
     }
     for name, words in mistakes.items():
-        result = camgraph("fp16", "m.onnx", name, *overwrite)
+        result = model_command("fp16", "m.onnx", name, *overwrite)
         assert result.exit_code == 2
         assert words in result.output
     assert (tmp_path / "clip.mp4").read_bytes() == b"no model"
@@ -199,7 +194,7 @@ def test_a_full_disk_is_the_machines_problem(tmp_path: Path) -> None:
 
 def test_a_model_too_large_for_a_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_output, "_MOST_BYTES", 1000)
-    result = camgraph("fp16", network(tmp_path / "m.onnx"), tmp_path / "out.onnx")
+    result = model_command("fp16", network(tmp_path / "m.onnx"), tmp_path / "out.onnx")
     assert result.exit_code == 2
     assert "GB with its weights, and an ONNX file holds" in result.output
     assert not (tmp_path / "out.onnx").exists()
@@ -207,7 +202,7 @@ def test_a_model_too_large_for_a_file_is_named(tmp_path: Path, monkeypatch: pyte
 
 def test_a_folder_that_takes_no_file_is_named(tmp_path: Path) -> None:
     name = "o" * 245 + ".onnx"  # so long that nothing can be written beside it
-    result = camgraph("fp16", network(tmp_path / "m.onnx"), tmp_path / name)
+    result = model_command("fp16", network(tmp_path / "m.onnx"), tmp_path / name)
     assert result.exit_code == 2
     assert "o.onnx: cannot be written: File name too long" in result.output
 
@@ -218,7 +213,7 @@ def test_a_model_in_which_nothing_was_quantized_is_not_written(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     cv2.imwrite("p.png", np.zeros((16, 16, 3), np.uint8))
-    result = camgraph("quantize", network(tmp_path / "m.onnx"), "out.onnx", *way, "--float-head", 2)
+    result = model_command("quantize", network(tmp_path / "m.onnx"), "out.onnx", *way, "--float-head", 2)
     assert result.exit_code == 2
     assert (
         "m.onnx: nothing in it was quantized, and nothing is written: 5 of its 5 nodes stay in float" in result.output
@@ -232,7 +227,7 @@ def test_advice_for_developers_is_not_shown(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     cv2.imwrite("p.png", np.zeros((16, 16, 3), np.uint8))
-    result = camgraph("quantize", network(tmp_path / "m.onnx"), "out.onnx", *way)
+    result = model_command("quantize", network(tmp_path / "m.onnx"), "out.onnx", *way)
     assert result.exit_code == 0, result.output
     assert caplog.text == ""
 
@@ -241,11 +236,11 @@ def test_advice_for_developers_is_not_shown(
 @pytest.mark.slow
 def test_a_quantized_pose_model_finds_the_people_of_the_first(test_data: Path, tmp_path: Path) -> None:
     model, clip, out = test_data / "models/yolo11n-pose_640.onnx", test_data / CROWD, tmp_path / "int8.onnx"
-    result = camgraph("quantize", model, out, "--frames", clip, "--count", 2)
+    result = model_command("quantize", model, out, "--frames", clip, "--count", 2)
     assert result.exit_code == 0, result.output
     assert "nodes of the head stay in float" in result.output
     assert out.stat().st_size < 0.45 * model.stat().st_size
-    good = camgraph("compare", model, out, "--frames", clip, "--count", 3, "--least", 0.7, "--least-frames", 3)
+    good = model_command("compare", model, out, "--frames", clip, "--count", 3, "--least", 0.7, "--least-frames", 3)
     assert good.exit_code == 0, good.output
     assert "| int8.onnx |" in good.output
     assert "good: boxes, scores, classes, keypoints |" in good.output
@@ -263,6 +258,6 @@ def test_a_quantized_pose_model_finds_the_people_of_the_first(test_data: Path, t
 def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str) -> None:
     monkeypatch.chdir(tmp_path)
     network(tmp_path / "m.onnx")
-    result = camgraph(*arguments)
+    result = model_command(*arguments)
     assert result.exit_code == 2
     assert words in result.output

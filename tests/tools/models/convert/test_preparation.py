@@ -8,13 +8,13 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from click.testing import CliRunner, Result
+from camgraph_test_stages.commands import model_command
+from click.testing import Result
 from onnx import TensorProto, helper
 
 from stages.inference.contracts import InputSettings, read_contract
 from stages.inference.signatures import signature_of_file
 from stages.vision.recognition import Declared, recognise
-from tools.cli import main
 from tools.models.chain import Chain
 from tools.models.frames import frames_of
 
@@ -47,12 +47,10 @@ def pose(path: Path, *, opset: int = 17, batch: int | str = "batch", rows: int =
     return path
 
 
-def camgraph(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["model", *map(str, arguments)])
-
-
 def test_keeps_metadata_and_records_folding(tmp_path: Path) -> None:
-    result = camgraph("prepare", pose(tmp_path / "m.onnx"), tmp_path / "rows.onnx", "--nms", "--most", 20, "--iou", 0.4)
+    result = model_command(
+        "prepare", pose(tmp_path / "m.onnx"), tmp_path / "rows.onnx", "--nms", "--most", 20, "--iou", 0.4
+    )
     assert result.exit_code == 0, result.output
     assert "in the graph pixels / 255, as float32 nchw" in result.output
     assert "camgraph takes it for yolo_end2end: 20 rows of box, score, class and 17 points of 3" in result.output
@@ -67,7 +65,7 @@ def test_keeps_metadata_and_records_folding(tmp_path: Path) -> None:
 
 
 def test_any_batch_gives_the_same_bits(tmp_path: Path) -> None:
-    camgraph("prepare", pose(tmp_path / "m.onnx"), tmp_path / "pixels.onnx")
+    model_command("prepare", pose(tmp_path / "m.onnx"), tmp_path / "pixels.onnx")
     sessions = [ort.InferenceSession(str(tmp_path / name)) for name in ("m.onnx", "pixels.onnx")]
     pixels = np.random.default_rng(1).integers(0, 256, (3, 64, 64, 3), np.uint8)
     floats = np.ascontiguousarray((pixels.transpose(0, 3, 1, 2) / 255).astype(np.float32))
@@ -88,19 +86,19 @@ def test_sides_that_are_open_stay_open(tmp_path: Path) -> None:
             if name:
                 side.dim_param = name
     onnx.save(model, tmp_path / "open.onnx")
-    result = camgraph("prepare", tmp_path / "open.onnx", tmp_path / "rows.onnx", "--nms", "--most", 9)
+    result = model_command("prepare", tmp_path / "open.onnx", tmp_path / "rows.onnx", "--nms", "--most", 9)
     assert "takes it for yolo_end2end: 9 rows" in result.output, result.output
     assert signature_of_file(tmp_path / "rows.onnx").inputs[0].shape == ("batch", "h", "w", 3)
 
 
 def test_suppression_may_be_folded_later(tmp_path: Path) -> None:
-    camgraph("prepare", pose(tmp_path / "m.onnx"), tmp_path / "pixels.onnx")
-    assert camgraph("prepare", tmp_path / "pixels.onnx", tmp_path / "rows.onnx", "--nms").exit_code == 0
+    model_command("prepare", pose(tmp_path / "m.onnx"), tmp_path / "pixels.onnx")
+    assert model_command("prepare", tmp_path / "pixels.onnx", tmp_path / "rows.onnx", "--nms").exit_code == 0
     assert recognise(signature_of_file(tmp_path / "rows.onnx")).format == "yolo_end2end"
 
 
 def test_as_many_rows_as_anchors_are_rows_still(tmp_path: Path) -> None:
-    result = camgraph("prepare", pose(tmp_path / "m.onnx"), tmp_path / "rows.onnx", "--nms", "--most", 84)
+    result = model_command("prepare", pose(tmp_path / "m.onnx"), tmp_path / "rows.onnx", "--nms", "--most", 84)
     assert "takes it for yolo_end2end: 84 rows" in result.output
 
 
@@ -114,7 +112,7 @@ def test_as_many_rows_as_anchors_are_rows_still(tmp_path: Path) -> None:
 def test_real_models_find_the_same_people(test_data: Path, tmp_path: Path, name: str, clip: str, exact: bool) -> None:
     model = test_data / "models" / name
     for out, options in (("pixels.onnx", []), ("rows.onnx", ["--nms"])):
-        assert camgraph("prepare", model, tmp_path / out, *options).exit_code == 0
+        assert model_command("prepare", model, tmp_path / out, *options).exit_code == 0
     found = []
     for path in (model, tmp_path / "pixels.onnx", tmp_path / "rows.onnx"):
         with Chain(path) as chain:
@@ -136,7 +134,7 @@ def folded(model: Path, *message: object) -> tuple[Result, np.ndarray]:
     """What was told, and what the model says of a picture then."""
     out = model.with_name("folded.onnx")
     out.unlink(missing_ok=True)
-    result = camgraph("prepare", model, out, *message)
+    result = model_command("prepare", model, out, *message)
     if result.exit_code:
         return result, np.empty(0)
     return result, np.asarray(ort.InferenceSession(str(out)).run(None, {"images": PIXELS})[0])
@@ -255,9 +253,9 @@ def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tu
     old.opset_import[0].version = 9
     old.graph.node[2].CopyFrom(helper.make_node("Pad", ["flat"], ["out"], pads=[0, 0, 0, 0, 0, 20]))
     onnx.save(old, tmp_path / "old.onnx")
-    camgraph("prepare", "m.onnx", "folded.onnx")
-    camgraph("prepare", "m.onnx", "rows.onnx", "--nms")
-    result = camgraph("prepare", *arguments)
+    model_command("prepare", "m.onnx", "folded.onnx")
+    model_command("prepare", "m.onnx", "rows.onnx", "--nms")
+    result = model_command("prepare", *arguments)
     assert result.exit_code == 2, result.output
     assert MISTAKES[arguments] in result.output
     assert "Traceback" not in result.output

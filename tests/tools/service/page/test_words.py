@@ -324,7 +324,7 @@ window.look = (isAdmin, refusal) => {{
 """
 
 
-def test_a_guard_is_told_that_faces_are_hidden_and_an_admin_by_which_setting(page: Browser) -> None:
+def test_a_guard_reads_that_faces_are_hidden(page: Browser) -> None:
     page.run(LOOK)
     hidden = json.dumps(HIDDEN)
     assert page.run(f"look(false, {hidden})") == [
@@ -370,7 +370,7 @@ def text_of(page: Browser, one: dict[str, Any], role: str) -> str:
     return "\n".join(page.run("[...shown.element.querySelectorAll('p, button')].map((one) => one.textContent)"))
 
 
-def test_a_guard_is_told_that_no_pictures_are_kept_and_an_admin_why(page: Browser) -> None:
+def test_a_guard_reads_that_no_pictures_are_kept(page: Browser) -> None:
     why = "the run keeps no pictures and clips of incidents: give its graph a stage `footage`"
     nothing = "page.nothing({}, {}).map((one) => one.textContent)"
     assert page.run(nothing.format(json.dumps(why), "false")) == [

@@ -1,0 +1,12 @@
+"""Commands of camgraph in the process of the test."""
+
+from __future__ import annotations
+
+from click.testing import CliRunner, Result
+
+from tools.cli import main
+
+
+def model_command(*arguments: object) -> Result:
+    """Run `camgraph model ...`."""
+    return CliRunner().invoke(main, ["model", *map(str, arguments)])
