@@ -4,6 +4,9 @@ The rule is simple so that you can foresee it. A test has the marker if its file
 test uses one of `FIXTURES`. All tests of a file share its imports, so some are marked that start nothing: move them to
 a file of their own if they are worth running in `make quick`. A test that starts a process in another way says so
 itself, by `@pytest.mark.processes`. `make quick` notices the start of a process and fails the test if it has no marker.
+
+One process is no test's own: the one that looks at files for all tests of a worker (`stages.reading.examiner`). It ends
+if nobody asks it for a while, so it is a matter of chance which test starts it.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ FIXTURES = frozenset(
 )
 """Fixtures of the files conftest.py that start processes, or hand out a function that does."""
 MARKER = "processes"
+SHARED = "stages.reading.examination"
 _EVENTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"})
 
 
@@ -75,8 +79,13 @@ class Watch:
         return started
 
     def _look(self, event: str, arguments: tuple[object, ...]) -> None:
-        if event in _EVENTS and os.getpid() == self._pid:
+        if event in _EVENTS and os.getpid() == self._pid and not _is_shared(arguments):
             self._started.append(f"{event} {arguments[:1]}")
+
+
+def _is_shared(arguments: tuple[object, ...]) -> bool:
+    """`arguments` of the audit event `subprocess.Popen`: the program, and its arguments."""
+    return len(arguments) > 1 and isinstance(arguments[1], list) and SHARED in arguments[1]
 
 
 class Guard:
