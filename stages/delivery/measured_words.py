@@ -10,11 +10,12 @@ drop(shoulders.y, 1.3s) > ...        nothing: nobody could say it in a few words
 
 from __future__ import annotations
 
-import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard
+
+from stages.delivery.event_words import span
 
 _NAMES = {
     "score": "How sure the model is that it is a person",
@@ -72,34 +73,46 @@ _COMPARED = re.compile(
 )
 _PLACED = re.compile(r"((?P<point>(?!not )\w+) )?(?P<how>not in|in) (?P<zone>\w+)")
 _STEP = re.compile(r"step \d+: (?P<of>.+)")
+_OF_SEQUENCE = re.compile(r"step \d+: |first ")
 _LIMITS = re.compile(r"( (within|for) [\d.]+\w+)+$")
 _NO_WORDS = re.compile(r"[<>=*+/]|\bthen\b|(^|\s)\(")
 """Of what only those can read who write rules: comparisons, sums, sequences, and parentheses that are no call's."""
+_LONGEST = 1000
+"""Letters of a text that is looked at."""
 _NOW_S = 0.05
+_MINUTES_S = 120.0
+_MOST = 1e15
 _MOMENT = re.compile(r"(?P<how>enters|leaves|crosses)\((?P<shape>\w+)(, \w+)?\)")
 
 
 def reasons(conditions: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The conditions of an incident's evidence that have plain words, each once.
+    """The conditions of an incident's evidence in plain words, each once; none if one of them has no words.
 
-    A comparison that did not hold is none of the reasons: the rule had another way to be true.
+    For then the rest would read as the cause, although it may only say what was excluded. A sequence is told by those
+    of its steps that have words. What did not hold is no reason: the rule had another way to be true.
     """
-    held = (condition for condition in conditions if _may_be_reason(condition))
-    return [words for words in dict.fromkeys(map(measured_words, held)) if words]
+    held = [condition for condition in conditions if _held(condition)]
+    said = {str(condition.get("text", "")): measured_words(condition) for condition in held}
+    if any(not words and not _OF_SEQUENCE.match(text) for text, words in said.items()):
+        return []
+    return [words for words in dict.fromkeys(said.values()) if words]
 
 
-def _may_be_reason(condition: Mapping[str, Any]) -> bool:
-    parts = _COMPARED.fullmatch(str(condition.get("text", "")))
-    if not parts or not ("left" in condition or "right" in condition):
-        return True
+def _held(condition: Mapping[str, Any]) -> bool:
+    text = str(condition.get("text", ""))
+    if "left" not in condition and "right" not in condition:
+        return condition.get("holds") is True or bool(_reported(condition))
+    parts = _COMPARED.fullmatch(text)
     left, right = condition.get("left"), condition.get("right")
-    return _is_number(left) and _is_number(right) and _HOLDS[parts["sign"]](left, right)
+    return not parts or (_is_number(left) and _is_number(right) and _HOLDS[parts["sign"]](left, right))
 
 
 def measured_words(condition: Mapping[str, Any]) -> str:
     """One condition of an incident's evidence (docs/rules.md, Events); "" if there are no plain words for it."""
     text = str(condition.get("text", ""))
     reported = _reported(condition)
+    if len(text) > _LONGEST:
+        return ""
     if step := _STEP.fullmatch(text):
         return _step(step["of"], condition.get("left"))
     if "left" in condition or "right" in condition:
@@ -117,7 +130,7 @@ def _comparison(text: str, condition: Mapping[str, Any]) -> str:
     parts = _COMPARED.fullmatch(text)
     name = _name(parts) if parts else ""
     is_share = bool(parts) and (parts["left"] in _SHARES or parts["call"] in _SHARES)  # type: ignore[index]
-    left, right = (_value(condition.get(side), unit, is_share=is_share) for side in ("left", "right"))
+    left, right = _values(condition, unit, is_share=is_share)
     if not parts or not name or unit in _PIXELS:
         return ""
     if needed := _people_needed(parts, condition.get("right")):
@@ -132,7 +145,7 @@ def _step(text: str, ago_s: Any) -> str:
     if not said or (len(said) < len(every) and " or " in text) or not _is_number(ago_s) or ago_s < 0:
         return ""
     when = f"{_value(ago_s, 's', is_share=False)} earlier" if ago_s >= _NOW_S else "at that moment"
-    return f"{_spaced(_begun(' and '.join(said)))} {when}"
+    return f"{_begun(' and '.join(_plain(clause, begun=False) for clause in said))} {when}"
 
 
 def _people_needed(parts: re.Match[str], bound: Any) -> str:
@@ -151,7 +164,8 @@ def _is_whole(bound: Any) -> bool:
 
 
 def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """One that can be compared and shown: a stage of others may report an integer of a thousand digits."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST
 
 
 def _name(parts: re.Match[str]) -> str:
@@ -166,13 +180,14 @@ def _name(parts: re.Match[str]) -> str:
     return _NAMES.get(parts["left"], "")
 
 
-def _plain(text: str) -> str:
-    if place := _PLACED.fullmatch(text):
-        of_feet = place["point"] in (None, "feet")
-        return _PLACES[place["how"]].format(_spaced(place["zone"])) if of_feet else _spaced(_begun(text))
-    if moment := _MOMENT.fullmatch(text):
-        return _MOMENTS[moment["how"]].format(_spaced(moment["shape"]))
-    return _spaced(_begun(text))
+def _plain(text: str, *, begun: bool = True) -> str:
+    """`begun`: it begins with a capital."""
+    words = _spaced(text)
+    if (place := _PLACED.fullmatch(text)) and place["point"] in (None, "feet"):
+        words = _PLACES[place["how"]].format(_spaced(place["zone"]))
+    elif moment := _MOMENT.fullmatch(text):
+        words = _MOMENTS[moment["how"]].format(_spaced(moment["shape"]))
+    return _begun(words) if begun else words[:1].lower() + words[1:]
 
 
 def _reported(condition: Mapping[str, Any]) -> str:
@@ -183,14 +198,29 @@ def _reported(condition: Mapping[str, Any]) -> str:
     return f" ({', '.join(values)})"
 
 
-def _value(value: Any, unit: str, *, is_share: bool) -> str:
+def _values(condition: Mapping[str, Any], unit: str, *, is_share: bool) -> tuple[str, str]:
+    """What was measured, and the bound: with as many digits as it takes to tell them apart."""
+    left, right = condition.get("left"), condition.get("right")
+    for digits in range(4):
+        said = (_value(left, unit, is_share=is_share, more=digits), _value(right, unit, is_share=is_share, more=digits))
+        if said[0] != said[1] or left == right:
+            break
+    return said
+
+
+def _value(value: Any, unit: str, *, is_share: bool, more: int = 0) -> str:
+    """`more`: further digits."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if not isinstance(value, int | float):
-        return str(value) if isinstance(value, str) else "not known"
+    if isinstance(value, str):
+        return value
+    if not _is_number(value):
+        return "not known"
     if is_share and 0 <= value <= 1:
-        return f"{100 * value:.0f}%"
-    digits = f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"
+        return f"{100 * value:.{more}f}%"
+    if unit == "s" and abs(value) >= _MINUTES_S and not more:
+        return span(value)
+    digits = f"{value:.{more}f}" if abs(value) >= 10 else f"{value:.{2 + more}g}"
     return f"{digits}{_UNITS.get(unit, f' {unit}')}"
 
 

@@ -552,14 +552,18 @@ class _Writer:
         if point.of_body:
             place = f"*{self._whose(node.point)[1]}.seen_at({place})"
         code = f"g.zones[{name!r}]({place})"
-        self._note(self._slice(node), Kind.TRUTH, code)
+        self._note(self._inside_text(node), Kind.TRUTH, code)
         return _Truth(code, f"({point.x} == {point.x} and {point.y} == {point.y} and not {code})")
 
     def _feet_inside(self, node: Inside, p: str) -> _Truth:
         """The judge knows of everybody in which zones their feet are."""
         code = f"{p}.inside.get({self._named('zone', node.zone)!r})"
-        self._note(self._slice(node), Kind.TRUTH, code)
+        self._note(self._inside_text(node), Kind.TRUTH, code)
         return _Truth(code, f"({code} is False)")
+
+    def _inside_text(self, node: Inside) -> str:
+        """Without the `not` of `feet not in bed`, for the value that stands beside it is that of `feet in bed`."""
+        return f"{self._slice(node.point)} in {self._slice(node.zone)}" if node.point else self._slice(node)
 
     def _step(self, node: Call) -> _Truth:
         """crosses(line), crosses(line, rightward | leftward), enters(zone), leaves(zone)."""

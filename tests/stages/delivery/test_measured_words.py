@@ -22,6 +22,13 @@ from stages.delivery.measured_words import measured_words, reasons
             {"text": "lean > 60deg", "left": 74.14, "right": 60, "unit": "deg"},
             "How far the body leans: 74°, and more than 60° is needed",
         ),
+        ({"text": "age > 1s", "left": 1.04, "right": 1.0, "unit": "s"},
+         "Seen for: 1.04 s, and more than 1 s is needed"),
+        ({"text": "dwell(bed) > 1min", "left": 3700.0, "right": 60.0, "unit": "s"},
+         "Time in bed: 1 h 1 min, and more than 60 s is needed"),
+        ({"text": "age > 5s", "left": 10**400, "right": 5.0, "unit": "s"},
+         "Seen for: not known, and more than 5 s is needed"),
+        ({"text": "step 2: enters(bed) within 2s", "left": 3.12, "unit": "s"}, "Came into bed 3.1 s earlier"),
         ({"text": "age >= 1s", "left": 1.2, "right": 1.0, "unit": "s"}, "Seen for: 1.2 s, and at least 1 s is needed"),
         (
             {"text": "dwell(door_way, 5s) > 1min", "left": 61.4, "right": 60.0, "unit": "s"},
@@ -78,11 +85,15 @@ def test_what_did_not_hold_is_no_reason_and_none_is_said_twice() -> None:
         {"text": "in bed", "holds": False},
         leans,
     ]
-    assert reasons(conditions) == ["How far the body leans: 74°, and more than 60° is needed", "In bed: no"]
+    assert reasons(conditions[:3] + conditions[4:]) == ["How far the body leans: 74°, and more than 60° is needed"]
+    assert reasons(conditions) == [], "one that held has no words: the others may only be exclusions"
+    steps = [{"text": "first up then lying within 2s", "holds": True}, {"text": "step 1: up", "left": 4.0, "unit": "s"}]
+    assert reasons(steps) == ["Up 4 s earlier"]
 
 
 anything = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.text(), lambda one: st.lists(one) | st.dictionaries(st.text(), one)
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+    lambda one: st.lists(one) | st.dictionaries(st.text(), one),
 )
 
 

@@ -25,7 +25,7 @@ def test_values_of_an_incident() -> None:
     view = incident("a", "start", camera="room 3", action="lying_down", evidence=EVIDENCE, people=[{"track_id": 4}])
     text = "{action} on {camera} at {time} ({people}): {why}{zones}"
     assert filled(text, view, "Europe/Berlin") == (
-        "lying down on room 3 at 13:00:00 (1): How far the body leans: 74°, and more than 60° is needed; In bed: no"
+        "lying down on room 3 at 13:00:00 (1): How far the body leans: 74°, and more than 60° is needed"
     )
 
 

@@ -161,6 +161,18 @@ def test_evidence_and_what_is_used() -> None:
     assert (condition.zones, condition.lines) == ({"door"}, set())
 
 
+def test_the_value_of_a_part_is_that_of_its_text() -> None:
+    for text, part in [
+        ("feet not in door", "feet in door"),
+        ("not in door", "in door"),
+        ("nose not in door", "nose in door"),
+    ]:
+        condition = compile_condition(text, "person", zones=ZONES, lines=LINES)
+        assert [words for words, _ in condition.parts] == [part]
+        [value] = condition.values(joints(), person(), AROUND)
+        assert condition.judge(joints(), person(), AROUND) is (not value)
+
+
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
