@@ -54,7 +54,14 @@ def notice(view: EventView) -> str:
         return f"It was away for {away}." if away else ""
     if view.kind == "counter":
         return f"{data['inside']} inside at the end." if _is_number(data.get("inside")) else ""
-    lasted = span(data.get("duration_s")) if view.kind == "incident" and view.phase == "end" else ""
+    return _length(data) if view.kind == "incident" and view.phase == "end" else ""
+
+
+def _length(end: Mapping[str, Any]) -> str:
+    """How long an incident took, by its end."""
+    if end.get("reason") == "lost":
+        return "Nobody saw its end: the program that watched it died."
+    lasted = span(end.get("duration_s"))
     return f"It lasted {lasted}." if lasted else ""
 
 

@@ -77,6 +77,8 @@ class IncidentRecord:
     last: dict[str, Any] = field(default_factory=dict)
     """Its end, or its only event."""
     files: dict[Kind, FileState] = field(default_factory=lambda: {kind: FileState() for kind in STATES})
+    begun_s: float = 0.0
+    """When it was first written, in seconds since 1970; 0 if that is not known, as of older ones."""
 
     @property
     def data(self) -> Mapping[str, Any]:
@@ -148,6 +150,7 @@ class IncidentRecord:
             "version": _VERSION,
             "incident": self.incident,
             "camera": self.camera,
+            "begun_s": self.begun_s,
             "first": self.first,
             "last": self.last,
         }
@@ -163,7 +166,7 @@ def read_record(path: Path) -> IncidentRecord | None:
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         plain = json.loads(_bytes_of(path))
         files = {kind: FileState(**plain.get(kind, _NO_BEST)) for kind in STATES}
-        record = IncidentRecord(path, plain["first"], plain["last"], files)
+        record = IncidentRecord(path, plain["first"], plain["last"], files, float(plain.get("begun_s", 0.0)))
         if _is_name(record.incident) and record.camera and all(_is_sound(record, file) for file in files.values()):
             return record
     return None

@@ -172,6 +172,7 @@ class Recorder:
         """An incident has begun, or was all in one moment. Raises OSError if its record cannot be written."""
         if record.incident in self._running:
             return
+        record.begun_s = time.time()
         try:
             self._unfinished.add(record)
             record.write()

@@ -505,6 +505,8 @@ class EventHistory:
         for table in ("bodies", "events"):
             db.executemany(f"DELETE FROM {table} WHERE number = ?", going)  # noqa: S608 - constants
         if going:
+            with self._reading:
+                self._going_on = {name: n for name, n in self._going_on.items() if n > going[-1][0]}
             db.execute(f"PRAGMA incremental_vacuum({_PIECE})").fetchall()
         return len(going)
 

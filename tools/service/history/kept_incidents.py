@@ -184,6 +184,8 @@ def facts_of(record: IncidentRecord, labels: Labels, written_s: float, begun_s: 
     one, data, last = summary_of(record), record.data, _object(record.last)
     assert one is not None, "it was found by its summary"
     end = _object(last.get("data"))
+    # Nobody saw its end if the run, or the stage that judged, has died: then the end has the values of the last event.
+    is_lost = end.get("reason") == "lost" or (one.phase == "running" and written_s < begun_s)
     over = str(end.get("end_time") or last.get("time") or "") or None
     conditions = [one for one in _list(_object(data.get("evidence")).get("conditions")) if _object(one)]
     return {
@@ -194,10 +196,10 @@ def facts_of(record: IncidentRecord, labels: Labels, written_s: float, begun_s: 
         "severity": one.severity,
         "about": str(_object(data["rule"]).get("about") or ""),
         "start_time": one.start_time,
-        "end_time": {"over": over, "single": one.start_time, "running": None}[one.phase],
-        "duration_s": one.duration_s if one.phase != "running" else None,
-        "phase": "lost" if one.phase == "running" and written_s < begun_s else one.phase,
-        "reason": reason(end.get("reason")) if one.phase == "over" else "",
+        "end_time": None if is_lost else {"over": over, "single": one.start_time, "running": None}[one.phase],
+        "duration_s": None if is_lost or one.phase == "running" else one.duration_s,
+        "phase": "lost" if is_lost else one.phase,
+        "reason": reason(end.get("reason")) if one.phase == "over" and not is_lost else "",
         "people": len(_list(data.get("people"))),
         "zones": list(map(str, _list(data.get("zones")))),
         "because": [because(condition) for condition in conditions],
@@ -215,6 +217,9 @@ def _list(value: Any) -> Sequence[Any]:
 
 
 def _written_s(record: IncidentRecord) -> float:
+    """The next run finishes the files of one that has died, and writes its record anew."""
+    if record.begun_s > 0:
+        return record.begun_s
     try:
         return record.path.stat().st_mtime
     except OSError:

@@ -211,6 +211,20 @@ def test_those_that_go_on_are_found_among_many(tmp_path: Path) -> None:
     assert service.get(f"/api/incidents/{every[55].incident}").json()["phase"] == "lost"
 
 
+def test_one_of_a_dead_run_does_not_go_on_when_its_files_are_finished(tmp_path: Path) -> None:
+    """The next run writes the record anew. An end that nobody saw has no duration either."""
+    old, ended = kept(tmp_path, 1), kept(tmp_path, 2)
+    old.last, old.begun_s = {}, BEGUN_S - 100
+    ended.last = {**ended.last, "data": {**ended.last["data"], "reason": "lost", "duration_s": 1.2}}
+    for one in (old, ended):
+        one.write()
+    service = Service(tmp_path)
+    assert service.ids("?phase=running") == []
+    for one in (old, ended):
+        found = service.get(f"/api/incidents/{one.incident}").json()
+        assert (found["phase"], found["duration_s"], found["end_time"]) == ("lost", None, None)
+
+
 def test_without_pictures_it_is_said_how_to_get_them() -> None:
     answer = Service().get("/api/incidents").json()
     assert answer["incidents"] == []
