@@ -55,7 +55,7 @@ class _Account:
 _KEPT = ("hash", "day", "obeyed", "period", "begun_ns", "forward_before", "backward_before")
 _KEPT_COUNTS = ("forward", "backward", "inside")
 _BEFORE_ALL = (-1, -1)
-_DAY_NS = 86_400 * 10**9
+_PUT_BACK = timedelta(hours=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,10 @@ class Counting:
     def open(self) -> None:
         """Go on from the counts that an earlier process of this run has kept."""
         if self._path is not None and self._path.exists():
-            self._kept = json.loads(self._path.read_text())
+            try:
+                self._kept = json.loads(self._path.read_text())
+            except ValueError:  # torn: the counts begin at zero
+                self._kept = {}
             self._emitted_up_to = {
                 camera: tuple(kept["emitted"]) for camera, kept in self._kept.items() if kept["emitted"]
             }
@@ -145,7 +148,9 @@ class Counting:
     def _due(self, account: _Account, camera: str, at_ns: int, shown: datetime, *, dated: bool) -> Iterator[Report]:
         if account.begun_ns < 0:
             account.begin_period(at_ns)
-        account.begun_ns = min(account.begun_ns, at_ns)  # the clock was ahead then
+        if account.begun_ns > at_ns + _PUT_BACK // timedelta(microseconds=1) * 1000:  # the clock was wrong then
+            account.day, account.period = "", -1
+        account.begun_ns = min(account.begun_ns, at_ns)
         command = self.resets.get(account.name, {}).get(camera, 0)
         if command > account.obeyed or (dated and _day_is_over(account, shown)):
             account.obeyed = max(command, account.obeyed)
@@ -223,8 +228,10 @@ def _day_is_over(account: _Account, shown: datetime) -> bool:
         return False
     day = (shown - timedelta(minutes=minutes(account.definition.reset) % (24 * 60))).date()
     before, account.day = account.day, day.isoformat()
-    if before and _is_put_back((date.fromisoformat(before) - day).days * _DAY_NS, _DAY_NS):
-        account.day = before
+    if before > account.day:
+        known = datetime.combine(date.fromisoformat(before), datetime.min.time())
+        if _is_put_back(known + timedelta(minutes=minutes(account.definition.reset) % (24 * 60)) - shown):
+            account.day = before
     return "" != before < account.day
 
 
@@ -236,14 +243,17 @@ def _period_is_over(account: _Account, shown: datetime) -> bool:
     seconds = (shown - datetime(1970, 1, 1)).total_seconds()
     length_ns = duration_ns(report)
     before, account.period = account.period, int(seconds * 10**9 // length_ns)
-    if _is_put_back((before - account.period) * length_ns, max(length_ns, _DAY_NS)):
+    if before > account.period and _is_put_back(timedelta(seconds=before * length_ns / 1e9 - seconds)):
         account.period = before
     return -1 < before < account.period
 
 
-def _is_put_back(behind_ns: int, most_ns: int) -> bool:
-    """Whether a clock is a little behind its earlier time. If it is farther behind, that time was wrong."""
-    return 0 < behind_ns <= most_ns
+def _is_put_back(behind: timedelta) -> bool:
+    """Whether a clock is a little behind the last day or period that it began, as in the night when summer ends.
+
+    If it is farther behind, it was wrong before.
+    """
+    return behind <= _PUT_BACK
 
 
 def _report(account: _Account, due: Due, at_ns: int) -> Iterator[Report]:

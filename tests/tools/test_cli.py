@@ -131,6 +131,10 @@ def test_one_stage_is_described() -> None:
         "      Events of frames whose seq is a multiple of this are refused; 0: none.\n"
         "  dies_of: integer (default -1)\n"
         "      The frame whose event kills its process; -1: none.\n"
+        '  waits_for: string (default "")\n'
+        "      A file; until it is there, the first call does not end.\n"
+        '  calls: string (default "")\n'
+        "      A file, for how many events each call had.\n"
         "\n"
         "counters:\n"
         "  dropped.refused: An event was refused, as the settings say.\n"

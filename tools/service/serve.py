@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 PORT = 8350
 _DAY_S = 86_400.0
+_SQLITE, _OF_SQLITE = b"SQLite format 3\0", (".sqlite", ".sqlite3", ".db")
 _HIDING = ("skeleton_only", "blurred_faces")
 _NEEDED = ("starlette", "uvicorn", "prometheus_client", "PIL", "python_multipart")
 _EXPECTED = "expected HOST:PORT, such as 127.0.0.1:8350, or 0.0.0.0:8350 for all networks of this machine"
@@ -144,6 +145,18 @@ class ServeSettings(FootageSettings):
         return service_address(self.address)
 
 
+def _why_no_history(path: Path) -> str:
+    """A damaged history is set aside for a new one; this must happen to no file that never was one."""
+    try:
+        with path.open("rb") as file:
+            begins = file.read(len(_SQLITE))
+    except OSError:  # there is none yet, or the run says what is wrong
+        return ""
+    if not begins or begins == _SQLITE or path.suffix in _OF_SQLITE:
+        return ""
+    return f"{path} is a file of something else: name one that is not there yet, such as history.sqlite"
+
+
 class Serve(Stage[ServeSettings]):
     """Events -> a page, an API and metrics, for people and programs that ask."""
 
@@ -171,7 +184,9 @@ class Serve(Stage[ServeSettings]):
                 ("address",),
                 "beyond this machine, everybody could look through the cameras: set `tokens`, or choose 127.0.0.1",
             )
-        why = why_no_output(settings.history, base_folder)
+        why = why_no_output(settings.history, base_folder) or _why_no_history(
+            resolve_output_path(settings.history, base_folder)
+        )
         if why:
             yield ("history",), why
         for key in ("certificate", "key"):

@@ -106,9 +106,10 @@ def test_an_hour_that_happens_twice_resets_once() -> None:
     assert found == [1, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("wrong", ["2027-11-25T12:10", "2026-11-27T05:00", "2026-11-26T19:50"])
 @pytest.mark.parametrize(("when", "due"), [({"reset": "00:00"}, "reset"), ({"report": "1h"}, "report")])
-def test_a_clock_that_was_far_ahead_stops_no_counter(when: dict[str, str], due: str) -> None:
-    """It was a year ahead, and is right from the second moment on."""
+def test_a_clock_that_was_far_ahead_stops_no_counter(when: dict[str, str], due: str, wrong: str) -> None:
+    """It was ahead, by a year or by hours, and is right from the second moment on."""
     shapes: dict[str, Any] = {"lines": LINE, "counters": {"v": {"line": "gate", "report": "reset", **when}}}
     file = RuleFile.model_validate(
         {**shapes, "time_zone": "Europe/Berlin", "rules": [{"id": "a", "when": "score > 0"}]}
@@ -116,7 +117,7 @@ def test_a_clock_that_was_far_ahead_stops_no_counter(when: dict[str, str], due: 
     counting = Counting()
     counting.of("cam", file)
     found = []
-    for moment in ("2027-11-25T12:10", "2026-11-25T23:50", "2026-11-25T23:55", "2026-11-26T00:10", "2026-11-26T00:15"):
+    for moment in (wrong, "2026-11-25T23:50", "2026-11-25T23:55", "2026-11-26T00:10", "2026-11-26T00:15"):
         wall_ns = int(datetime.fromisoformat(f"{moment}+01:00").timestamp()) * 10**9
         reports = counting.begin_frame(file, stamp()._replace(wall_ns=wall_ns), dated=True)
         assert all(one.begun_ns <= one.ended_ns for one in reports)

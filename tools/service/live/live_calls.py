@@ -52,7 +52,10 @@ def live_calls(run: RunLink, threads: ThreadPools, pictures: PictureProcess, *, 
         name = await threads.run.run(checked_camera, run, request.path_params["name"])
         path = await threads.run.run(run.sockets, f"{ascii_form(name)}{PACKETS}")
         if not path:
-            raise NotThere("the camera sends no video now", error_id="no-picture")
+            raise NotThere(
+                "the camera sends no video now; live video needs a stage `sink_footage` in the graph",
+                error_id="no-picture",
+            )
         return name, path[0]
 
     async def live(request: Request) -> Response:
