@@ -211,7 +211,7 @@ def test_those_that_go_on_are_found_among_many(tmp_path: Path) -> None:
     assert service.get(f"/api/incidents/{every[55].incident}").json()["phase"] == "lost"
 
 
-def test_one_of_a_dead_run_does_not_go_on_when_its_files_are_finished(tmp_path: Path) -> None:
+def test_one_of_a_dead_run_does_not_go_on(tmp_path: Path) -> None:
     """The next run writes the record anew. An end that nobody saw has no duration either."""
     old, ended = kept(tmp_path, 1), kept(tmp_path, 2)
     old.last, old.begun_s = {}, BEGUN_S - 100
