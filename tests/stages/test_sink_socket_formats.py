@@ -284,8 +284,12 @@ def test_strangers_without_a_handshake_take_few_places(tmp_path, pems) -> None:
         assert greeter
         until(lambda: len(greeter._shaking) == MOST_CLIENTS)
         sink.process(events(1))
-        greeter._drop_late(time.monotonic() + 60)
-        assert len(greeter._shaking) == 0
+
+        def are_gone() -> bool:
+            greeter._drop_late(time.monotonic() + 60)
+            return not greeter._shaking
+
+        until(are_gone)  # the last of them may be let in only when there is room again
 
 
 def test_only_clients_with_a_wanted_certificate_get_events(tmp_path, pems) -> None:
