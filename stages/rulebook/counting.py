@@ -55,7 +55,8 @@ class _Account:
 _KEPT = ("hash", "day", "obeyed", "period", "begun_ns", "forward_before", "backward_before")
 _KEPT_COUNTS = ("forward", "backward", "inside")
 _BEFORE_ALL = (-1, -1)
-_PUT_BACK = timedelta(hours=2)
+_PUT_BACK_S = 7200
+"""By so much a clock may be put back; one that goes back by more was wrong before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ class Counting:
     def _due(self, account: _Account, camera: str, at_ns: int, shown: datetime, *, dated: bool) -> Iterator[Report]:
         if account.begun_ns < 0:
             account.begin_period(at_ns)
-        if account.begun_ns > at_ns + _PUT_BACK // timedelta(microseconds=1) * 1000:  # the clock was wrong then
+        if account.begun_ns - at_ns > _PUT_BACK_S * 10**9:  # the clock was wrong then
             account.day, account.period = "", -1
         account.begun_ns = min(account.begun_ns, at_ns)
         command = self.resets.get(account.name, {}).get(camera, 0)
@@ -253,7 +254,7 @@ def _is_put_back(behind: timedelta) -> bool:
 
     If it is farther behind, it was wrong before.
     """
-    return behind <= _PUT_BACK
+    return behind <= timedelta(seconds=_PUT_BACK_S)
 
 
 def _report(account: _Account, due: Due, at_ns: int) -> Iterator[Report]:
