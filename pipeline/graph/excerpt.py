@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from difflib import get_close_matches
 
 from pipeline.foreign_text import shown
 from pipeline.system.redaction import redact_urls
@@ -19,6 +20,11 @@ _INDENT = "    "
 _CUT_OFF = "..."
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _ABOUT_SECRETS = re.compile("passw|passphrase|secret|token|credential|api_?key|private_?key", re.IGNORECASE)
+_SECRETS = ("password", "passphrase", "secret", "token", "credentials", "api_key", "private_key")
+_ALIKE = 0.75
+_NEAR = 300
+"""A whole line, of up to a million keys, would take too long."""
+_KEY = re.compile(r"([\w-]{3,40})['\"]?\s*:")
 
 
 def lines_of(text: str) -> list[str]:
@@ -28,7 +34,8 @@ def lines_of(text: str) -> list[str]:
 
 def excerpt(line: str, column: int) -> str:
     """Two lines: the line of the file, and a caret below its `column` (from 1); "" if the line may hold a secret."""
-    if redact_urls(line) != line or _ABOUT_SECRETS.search(line):
+    near = line[max(0, column - _NEAR) : column + _NEAR]
+    if redact_urls(line) != line or _ABOUT_SECRETS.search(line) or _has_key_like_secret(near):
         return ""
     before, behind = line[: column - 1], line[column - 1 :].rstrip()
     before = before.lstrip() if len(before.lstrip()) <= _BEFORE else _CUT_OFF + before[-_BEFORE:]
@@ -36,6 +43,12 @@ def excerpt(line: str, column: int) -> str:
         behind = behind[: _WIDTH - len(before)] + _CUT_OFF
     before, behind = (shown(part.replace("\t", " ")) for part in (before, behind))
     return f"{_INDENT}{before}{behind}\n{_INDENT}{' ' * _columns(before)}^"
+
+
+def _has_key_like_secret(text: str) -> bool:
+    """Whether one of the keys is the mistyped name of a secret."""
+    words = {word for key in _KEY.findall(text.lower()) for word in (key, *re.split("[_-]", key))}
+    return any(get_close_matches(word, _SECRETS, 1, _ALIKE) for word in words)
 
 
 def _columns(text: str) -> int:

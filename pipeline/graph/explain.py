@@ -16,6 +16,7 @@ from pipeline.graph.definition import CAMERA_NAME_ERROR
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.schema_walk import Schema, described, lists_texts, schema_of
 from pipeline.graph.yaml_reader import Path
+from pipeline.graph.yaml_source import holds_secret
 from pipeline.stage import Definition
 from pipeline.system.names import A_CAMERA_NAME, A_NAME, MAX_NAME, NAME_PATTERN, nearest_camera_name, nearest_name
 from pipeline.system.spelling import did_you_mean, did_you_mean_key, nearest
@@ -242,6 +243,10 @@ class _Reporter:
     def _wrong(self, group: list[Found], place: Path) -> str:
         value = _value_at(self.data, group[0].path)
         wanted = list(dict.fromkeys(_expected(one) for one in group))
+        if holds_secret(place) and isinstance(value, str | int | float) and not isinstance(value, bool):
+            got = f"{len(value)} characters" if isinstance(value, str) else "a number"
+            quotes = "; write it in quotes" if wanted == ["text"] and got == "a number" else ""
+            return f"expected {' or '.join(wanted)}, got {got} (it is not shown){quotes}"
         got = shown(self.report.source.shown(place, value))
         return f"expected {' or '.join(wanted)}, got {got}{_hint(group, value) or self._as_list(group, value)}"
 

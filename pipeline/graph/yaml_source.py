@@ -16,7 +16,7 @@ import yaml
 from pipeline.errors import GraphError, Problem
 from pipeline.graph.excerpt import excerpt, lines_of
 from pipeline.graph.yaml_reader import MAX_CHARACTERS, MAX_DEPTH, Path, Place, Reader, place_of
-from pipeline.system.redaction import redact_urls
+from pipeline.system.redaction import is_called_secret, redact_urls
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_TEXT = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -67,7 +67,8 @@ class Source:
     def problem(self, path: Path, text: str, *, at_key: bool = False, error_id: str = "graph-mistake") -> Problem:
         """A problem with the value (or the key) at `path`."""
         place = self.key_position(path) if at_key else self.position(path)
-        return self.shown_in(Problem(self.file, *place, text, error_id=error_id))
+        problem = Problem(self.file, *place, text, error_id=error_id)
+        return problem if holds_secret(path) else self.shown_in(problem)
 
     def shown_in(self, problem: Problem) -> Problem:
         """The problem with the line of the file, unless that holds a value that is to be hidden."""
@@ -96,6 +97,12 @@ class Source:
         for secret, name in sorted(found, key=lambda item: -len(item[0])):
             text = text.replace(secret, name)
         return redact_urls(text)
+
+
+def holds_secret(path: Path) -> bool:
+    """Whether the value at `path` is a secret, by the name of its key: no message may show it."""
+    name = next((part for part in reversed(path) if isinstance(part, str)), "")
+    return is_called_secret(name.replace("-", "_").removesuffix("s"))
 
 
 def load(text: str, file: str, environ: Mapping[str, str] | None = None) -> Source:
