@@ -56,6 +56,8 @@ class Requests:
         self._membership = membership
         self._log = log
         self._by_command: set[str] = set()
+        self._removed: set[str] = set()
+        """Cameras of the graph that were removed by command: its rules may still speak of them."""
         self._loader = loader
         self._last: Later[Any] | None = None
         """The last request to the loader, which loads one thing at a time, in the order of the requests."""
@@ -213,7 +215,7 @@ class Requests:
 
     def _fits_stages(self, name: str, size: FrameSize | None) -> list[str]:
         """Return the remarks of the run's stages on a further camera. Raises UserError if they cannot take it."""
-        before = dict.fromkeys(self._membership.wanted)
+        before = dict.fromkeys([*self._membership.wanted, *sorted(self._removed - {name})])
         problems, remarks = [], []
         for stage in _stages_of(self._membership.plan):
             was, now = (self._facts_of(stage, cameras) for cameras in (before, {**before, name: size}))
@@ -261,6 +263,7 @@ class Requests:
         name = str(_camera_of(request))
         self._membership.remove(name)
         self._by_command.discard(name)
+        self._removed.add(name)
         self._log.info("camera_removed", camera=name)
         return {"ok": True}
 
@@ -349,6 +352,7 @@ class Requests:
         members, before = self._membership, self._membership.plan
         members.keep_secret(wanted.secrets)
         self._by_command -= wanted.camera_settings.keys()
+        self._removed.clear()
         # Cameras that were added by command stay, unless the file has one of that name.
         kept = {name: values for name, values in members.wanted.items() if name in self._by_command}
         live_before = set(members.live) - wanted.camera_settings.keys()

@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 import pytest
 import structlog
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
@@ -555,6 +556,30 @@ def test_a_camera_that_is_added_to_a_run_fits_its_rules(
         assert "lies outside of the frames of `room-3`, which are 320 x 240" in add("room-3", [320, 240])["error"]
         assert add("room-3", [640, 480])["remarks"] == []
         assert add("room3", [640, 480])["remarks"] == ["one: no rule is for the camera room3; did you mean `room-3`?"]
+    finally:
+        folder.close()
+
+
+def test_a_camera_is_added_after_one_with_own_zones_went(
+    graph: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    corners = [[0, 0], [1, 0], [1, 1]]
+    zones = {"door": {"front": corners, "*": corners}}
+    rules = [{"id": "a", "when": "in door"}, {"id": "b", "when": "score > 0.5", "cameras": ["front"]}]
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"zones": zones, "rules": rules}))
+    two = graph.replace("{front: {url: clip.mp4}}", "{front: {url: clip.mp4}, yard: {url: clip.mp4}}")
+    plan = plan_of(parse_graph(two, "graph.yaml", base_folder=tmp_path, name=f"gone{os.getpid()}"))
+    folder = RunFolder(plan.graph)
+    run = Mock()
+    requests = Requests(run, Membership(plan, Fleet(plan, folder, run), structlog.get_logger()), structlog.get_logger())
+
+    def ask(op: str, camera: str, **more: Any) -> dict[str, Any]:
+        return requests.answer({"op": op, "camera": camera, **more})
+
+    try:
+        assert ask("remove", "front") == {"ok": True}
+        assert ask("add", "hall", values={"url": "clip.mp4"}, size=[640, 480]) == {"ok": True, "remarks": []}
     finally:
         folder.close()
 
