@@ -62,7 +62,16 @@ from stages.vision.rules.kinds import (
 )
 from stages.vision.rules.people import COCO_17, LOST_NS, PAIRED
 from stages.vision.rules.ranges import is_constant, never_true
-from stages.vision.rules.vocabulary import FUNCTIONS, Measure, PersonWords, Place, scale_of, sides_hint, suggestion
+from stages.vision.rules.vocabulary import (
+    FUNCTIONS,
+    Measure,
+    PersonWords,
+    Place,
+    nearest_of,
+    scale_of,
+    sides_hint,
+    suggestion,
+)
 
 Scope = Literal["person", "pair", "scene"]
 
@@ -702,7 +711,16 @@ class _Writer:
             if self._reading.words and parts[0] in {"a", "b"}:
                 text = f"a word is about one person, and knows no `{parts[0]}`: write `{node.text}` in the rule itself"
                 raise ExpressionError(node.begin, text) from None
-            raise ExpressionError(node.begin, str(error.args[0])) from None
+            text = self._mistyped(node.text) or str(error.args[0])
+            raise ExpressionError(node.begin, text) from None
+
+    def _mistyped(self, text: str) -> str:
+        """The message for a name that is nearly a word or an action, and nearer to it than to anything of a person."""
+        near = nearest_of(text, [*self._words, *self._actions])
+        if not near:
+            return ""
+        use = "" if near in self._words else f" That is an action: write `use: {near}` in place of `when`."
+        return f"`{text}` is not known; did you mean `{near}`?{use}"
 
     def _counted(self, node: Name) -> Measure:
         """A number of a counter."""

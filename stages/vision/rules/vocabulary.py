@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from stages.vision.rules.expression import GRAMMAR_WORDS, UNSEEN_WORDS
@@ -254,6 +255,25 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     return f"; did you mean `{near[0]}`?" if near else ""
 
 
+def nearest_of(word: str, others: Collection[str]) -> str:
+    """The one of these names that is like `word`, and more so than any name of the vocabulary; "" for none."""
+    alike = (one for one in others if one[:1] == word[:1] and abs(len(one) - len(word)) <= _MOST_MISTYPED)
+    compared = set(islice(alike, _COMPARED))
+    near = difflib.get_close_matches(word, {*compared, *_singles()}, n=1, cutoff=_ALIKE)
+    return near[0] if near and near[0] in compared else ""
+
+
+_ALIKE = 0.75
+_MOST_MISTYPED = 2
+_COMPARED = 100
+"""A file may define thousands of words, and mistype as many."""
+
+
+def _singles() -> list[str]:
+    """The names that conditions may begin with."""
+    return [*POINTS, *(value for value in _VALUES if "." not in value), "box"]
+
+
 _KEYS_OF_RULES = {
     **dict.fromkeys(("visible", "visibility", "min_visible"), "min_visible"),
     **{key: key for key in ("min_confidence", "hold", "cooldown", "gap", "once", "severity", "during", "cameras")},
@@ -263,7 +283,7 @@ _KEYS_OF_RULES = {
 
 def _unknown(parts: tuple[str, ...], prefix: str) -> str:
     name = ".".join(parts)
-    singles = [*POINTS, *(value for value in _VALUES if "." not in value), "box"]
+    singles = _singles()
     if parts[0] == "box":
         sides = [value.partition(".")[2] for value in _VALUES if value.startswith("box.")]
         guess = suggestion(parts[1] if len(parts) > 1 else "", sides) or f"; it has {', '.join(sides)}"

@@ -38,6 +38,9 @@ def test_only_rules_of_the_file_can_be_asked_about() -> None:
     ("rule", "told"),
     [
         ("{when: fall}", "`fall` is an action: write `use: fall` in place of `when`"),
+        ("{when: fal}", "`fal` is not known; did you mean `fall`? That is an action: write `use: fall`"),
+        ("{when: age > 1s and liyng}", "`liyng` is not known; did you mean `lying`?"),
+        ("{when: nos.y < feet.y}", "`nos.y` is not known; did you mean `nose`?"),
         ("{when: age > 1s and waving}", "`waving` is an action: write `use: waving`"),
         ("{scope: scene, when: crowd}", "`crowd` is an action: write `use: crowd`"),
         ("{scope: scene, when: count > 1, who: other}", "`other` is a rule: write running(other)"),

@@ -58,7 +58,7 @@ export function incidentsView(state) {
     const found = new Set([...Object.keys(state.status.cameras), ...memory.incidents.map((one) => one.camera)]);
     if (memory.camera) found.add(memory.camera);
     const names = ["", ...[...found].sort()];
-    if (camera.options.length !== names.length) {
+    if ([...camera.options].map((one) => one.value).join() !== names.join()) {
       fill(camera, ...names.map((name) => make("option", { value: name, text: name || "all" })));
     }
     camera.value = memory.camera;
