@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -28,6 +29,8 @@ _STALLED_S = 30.0
 """A client that takes none of an answer for so long is disconnected."""
 _MOST_UNSENT = 128 << 10
 """Bytes that the system takes of an answer before the network can."""
+_MOST_REST = 64 << 20
+"""Bytes of a body that still come after the answer: whoever sends them must be able to read that it was refused."""
 _STOP_S = 2
 _STUCK_S = 30.0
 """A loop that has not turned for so long never will."""
@@ -36,16 +39,21 @@ _STUCK_S = 30.0
 class _Protocol(H11Protocol):
     """As uvicorn's, but a client that only takes a place is disconnected.
 
-    A head must be there soon after the connection, or after its own first byte, and an answer must be read.
+    A head must be there soon after the connection, or after its own first byte, an answer must be read, and a body must
+    come to its end soon after the answer.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._rest = 0
         self._stalls: asyncio.TimerHandle | None = None
         self._head: asyncio.TimerHandle | None = self.loop.call_later(_HEAD_S, self.transport.abort)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        self._rest = self._rest + len(data) if self._is_answered_early else 0
+        if self._rest > _MOST_REST:
+            self.transport.abort()
         if self._is_asked:
             self._end_head()
         elif self._head is None and self.conn.trailing_data[0]:
@@ -56,6 +64,11 @@ class _Protocol(H11Protocol):
         """Whether a request is being answered."""
         cycle = getattr(self, "cycle", None)
         return cycle is not None and not cycle.response_complete
+
+    @property
+    def _is_answered_early(self) -> bool:
+        """Whether the body of a request still comes after its answer."""
+        return not self._is_asked and self.conn.their_state is h11.SEND_BODY
 
     def on_response_complete(self) -> None:
         self._end_head()

@@ -133,7 +133,7 @@ def test_a_name_that_is_no_model_is_refused(served: Served) -> None:
 
 def test_what_is_no_picture_need_not_wait(served: Served) -> None:
     """The pictures before it use the time up, which comes again 25 times as slowly."""
-    large = picture(200, (1000, 750), "JPEG")
+    large = picture(200, (640, 480), "JPEG")
     took_s: list[float] = []
 
     def they_wait() -> bool:
@@ -157,7 +157,7 @@ def test_cameras_go_on_and_those_who_ask_wait(served: Served) -> None:
         return int(served.get("/api/status", "viewer").json()["cameras"]["hall"]["frames"])
 
     def ask(_: int) -> httpx.Response:
-        return infer(served, picture(200, (800, 600), "JPEG"))
+        return infer(served, picture(200, (320, 240), "JPEG"))
 
     before = frames()
     with ThreadPoolExecutor(12) as pool:

@@ -127,6 +127,24 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
         server.stop()
 
 
+@pytest.mark.parametrize(("most", "is_cut"), [(1 << 20, True), (1 << 30, False)])
+def test_a_body_without_end_is_not_read_for_long(monkeypatch: pytest.MonkeyPatch, most: int, *, is_cut: bool) -> None:
+    """It was answered before; who sends a little more than is read shall still see why."""
+    monkeypatch.setattr(http_server, "_MOST_REST", most)
+    sent = 0
+    with served() as place, socket.create_connection(place) as client:
+        client.settimeout(WITHIN_S)
+        client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 999999999999\r\n\r\n")
+        assert client.recv(1000).startswith(b"HTTP/1.1 200")
+        try:
+            while sent < 32 << 20:
+                sent += client.send(bytes(1 << 16))
+        except ConnectionError:
+            assert is_cut
+        else:
+            assert not is_cut
+
+
 def test_one_address_has_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_server, "_MOST_OF_ADDRESS", 4)
     with served() as place, ExitStack() as stack:
