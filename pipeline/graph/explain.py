@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails, ValidationError
 
-from pipeline.graph.definition import CAMERA_NAME_ERROR
+from pipeline.graph.definition import CAMERA_NAME_ERROR, StageEntry
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.schema_walk import Schema, described, lists_texts, schema_of
 from pipeline.graph.yaml_reader import Path
@@ -191,7 +191,7 @@ class _Reporter:
         name = dotted(place)
         at = f"{name}: " if name else ""
         if first.kind == "extra_forbidden":
-            text = f"{dotted(place[:-1]) or 'the graph'}: {self._unknown(first)}"
+            text = f"{dotted(place[:-1]) or 'the graph'}: {_key_of_stage(place) or self._unknown(first)}"
             self.report.add(place, text, at_key=True, error_id="key-unknown")
         elif first.kind == "missing":
             about = (*place, first.error["loc"][-1])
@@ -256,6 +256,17 @@ class _Reporter:
         return f"; write [{_short(value)}]" if wants_list and lists_texts(self.schema, group[0].path) else ""
 
 
+_OF_A_STAGE = {field.alias or name for name, field in StageEntry.model_fields.items()}
+
+
+def _key_of_stage(place: Path) -> str:
+    """What is wrong with a key of a stage among its settings, as in `stages.infer.with.batch`; "" for other keys."""
+    if len(place) != _LEVEL_OF_SETTINGS or (place[0], place[2]) != ("stages", "with") or place[-1] not in _OF_A_STAGE:
+        return ""
+    return f"`{place[-1]}` is no setting: it stands beside `use`, not under `with`"
+
+
+_LEVEL_OF_SETTINGS = 4
 _SURE = 0.75
 _OF_A_KEY = re.compile(r"[\w.*<-]+")
 

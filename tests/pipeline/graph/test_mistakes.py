@@ -151,6 +151,11 @@ def test_a_right_graph_has_no_mistakes(mistakes: Mistakes) -> None:
             ['2:12: `on` is a boolean to some readers of YAML: write true, false, or "on" in quotes'],
         ),
         ("name: lobby", "hang_s: 0", ["2:9: hang_s: expected 1 or more, got 0"]),
+        (
+            "with: {path: x}",
+            "with: {path: x, workers: 2}",
+            ["10:61: stages.log.with: `workers` is no setting: it stands beside `use`, not under `with`"],
+        ),
         ("name: lobby", "drain_s: [1]", ["2:10: drain_s: expected a number, got a list of 1"]),
         ("name: lobby", "camera_defaults: {fsp: 3}", ["2:19: camera_defaults: unknown key `fsp`; did you mean `fps`?"]),
         ("name: lobby", "camera_defaults: {fps: 0}", ["2:24: camera_defaults.fps: expected more than 0, got 0"]),
