@@ -4,7 +4,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 # CUDA's libraries, 2 GB of them, where NVIDIA's driver is loaded; `make demo GPU=` does without.
-GPU ?= $(if $(wildcard /proc/driver/nvidia/version /dev/dxg),[cuda])
+GPU ?= $(if $(wildcard /proc/driver/nvidia/version /dev/dxg),cuda)
+
+COMMA := ,
 
 # A plain path in site-packages instead of an import hook, so that type checkers find our packages as well.
 EDITABLE := --quiet --disable-pip-version-check --config-settings editable_mode=compat
@@ -21,7 +23,7 @@ dev: $(VENV)/.ready-dev
 $(VENV)/.ready: pyproject.toml
 	@echo "setting up $(VENV) with pip, once: a minute or two, by your network"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install $(EDITABLE) -e '.$(GPU)'
+	$(BIN)/pip install $(EDITABLE) -e '.[serve$(if $(GPU),$(COMMA)$(GPU))]'
 	touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready tests/plugin/pyproject.toml

@@ -67,7 +67,7 @@ class DeliverySettings(SelectionSettings):
     expires: Duration | None = Field(
         None,
         description="An event that could not be delivered within this time goes to the dead letters; by default it is "
-        "tried for ever",
+        "tried until the outbox gives it up",
     )
 
 

@@ -172,6 +172,8 @@ def _require_right(given: Given, variables: Mapping[str, str]) -> None:
         _webhook_url(given.webhook, variables)
     if given.mqtt:
         wish.broker_address(given.mqtt)
+        if wish.lacks("paho"):
+            raise UserError("an MQTT broker needs: pip install 'camgraph[mqtt]'", error_id="extra-missing")
 
 
 def _may_replace(dialog: Dialog, folder: Folder) -> bool:
@@ -246,11 +248,7 @@ def _with_ways(given: Given, dialog: Dialog, variables: Mapping[str, str], wante
     if dialog.asks and not (given.mail_to or given.webhook or given.mqtt):
         there = "A page in the browser shows it, and" if page else "Now:"
         dialog.show(f"\n{there} the file events.jsonl has a line for each event. Shall it go elsewhere as well?")
-        for number, way in enumerate(
-            ("a mail with the picture", "a web server or chat (webhook)", "an MQTT broker"), 1
-        ):
-            dialog.show(f"  {number}  {way}")
-        ways = dialog.choose("Numbers (Enter: no)", ("mail", "webhook", "mqtt"))
+        ways = choose_ways(dialog)
     return replace(
         wanted,
         page=page,
@@ -258,6 +256,18 @@ def _with_ways(given: Given, dialog: Dialog, variables: Mapping[str, str], wante
         webhook=_webhook(given, dialog, variables) if given.webhook or "webhook" in ways else "",
         broker=_broker(given, dialog, variables) if given.mqtt or "mqtt" in ways else None,
     )
+
+
+def choose_ways(dialog: Dialog) -> list[str]:
+    """Where events shall go as well: `mail`, `webhook`, `mqtt`. What this installation cannot do is not offered."""
+    ways = {"mail": "a mail with the picture", "webhook": "a web server or chat (webhook)", "mqtt": "an MQTT broker"}
+    if lacks_mqtt := wish.lacks("paho"):
+        del ways["mqtt"]
+    for number, way in enumerate(ways.values(), 1):
+        dialog.show(f"  {number}  {way}")
+    if lacks_mqtt:
+        dialog.show("  An MQTT broker needs pip install 'camgraph[mqtt]' before.")
+    return dialog.choose("Numbers (Enter: no)", tuple(ways))
 
 
 def _mail(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> Mail:
@@ -300,8 +310,6 @@ def _webhook_url(text: str, variables: Mapping[str, str]) -> str:
 
 
 def _broker(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> Broker:
-    if wish.lacks("paho"):
-        raise UserError("an MQTT broker needs: pip install 'camgraph[mqtt]'", error_id="extra-missing")
     if given.mqtt:
         address, user = wish.broker_address(given.mqtt), given.mqtt_user or ""
     else:

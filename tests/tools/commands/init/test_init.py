@@ -29,7 +29,9 @@ from pipeline.graph.env_file import read_env_file
 from stages.rulebook.rule_set import read_rules
 from tools.assets.pull import asset_path
 from tools.cli import main
-from tools.commands.init import trial
+from tools.commands.init import trial, wishes
+from tools.commands.init.command import choose_ways
+from tools.commands.init.dialog import Dialog
 from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
 PASSWORD = """ it's "quiet"/#@58 """
@@ -203,6 +205,34 @@ def test_a_mistake_is_told_before_a_camera_is_tried(empty: Path, words: list[str
     assert result.exit_code == 2, result.output
     assert why in result.output
     assert "No picture" not in result.output, "nobody is at this port, so a camera that is tried says so"
+
+
+@pytest.fixture
+def no_mqtt(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacks = wishes.lacks
+    monkeypatch.setattr(wishes, "lacks", lambda *modules: "paho" in modules or lacks(*modules))
+
+
+@pytest.mark.usefixtures("no_mqtt")
+def test_no_broker_without_its_package(empty: Path) -> None:
+    camera = f"entry=rtsp://127.0.0.1:{free_port()}/a"
+    result = init("night", "--camera", camera, "--tell", "fall", "--yes", "--mqtt", "10.0.0.6")
+    assert result.exit_code == 2, result.output
+    assert "an MQTT broker needs: pip install 'camgraph[mqtt]'" in result.output
+    assert "No picture" not in result.output
+
+
+@pytest.mark.usefixtures("no_mqtt")
+def test_a_broker_is_not_offered_without_its_package(capsys: pytest.CaptureFixture[str]) -> None:
+    class Typed(Dialog):
+        def ask(self, question: str, default: str = "", *, hidden: bool = False) -> str:
+            return "1, 2"
+
+    assert choose_ways(Typed(asks=True)) == ["mail", "webhook"]
+    shown = capsys.readouterr().out
+    assert "2  a web server" in shown
+    assert "3  " not in shown
+    assert "An MQTT broker needs pip install 'camgraph[mqtt]' before." in shown
 
 
 def test_cameras_that_fail_say_why(empty: Path, simulated: Mapping[str, CameraHandle]) -> None:
