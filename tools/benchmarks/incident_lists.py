@@ -40,7 +40,7 @@ def make(folder: Path, count: int) -> None:
 def record(folder: Path, number: int, at: datetime) -> IncidentRecord:
     """One incident with its picture and its clip, of 2 people."""
     camera, rule = f"room-{number % _CAMERAS}", _RULES[number // _CAMERAS % len(_RULES)]
-    names = names_of("", camera, rule, f"{number:032x}"[::-1], int(at.timestamp()) * 1_000_000_000)
+    names = names_of("", camera, rule, f"{number:032x}"[::-1], round(at.timestamp() * 1e9))
     first = _event(camera, rule, f"{number:032x}"[::-1], at)
     files = {
         "snapshot": FileState("ready", bytes=90_000, sha256=64 * "a", width=1280, height=720),
@@ -51,7 +51,7 @@ def record(folder: Path, number: int, at: datetime) -> IncidentRecord:
 
 
 def _event(camera: str, rule: str, incident: str, at: datetime) -> dict[str, Any]:
-    wall_ns = int(at.timestamp()) * 1_000_000_000
+    wall_ns = round(at.timestamp() * 1e9)
     person = {"track_id": 1, "bbox": [100, 100, 300, 600], "score": 0.9, "keypoints": [200.0, 200.0, 0.9] * 17}
     data = {
         "incident": incident,

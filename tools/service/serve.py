@@ -269,7 +269,7 @@ class Serve(Stage[ServeSettings]):
         folders = [resolve(folder, self.context.base_folder) for folder in self.settings.footage_folders or ()]
         assert self._history is not None
         self._pictures = PictureProcess()
-        access = Access(tokens, self.settings.hosts)
+        access = Access(tokens, self.settings.hosts, service=self.context.graph)
         rates = RateRing()
         self._sampler = RateSampler(run.status, rates)
         threads = self._threads = ThreadPools()

@@ -19,7 +19,7 @@ from pipeline.foreign_text import shown
 from stages.footage.incident_index import IncidentFilter, Phase
 from stages.footage.incident_record import IncidentRecord
 from tools.service.history.event_history import EventFilter, EventHistory
-from tools.service.history.kept_incidents import Incident, KeptIncidents, NotFound, read_each
+from tools.service.history.kept_incidents import Incident, KeptIncidents, NotFound, Row, read_each
 from tools.service.history.labels import LABELS, MOST_NOTE, MOST_OF_INCIDENT, Label
 from tools.service.history.remembered_incidents import NO_PICTURES, RememberedIncidents
 from tools.service.web.calls import Body, Call, Gives, body_of
@@ -92,6 +92,14 @@ def incident_calls(
     ]  # fmt: skip
 
 
+def _in_pages(row: Row) -> tuple[str, str, str]:
+    """The order in which folders page.
+
+    By their milliseconds, incidents of one second have another one: at the border of two pages some would be left out.
+    """
+    return row.summary.day, row.summary.name, row.summary.place
+
+
 class _Incidents:
     def __init__(
         self, folders: Sequence[Path], history: EventHistory, threads: ThreadPools, begun_s: Callable[[], float]
@@ -108,7 +116,7 @@ class _Incidents:
             wanted = IncidentFilter(camera, since, rule, "", phase, limit + 1)
             last = next(filter(None, (one.summary(before) for one in self._kept)), None) if before else None
             pages = [one.page(replace(wanted, before=last)) for one in self._kept] if last or not before else []
-            rows = sorted(chain.from_iterable(pages), key=lambda row: row.summary.start_s, reverse=True)
+            rows = sorted(chain.from_iterable(pages), key=_in_pages, reverse=True)
             listed = [row.place.plain(record) for row, record in read_each(rows[:limit])]
             return {"incidents": _fitting(listed, phase), "more": len(rows) > limit}
 

@@ -20,9 +20,8 @@ import base64
 import hashlib
 import hmac
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from http.cookies import CookieError, SimpleCookie
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -33,7 +32,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tools.service.web.calls import MOST_BODY, Role, failure
 from tools.service.web.quotas import client_of
 
-COOKIE = "camgraph_session"
+_COOKIE = "camgraph_session"
 _PORTS = {"http": 80, "https": 443}
 T = TypeVar("T")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -129,10 +128,14 @@ class _TokenCache(Generic[T]):
 
 
 class Access:
-    """Decides about requests. `hosts`: names, beside those of loopback, under which the service is reached."""
+    """Decides about requests. `hosts`: names, beside those of loopback, under which the service is reached.
 
-    def __init__(self, tokens: Sequence[Token] = (), hosts: Iterable[str] = ()) -> None:
+    `service`: its own name. Browsers send cookies to all ports of a host, so two services there need two cookies.
+    """
+
+    def __init__(self, tokens: Sequence[Token] = (), hosts: Iterable[str] = (), *, service: str = "") -> None:
         self._tokens = tuple(tokens)
+        self.cookie = f"{_COOKIE}_{hashlib.sha256(service.encode()).hexdigest()[:8]}"
         self._named = {_host_and_port(host.lower()) for host in hosts}
         self._hosts = {*LOOPBACK, *(host for host, _ in self._named)}
         self.rates = _Rates(_PER_S, _BURST)
@@ -184,9 +187,9 @@ class Access:
         kind, _, value = headers.get("authorization", "").partition(" ")
         if value:
             return self.authenticated(client, kind.lower(), value.strip())
-        session = _cookie(headers.get("cookie", ""))
-        found = self.authenticated(client, "cookie", session) if session else None
-        return found or Identity("", "anyone")
+        sessions = _values_of(self.cookie, headers.get("cookie", ""))
+        found = (self.authenticated(client, "cookie", session) for session in sessions)
+        return next(filter(None, found), None) or Identity("", "anyone")
 
     def authenticated(self, client: str, kind: str, value: str) -> Identity | None:
         """Whose token, password or cookie it is, None if it is wrong. The same wrong one counts once.
@@ -254,12 +257,12 @@ def _password(value: str) -> str:
         return ""
 
 
-def _cookie(header: str) -> str:
-    try:
-        morsel = SimpleCookie(header).get(COOKIE)
-    except CookieError:
-        return ""
-    return morsel.value if morsel else ""
+def _values_of(cookie: str, header: str) -> Iterator[str]:
+    """The values under a name. `SimpleCookie` would stop at the first cookie of a program that is less strict."""
+    for part in header.split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == cookie and value:
+            yield value.strip('"')
 
 
 class Refusal(NamedTuple):

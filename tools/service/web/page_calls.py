@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from tools.service.web.access import COOKIE, TOO_MANY_WRONG, Access, TooManyWrong
+from tools.service.web.access import TOO_MANY_WRONG, Access, TooManyWrong
 from tools.service.web.calls import NOT_MODIFIED, NOTHING, Body, Call, Gives, Role, body_of, failure
 from tools.service.web.quotas import client_of
 
@@ -60,13 +60,13 @@ def page_calls(access: Access) -> list[Call]:
         answer = JSONResponse({"name": who.name, "role": who.role})
         is_tls = request.url.scheme == "https"
         answer.set_cookie(
-            COOKIE, access.session_of(token.strip()), _YEAR_S, httponly=True, samesite="strict", secure=is_tls
+            access.cookie, access.session_of(token.strip()), _YEAR_S, httponly=True, samesite="strict", secure=is_tls
         )
         return answer
 
     async def logout(request: Request) -> Response:
         answer = JSONResponse({})
-        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        answer.delete_cookie(access.cookie, httponly=True, samesite="strict")
         return answer
 
     async def me(request: Request) -> Response:

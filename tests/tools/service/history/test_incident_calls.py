@@ -190,6 +190,22 @@ def test_pages_follow_each_other(tmp_path: Path) -> None:
     assert service.ids("?before=nobody") == []
 
 
+def test_no_incident_of_one_second_is_left_out_between_pages(tmp_path: Path) -> None:
+    """Their files are in the order of their names, whichever began first."""
+    expected = set()
+    for number in range(8):
+        one = record_of(tmp_path, number, NEWEST.replace(microsecond=(7 * number % 8) * 1000))
+        one.write()
+        expected.add(one.incident)
+    service = Service(tmp_path)
+    for limit in (1, 2, 3):
+        found, query = list[str](), f"?limit={limit}"
+        while page := service.ids(query):
+            found += page
+            query = f"?limit={limit}&before={found[-1]}"
+        assert sorted(found) == sorted(expected)
+
+
 def test_pages_of_two_folders_are_one_list(tmp_path: Path) -> None:
     expected = [kept(tmp_path / ("a" if number % 3 else "b"), number).incident for number in range(9)]
     service, found, query = Service(tmp_path / "a", tmp_path / "b"), [], "?limit=2"

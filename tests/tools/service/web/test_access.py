@@ -15,8 +15,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from tools.service.web.access import COOKIE, Access, AccessLayer, Identity, Token, TooManyWrong
+from tools.service.web.access import Access, AccessLayer, Identity, Token, TooManyWrong
 
+COOKIE = Access().cookie
 TOKENS = [Token("ward", "w" * 20, "viewer"), Token("boss", "b" * 20, "admin")]
 
 
@@ -72,6 +73,21 @@ def test_as_a_password_a_token_lets_nobody_change_anything() -> None:
 )  # fmt: skip
 def test_a_wrong_token_is_nobody(header: str) -> None:
     assert Caller(Access(TOKENS)).get({"Authorization": header.encode("latin-1")}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "other", ['prefs={"theme":"dark"}', "a[b]=1", "x=a b", "flag", "name=Jürgen", "=", "camgraph_session=old", "; ;"]
+)
+def test_cookies_of_other_programs_hide_none(other: str) -> None:
+    """Browsers send those of all ports of a host."""
+    session = Access(TOKENS).session_of("w" * 20)
+    ours = f"{COOKIE}={session}"
+    for cookies in (f"{other}; {ours}", f"{ours}; {other}", f"{COOKIE}=old; {ours}"):
+        assert Caller(Access(TOKENS)).get({"Cookie": cookies.encode()}).text == "viewer ward"
+
+
+def test_two_services_of_one_host_have_two_cookies() -> None:
+    assert Access(TOKENS, service="ward").cookie != Access(TOKENS, service="lobby").cookie
 
 
 def test_a_cookie_stands_for_its_token_and_dies_with_it() -> None:
