@@ -30,7 +30,8 @@ export function cameraView(state, name) {
   const element = make("section", {},
     make("p", {}, make("a", { class: "way", href: "#/", text: "All cameras" })),
     make("h1", { text: name }), gone, all);
-  let newest = "";
+  let newest = null;
+  let refused = "";
   let editor = null;
 
   function judged(sight) {
@@ -66,8 +67,11 @@ export function cameraView(state, name) {
       const found = await get(`/api/incidents?limit=20&camera=${encodeURIComponent(name)}`);
       const listed = found.incidents.map((one) => rowOf(one, state.silences));
       fill(rows, ...(listed.length ? listed : nothing(found.why, isAdmin)));
+      if (refused && message.textContent === refused) message.textContent = "";
+      refused = "";
     } catch (problem) {
-      message.textContent = problem.message;
+      message.textContent = refused = problem.message;
+      newest = null; // the next update tries again
     }
   }
 
@@ -88,8 +92,9 @@ export function cameraView(state, name) {
     drawing.hidden = !isAdmin || editor !== null;
     button.textContent = camera.state === "paused" ? "Let it go on" : "Let it rest";
     const now = state.incidents.filter((one) => one.camera === name).map((one) => one.incident + lasted(one, state.silences) + one.clip.state).join();
-    if (now !== newest || !rows.children.length) list();
+    const isNew = now !== newest;
     newest = now;
+    if (isNew) list();
   }
 
   function close() {

@@ -39,6 +39,8 @@ export function rowOf(incident, silences) {
       labels.length ? make("p", { class: "quiet", text: LABELS[labels.at(-1)] }) : null));
 }
 
+export const emptyList = (camera = "") => ({ camera, incidents: [], hasMore: false, isLoaded: false, pages: 1 });
+
 // What was chosen and read is remembered in `state.list`: who comes back from an incident goes on where they were.
 export function incidentsView(state) {
   const memory = state.list;
@@ -68,8 +70,8 @@ export function incidentsView(state) {
   const inWords = () => memory.incidents.map((one) => lasted(one, state.silences)).join();
 
   function choose() {
-    memory.camera = camera.value;
-    memory.incidents = [];
+    Object.assign(memory, emptyList(camera.value));
+    draw();
     load();
   }
 
@@ -83,9 +85,17 @@ export function incidentsView(state) {
     return row;
   }
 
+  // A page that stands open for months must not keep a row for each incident of them.
+  function forget() {
+    const shown = new Set(memory.incidents.map((one) => one.incident));
+    for (const incident of drawn.keys()) if (!shown.has(incident)) drawn.delete(incident);
+  }
+
   function draw() {
     const focused = document.activeElement?.getAttribute("href");
-    fill(rows, ...(memory.incidents.length ? memory.incidents.map(rowFor) : nothing(why, state.me.role === "admin")));
+    const none = memory.isLoaded ? nothing(why, state.me.role === "admin") : [];
+    fill(rows, ...(memory.incidents.length ? memory.incidents.map(rowFor) : none));
+    forget();
     if (focused) [...rows.children].find((row) => row.getAttribute("href") === focused)?.focus({ preventScroll: true });
     more.hidden = !memory.hasMore;
     words = inWords();
@@ -110,6 +120,7 @@ export function incidentsView(state) {
       draw();
     } catch (problem) {
       error.textContent = problem.message;
+      newest = null; // the next update tries again
     }
   }
 
@@ -120,8 +131,12 @@ export function incidentsView(state) {
       const fresh = new Set(found.incidents.map((one) => one.incident));
       const last = memory.incidents.findLastIndex((one) => fresh.has(one.incident));
       const kept = last >= 0 ? memory.incidents.slice(last + 1) : [];
+      const most = memory.pages * PAGE;
+      const all = [...found.incidents, ...kept];
       if (!kept.length) memory.hasMore = found.more;
-      memory.incidents = [...found.incidents, ...kept];
+      if (all.length > most) memory.hasMore = true;
+      memory.incidents = all.slice(0, most);
+      memory.isLoaded = true;
     };
   });
 
@@ -131,14 +146,16 @@ export function incidentsView(state) {
       return () => {
         memory.incidents = [...memory.incidents, ...found.incidents];
         memory.hasMore = found.more;
+        memory.pages += 1;
       };
     });
   }
 
   function update() {
     const now = state.incidents.map((one) => one.incident + one.phase + one.snapshot.state + one.labels.length).join();
-    if (now !== newest) load();
+    const isNew = now !== newest;
     newest = now;
+    if (isNew) load();
     if (inWords() !== words) draw();
   }
 

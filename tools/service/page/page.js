@@ -4,7 +4,7 @@ import { get, post, Refused } from "./api.js";
 import { fill, make, say } from "./dom.js";
 import { cameraView } from "./camera.js";
 import { healthView } from "./health.js";
-import { incidentView, incidentsView } from "./incidents.js";
+import { emptyList, incidentView, incidentsView } from "./incidents.js";
 import { Silences } from "./silences.js";
 import { wallView } from "./wall.js";
 import { refusal, span, title, verdict } from "./words.js";
@@ -18,7 +18,7 @@ const OLD_MS = 15000; // after so long without an answer, nothing on the page is
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
 const age = make("span", { "aria-live": "off" });
-const state = { status: null, incidents: [], running: [], silences: new Silences(), why: "", me: { role: "anyone", name: "" }, list: { camera: "", incidents: [] } };
+const state = { status: null, incidents: [], running: [], silences: new Silences(), why: "", me: { role: "anyone", name: "" }, list: emptyList() };
 let view = null;
 let timer = 0;
 let isLooking = false;
