@@ -239,7 +239,13 @@ class Serve(Stage[ServeSettings]):
         listener = bound(*settings.place)
         certificate, key = self._file(settings.certificate), self._file(settings.key)
         self._server = HttpServer(
-            self._app(), listener, certificate=certificate, key=key, proxies=settings.proxies, stuck=self._end_process
+            self._app(),
+            listener,
+            self.context.log,
+            certificate=certificate,
+            key=key,
+            proxies=settings.proxies,
+            stuck=self._end_process,
         )
         self._server.start()
         if self._sampler is not None:

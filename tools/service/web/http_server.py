@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import socket
+import ssl
 import threading
 import time
 from collections import Counter
@@ -19,6 +20,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pipeline.errors import EnvironmentProblem
+from pipeline.stage import Logger
 from tools.service.web.quotas import counted_address
 
 _MOST_CONNECTIONS = 256
@@ -31,6 +33,8 @@ _MOST_UNSENT = 128 << 10
 """Bytes that the system takes of an answer before the network can."""
 _MOST_REST = 64 << 20
 """Bytes of a body that still come after the answer: whoever sends them must be able to read that it was refused."""
+_RENEW_S = 60.0
+"""So often it looks whether the certificate was renewed."""
 _STOP_S = 2
 _STUCK_S = 30.0
 """A loop that has not turned for so long never will."""
@@ -178,18 +182,56 @@ def bound(host: str, port: int) -> Listener:
         ) from None
 
 
+class _Renewal:
+    """Takes a certificate that was renewed, as they are every few weeks, for the handshakes to come."""
+
+    def __init__(self, certificate: Path, key: Path, log: Logger) -> None:
+        self._files = (certificate, key)
+        self._log = log
+        self._looked_s = time.monotonic()
+        self._loaded = self._failed = self._stamps()
+
+    def look(self, context: ssl.SSLContext) -> None:
+        """Call it often: it looks at the files once in a while."""
+        if time.monotonic() - self._looked_s < _RENEW_S:
+            return
+        self._looked_s, stamps = time.monotonic(), self._stamps()
+        if stamps == self._loaded:
+            return
+        try:
+            # A certificate whose key is not written yet must not take the place of the present pair.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*self._files)
+            context.load_cert_chain(*self._files)
+        except OSError as error:
+            if stamps != self._failed:
+                self._log.warning("certificate_not_renewed", why=str(error))
+            self._failed = stamps
+            return
+        self._loaded = stamps
+        self._log.info("certificate_renewed")
+
+    def _stamps(self) -> tuple[int, ...]:
+        try:
+            return tuple(path.stat().st_mtime_ns for path in self._files)
+        except OSError:  # one is being replaced
+            return ()
+
+
 class _Server(uvicorn.Server):
     """Knows when its loop last turned."""
 
     turned_s = 0.0
+    renewal: _Renewal | None = None
 
     async def on_tick(self, counter: int) -> bool:
         self.turned_s = time.monotonic()
+        if self.renewal is not None and self.config.ssl is not None:
+            self.renewal.look(self.config.ssl)
         return await super().on_tick(counter)
 
 
 class HttpServer:
-    """Serves `app` from `start` to `stop`. `certificate` and `key`: paths, for TLS.
+    """Serves `app` from `start` to `stop`. `certificate` and `key`: paths, for TLS; a renewed pair is taken up.
 
     `proxies`: addresses that are believed if they name another client (`X-Forwarded-For`).
 
@@ -200,6 +242,7 @@ class HttpServer:
         self,
         app: ASGIApp,
         listener: Listener,
+        log: Logger,
         *,
         certificate: Path | None = None,
         key: Path | None = None,
@@ -226,6 +269,8 @@ class HttpServer:
         # Strangers could fill the log with warnings about requests that are none.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._server = _Server(config)
+        if certificate and key:
+            self._server.renewal = _Renewal(certificate, key, log)
         self._listener = listener
         listener.is_bounded_by_address = not proxies
         self._stuck = stuck

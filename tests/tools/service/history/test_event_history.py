@@ -471,7 +471,9 @@ def test_a_history_that_cannot_be_read_is_not_there_now(history: EventHistory) -
 def listened(history: EventHistory) -> Iterator[str]:
     """The stream over a real server: its address."""
     listener = bound("127.0.0.1", 0)
-    server = HttpServer(build_app(event_calls(history, ThreadPool("the history", 4)), Access(), get_logger()), listener)
+    server = HttpServer(
+        build_app(event_calls(history, ThreadPool("the history", 4)), Access(), get_logger()), listener, get_logger()
+    )
     server.start()
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/api/events/stream"

@@ -615,7 +615,7 @@ def test_who_reads_slowly_gets_the_newest_picture_and_none_waits(tmp_path: Path)
         return StreamingResponse(viewer.pieces())
 
     listener = bound("127.0.0.1", 0)
-    server = HttpServer(Starlette(routes=[Route("/", rows)]), listener)
+    server = HttpServer(Starlette(routes=[Route("/", rows)]), listener, get_logger())
     server.start()
     try:
         with socket.socket() as slow:

@@ -18,6 +18,8 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from structlog import get_logger
+from structlog.testing import capture_logs
 
 from pipeline.errors import EnvironmentProblem
 from tools.service.web import calls, http_server
@@ -43,7 +45,7 @@ async def endless(request: Request) -> Response:
 @contextmanager
 def served() -> Iterator[tuple[str, int]]:
     listener = bound("127.0.0.1", 0)
-    server = HttpServer(Starlette(routes=[Route("/", small), Route("/endless", endless)]), listener)
+    server = HttpServer(Starlette(routes=[Route("/", small), Route("/endless", endless)]), listener, get_logger())
     place = listener.getsockname()[:2]
     server.start()
     try:
@@ -92,7 +94,7 @@ def test_a_client_without_a_tls_handshake_loses_its_place(monkeypatch: pytest.Mo
     made.cert_chain_pems[0].write_to_path(certificate)
     made.private_key_pem.write_to_path(key)
     listener = bound("127.0.0.1", 0)
-    server = HttpServer(Starlette(routes=[Route("/", small)]), listener, certificate=certificate, key=key)
+    server = HttpServer(Starlette(routes=[Route("/", small)]), listener, get_logger(), certificate=certificate, key=key)
     server.start()
     try:
         monkeypatch.setattr(http_server, "_MOST_OF_ADDRESS", 8)
@@ -108,6 +110,40 @@ def test_a_client_without_a_tls_handshake_loses_its_place(monkeypatch: pytest.Mo
         server.stop()
 
 
+def test_a_renewed_certificate_is_taken_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(http_server, "_RENEW_S", 0.2)
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    first, second = trustme.CA().issue_cert("127.0.0.1"), trustme.CA().issue_cert("127.0.0.1")
+
+    def write(pair: trustme.LeafCert, *, with_key: bool) -> None:
+        pair.cert_chain_pems[0].write_to_path(certificate)
+        if with_key:
+            pair.private_key_pem.write_to_path(key)
+
+    def presented() -> str:
+        return ssl.get_server_certificate(place, timeout=WITHIN_S).strip()
+
+    def pem(pair: trustme.LeafCert) -> str:
+        return pair.cert_chain_pems[0].bytes().decode().strip()
+
+    write(first, with_key=True)
+    listener = bound("127.0.0.1", 0)
+    place = listener.getsockname()[:2]
+    app = Starlette(routes=[Route("/", small)])
+    with capture_logs() as logs:
+        server = HttpServer(app, listener, get_logger(), certificate=certificate, key=key)
+        server.start()
+        try:
+            assert presented() == pem(first)
+            write(second, with_key=False)
+            until(lambda: any(line["event"] == "certificate_not_renewed" for line in logs), WITHIN_S, every_s=0.05)
+            assert presented() == pem(first), "its key is still to come"
+            write(second, with_key=True)
+            until(lambda: presented() == pem(second), WITHIN_S, every_s=0.1)
+        finally:
+            server.stop()
+
+
 def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "_BODY_S", 0.3)
 
@@ -116,7 +152,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
 
     app = Starlette(routes=calls.routes_of([calls.Call("POST", "/", "anyone", answer, "", calls.Gives())]))
     listener = bound("127.0.0.1", 0)
-    server = HttpServer(app, listener)
+    server = HttpServer(app, listener, get_logger())
     server.start()
     try:
         with socket.create_connection(listener.getsockname()) as client:
@@ -206,7 +242,7 @@ def test_a_loop_that_turns_no_more_is_told(monkeypatch: pytest.MonkeyPatch) -> N
         go_on.wait(WITHIN_S)
         return PlainTextResponse("at last")
 
-    server = HttpServer(Starlette(routes=[Route("/", blocking)]), bound("127.0.0.1", 0), stuck=stuck.set)
+    server = HttpServer(Starlette(routes=[Route("/", blocking)]), bound("127.0.0.1", 0), get_logger(), stuck=stuck.set)
     server.start()
     try:
         with socket.create_connection(server._listener.getsockname()) as client:

@@ -236,7 +236,7 @@ def served_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int
         *event_calls(history, threads.history),
         *shape_calls(run, threads, tmp_path, {"actions": "rules.yaml"}),
     ]
-    server = HttpServer(build_app(calls, Access(), get_logger()), listener)
+    server = HttpServer(build_app(calls, Access(), get_logger()), listener, get_logger())
     server.start()
     yield listener.getsockname()[1]
     server.stop()
