@@ -206,11 +206,12 @@ class ShapeFiles:
         try:
             self._reload()
         except (UserError, EnvironmentProblem) as error:
-            with suppress(OSError):
-                write_whole(file.path, before.encode(), mode=mode)
-                backup.unlink()
+            if error.error_id == "run-silent":  # it may still do what it was asked to: the file has to be so then
+                saved = f"{file.path.name} is saved ({backup.name} is how it was)"
+                why = f"{saved}, and the run may still take it over: {error}"
+                raise EnvironmentProblem(why, error_id="run-silent") from None
             raise UserError(
-                f"the run goes on as before, and the file is as it was: {error}", error_id="reload-refused"
+                f"the run goes on as before, and {_restored(file.path, backup)}: {error}", error_id="reload-refused"
             ) from None
         _remove_old(file.path)
         return backup.name
@@ -318,6 +319,15 @@ def _diff(before: str, after: str, name: str) -> str:
     """Only the lines that differ: a graph file may have a password in the lines around them."""
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, n=0, lineterm="")
     return redact_urls("\n".join(lines))
+
+
+def _restored(path: Path, backup: Path) -> str:
+    """Put the backup back in its place; returns in words what the file is now."""
+    try:
+        backup.replace(path)
+    except OSError as error:
+        return f"{path.name} could not be put back ({_why(error)}): {backup.name} is how it was"
+    return "the file is as it was"
 
 
 def _remove_old(path: Path) -> None:

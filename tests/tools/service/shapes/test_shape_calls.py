@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ import yaml
 from camgraph_test_stages.described import assert_as_described
 from camgraph_test_stages.services import Served, serving_run, with_tokens, write_light
 
+from pipeline.errors import CamgraphError, EnvironmentProblem, UserError
 from tools.service.run.run_link import RunLink
-from tools.service.shapes.shape_calls import ShapeFiles
+from tools.service.shapes.shape_calls import ShapeChange, ShapeFiles
 
 RULES = """\
 # The night shift's rules.
@@ -231,3 +233,54 @@ def test_a_file_is_read_once_until_it_is_another_one(tmp_path: Path, monkeypatch
     assert files.listed("hall")["problems"] == ["actions: rules.yaml is no YAML now"]
     path.write_text(RULES)
     assert files.listed("hall")["stages"][0]["zone"].keys() == {"bed", "floor"}
+
+
+class Refusing(RunLink):
+    """A run that does not take a change."""
+
+    def __init__(self, folder: Path, problem: Exception) -> None:
+        super().__init__("none")
+        self._file, self._problem = folder / "graph.yaml", problem
+
+    def graph_file(self) -> str:
+        return str(self._file)
+
+    def ask(self, op: str, **values: Any) -> Mapping[str, Any]:
+        raise self._problem
+
+
+def change_of(tmp_path: Path, problem: Exception) -> str:
+    """Save a zone in a run that answers so; what is said."""
+    for name in ("rules.yaml", "graph.yaml"):
+        (tmp_path / name).write_text(RULES)
+    files = ShapeFiles(Refusing(tmp_path, problem), tmp_path, {"actions": "rules.yaml"})
+    [listed] = files.listed("hall")["stages"]
+    wanted = ShapeChange.model_validate(
+        {"stage": "actions", "kind": "zone", "name": "bed", "points": SQUARE, "for": "camera", "save": True}
+        | {"version": listed["version"]}
+    )
+    with pytest.raises(CamgraphError) as caught:
+        files.change("hall", wanted)
+    return str(caught.value)
+
+
+def test_what_a_silent_run_may_still_take_over_stays_saved(tmp_path: Path) -> None:
+    silent = EnvironmentProblem("the run does not answer within 40 s", error_id="run-silent")
+    assert "rules.yaml is saved (rules.yaml.20" in change_of(tmp_path, silent)
+    assert (tmp_path / "rules.yaml").read_text() != RULES
+    [backup] = tmp_path.glob("rules.yaml.*.backup")
+    assert backup.read_text() == RULES
+
+
+def test_a_file_that_cannot_be_put_back_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = UserError("no camera is called hal", error_id="reload-refused")
+    assert "and the file is as it was" in change_of(tmp_path, refused)
+    assert (tmp_path / "rules.yaml").read_text() == RULES
+    assert not list(tmp_path.glob("rules.yaml.*.backup"))
+
+    def fails(self: Path, target: Path) -> Path:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "replace", fails)
+    monkeypatch.setattr("tools.service.shapes.shape_calls.write_whole", lambda path, data, mode: path.write_bytes(data))
+    assert "rules.yaml could not be put back (Read-only file system): rules.yaml.20" in change_of(tmp_path, refused)
