@@ -47,6 +47,8 @@ _PIECE = 100
 """Events that are removed at once."""
 _MOST_PIECES = 50
 _TIDY_S = 60.0
+_STEP_S = 60.0
+"""A clock that differs by more was set."""
 _RECENT, _RECENT_BYTES = 1000, 4 << 20
 """Of the newest events that are kept in memory."""
 _WAL_BYTES = 16 << 20
@@ -173,6 +175,10 @@ class EventHistory:
         self.is_over = False
         """Nobody needs to listen any more."""
         self._over, self._wake = False, threading.Event()
+        self._clock_ahead_s: float | None = None
+        """The clock, less the one that nobody sets, when it was looked at last; None before that."""
+        self._kept_before = 0
+        """The number of the last event that an earlier process kept."""
         self._is_suspect = False
         """Somebody could not read it."""
         self._why = ""
@@ -187,6 +193,7 @@ class EventHistory:
         """
         try:
             self._look()
+            self._kept_before = self._newest
         finally:
             self._tidier.start()
 
@@ -478,6 +485,7 @@ class EventHistory:
             try:
                 if self._is_suspect:
                     self._check()
+                self._follow_clock()
                 while self._removed_by_age() and not self._over:
                     pass
                 self._why = ""
@@ -494,9 +502,25 @@ class EventHistory:
             if (found := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
                 raise _Damaged(f"it is damaged: {found}")
 
-    def _removed_by_age(self) -> int:
+    def _follow_clock(self) -> None:
+        """If the clock was set, what was kept by the wrong one gets a right time: it would go at once, or never."""
+        ahead_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+        step_s = ahead_s - self._clock_ahead_s if self._clock_ahead_s is not None else 0.0
+        if self._clock_ahead_s is not None and abs(step_s) < _STEP_S:
+            return
+        latest_s = time.time() + _STEP_S
         with self._changing() as db:
-            return self._remove_piece(db, time.time() - self._keep_s)
+            if step_s > 0:
+                own = (step_s, self._kept_before, latest_s - step_s)
+                db.execute("UPDATE events SET kept_s = kept_s + ? WHERE number > ? AND kept_s < ?", own)
+            db.execute("UPDATE events SET kept_s = ? WHERE kept_s > ?", (time.time(), latest_s))
+        self._clock_ahead_s = ahead_s
+
+    def _removed_by_age(self) -> int:
+        # Not by a clock that was set since `_follow_clock`.
+        now_s = time.clock_gettime(time.CLOCK_BOOTTIME) + (self._clock_ahead_s or 0.0)
+        with self._changing() as db:
+            return self._remove_piece(db, now_s - self._keep_s)
 
     def _remove_piece(self, db: sqlite3.Connection, before_s: float) -> int:
         """Of the oldest ones, those that were kept before this time. Returns how many."""

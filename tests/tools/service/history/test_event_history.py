@@ -103,6 +103,50 @@ def test_old_ones_go_by_when_they_came_and_not_by_what_they_tell(tmp_path: Path)
     history.close()
 
 
+class WrongClock:
+    """The time of day, as somebody sets it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ahead_s, real = 0.0, time.time
+        monkeypatch.setattr(event_history.time, "time", lambda: real() + self.ahead_s)
+        monkeypatch.setattr(event_history, "_TIDY_S", 0.02)
+
+
+def kept_times(path: Path) -> list[float]:
+    with closing(sqlite3.connect(path, timeout=WITHIN_S)) as db:
+        return [kept_s for (kept_s,) in db.execute("SELECT kept_s FROM events ORDER BY number")]
+
+
+def test_what_came_by_a_slow_clock_is_not_old_when_it_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, path = WrongClock(monkeypatch), tmp_path / "h"
+    with closing(EventHistory(path, get_logger(), keep_s=DAY_S, keep_bytes=1e8)) as history:
+        history.open()
+        history.add([event(1)])
+        clock.ahead_s = -40 * DAY_S
+        until(lambda: max(kept_times(path)) < time.time() + 60)
+        history.add([event(2)])
+        clock.ahead_s = 0.0
+        until(lambda: min(kept_times(path)) > time.time() - DAY_S / 2)
+        history.add([event(3)])
+        assert numbers(history) == [3, 2, 1]
+        assert max(kept_times(path)) < time.time() + 60
+
+
+def test_what_came_by_a_fast_clock_goes_in_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, path = WrongClock(monkeypatch), tmp_path / "h"
+    clock.ahead_s = 365 * DAY_S
+    with closing(EventHistory(path, get_logger(), keep_s=DAY_S, keep_bytes=1e8)) as history:
+        history.open()
+        history.add([event(n) for n in range(150)])
+        clock.ahead_s = 0.0
+        until(lambda: max(kept_times(path)) < time.time() + 60)
+        clock.ahead_s = 2 * DAY_S
+        history.add([event(200)])
+    with closing(EventHistory(path, get_logger(), keep_s=DAY_S, keep_bytes=1e8)) as history:
+        history.open()
+        until(lambda: numbers(history) == [151])
+
+
 def test_the_oldest_go_when_all_are_too_large(tmp_path: Path) -> None:
     path = tmp_path / "h"
     history = EventHistory(path, get_logger(), keep_s=DAY_S, keep_bytes=1e6)
