@@ -163,7 +163,8 @@ class IncidentData(Part):
         None,
         description="Why it ended. `condition`: no longer true. `unseen`: nobody was there to judge. `schedule`: the "
         "rule's time was over. `switch`: a switch of the rule was turned off. `reload`: the rule was changed or "
-        "removed. `lost`: the process that judged it died. The others: how the camera ended",
+        "removed. `lost`: the process that judged it died, or the whole run: the next run of live cameras says so. "
+        "The others: how the camera ended",
     )
     frame: FrameName
     heads: list[tuple[int, int, int, int]] | None = Field(

@@ -60,7 +60,8 @@ def complete(
         makers = [name for name, node in nodes.items() if node.makes_events]
         emitters = tuple(name for name in filters if nodes[name].emits)
         place = {"path": str(state_folder(outbox) / "outbox.sqlite"), **outbox_settings}
-        everything[OUTBOX] = _outbox(place, makers, filters, ordered, emitters)
+        live = any(camera.live for camera in cameras.values())
+        everything[OUTBOX] = _outbox({**place, "live": live}, makers, filters, ordered, emitters)
     arrows = _through_outbox(nodes, arrows, filters)
     order = order_of(everything, arrows)
     tombstoned = _with_tombstones(order, arrows, {OUTBOX} if ordered else set())

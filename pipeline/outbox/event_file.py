@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,6 +70,7 @@ CREATE TABLE IF NOT EXISTS run (
 ) STRICT;
 INSERT OR IGNORE INTO run VALUES (1, 1, 0, 0);
 """
+_AWAITED_S = 7 * 86_400
 _BY_TIME = "CREATE INDEX IF NOT EXISTS by_time ON events (time_ns, camera, epoch, seq, part, producer)"
 _ADDED = ("incarnation", "committed_ns", "waits_from_s")
 """Columns that files of older versions lack."""
@@ -224,6 +226,20 @@ def note_sinks(db: sqlite3.Connection, sinks: Mapping[str, Sequence[str]]) -> No
             db.execute("INSERT OR IGNORE INTO readers VALUES (?, '[]')", (sink,))
 
 
+def note_live(db: sqlite3.Connection, *, live: bool) -> None:
+    """Whether the next run has to end what this one leaves open. Raises sqlite3.Error."""
+    db.execute("CREATE TABLE IF NOT EXISTS live (one INTEGER) STRICT" if live else "DROP TABLE IF EXISTS live")
+
+
+def _left_open(db: sqlite3.Connection, path: Path) -> bool:
+    """Whether the next run has incidents to end here. After a week nobody waits for that."""
+    is_live = db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'live'").fetchone()
+    written = [Path(f"{path}{suffix}") for suffix in ("", "-wal")]
+    written_s = max(one.stat().st_mtime for one in written if one.exists())
+    is_awaited = is_live and time.time() - written_s < _AWAITED_S
+    return bool(is_awaited and db.execute("SELECT 1 FROM incidents WHERE NOT over").fetchone())
+
+
 def shown_id(row: int, stored: str, first_row: int) -> str:
     """The id under which a sink gets the event of this row."""
     kind, _, own = stored.rpartition(" ")
@@ -235,12 +251,13 @@ def shown_id(row: int, stored: str, first_row: int) -> str:
 def remove_delivered(path: Path) -> bool:
     """Remove the file, and SQLite's files beside it, if every event in it was delivered; returns whether it did.
 
-    It does not while another process has the file open: one of a killed run may still be writing its deliveries. Raises
-    sqlite3.Error if the file is in use or damaged, and OSError.
+    It does not if the next run of live cameras has incidents to end there, nor while another process has the file open:
+    one of a killed run may still be writing its deliveries. Raises sqlite3.Error if the file is in use or damaged, and
+    OSError.
     """
     db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0)
     try:
-        if db.execute("SELECT 1 FROM pending LIMIT 1").fetchone():
+        if db.execute("SELECT 1 FROM pending LIMIT 1").fetchone() or _left_open(db, path):
             return False
         db.execute("PRAGMA synchronous = OFF")
         db.execute("PRAGMA journal_mode = DELETE")  # which SQLite refuses while anybody else has the file open

@@ -1,17 +1,18 @@
-"""Ends the incidents that a stage had open when its process died.
+"""Ends the incidents that a stage had open when its process died, or the whole run.
 
     start  update ── the process dies ── end, reason: lost
                                     └─ a late start, update or end: nothing stays open after it
 
 Each event carries the incarnation of its process, so incidents of the next process are not affected. The table
-`incidents` has those of this run; one that is over is forgotten with its end.
+`incidents` has those of this run; one that is over is forgotten with its end. The next run of live cameras ends those
+that a run has left there, by a power cut for example; files are judged again from their beginning.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from pipeline.items import Item, Key
@@ -25,6 +26,10 @@ SET row = excluded.row, over = excluded.over, incarnation = max(incarnation, exc
 _OPEN = """
 SELECT i.incident, e.body, e.time_ns, e.epoch, e.seq FROM incidents i JOIN events e ON e.row = i.row
 WHERE i.producer = ? AND i.camera = ? AND i.incarnation <= ? AND NOT i.over ORDER BY i.row
+"""
+_LEFT_OPEN = """
+SELECT i.producer, i.camera, i.incarnation, i.incident, e.body, e.time_ns, e.epoch, e.seq
+FROM incidents i JOIN events e ON e.row = i.row WHERE NOT i.over ORDER BY i.row
 """
 _ENDED = "SELECT 1 FROM incidents WHERE incident = ? AND over"
 _LAST = "SELECT row FROM incidents WHERE incident = ? AND NOT over"
@@ -67,6 +72,16 @@ class LostIncidents:
         dead = self._dead.get((producer, camera), 0)
         for row in db.execute(_OPEN, (producer, camera, dead)).fetchall():
             yield replace(_lost_end(camera, row), sender=producer, incarnation=dead)
+
+
+def left_open(db: sqlite3.Connection, producers: Collection[str]) -> list[Item]:
+    """The ends of the incidents that these stages of an earlier run have left open. Raises sqlite3.Error."""
+    rows = db.execute(_LEFT_OPEN).fetchall()
+    return [
+        replace(_lost_end(camera, tuple(rest)), sender=producer, incarnation=incarnation)
+        for producer, camera, incarnation, *rest in rows
+        if producer in producers
+    ]
 
 
 def _lost_end(camera: str, row: tuple[str, bytes, int, int, int]) -> Item:

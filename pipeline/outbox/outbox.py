@@ -49,6 +49,7 @@ from pipeline.outbox.event_file import (
     cannot_open,
     is_full,
     next_row,
+    note_live,
     note_sinks,
     open_event_file,
     raise_if_damaged,
@@ -56,7 +57,7 @@ from pipeline.outbox.event_file import (
     transaction,
 )
 from pipeline.outbox.event_validity import why_invalid
-from pipeline.outbox.lost_incidents import LostIncidents
+from pipeline.outbox.lost_incidents import LostIncidents, left_open
 from pipeline.outbox.old_events import OldEvents, forget_needless, make_room, shrink
 from pipeline.stage import Context, Counts, Settings, Stage
 
@@ -84,6 +85,7 @@ class OutboxSettings(Settings):
     sinks: dict[str, list[str]] = Field(description="Event sink -> the stages whose events it wants; empty: all.")
     ordered: list[str] = Field(default=[], description="Sinks that want the events of all cameras in order of time.")
     emitters: list[str] = Field(default=[], description="Sinks that give events of their own to the outbox.")
+    live: bool = Field(default=False, description="Its cameras are live: what a run left open ends in the next one.")
     keep_days: float = Field(default=7.0, gt=0, description="For how long an event may wait for a sink.")
     keep_events: int = Field(default=1_000_000, ge=1, description="How many events may wait for a sink.")
     keep_gb: float = Field(default=2.0, gt=0, description="How large the file may become.")
@@ -212,7 +214,10 @@ class Outbox(Stage[OutboxSettings]):
             for (camera,) in self.db.execute("SELECT camera FROM ended").fetchall():
                 self._note_end(camera)
         else:
+            if self.settings.live:
+                self._end_left_open()
             begin_run(self.db)
+            note_live(self.db, live=self.settings.live)
         note_sinks(self.db, self.settings.sinks)
         run = run_row(self.db)
         self._first_row, self._open_s, self._open_before_s = run.first_row, run.open_s, run.open_s
@@ -226,6 +231,17 @@ class Outbox(Stage[OutboxSettings]):
                 waiting = ", ".join(f"{n} for {sink}" for sink, n in kept.items())
                 self.context.log.warning("events_of_an_earlier_run_come_first", waiting=waiting)
             started.touch()
+
+    def _end_left_open(self) -> None:
+        """End the incidents of a run that did not come to its end: nobody else would. Raises sqlite3.Error.
+
+        It is of that run, as are other events that it has left over.
+        """
+        run = run_row(self.db)
+        self._first_row, self._open_s = run.first_row, run.open_s
+        with transaction(self.db):
+            for item in left_open(self.db, self.settings.producers):
+                self._insert(item, self._wall_ns(), [])
 
     def _version_now(self) -> int:
         """Changes with each change of the file by another process."""

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from pipeline.errors import EnvironmentProblem
 from pipeline.items import Item, Key
 from pipeline.messages import MOST_REPEATED, Event, Tombstone
+from pipeline.outbox.event_file import remove_delivered
 from pipeline.outbox.outbox import Outbox
 from pipeline.stage import Stage
 from pipeline.testing import HandContext, reports_of, stamp
@@ -394,6 +396,39 @@ def test_earlier_run_does_not_affect_incidents(tmp_path: Path, phases: tuple[str
     second.end_lost("rules", ["cam"], 2)
     assert pulled(second) == [("a", "start"), ("a", "end")]
     second.close()
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_the_next_run_of_live_cameras_ends_what_was_open(tmp_path: Path, *, live: bool) -> None:
+    """As after a power cut: nobody has closed the first one."""
+    more = {"sinks": {"log": []}, "producers": ["rules"], "live": live}
+    first = make(tmp_path, **more)
+    for seq, (incident, phase) in enumerate([("a", "start"), ("b", "start"), ("a", "update"), ("b", "end")]):
+        first.accept([outbox_item(incident, seq, phase, 3)])
+    camera_lost = replace(outbox_item("lost", 9, "start", 3), sender="capture")
+    first.accept([camera_lost])
+    deliver(first, "log", first.pull("log", 9))
+    first.db.close()
+    second = make(tmp_path, run=2, **more)
+    rows = second.pull("log", 9)
+    assert [(one.incident, one.phase) for _, one in rows] == ([("a", "end")] if live else [])
+    assert all(one.id.startswith("before ") for _, one in rows)
+    second.accept([outbox_item("a", 1, "start", 1)])
+    deliver(second, "log", rows)
+    assert [(one.incident, one.phase) for _, one in second.pull("log", 9)] == [("a", "start")]
+    second.close()
+
+
+def test_a_folder_with_incidents_to_end_is_no_left_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "outbox.sqlite"
+    outbox = make(tmp_path, sinks={"log": []}, producers=["rules"], live=True)
+    outbox.accept([outbox_item("a", 1, "start", 1)])
+    deliver(outbox, "log", outbox.pull("log", 9))
+    outbox.db.close()
+    assert not remove_delivered(path)
+    monkeypatch.setattr("pipeline.outbox.event_file._AWAITED_S", 0.0)
+    assert remove_delivered(path)
+    assert not path.exists()
 
 
 def test_nothing_is_looked_up_where_nothing_has_changed(tmp_path: Path) -> None:
