@@ -31,9 +31,9 @@ $(VENV)/.ready-dev: $(VENV)/.ready tests/plugin/pyproject.toml
 	touch $@
 
 # Tests pull what they need; those that want other data read CAMGRAPH_TEST_DATA and say by name that they were skipped.
-# Many of them start processes and wait: three at a time, also on two cores. A file's tests stay together until another
+# Many of them start processes and wait: four at a time, also on two cores. A file's tests stay together until another
 # worker is idle.
-TEST_JOBS ?= 3
+TEST_JOBS ?= 4
 PYTEST    := -m pytest -n $(TEST_JOBS) --dist worksteal
 test: dev
 	$(BIN)/camgraph assets pull
