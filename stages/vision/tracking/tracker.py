@@ -155,6 +155,10 @@ class Tracker:
         dt_ns = max(0, time_ns - self._time_ns) if self._time_ns is not None else 0
         self._time_ns, self._dt_ns = time_ns, dt_ns
         self._interval.note(time_ns)
+        # Before anybody is compared: after a long gap the doubt is so great that anybody would do.
+        recent = time_ns - self._known.seen_ns <= self._interval.at_least(round(self.options.max_lost_s * 1e9))
+        if not recent.all():
+            self._let_go(time_ns, ~recent)
         if len(self._known) and dt_ns > 0:
             self._motion = self._motion.predicted(dt_ns / 1e9, self._known.seen)
 
@@ -302,21 +306,24 @@ class Tracker:
         )
 
     def _forget(self, time_ns: int, owners: Rows) -> Rows:
-        """Let go of tracks that were not seen for too long. Returns `owners` with the rows that the others have now."""
+        """Let go of tracks that must not be missed once. Returns `owners` with the rows that the others have now."""
         known = self._known
-        lost_ns = round(self.options.max_lost_s * 1e9)
-        recent = time_ns - known.seen_ns <= (self._interval.at_least(lost_ns) if lost_ns else 0)
-        kept = known.seen | ((known.ids != NO_ID) & recent)
+        kept = known.seen | (known.ids != NO_ID) if self.options.max_lost_s else known.seen
         if kept.all():
             return owners
-        if self.options.continue_s:
-            lost = rows_of(~kept & (known.ids != NO_ID))
-            gone = self._gone.joined(self._passage(lost, known.seen_ns, known.anchors))
-            self._gone = gone.taken(time_ns - gone.times_ns <= self.options.continue_s * 1e9)
-        rows = rows_of(kept)
-        self._motion, self._known = self._motion.taken(rows), known.taken(rows)
+        self._let_go(time_ns, ~kept)
         renumbered = np.append(np.cumsum(kept) - 1, -1)
         return np.asarray(renumbered[owners])
+
+    def _let_go(self, time_ns: int, dropped: NDArray[np.bool_]) -> None:
+        """Forget these tracks (T,), but for what `continues` needs."""
+        known = self._known
+        if self.options.continue_s:
+            lost = rows_of(dropped & (known.ids != NO_ID))
+            gone = self._gone.joined(self._passage(lost, known.seen_ns, known.anchors))
+            self._gone = gone.taken(time_ns - gone.times_ns <= self.options.continue_s * 1e9)
+        rows = rows_of(~dropped)
+        self._motion, self._known = self._motion.taken(rows), known.taken(rows)
 
     def _begin(self, time_ns: int, people: People, rows: Rows, owners: Rows) -> None:
         if not len(rows):

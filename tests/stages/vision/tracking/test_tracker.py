@@ -80,8 +80,10 @@ def test_nobody_of_another_size_takes_a_track_up_again() -> None:
         tracker, adult = Tracker(OPTIONS), np.array([[0.0, 0, 30, 90]])
         for index in range(10):
             tracker.follow(index * STEP, adult, np.full(1, 0.9))
+        for index in range(10, 18):
+            tracker.follow(index * STEP, adult[:0], np.empty(0))
         there = np.array([[0.0, 90 - height, 30, 90]])
-        for index in range(30, 36):
+        for index in range(18, 24):
             ids = tracker.follow(index * STEP, there, np.full(1, 0.9)).ids.tolist()
         assert ids == [expected], height
 
@@ -136,6 +138,29 @@ def test_a_gap_in_the_stream_counts_as_time() -> None:
         frame(tracker, index, [(0, 0.9)])
     frame(tracker, 60, [(900, 0.9)])
     assert frame(tracker, 61, [(0, 0.9), (900, 0.9)]) == [(2, 900)]
+
+
+@pytest.mark.parametrize("gap_s", [1.2, 5.0, 600.0])
+@pytest.mark.parametrize("moved", [0.0, 900.0])
+def test_a_longer_gap_leaves_nobody_their_id(gap_s: float, moved: float) -> None:
+    """Without any frame in between: whoever is there then is a new track, which may go on the lost one's."""
+    tracker, box = Tracker(replace(OPTIONS, confirm_s=0.0)), np.array([[0.0, 0, 20, 60]])
+    for index in range(10):
+        tracker.follow(index * STEP, box, np.full(1, 0.9))
+    found = tracker.follow(9 * STEP + round(gap_s * 1e9), box + moved * np.array([1, 0, 1, 0]), np.full(1, 0.9))
+    stayed = not moved and gap_s < OPTIONS.continue_s
+    assert (found.ids.tolist(), found.continues.tolist()) == ([2], [1 if stayed else 0])
+
+
+@pytest.mark.parametrize("max_lost_s", [0.0, 1.0])
+def test_within_the_time_a_gap_costs_nobody_their_id(max_lost_s: float) -> None:
+    """If it is 0, whoever is missed in one frame is forgotten; a frame that is lost misses nobody."""
+    tracker = Tracker(replace(OPTIONS, max_lost_s=max_lost_s))
+    for index in (0, 1, 2, 3, 5, 6):
+        seen = frame(tracker, index, [(0, 0.9)])
+    assert seen == [(1, 0)]
+    frame(tracker, 7, [])
+    assert len(tracker) == (1 if max_lost_s else 0)
 
 
 @pytest.mark.parametrize("step_s", [0.5, 1.0, 5.0])
