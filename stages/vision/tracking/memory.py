@@ -97,6 +97,8 @@ class Memory:
     def note(self, rows: I64, time_ns: int, dt_ns: int, people: People, anchors: F64) -> None:
         """`rows` (M,) were seen as these people, with these predicted middles; the others were not."""
         self.seen[:] = False
+        if not len(rows):
+            return
         self.seen[rows] = True
         passed_s = (time_ns - self.seen_ns[rows]) / 1e9
         part = 1 - np.exp(-passed_s / _SIZE_S)

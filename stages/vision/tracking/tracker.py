@@ -142,7 +142,8 @@ class Tracker:
         looks = np.empty((len(boxes), 0)) if appearance is None else appearance
         people = People(boxes, scores, kinds, joints, heights_of(boxes), torso_lengths(joints), looks)
         self._predict(time_ns)
-        self._known = self._known.like(people)
+        if len(boxes):  # an empty frame does not say what its people would have had
+            self._known = self._known.like(people)
         owners = np.full(len(people.boxes), -1, np.int64)
         left = self._associate(people, owners)
         self._correct(time_ns, people, owners)

@@ -32,7 +32,7 @@ class Camera:
     def sees(self, *people: tuple[float, float]) -> list[tuple[int, int]]:
         """(id, continues) of each."""
         boxes = np.array([[x, 0, x + 40, 120] for x, _ in people], np.float64).reshape(-1, 4)
-        appearance = looks(*(angle for _, angle in people))
+        appearance = looks(*(angle for _, angle in people)) if people else np.empty((0, 0))  # as `People` has it
         found = self.tracker.follow(self.frames * STEP, boxes, np.full(len(people), 0.9), appearance=appearance)
         self.frames += 1
         assert found.rows.tolist() == list(range(len(people)))
@@ -84,16 +84,28 @@ def test_two_who_meet_keep_their_ids_by_their_looks(weight: float) -> None:
     assert after == (before[::-1] if weight else before)
 
 
-def test_a_new_track_does_not_continue_one_of_other_looks() -> None:
+@pytest.mark.parametrize("others", [((0, 0), (2000, 60)), ()], ids=["beside-others", "alone"])
+def test_a_new_track_does_not_continue_one_of_other_looks(others: tuple[tuple[float, float], ...]) -> None:
     for angle, goes_on in ((0, True), (60, False)):
         camera = Camera()
         camera.learns()
+        for _ in range(20):
+            camera.sees(*others)
         for x in range(500, 560, 10):
-            ((_, _), (_, _), (hidden, _)) = camera.sees((0, 0), (2000, 60), (x, 0))
+            (*_, (hidden, _)) = camera.sees(*others, (x, 0))
         for _ in range(15):
-            camera.sees((0, 0), (2000, 60))
-        *_, (_, continues) = camera.sees((0, 0), (2000, 60), (700, angle))
+            camera.sees(*others)
+        *_, (_, continues) = camera.sees(*others, (700, angle))
         assert continues == (hidden if goes_on else 0)
+
+
+def test_a_frame_without_people_forgets_no_looks_or_joints() -> None:
+    """Its arrays are empty, and do not say how many joints and values somebody would have."""
+    tracker, box, joints = Tracker(OPTIONS), np.array([[0.0, 0, 40, 120]]), np.full((1, 17, 3), 0.5)
+    tracker.follow(0, box, np.array([0.9]), keypoints=joints, appearance=looks(30))
+    tracker.follow(STEP, box[:0], np.empty(0))
+    assert tracker._known.looks.tolist() == looks(30).tolist()
+    assert tracker._known.keypoints.tolist() == joints.tolist()
 
 
 def test_looks_of_another_length_forget_those_before() -> None:
