@@ -17,6 +17,9 @@ from stages.vision.decoding.yolo_heads import decode_yolo_heads, upright
 
 Outputs = Sequence[NDArray[Any]]
 
+_PEAKS_EACH, _LEAST_PEOPLE = 3, 100
+"""Candidates of MoveNet MultiPose for each of so many people, or more: a peak may be a double, or have no joints."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -116,7 +119,11 @@ def _rtmo(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
 def _multipose(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     heads = dict(zip(HEAD_CHANNELS, outputs, strict=True))
     poses = decode_multipose(
-        heads, min_score=asked.min_score, iou=asked.iou, min_keypoint=asked.min_keypoint, max_people=asked.most
+        heads,
+        min_score=asked.min_score,
+        iou=asked.iou,
+        min_keypoint=asked.min_keypoint,
+        max_candidates=_PEAKS_EACH * max(asked.most, _LEAST_PEOPLE),
     )
     return Detections(poses.boxes_xyxy, poses.scores, np.zeros(len(poses.scores), np.int64), poses.keypoints)
 

@@ -78,18 +78,23 @@ def _check(heads: Mapping[str, NDArray[Any]]) -> None:
 
 
 def decode_multipose(
-    heads: Mapping[str, F32], *, min_score: float, iou: float, min_keypoint: float = MIN_KEYPOINT, max_people: int = 100
+    heads: Mapping[str, F32],
+    *,
+    min_score: float,
+    iou: float,
+    min_keypoint: float = MIN_KEYPOINT,
+    max_candidates: int = 300,
 ) -> Poses:
     """The people in one frame's heads, each (channels, rows, columns) float32 as in ``HEAD_CHANNELS``.
 
     Only keypoints of a confidence above ``min_keypoint`` count for a score; of two people whose boxes overlap by more
-    than ``iou`` the better one stays. ``max_people`` bounds the work: the candidates with the highest centers. Equal
-    ones come in order of row, then column. Raises WrongShape if outputs are missing or of another shape,
-    NotFinite if values that matter are not finite.
+    than ``iou`` the better one stays. ``max_candidates`` bounds the work: those with the highest centers are looked at,
+    some of which are doubles, or nobody. Equal ones come in order of row, then column. Raises WrongShape if outputs are
+    missing or of another shape, NotFinite if values that matter are not finite.
     """
     _check(heads)
     # A person's score is never above its center's value, so that nobody is lost here who would pass later.
-    centers, rows, columns = _peaks(_finite("center", heads["center"][0]), min_score, max_people)
+    centers, rows, columns = _peaks(_finite("center", heads["center"][0]), min_score, max_candidates)
     boxes = _boxes(heads, rows, columns)
     keypoints = _finite("kpt_heatmap or kpt_offset", _keypoints(heads, rows, columns, boxes))
     poses = Poses(boxes * CELL_PIXELS, _scores(centers, keypoints[..., 2], min_keypoint), keypoints)

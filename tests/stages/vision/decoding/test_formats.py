@@ -9,6 +9,7 @@ import pytest
 
 from stages.vision.decoding.end2end import joined_rows, rows_by_image
 from stages.vision.decoding.formats import Asked, detections_of
+from stages.vision.decoding.movenet_multipose import HEAD_CHANNELS
 from stages.vision.decoding.promised import WrongShape
 
 POINTS = [[10.0, 20.0, 0.9]] * 17
@@ -140,6 +141,23 @@ def test_people_of_heads_are_the_best_of_their_kind() -> None:
     assert found.boxes_xyxy.tolist() == [[41, 30, 61, 70], [80, 30, 100, 70]]
     assert detections_of("yolo_pose", [heads], (640, 640), Asked(iou=0.5, most=1)).scores.tolist() == [0.875]
     assert detections_of("yolo_pose", [heads], (640, 640), Asked(min_score=0.95)).keypoints.shape == (0, 17, 3)
+
+
+@pytest.mark.parametrize("most", [1, 2, 100])
+def test_peaks_that_are_nobody_take_no_place_of_people(most: int) -> None:
+    """Of MoveNet MultiPose: the highest center has no joints, the next is of the same person as the third."""
+    heads = {name: np.zeros((channels, 48, 48), F32) for name, channels in HEAD_CHANNELS.items()}
+    for (row, column), center, confidence in (
+        ((24, 24), 0.95, 0.0),
+        ((27, 12), 0.9, 0.5),
+        ((24, 12), 0.85, 0.9),
+        ((24, 36), 0.8, 0.9),
+    ):
+        heads["center"][0, row, column] = center
+        heads["box_scale"][:, row, column] = (20, 10)
+        heads["kpt_heatmap"][:, row, column] = confidence
+    found = detections_of("movenet_multipose", list(heads.values()), (192, 192), Asked(min_score=0.05, most=most))
+    assert found.boxes_xyxy[:, 0].tolist() == [28, 124][:most]
 
 
 WRONG = {

@@ -94,7 +94,7 @@ def test_finds_as_many_as_there_are_each_at_its_place(places):
 @given(seed=st.integers(0, 2**32 - 1), min_score=st.floats(0.01, 0.9), iou=st.floats(0, 1))
 def test_what_comes_out_is_in_bounds(seed, min_score, iou):
     heads = random_heads(seed, (12, 16))
-    poses = decode_multipose(heads, min_score=min_score, iou=iou, max_people=20)
+    poses = decode_multipose(heads, min_score=min_score, iou=iou, max_candidates=20)
     assert len(poses.scores) <= 20
     assert (np.diff(poses.scores) <= 0).all()
     assert (poses.scores >= np.float32(min_score)).all()
@@ -152,11 +152,11 @@ def test_equal_people_come_in_order_of_row_then_column():
     assert poses.boxes_xyxy[:, :2].tolist() == [[4, 0], [68, 0], [4, 48]]
 
 
-def test_max_people_keeps_highest_centers():
+def test_the_candidates_are_those_with_the_highest_centers():
     heads = empty_heads()
     for i, x in enumerate((4, 12, 20, 28)):
         put_person(heads, 12, x, center=0.5 + 0.1 * i, size=(4, 4))
-    poses = decode_multipose(heads, min_score=0.1, iou=0.5, max_people=2)
+    poses = decode_multipose(heads, min_score=0.1, iou=0.5, max_candidates=2)
     assert poses.boxes_xyxy[:, 0].tolist() == [104, 72]
 
 
