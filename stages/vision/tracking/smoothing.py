@@ -42,12 +42,15 @@ class Smoother:
     def smoothed(self, time_ns: int, ids: NDArray[np.int64], keypoints: F64, heights: F64) -> F64:
         """``keypoints`` (N, K, 3) of tracks ``ids`` (N,) with smooth places; ``heights`` (N,) in pixels.
 
-        Confidences stay as they are, and so do joints that are unknown.
+        Confidences stay as they are, and so do joints that are unknown: of no confidence, or at no finite place.
         """
         self._forget(time_ns)
         if not len(ids):
             return keypoints
         places, known = keypoints[:, :, :2], keypoints[:, :, 2] >= _LEAST_CONFIDENCE
+        finite = np.isfinite(places)
+        if not finite.all():
+            known &= finite.all(axis=2)
         before = [self._state(int(one), points) for one, points in zip(ids, places, strict=True)]
         last, speeds, seen_ns = (np.stack(parts) for parts in zip(*before, strict=True))
         dt_s = np.where(seen_ns < 0, np.inf, (time_ns - seen_ns) / 1e9)
@@ -67,7 +70,8 @@ class Smoother:
     def _state(self, track: int, places: F64) -> _State:
         known = self._states.get(track)
         if known is None or len(known.places) != len(places):
-            return _State(places, np.zeros_like(places), np.full(len(places), -1, np.int64))
+            nothing = np.zeros_like(places)
+            return _State(nothing, nothing, np.full(len(places), -1, np.int64))
         return known
 
     def _forget(self, time_ns: int) -> None:

@@ -50,6 +50,24 @@ def test_unknown_joints_pass_and_begin_anew() -> None:
     assert smoother.smoothed(2_000_000_000, ids, far, heights)[0, 0, 0] == 90
 
 
+@pytest.mark.parametrize("place", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("first", [0, 3])
+def test_a_place_that_is_no_number_is_none(place: float, first: int) -> None:
+    """The joint goes on from where it was, and no other joint notices."""
+    smoother, ids, heights = Smoother(), np.array([1]), np.array([HEIGHT])
+    for index in range(8):
+        points = np.full((1, 2, 3), 0.9)
+        points[0, :, :2] = 100 + index
+        if first <= index < first + 2:
+            points[0, 0, 0] = place
+        found = smoother.smoothed(index * 100_000_000, ids, points, heights)[0]
+        assert np.isfinite(found[1]).all()
+        if first <= index < first + 2:
+            np.testing.assert_array_equal(found[0], points[0, 0])
+        else:
+            assert found[0, 0] == pytest.approx(100 + index, abs=2)
+
+
 def test_tracks_do_not_mix_and_are_forgotten() -> None:
     smoother, heights = Smoother(), np.full(2, HEIGHT)
     points = np.array([[[0.0, 0, 0.9]], [[500.0, 0, 0.9]]])
