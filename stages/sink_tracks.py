@@ -95,7 +95,9 @@ class _State:
     epoch: int = 0
     """Of its first frame."""
     first_ns: int = 0
-    """The stream time of its first frame."""
+    """The stream time of its first frame, put back by the length of each round of a file since."""
+    last_ns: int = 0
+    """The stream time of the last frame that was seen."""
     last: list[int] | None = None
     """Epoch and number of the last frame in complete files."""
 
@@ -209,10 +211,21 @@ class SinkTracks(Stage[SinkTracksSettings]):
     def _file_for(self, tracks: Tracks) -> TrackFile:
         """The camera's present file, or its next one. Raises OSError, UserError, EnvironmentProblem."""
         file = self._files.get(tracks.stamp.camera)
-        if file and self._fits(tracks, file):
-            return file
+        if file:
+            self._pass_time(tracks.stamp)
+            if self._fits(tracks, file):
+                return file
         self._complete(tracks.stamp.camera)
         return self._begin(tracks)
+
+    def _pass_time(self, stamp: Stamp) -> None:
+        """In each round of a file stream time begins anew; the length of what is written goes on."""
+        state = self._states[stamp.camera]
+        back_ns, state.last_ns = state.last_ns - stamp.time_ns, stamp.time_ns
+        if back_ns > 0:
+            state.first_ns -= back_ns
+            if self.settings.segment_minutes is not None:
+                self._save(self._states)
 
     def _fits(self, tracks: Tracks, file: TrackFile) -> bool:
         stamp, state = tracks.stamp, self._states[tracks.stamp.camera]
@@ -225,7 +238,8 @@ class SinkTracks(Stage[SinkTracksSettings]):
         stamp = tracks.stamp
         before = self._states.get(stamp.camera, _State())
         file = self._made(stamp)
-        state = _State([*before.begun, str(file.target)], str(file.target), stamp.epoch, stamp.time_ns, before.last)
+        target, time_ns = str(file.target), stamp.time_ns
+        state = _State([*before.begun, target], target, stamp.epoch, time_ns, time_ns, before.last)
         try:
             self._save({**self._states, stamp.camera: state})
         except BaseException:

@@ -57,10 +57,10 @@ def write(folder: Path, what: Sequence[Tracks], form: str, *, batch: int = 3, **
     return sink
 
 
-def killed(folder: Path, what: Sequence[Tracks], form: str, *, incarnation: int = 1) -> Path:
+def killed(folder: Path, what: Sequence[Tracks], form: str, *, incarnation: int = 1, **settings: Any) -> Path:
     """Write frames and die: locks end, nothing is completed. Returns the unfinished file."""
     context = HandContext(folder, folder, incarnation=incarnation)
-    sink = SinkTracks(SinkTracksSettings.model_validate({"format": form}), context)
+    sink = SinkTracks(SinkTracksSettings.model_validate({"format": form, **settings}), context)
     sink.open()
     feed(sink, what)
     (file,) = sink._files.values()
@@ -205,6 +205,26 @@ def test_a_long_file_goes_on_in_another(tmp_path: Path) -> None:
     write(tmp_path, some(*range(1, 20)), "jsonl", segment_minutes=1 / 60)
     assert seqs(tmp_path, "jsonl") == list(range(1, 12))
     assert seqs(tmp_path, "jsonl", "cam.2") == list(range(12, 20))
+
+
+def rounds(count: int, frames: int) -> list[Tracks]:
+    """A file that is read again and again, at 10 frames a second."""
+    return [tracks(seq, epoch=epoch) for epoch in range(count) for seq in range(frames)]
+
+
+@pytest.mark.parametrize("form", ["jsonl", pytest.param("parquet", marks=NO_PARQUET)])
+@pytest.mark.parametrize("kill", [False, True])
+def test_the_rounds_of_a_file_count_together(tmp_path: Path, form: str, kill: bool) -> None:
+    """Six of 0.6 s, of which each second begins a file; a new process knows how long the present one is."""
+    frames, limit = rounds(6, 7), {"segment_minutes": 1 / 60}
+    if kill:
+        killed(tmp_path, frames[:10], form, **limit)
+    write(tmp_path, frames[8 if kill else 0 :], form, incarnation=1 + kill, **limit)
+    names = [f"cam{number}{SUFFIX[form]}" for number in ("", ".2", ".3", ".4")]
+    assert sorted(path.name for path in (tmp_path / "tracks").iterdir()) == sorted(names)
+    written = [rows_of(tmp_path / "tracks" / name, form) for name in names]
+    people = 1 if form == "jsonl" else 2
+    assert [len(rows) // people for rows in written] == [12, 13, 13, 4]
 
 
 def test_an_earlier_file_stays_unless_it_is_to_be_replaced(tmp_path: Path) -> None:
