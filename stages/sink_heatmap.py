@@ -38,7 +38,7 @@ from stages.rulebook.rule_file import Duration, RuleFile, Zones, duration_ns
 from stages.rulebook.rule_set import RuleSet, compile_rules
 from stages.vision.drawing import draw_caption
 from stages.vision.heat_map import F64, Picture, add_time, heat_picture, kept_share
-from stages.writing.output_names import OutputNames, free_names, names_but, what_is_wrong
+from stages.writing.output_names import GivenNames, OutputNames, free_names, what_is_wrong
 
 LONGEST_STEP_NS = 1_000_000_000
 """A longer pause between two frames counts as this long."""
@@ -136,7 +136,7 @@ class SinkHeatmap(Stage[SinkHeatmapSettings]):
         super().__init__(settings, context)
         self._maps: dict[str, _Map] = {}
         self._onlooker: Onlooker | None = None
-        self._begun_files: set[str] = set()
+        self._given = GivenNames()
         self._every_ns = duration_ns(settings.every)
         self._period_ns = duration_ns(settings.period) if settings.period else 0
         self._half_life_s = duration_ns(settings.half_life) / 1e9 if settings.half_life else 0.0
@@ -260,10 +260,11 @@ class SinkHeatmap(Stage[SinkHeatmapSettings]):
         if kind not in known.files:
             first = self._names(template).first(camera, datetime.now(UTC))
             first.parent.mkdir(parents=True, exist_ok=True)
-            reserved = {Path(path) for path in self._begun_files}
-            names = names_but(first, reserved) if self.settings.overwrite else free_names(first)
-            known.files[kind] = str(next(iter(names)))
-            self._begun_files.add(known.files[kind])
+            writer = f"{kind} of {camera}"
+            names = self._given.following(writer, first) if self.settings.overwrite else free_names(first)
+            name = next(names)
+            self._given.note(writer, first, name)
+            known.files[kind] = str(name)
         return Path(known.files[kind])
 
     def _names(self, template: str) -> OutputNames:
@@ -318,10 +319,10 @@ class SinkHeatmap(Stage[SinkHeatmapSettings]):
             camera: {"grid": known.grid_s.tolist(), **{name: getattr(known, name) for name in _KEPT}}
             for camera, known in self._maps.items()
         }
-        write_whole(self._state_file, json.dumps({"maps": maps, "files": sorted(self._begun_files)}).encode())
+        write_whole(self._state_file, json.dumps({"maps": maps, "given": self._given.highest}).encode())
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self._begun_files = set(state["files"])
+        self._given = GivenNames.restored(state["given"])
         for camera, kept in state["maps"].items():
             values: dict[str, Any] = {name: kept[name] for name in _KEPT}
             values |= {name: tuple(kept[name]) for name in ("last", "size")}

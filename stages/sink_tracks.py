@@ -22,7 +22,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import Any, ClassVar
@@ -34,7 +34,7 @@ from pipeline.messages import End, Message, Stamp
 from pipeline.stage import Context, Counts, FrameSize, Settings, Stage
 from pipeline.system.disk import write_whole
 from stages.messages import Tracks
-from stages.writing.output_names import OutputNames, free_names, names_but, part_of, what_is_wrong
+from stages.writing.output_names import GivenNames, OutputNames, free_names, part_of, what_is_wrong
 from stages.writing.track_files import SUFFIXES, Format, Place, TrackFile, begun, rescued, resumed
 from stages.writing.track_parquet import MISSING, is_installed
 
@@ -87,9 +87,8 @@ class SinkTracksSettings(Settings):
 
 @dataclass(slots=True)
 class _State:
-    """Of one camera, for a restarted process. `begun`: all files of this run, by their names when they were begun."""
+    """Of one camera, for a restarted process."""
 
-    begun: list[str] = field(default_factory=list)
     current: str = ""
     """The file that grows; "" if none does."""
     epoch: int = 0
@@ -118,6 +117,7 @@ class SinkTracks(Stage[SinkTracksSettings]):
     def __init__(self, settings: SinkTracksSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._names = OutputNames(settings.template, context.graph, context.base_folder)
+        self._given = GivenNames()
         self._files: dict[str, TrackFile] = {}
         self._states: dict[str, _State] = {}
         self._written: dict[str, Place] = {}
@@ -151,7 +151,8 @@ class SinkTracks(Stage[SinkTracksSettings]):
         self._names.folder()
         if self.context.incarnation > 1 and self._state_file.exists():
             saved = json.loads(self._state_file.read_text())
-            self._states = {camera: _State(**state) for camera, state in saved.items()}
+            self._states = {camera: _State(**state) for camera, state in saved["cameras"].items()}
+            self._given = GivenNames.restored(saved["given"])
         for camera, state in self._states.items():
             self._resume(camera, state)
         self._rescue()
@@ -237,12 +238,14 @@ class SinkTracks(Stage[SinkTracksSettings]):
     def _begin(self, tracks: Tracks) -> TrackFile:
         stamp = tracks.stamp
         before = self._states.get(stamp.camera, _State())
-        file = self._made(stamp)
-        target, time_ns = str(file.target), stamp.time_ns
-        state = _State([*before.begun, target], target, stamp.epoch, time_ns, time_ns, before.last)
+        first = self._first(stamp.camera)
+        file = self._made(stamp, first)
+        state = _State(str(file.target), stamp.epoch, stamp.time_ns, stamp.time_ns, before.last)
+        self._given.note(stamp.camera, first, file.target)
         try:
             self._save({**self._states, stamp.camera: state})
         except BaseException:
+            self._given.take_back(stamp.camera)
             part_of(file.target).unlink(missing_ok=True)
             file.close()
             raise
@@ -251,11 +254,10 @@ class SinkTracks(Stage[SinkTracksSettings]):
         self.context.log.info("tracks_started", camera=stamp.camera, path=str(file.target))
         return file
 
-    def _made(self, stamp: Stamp) -> TrackFile:
+    def _made(self, stamp: Stamp, first: Path) -> TrackFile:
         """A file under the first name that may be had. Raises as `GrowingFile` does."""
-        first = self._first(stamp.camera)
         first.parent.mkdir(parents=True, exist_ok=True)
-        for target in names_but(first, self._reserved(stamp.camera)) if self.settings.overwrite else free_names(first):
+        for target in self._own_names(stamp.camera, first) if self.settings.overwrite else free_names(first):
             try:
                 return begun(self.settings.form, target, stamp.epoch, replace=self.settings.overwrite)
             except FileExistsError:  # somebody was faster
@@ -265,10 +267,10 @@ class SinkTracks(Stage[SinkTracksSettings]):
     def _first(self, camera: str) -> Path:
         return self._names.first(camera, datetime.now(UTC))
 
-    def _reserved(self, camera: str) -> set[Path]:
-        """Files that this run itself has written, or is about to: never replaced."""
+    def _own_names(self, camera: str, first: Path) -> Iterator[Path]:
+        """Those of files that this run itself has neither written nor is about to: they are never replaced."""
         others = {self._first(other) for other in self.context.cameras if other != camera}
-        return others.union(Path(name) for state in self._states.values() for name in state.begun)
+        return self._given.following(camera, first, others)
 
     def _complete(self, camera: str) -> None:
         """Give the camera's file its name. Raises OSError, EnvironmentProblem; then it can be tried again."""
@@ -325,8 +327,8 @@ class SinkTracks(Stage[SinkTracksSettings]):
                 self.context.log.warning("tracks_interrupted", camera=camera, path=str(target), kept=str(kept))
 
     def _save(self, states: Mapping[str, _State]) -> None:
-        text = json.dumps({camera: asdict(state) for camera, state in states.items()})
-        write_whole(self._state_file, text.encode())
+        cameras = {camera: asdict(state) for camera, state in states.items()}
+        write_whole(self._state_file, json.dumps({"cameras": cameras, "given": self._given.highest}).encode())
 
     @property
     def _state_file(self) -> Path:

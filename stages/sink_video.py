@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -39,7 +39,7 @@ from stages.rulebook.python_functions import watch_calls
 from stages.rulebook.rule_set import RuleSet, parse_rules, read_rules, rules_text
 from stages.rulebook.upstream import shown_rules
 from stages.writing.annotation import USUAL_CONFIDENCE, annotated
-from stages.writing.output_names import OutputNames, free_names, names_but, part_of, what_is_wrong
+from stages.writing.output_names import GivenNames, OutputNames, free_names, part_of, what_is_wrong
 from stages.writing.recording import (
     CodecFamily,
     Encoding,
@@ -124,8 +124,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
         super().__init__(settings, context)
         self._recordings: dict[str, Recording] = {}
         self._file_names = OutputNames(settings.path, context.graph, context.base_folder)
-        self._names: dict[str, list[str]] = {}
-        """The files that this run has begun, also those of a process before this one."""
+        self._given = GivenNames()
         self._retry_ns: dict[str, int] = {}
         self._failing: set[str] = set()
         self._trails = Trails(settings.trail_s)
@@ -162,8 +161,8 @@ class SinkVideo(Stage[SinkVideoSettings]):
             self._onlooker = Onlooker(rules, self.settings.rules_clocks)
         self._encoding = self._choose_encoding()
         _check_writable(self._file_names.folder())
-        if self.context.incarnation > 1 and self._list.exists():
-            self._names = json.loads(self._list.read_text())
+        if self.context.incarnation > 1 and self._given_file.exists():
+            self._given = GivenNames.restored(json.loads(self._given_file.read_text()))
         self._rescue()
 
     def change_settings(self, settings: SinkVideoSettings) -> None:
@@ -239,19 +238,19 @@ class SinkVideo(Stage[SinkVideoSettings]):
         return recording or self._start(camera, size)
 
     def _start(self, camera: str, size: Size) -> Recording:
-        recording = self._recordings[camera] = self._begun(camera, size)
+        first = self._first(camera)
+        recording = self._recordings[camera] = self._begun(camera, first, size)
         target = str(recording.target)
-        self._names.setdefault(camera, []).append(target)
-        self._keep_names()
+        self._given.note(camera, first, recording.target)
+        write_whole(self._given_file, json.dumps(self._given.highest).encode())
         self.context.log.info("video_started", camera=camera, path=target, width=size[0], height=size[1])
         return recording
 
-    def _begun(self, camera: str, size: Size) -> Recording:
+    def _begun(self, camera: str, first: Path, size: Size) -> Recording:
         """A file under the first name that may be had. Raises as `Recording` does."""
-        first = self._first(camera)
         first.parent.mkdir(parents=True, exist_ok=True)
         overwrite = self.settings.overwrite
-        for target in names_but(first, self._reserved(camera)) if overwrite else free_names(first):
+        for target in self._own_names(camera, first) if overwrite else free_names(first):
             try:
                 return Recording(target, size, self._encoding, replace=overwrite)
             except FileExistsError:  # somebody was faster
@@ -261,10 +260,10 @@ class SinkVideo(Stage[SinkVideoSettings]):
     def _first(self, camera: str) -> Path:
         return self._file_names.first(camera, datetime.now(UTC))
 
-    def _reserved(self, camera: str) -> set[Path]:
-        """Files that this run itself has written, or is about to: never replaced."""
+    def _own_names(self, camera: str, first: Path) -> Iterator[Path]:
+        """Those of files that this run itself has neither written nor is about to: they are never replaced."""
         others = {self._first(other) for other in self.context.cameras if other != camera}
-        return others.union(Path(name) for names in self._names.values() for name in names)
+        return self._given.following(camera, first, others)
 
     def _complete(self, camera: str) -> None:
         recording = self._recordings.get(camera)
@@ -299,8 +298,8 @@ class SinkVideo(Stage[SinkVideoSettings]):
         frames = frames_in(kept) if kept else 0
         if kept:
             self.context.wrote(kept)
-        elif str(recording.target) in self._names[camera]:
-            self._names[camera].remove(str(recording.target))  # free for the next one
+        else:
+            self._given.take_back(camera)
         lost = max(0, recording.frames - frames)
         self.context.count("dropped.write_failed", camera, lost)
         self.context.log.error(
@@ -326,11 +325,8 @@ class SinkVideo(Stage[SinkVideoSettings]):
                     self.context.wrote(kept)
                     self.context.log.warning("video_interrupted", camera=camera, path=str(target), kept=str(kept))
 
-    def _keep_names(self) -> None:
-        write_whole(self._list, json.dumps(self._names).encode())
-
     @property
-    def _list(self) -> Path:
+    def _given_file(self) -> Path:
         return self.context.state_folder / f"videos.{self.context.worker}.json"
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
 from pathlib import Path, PurePath
+from typing import Any, Self
 
 from pipeline.system.names import ascii_form
 from pipeline.system.paths import resolve_output, resolve_output_path, why_no_output
@@ -121,9 +122,46 @@ def free_names(first: Path) -> Iterator[Path]:
     return (name for number in count(highest + 1) if not taken(name := numbered(first, number)))
 
 
-def names_but(first: Path, reserved: Container[Path]) -> Iterator[Path]:
-    """The names from number 1 on, whether anything has them or not, but for those that are reserved."""
-    return (name for number in count(1) if (name := numbered(first, number)) not in reserved)
+@dataclass(slots=True)
+class GivenNames:
+    """The names that the files of this run have, so that `overwrite` replaces those of earlier runs alone.
+
+    Of each writer (a camera, say) it knows the name without a number, and the highest number behind it. What a writer
+    had at another date or time does not come again.
+    """
+
+    highest: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    @classmethod
+    def restored(cls, highest: Mapping[str, Sequence[Any]]) -> Self:
+        """Those of a process before this one, as `json` returns `highest`."""
+        return cls({writer: (first, number) for writer, (first, number) in highest.items()})
+
+    def following(self, writer: str, first: Path, others: Collection[Path] = ()) -> Iterator[Path]:
+        """The names that no writer has had and that are not among `others`, whether files of earlier runs have them."""
+        known, number = self.highest.get(writer, ("", 0))
+        behind = number if known == str(first) else 0
+        names = (numbered(first, number) for number in count(behind + 1))
+        return (name for name in names if name not in others and not self._has(name))
+
+    def note(self, writer: str, first: Path, name: Path) -> None:
+        """`writer` has this file now."""
+        self.highest[writer] = str(first), _number_of(first, name)
+
+    def take_back(self, writer: str) -> None:
+        """Its last file came to nothing, and the name is free for the next one."""
+        first, number = self.highest[writer]
+        self.highest[writer] = first, number - 1
+
+    def _has(self, name: Path) -> bool:
+        return any(0 < _number_of(Path(first), name) <= number for first, number in self.highest.values())
+
+
+def _number_of(first: Path, name: Path) -> int:
+    """1 for front.mp4, 2 for front.2.mp4; 0 for a name that `numbered` does not make of `first`."""
+    number = name.stem.removeprefix(f"{first.stem}.")
+    found = 1 if name == first else int(number) if number.isdecimal() else 0
+    return found if name == numbered(first, found) else 0
 
 
 def taken(name: Path) -> bool:

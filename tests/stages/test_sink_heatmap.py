@@ -119,6 +119,23 @@ def test_a_process_goes_on_with_the_last_written_state(tmp_path: Path) -> None:
     assert numbers(tmp_path / "heatmaps" / "cam.json")["person_seconds"] == 3.0
 
 
+def test_told_to_overwrite_a_period_spares_those_of_its_run(tmp_path: Path) -> None:
+    """Also of a process before this one; what is kept for that does not grow with the files."""
+    settings = {**SMALL, "period": "1s", "overwrite": True, "picture": "{camera}.png"}
+    for _ in range(2):
+        with opened(SinkHeatmap, settings, folder=tmp_path) as sink:
+            feed(sink, stands(0, 25, (1, 150, 250)))
+            sink._maps.clear()  # killed
+        with opened(SinkHeatmap, settings, folder=tmp_path, incarnation=2) as sink:
+            feed(sink, stands(25, 45, (1, 150, 250)), end=True)
+    assert sorted(path.name for path in (tmp_path / "heatmaps").iterdir()) == [
+        "cam.2.json", "cam.3.json", "cam.4.json", "cam.5.json", "cam.json"
+    ]  # fmt: skip
+    assert len(list(tmp_path.glob("*.png"))) == 5
+    kept = numbers(sink.context.state_folder / "heatmaps.0.json")["given"]
+    assert [number for _, number in kept.values()] == [5, 5]
+
+
 def test_names_of_cameras_stay_in_their_folder(tmp_path: Path) -> None:
     names = ["Süd", "..", "вход"]
     with opened(SinkHeatmap, SMALL, folder=tmp_path, cameras=tuple(names)) as sink:

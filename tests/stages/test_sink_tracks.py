@@ -234,6 +234,19 @@ def test_an_earlier_file_stays_unless_it_is_to_be_replaced(tmp_path: Path) -> No
     assert seqs(tmp_path, "jsonl", "cam.2") == [1, 2, 3]
 
 
+def test_told_to_overwrite_it_spares_the_files_of_its_own_run(tmp_path: Path) -> None:
+    """Also of a process before this one; what is kept for that does not grow with the files."""
+    limit: dict[str, Any] = {"overwrite": True, "segment_minutes": 1 / 60, "cameras": ("cam", "cam.2")}
+    for _ in range(2):
+        write(tmp_path, some(*range(25)), "jsonl", **limit)
+        sink = write(tmp_path, some(*range(25, 45)), "jsonl", incarnation=2, **limit)
+    names = [f"cam{number}" for number in ("", ".3", ".4", ".5", ".6")]
+    assert [seq for name in names for seq in seqs(tmp_path, "jsonl", name)] == list(range(45))
+    assert len(list((tmp_path / "tracks").iterdir())) == len(names)
+    kept = json.loads((sink.context.state_folder / "tracks.0.json").read_text())["given"]
+    assert kept == {"cam": [str(tmp_path / "tracks" / "cam.jsonl"), 6]}
+
+
 def test_cameras_get_files_with_safe_names(tmp_path: Path) -> None:
     cameras = ("Süd", "вход", "a-b")
     write(tmp_path, [tracks(1, camera=camera) for camera in cameras], "mot", cameras=cameras)

@@ -241,9 +241,27 @@ def test_photographs_of_all_sizes_are_shown_in_one_file(tmp_path) -> None:
 
 def test_a_long_video_goes_on_in_another_file(tmp_path) -> None:
     sink = record(tmp_path, items(25), {"segment_minutes": 1 / 60})
-    names = [str(tmp_path / "videos" / f"cam{n}.mp4") for n in ("", ".2", ".3")]
-    assert [len(times(Path(name))) for name in names] == [11, 11, 3]
-    assert json.loads((sink.context.state_folder / "videos.0.json").read_text()) == {"cam": names}
+    names = [tmp_path / "videos" / f"cam{n}.mp4" for n in ("", ".2", ".3")]
+    assert [len(times(name)) for name in names] == [11, 11, 3]
+    assert json.loads((sink.context.state_folder / "videos.0.json").read_text()) == {"cam": [str(names[0]), 3]}
+
+
+def test_told_to_overwrite_a_new_process_spares_those_before(tmp_path) -> None:
+    overwriting: dict[str, object] = {"overwrite": True, "segment_minutes": 1 / 60}
+    record(tmp_path, items(25), overwriting)
+    record(tmp_path, items(20, first=25), overwriting, incarnation=2)
+    videos = sorted((tmp_path / "videos").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    assert [len(times(path)) for path in videos] == [11, 11, 3, 11, 9]
+    record(tmp_path, items(4), overwriting)
+    assert len(times(tmp_path / "videos" / "cam.mp4")) == 4
+
+
+def test_told_to_overwrite_it_uses_an_empty_name_again(tmp_path) -> None:
+    with opened(SinkVideo, {"overwrite": True}, folder=tmp_path) as sink:
+        feed(sink, items(2))
+        sink._give_up("cam", OSError(28, "No space left on device"))
+        feed(sink, items(10, first=400))
+    assert [path.name for path in (tmp_path / "videos").iterdir()] == ["cam.mp4"]
 
 
 def test_mpeg4_where_there_is_no_h264(tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from pipeline.errors import UserError
 from pipeline.system.names import ascii_form
-from stages.writing.output_names import OutputNames, free_names, numbered, safe_name, what_is_wrong
+from stages.writing.output_names import GivenNames, OutputNames, free_names, numbered, safe_name, what_is_wrong
 
 AT = datetime(2026, 11, 22, 10, 44, 39, tzinfo=UTC)
 
@@ -70,6 +71,23 @@ def test_free_names_stand_behind_all_that_are_taken(tmp_path: Path) -> None:
     for taken in ("front.mp4", "front.3.mp4.part", "front.x.mp4", "front.9.mp4.bak", "other.7.mp4"):
         (tmp_path / taken).touch()
     assert next(free_names(first)) == tmp_path / "front.4.mp4"
+
+
+def test_given_names_do_not_come_again(tmp_path: Path) -> None:
+    """Not to another camera either, also in a process that was told of them; at another date they count anew."""
+    given, first, other = GivenNames(), tmp_path / "cam.mp4", tmp_path / "cam.2.mp4"
+    found = list(islice(given.following("cam", first), 2))
+    assert found == [first, other]
+    given.note("cam", first, other)
+    given = GivenNames.restored(json.loads(json.dumps(given.highest)))
+    assert next(given.following("cam", first)) == tmp_path / "cam.3.mp4"
+    assert next(given.following("cam.2", other)) == tmp_path / "cam.2.2.mp4"
+    assert next(given.following("cam", first, {tmp_path / "cam.3.mp4"})) == tmp_path / "cam.4.mp4"
+    given.take_back("cam")
+    assert next(given.following("cam", first)) == other
+    tomorrow = tmp_path / "2026-11-23" / "cam.mp4"
+    given.note("cam", tomorrow, next(given.following("cam", tomorrow)))
+    assert given.highest == {"cam": (str(tomorrow), 1)}
 
 
 def test_unfinished_matches_template_and_cameras(tmp_path: Path) -> None:
