@@ -294,5 +294,5 @@ class Deaths(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
 
-TestDeaths = Deaths.TestCase
+TestDeaths = pytest.mark.slow(Deaths.TestCase)
 TestDeaths.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

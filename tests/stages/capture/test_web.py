@@ -21,6 +21,7 @@ from stages.reading.live import timeouts
 
 Watch = Callable[..., Any]
 
+pytestmark = pytest.mark.slow
 FPS = 25
 SEGMENT_FRAMES = FPS
 

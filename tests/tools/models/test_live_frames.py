@@ -20,6 +20,7 @@ from pipeline.errors import EnvironmentProblem, UserError
 from tools.models import live_frames
 from tools.models.frames import frames_of, source_name
 
+pytestmark = pytest.mark.slow
 SECRETS = ("geheim", "hinein", "marke")
 QUERY = "user=hinein&password=geheim&token=marke"
 Commands = Callable[[str], list[list[str]]]

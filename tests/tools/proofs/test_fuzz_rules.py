@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tools.proofs.fuzz_check import try_each
 from tools.proofs.fuzz_rules import answer_to, case_of, files
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_files_that_are_changed_are_right() -> None:

@@ -62,6 +62,7 @@ def test_each_command_has_a_section_also_those_within_groups() -> None:
     assert "`--env-file FILE`" in page
 
 
+@pytest.mark.slow
 def test_each_counter_of_the_code_is_declared_and_no_other() -> None:
     declared = set(meanings())
     counted = _counted_names("pipeline", "stages", "tools/service")

@@ -20,6 +20,7 @@ from stages.reading.live.lifeline import STOP_GRACE_S, Lifeline
 from stages.reading.live.sockets import Peer
 from stages.reading.live.verdicts import Dropped
 
+pytestmark = pytest.mark.slow
 WITHIN_S = 60.0
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from stages.reading import examiner
 from stages.reading.inspection import MEMORY_MB
 from tools.commands.init.picture_sides import larger_sides
 from tools.commands.watching.size import choose_sides
+
+pytestmark = pytest.mark.slow
 
 
 def test_far_away_people_get_a_larger_picture(pulled_model: Path, short_clip: Path) -> None:
