@@ -71,7 +71,7 @@ _COMPARED = re.compile(
     r"(?P<left>[\w.]+|(?P<call>\w+)\((?P<of>[^()]*)\)) (?P<sign><=|>=|==|!=|<|>) (?P<right>.+?)"
     r"(?: \((?P<side>left|right)\))?"
 )
-_PLACED = re.compile(r"((?P<point>(?!not )\w+) )?(?P<how>not in|in) (?P<zone>\w+)")
+_PLACED = re.compile(r"((?P<point>(?!not )\w+) )?(?P<how>not in|in) (?P<zone>[^\s(),]+)")
 _STEP = re.compile(r"step \d+: (?P<of>.+)")
 _OF_SEQUENCE = re.compile(r"step \d+: |first ")
 _LIMITS = re.compile(r"( (within|for) [\d.]+\w+)+$")
@@ -82,7 +82,7 @@ _LONGEST = 1000
 _NOW_S = 0.05
 _MINUTES_S = 120.0
 _MOST = 1e15
-_MOMENT = re.compile(r"(?P<how>enters|leaves|crosses)\((?P<shape>\w+)(, \w+)?\)")
+_MOMENT = re.compile(r"(?P<how>enters|leaves|crosses)\((?P<shape>[^\s(),]+)(, \w+)?\)")
 
 
 def reasons(conditions: Iterable[Mapping[str, Any]]) -> list[str]:

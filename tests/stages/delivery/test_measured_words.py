@@ -28,6 +28,8 @@ from stages.delivery.measured_words import measured_words, reasons
          "Time in bed: 1 h 1 min, and more than 60 s is needed"),
         ({"text": "age > 5s", "left": 10**400, "right": 5.0, "unit": "s"},
          "Seen for: not known, and more than 5 s is needed"),
+        ({"text": "crosses(กำแพง, leftward)", "holds": True}, "Went over กำแพง: yes"),
+        ({"text": "step 2: enters(दरवाज़ा) within 2s", "left": 3.12, "unit": "s"}, "Came into दरवाज़ा 3.1 s earlier"),
         ({"text": "step 2: enters(bed) within 2s", "left": 3.12, "unit": "s"}, "Came into bed 3.1 s earlier"),
         ({"text": "age >= 1s", "left": 1.2, "right": 1.0, "unit": "s"}, "Seen for: 1.2 s, and at least 1 s is needed"),
         (
