@@ -673,6 +673,7 @@ MANY = {
         {"id": "gate", "when": "crosses(gate)", "once": True},
         {"id": "pair", "scope": "pair", "when": "distance(a.feet, b.feet) < 0.8h", "cooldown": "0.3s"},
         {"id": "crowd", "scope": "scene", "when": "count >= 2", "who": "not in door", "update": "0.2s"},
+        {"id": "missed", "scope": "scene", "when": "count >= 1", "who": "lost or gone", "lost_after": "0.3s"},
     ],
 }
 people = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 400).map(float)), max_size=4, unique_by=lambda p: p[0])

@@ -15,6 +15,7 @@ from tests.stages.test_rules import ZONES, Person, run, tracks
 
 AWAY: Person = (7, 50.0, 200.0)
 INSIDE: Person = (7, 150.0, 200.0)
+OTHER: Person = (9, 300.0, 200.0)
 
 
 def rules(when: str, **keys: str) -> dict[str, object]:
@@ -55,6 +56,14 @@ def test_somebody_lost_is_shown_where_they_were_last_seen(tmp_path: Path) -> Non
     assert (start.start_time, start.zones) == ("1970-01-01T00:00:01.900Z", ["door"])
     assert (end.end_time, end.reason, end.duration_s) == ("1970-01-01T00:00:03.900Z", "condition", 2.0)
     assert run(rules("lost while in door", lost_after="5s"), [tracks(i, p) for i, p in enumerate(film)], tmp_path) == []
+
+
+def test_the_lost_whom_a_scene_counts_are_shown_too(tmp_path: Path) -> None:
+    film = [[INSIDE, OTHER]] * 10 + [[OTHER]] * 30 + [[INSIDE, OTHER]] * 5
+    one = rules("count >= 1", scope="scene", who="lost while in door", hold="0s")
+    start, end = run(one, [tracks(i, people) for i, people in enumerate(film)], tmp_path)
+    assert [(person.track_id, person.bbox) for person in start.people] == [(7, (140.0, 140.0, 160.0, 200.0))]
+    assert [person.track_id for person in end.people] == [7]
 
 
 def test_one_rule_after_another_on_the_screen() -> None:

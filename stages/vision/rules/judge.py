@@ -123,6 +123,11 @@ class _Placed:
     when: tuple[_Group, int]
     who: tuple[_Group, int] | None
 
+    @property
+    def with_lost(self) -> bool:
+        """Whether one of them is also judged of people who are no longer seen."""
+        return self.when[0].about.with_lost or (self.who is not None and self.who[0].about.with_lost)
+
 
 @dataclass(slots=True)
 class _Level:
@@ -310,7 +315,7 @@ class Judge:
         self._note_judged(placed, true, subjects.values())
         if not true and not watched:
             return []
-        picture = cast.with_lost if placed.when[0].about.with_lost else cast.picture
+        picture = cast.with_lost if placed.with_lost else cast.picture
         return list(self._judge_rule(placed, true, subjects, picture))
 
     def _scene(self, placed: _Placed, cast: Cast) -> Subject:
