@@ -40,6 +40,7 @@ class FiringRules:
 
     def note(self, ready: ReadyRule, verdict: Verdict, now_ns: int) -> None:
         """Take the next verdict about this rule."""
+        self._drop_over(now_ns)  # also if nobody ever asks for `now`
         key = (verdict.rule.id, verdict.ids)
         once = ready.definition.once
         if verdict.phase == "end":
@@ -56,10 +57,13 @@ class FiringRules:
 
     def now(self, now_ns: int) -> tuple[Firing, ...]:
         """Those that fire at this time."""
+        self._drop_over(now_ns)
+        return tuple(self._known.values())
+
+    def _drop_over(self, now_ns: int) -> None:
         over = [key for key, one in self._known.items() if one.until_ns is not None and one.until_ns <= now_ns]
         for key in over:
             del self._known[key]
-        return tuple(self._known.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -703,6 +703,13 @@ def test_a_camera_knows_only_itself(tmp_path_factory: Any, one: Any, other: Any,
         assert set(phases[1:-1]) <= {"update"}
 
 
+def test_what_is_told_once_is_forgotten_without_a_viewer(tmp_path: Path) -> None:
+    once = {"rules": [{"id": "there", "when": "score > 0", "once": True}]}
+    with opened(Rules, once, folder=tmp_path) as stage:
+        feed(stage, [tracks(i, [(i, 150.0, 200.0)]) for i in range(60)])
+        assert len(stage._cameras["cam"].firing._known) == 20
+
+
 def test_an_event_says_whom_a_new_track_goes_on(tmp_path: Path) -> None:
     story = [tracks(i, [(7, 150, 200), (8, 120, 200)]) for i in range(6)]
     for item in story:
