@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -41,7 +41,7 @@ class Line:
 class Surroundings:
     """The surroundings that one camera's conditions use: the frame's size in pixels, its zones and its lines.
 
-    `running`: rule -> of whom it has incidents that are running.
+    `running`: rule -> the incidents of it that are running, each with the track ids of its people.
     """
 
     width: int
@@ -50,14 +50,14 @@ class Surroundings:
     lines: Mapping[str, Line] = field(default_factory=dict)
     counters: Mapping[str, Any] = field(default_factory=dict)
     """Counter -> its counts (`counters.Counter`)."""
-    running: Mapping[str, Collection[tuple[int, ...]]] = field(default_factory=dict)
+    running: Mapping[str, Mapping[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     lens: Lens | Literal["learn"] | None = None
     """How the camera looks down; by default it looks level. `learn`: from people who walk."""
 
     def runs(self, rule: str, ids: tuple[int, ...]) -> bool:
         """Whether a rule has a running incident of these people, of the scene, or of others with or among them."""
-        own = set(ids)
-        return any(own.issuperset(others) or own.issubset(others) for others in self.running.get(rule, ()))
+        own, running = set(ids), self.running.get(rule, {})
+        return any(own.issuperset(others) or own.issubset(others) for others in running.values())
 
 
 def _turn(one: Point, other: Point, third: Point) -> float:

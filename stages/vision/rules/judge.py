@@ -148,7 +148,8 @@ class Judge:
     _levels: list[_Level] = field(default_factory=list)
     _with_lost: bool = False
     _watched: dict[str, dict[Ids, _Watched]] = field(default_factory=dict)
-    _running: dict[str, set[Ids]] = field(default_factory=dict)
+    _running: dict[str, dict[Ids, Ids]] = field(default_factory=dict)
+    """Rule -> its incidents that are running, each with its people; of a group, at the last true frame."""
     _inherited: dict[tuple[_About, Ids], dict[Key, Any]] = field(default_factory=dict)
     """Cells of the judge before this one."""
     _crowd: Crowd = field(default_factory=Crowd)
@@ -376,9 +377,10 @@ class Judge:
             entry.rows, entry.members = subject.rows, subject.members
         # Who is unseen for less than `lost_after` still is a subject; then only what is known counts as seen.
         seen = subject is not None and (truth is not None or subject.seen)
+        running = self._running.setdefault(rule.id, {})
         for step in entry.watch.step(picture, truth, gap_ns, seen=seen):
-            running = self._running.setdefault(rule.id, set())
-            (running.discard if step.phase == "end" else running.add)(ids)
+            if step.phase == "end":
+                running.pop(ids, None)
             if step.phase == "end" or subject is None:
                 last = step.incident.last
                 yield Verdict(rule, ids, step.phase, step.incident, last, before, step.why, everyone=members)
@@ -386,6 +388,8 @@ class Judge:
                 evidence = tuple(self._evidence(placed, subject))
                 rows, everyone = subject.rows, subject.members
                 yield Verdict(rule, ids, step.phase, step.incident, picture, rows, step.why, evidence, everyone)
+        if truth and subject and entry.watch.incident and entry.watch.incident.running:
+            running[ids] = subject.members or ids
 
     def _rest(self, rule: Rule, why: Why) -> Iterator[Verdict]:
         """The ends of a rule's incidents that are running; nothing of it is remembered."""

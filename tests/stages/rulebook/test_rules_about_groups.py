@@ -68,6 +68,25 @@ def test_a_group_goes_on_while_people_join_and_leave(tmp_path: Path) -> None:
     assert len({data.incident for data in found}) == 1
 
 
+def test_running_is_about_the_members_of_a_group(tmp_path: Path) -> None:
+    """Somebody joins and somebody leaves while it runs; another one is alone all the time."""
+    alone = (9, 300.0)
+    items = [*stand(0, 15, *THREE, (4, 240.0), alone), *stand(15, 35, *THREE, (4, 160.0), alone)]
+    items += stand(35, 60, (3, 20.0), *THREE[1:], (4, 160.0), alone)
+    found = run(asking("running(group)"), items, tmp_path)
+    assert [(data.phase, data.people[0].track_id) for data in found if data.action == "in_it"] == [
+        *[("start", 1), ("start", 2), ("start", 3)],
+        *[("start", 4), ("end", 3)],
+    ]
+    pairs = run(asking("running(group)", scope="pair"), stand(0, 15, *THREE, alone), tmp_path)
+    assert [data.action for data in pairs] == ["in_it"] * 3 + ["group"]
+
+
+def asking(when: str, **more: Any) -> dict[str, Any]:
+    first = rules()
+    return {**first, "rules": [{"id": "in_it", "when": when, "hold": "0s", **more}, *first["rules"]]}
+
+
 def test_a_reload_keeps_the_groups_of_unchanged_rules(tmp_path: Path) -> None:
     first = rules("count >= 3 for 1s")
     with opened(Rules, first, folder=tmp_path) as stage:
