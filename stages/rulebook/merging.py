@@ -39,6 +39,10 @@ class _Merged:
         if self.last is None or end.picture.time_ns >= self.last.picture.time_ns:
             self.last = end
 
+    def is_update_due(self, own: Verdict, now_ns: int) -> bool:
+        """Whether the own update of one of them is one of the merged incident: each of them has times of their own."""
+        return now_ns - self.incident.updated_ns >= (own.rule.timing.update_ns or 0)
+
 
 class Merger:
     """The merged incidents of one camera. `merge_ns`: rule -> how long after an end another may go on with it."""
@@ -77,10 +81,11 @@ class Merger:
         if began:
             yield self._joined(rule_id, merged, began)
         elif merged and merged.running:
-            for verdict in verdicts:
-                if verdict.phase == "update" and verdict.ids == min(merged.running):
-                    merged.incident.updates += 1
-                    yield _as_merged(verdict, "update", merged)
+            update = next((verdict for verdict in verdicts if verdict.phase == "update"), None)
+            if update and merged.is_update_due(update, now_ns):
+                merged.incident.updates += 1
+                merged.incident.updated_ns = now_ns
+                yield _as_merged(update, "update", merged)
         elif merged and merged.last and merged.last.why in _AT_ONCE:
             yield from self._end(rule_id)
 

@@ -82,6 +82,13 @@ def test_updates_are_those_of_one(tmp_path: Path) -> None:
     ]
 
 
+def test_updates_go_on_while_the_first_only_holds(tmp_path: Path) -> None:
+    """The first is away from frame 8 on; the other one's own updates come three frames after theirs."""
+    found = incidents_of(tmp_path, {1: [(2, 8), (30, 40)], 2: [(5, 40)]}, 40, update="0.5s", hold="9s")
+    updates = [data.frame.seq for data in found if data.phase == "update"]
+    assert updates == [5, 7, 15, 20, 25, 30, 35]
+
+
 def test_pairs(tmp_path: Path) -> None:
     rule = {"scope": "pair", "when": "a.feet in door and b.feet in door"}
     found = incidents_of(tmp_path, {1: [(2, 9)], 2: [(2, 9)], 3: [(5, 9)]}, 30, **rule)
