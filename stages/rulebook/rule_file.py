@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -162,6 +162,13 @@ def _action(value: str) -> str:
 Action = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_action)]
 
 
+def _check_unit(points: Sequence[tuple[float, float]]) -> None:
+    """Raises ValueError for fractions beside pixels."""
+    whole = all(value == int(value) for point in points for value in point)
+    if not is_fraction(points) and not whole and any(0 < value < 1 for point in points for value in point):
+        raise ValueError("fractions and pixels are mixed: give all coordinates from 0 to 1, or all in pixels")
+
+
 class LineDefinition(Settings):
     """A line with a direction: `rightward` is from the left to the right of who looks from `from` to `to`."""
 
@@ -175,11 +182,14 @@ class LineDefinition(Settings):
             raise ValueError("the line ends where it begins: give it a length")
         return to
 
+    @model_validator(mode="after")
+    def _in_one_unit(self) -> Self:
+        _check_unit([self.from_, self.to])
+        return self
+
 
 def _sound(corners: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    whole = all(value == int(value) for point in corners for value in point)
-    if not is_fraction(corners) and not whole and any(0 < value < 1 for point in corners for value in point):
-        raise ValueError("fractions and pixels are mixed: give all coordinates from 0 to 1, or all in pixels")
+    _check_unit(corners)
     problem = polygon_problem(corners)
     if problem:
         raise ValueError(problem)

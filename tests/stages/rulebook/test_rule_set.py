@@ -197,6 +197,14 @@ def test_all_mistakes_at_once_each_at_its_place() -> None:
         assert words in line
 
 
+@pytest.mark.parametrize(("before", "after"), [("gate: ", ""), ("gate: {front: ", "}")])
+def test_a_line_of_fractions_and_pixels(before: str, after: str) -> None:
+    line = f"{before}{{from: [0.55, 0.3], to: [1.05, 0.42]}}{after}"
+    [problem] = examined_rules(f"lines: {{{line}}}\nrules: [{{id: a, when: crosses(gate)}}]", "r")[1]
+    assert (problem.line, problem.column) == (1, 9 + len(before))
+    assert "fractions and pixels are mixed" in problem.text
+
+
 @pytest.mark.parametrize(
     ("text", "place", "words"),
     [
