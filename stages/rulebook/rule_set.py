@@ -43,7 +43,7 @@ from stages.rulebook.rule_remarks import remarks_on
 from stages.rulebook.schedule import Schedule, Times
 from stages.rulebook.templates import MadeRule, Template, made_rule, trial_of
 from stages.rulebook.word_extent import Budget, extents, names_in
-from stages.vision.rules.condition import LOST_AFTER_NS, Condition, Scope, compile_condition, never_so_long
+from stages.vision.rules.condition import Condition, Scope, compile_condition, never_so_long
 from stages.vision.rules.counters import Of
 from stages.vision.rules.expression import ExpressionError
 from stages.vision.rules.geometry import Line, Surroundings, Zone, beyond_border, in_pixels, zone_of
@@ -51,7 +51,7 @@ from stages.vision.rules.groups import Nearness
 from stages.vision.rules.incidents import Timing
 from stages.vision.rules.judge import Rule, Why
 from stages.vision.rules.lens import Lens
-from stages.vision.rules.people import Point
+from stages.vision.rules.people import LOST_AFTER_NS, Point
 
 MAX_OVERRIDES = 2_000
 """Cameras and patterns under `per_camera` of all rules of a file."""

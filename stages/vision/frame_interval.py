@@ -31,6 +31,8 @@ class FrameInterval:
         self._intervals_ns: deque[int] = deque(maxlen=REMEMBERED)
         self._time_ns: int | None = None
         self._usual_ns = 0
+        self.stalled_ns = 0
+        """For how long, in all, nobody looked: the stalls, each less the usual interval."""
 
     def note(self, time_ns: int) -> None:
         """The time of the next frame; one that comes together with the frame before counts as no interval."""
@@ -43,6 +45,8 @@ class FrameInterval:
         unproven = len(known) < REMEMBERED and interval_ns <= UNPROVEN_NS
         own_ns = interval_ns if unproven or not known else 0
         self._usual_ns = max(own_ns, *sorted(known)[-2:-1] or known, 0)
+        if interval_ns > self.at_least(0):
+            self.stalled_ns += interval_ns - self._usual_ns
         known.append(interval_ns)
 
     @property

@@ -60,7 +60,7 @@ from stages.vision.rules.kinds import (
     multiplied,
     other_unit,
 )
-from stages.vision.rules.people import COCO_17, LOST_NS, PAIRED
+from stages.vision.rules.people import COCO_17, LOST_AFTER_NS, LOST_NS, PAIRED
 from stages.vision.rules.ranges import is_constant, never_true
 from stages.vision.rules.vocabulary import (
     FUNCTIONS,
@@ -78,7 +78,6 @@ Scope = Literal["person", "pair", "scene"]
 _PARAMETERS: dict[Scope, str] = {"person": "k, p, g", "pair": "ka, pa, kb, pb, g", "scene": "s, g"}
 MAX_EXPANDED = 20_000
 """Characters of the definitions of all words that a condition uses."""
-LOST_AFTER_NS = 1_000_000_000
 _ONE_FRAME_NS = 1
 """How long a condition lasts that is true of one frame alone."""
 _LISTED = 10
@@ -469,7 +468,8 @@ class _Writer:
                 f"{LOST_NS // 10**9}s is forgotten; write a shorter `lost_after`"
             )
             raise ExpressionError(node.begin, text)
-        long, short = f"p.lost_ns >= {after_ns}", f"p.lost_ns < {after_ns}"
+        least_ns = max(after_ns, 1)  # 0 while they may be unseen by chance
+        long, short = f"p.lost_ns >= {least_ns}", f"p.lost_ns < {least_ns}"
         true, false = {
             "lost": (f"({long} and not p.left_picture)", f"({short} and not p.left_picture)"),
             "gone": (f"({long} and p.left_picture)", f"({short} or {long} and not p.left_picture)"),

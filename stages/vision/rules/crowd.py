@@ -11,10 +11,23 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.vision.frame_interval import FrameInterval
 from stages.vision.heads import Area
 from stages.vision.rules.geometry import Line, Surroundings
 from stages.vision.rules.lens import Lens, LensEstimate, Turn, straightened
-from stages.vision.rules.people import COCO_17, JOINTLESS, LOST_NS, NAN, UNSEEN, Joints, Past, Person, Point, with_more
+from stages.vision.rules.people import (
+    COCO_17,
+    JOINTLESS,
+    LOST_AFTER_NS,
+    LOST_NS,
+    NAN,
+    UNSEEN,
+    Joints,
+    Past,
+    Person,
+    Point,
+    with_more,
+)
 
 F32 = NDArray[np.float32]
 Ids = tuple[int, ...]
@@ -76,10 +89,15 @@ class Subject:
 
 @dataclass(slots=True)
 class _Last:
-    """The last sight of somebody: the row in a picture."""
+    """The last sight of somebody: the row in a picture, and for how long, in all, frames had not come until then."""
 
     picture: Picture
     row: int
+    stalled_ns: int
+
+    def unseen_ns(self, now_ns: int, interval: FrameInterval) -> int:
+        """For how long nobody has seen them. In a stall nobody looked, so it does not count."""
+        return now_ns - self.picture.time_ns - (interval.stalled_ns - self.stalled_ns)
 
 
 class _Gone(NamedTuple):
@@ -121,13 +139,14 @@ class Crowd:
         self._past.clear()
         self._last.clear()
 
-    def seen(self, picture: Picture, around: Surroundings, *, with_lost: bool) -> Cast:
-        """The people of the next frame; `with_lost`: also those who are no longer seen."""
+    def seen(self, picture: Picture, around: Surroundings, interval: FrameInterval, *, with_lost: bool) -> Cast:
+        """The people of the next frame; `with_lost`: also those who are no longer seen. `interval` knows this frame."""
         people = list(self._people(picture, around))
-        self._forget_replaced(picture, people)
-        gone = list(self._gone(picture)) if with_lost else []
+        self._forget_replaced(picture, people, interval)
+        gone = list(self._gone(picture, interval)) if with_lost else []
         if with_lost and not picture.alone:
-            self._last.update({person.id: _Last(picture, person.row) for person in people})
+            stalled_ns = interval.stalled_ns
+            self._last.update({person.id: _Last(picture, person.row, stalled_ns) for person in people})
         lens = self._learnt(picture, people) if around.lens == "learn" else around.lens
         return Cast(picture, people, around, gone, lens)
 
@@ -176,14 +195,17 @@ class Crowd:
             person.entered = still if past.inside == person.inside else _entered(past.inside, person.inside)
             past.inside = person.inside
 
-    def _gone(self, picture: Picture) -> Iterator[_Gone]:
-        here = set(picture.ids.tolist())
+    def _gone(self, picture: Picture, interval: FrameInterval) -> Iterator[_Gone]:
+        """Those whom few frames may have missed are unseen for 0 ns; if frames are few, all are lost for as long."""
+        here, least_ns = set(picture.ids.tolist()), interval.at_least(0)
+        until_ns = LOST_NS + max(0, least_ns - LOST_AFTER_NS)
         for track_id, last in self._last.items():
-            unseen_ns = picture.time_ns - last.picture.time_ns
-            if track_id not in here and unseen_ns <= LOST_NS:
-                yield _Gone(track_id, unseen_ns, self._left_frame(track_id, last), last)
+            unseen_ns = last.unseen_ns(picture.time_ns, interval)
+            if track_id not in here and unseen_ns <= until_ns:
+                lost_ns = unseen_ns if unseen_ns > least_ns else 0
+                yield _Gone(track_id, lost_ns, self._left_frame(track_id, last), last)
 
-    def _forget_replaced(self, picture: Picture, people: Sequence[Person]) -> None:
+    def _forget_replaced(self, picture: Picture, people: Sequence[Person], interval: FrameInterval) -> None:
         """Nobody is lost in whose place somebody begins at once: the tracker took the same person for another one.
 
         Who begins there later may be somebody who comes to help.
@@ -193,7 +215,7 @@ class Crowd:
         for person in begun:
             lost = [(track_id, last) for track_id, last in self._last.items() if track_id not in here]
             for track_id, last in lost:
-                at_once = picture.time_ns - last.picture.time_ns <= _REPLACED_NS
+                at_once = last.unseen_ns(picture.time_ns, interval) <= interval.at_least(_REPLACED_NS)
                 if at_once and _shared(last.picture.boxes[last.row].tolist(), person) >= _SAME_PLACE:
                     del self._last[track_id]
 

@@ -173,7 +173,7 @@ class Judge:
         """
         self._note_time(picture.time_ns)
         around = self._surroundings(picture.size)
-        cast = self._crowd.seen(picture, around, with_lost=self._with_lost)
+        cast = self._crowd.seen(picture, around, self._interval, with_lost=self._with_lost)
         for counter in around.counters.values():
             counter.step(cast.people)
         at_least_ns = self._interval.at_least(0)

@@ -61,6 +61,8 @@ _FROM = np.array([_at(near) for near, _, _ in _LIMBS_OF_HEIGHT])
 _TO = np.array([_at(far) for _, far, _ in _LIMBS_OF_HEIGHT])
 _TIMES = np.array([times for _, _, times in _LIMBS_OF_HEIGHT])
 
+LOST_AFTER_NS = 1_000_000_000
+"""Who has not been seen for so long is lost, if a rule says nothing else."""
 LOST_NS = 10_000_000_000
 """Who has not been seen for so long is lost no more: nothing is known of them."""
 _SPEED_WINDOW_NS = 1_000_000_000
@@ -79,8 +81,8 @@ class Person:
 
     `age`: seconds since the track was first seen; `speed`: pixels a second. For the step of the feet from their last
     seen place to here: `crossed` (line -> 1 rightward, -1 leftward, 0) and `entered` (zone -> 1 came in, -1 went out,
-    0). `inside`: zone -> whether the feet are in it. `lost_ns`: for how long nobody has seen them; -1 of those who are
-    seen. `left_picture`: of those who are not, whether they left by the border.
+    0). `inside`: zone -> whether the feet are in it. `lost_ns`: for how long nobody has seen them; 0 while that may be
+    chance, -1 of those who are seen. `left_picture`: of those who are not, whether they left by the border.
 
     `labels`: class of a classifier -> its score.
 

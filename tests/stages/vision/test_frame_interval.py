@@ -98,6 +98,13 @@ def test_one_stall_is_not_usual(intervals_ms: tuple[int, ...], usual_ms: int) ->
     assert interval.usual_ns == usual_ms * MS
 
 
+def test_a_stall_counts_as_one_usual_interval() -> None:
+    interval = FrameInterval()
+    for time_ns in after(*[40] * 10, 6000, *[40] * 10, 90, 3000):
+        interval.note(time_ns)
+    assert interval.stalled_ns == (6000 - 40 + 3000 - 40) * MS
+
+
 def test_a_burst_says_nothing_of_the_intervals_behind_it() -> None:
     """Eight frames that were held up come together; then the usual ones follow, 0.76, 0.24 and 0.601 s apart."""
     interval = FrameInterval()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from stages.vision.frame_interval import FrameInterval
 from stages.vision.rules.condition import compile_condition
 from stages.vision.rules.crowd import Crowd, Picture
 from stages.vision.rules.expression import ExpressionError
@@ -102,7 +103,7 @@ def behind(moved: dict[str, tuple[float, float] | None]) -> Picture:
 def tall(seen: Picture, floor: float = 0.3) -> float:
     """`body_height`, in pixels; NaN if it is unknown."""
     condition = compile_condition("body_height > 1px", "person", zones=[], lines=[])
-    crowd = Crowd().seen(seen, Surroundings(*SIZE, {}, {}), with_lost=False)
+    crowd = Crowd().seen(seen, Surroundings(*SIZE, {}, {}), FrameInterval(), with_lost=False)
     [[height, _]] = condition.values(*crowd.subjects("person", floor, with_lost=False)[(1,)].arguments)
     return float(height)
 

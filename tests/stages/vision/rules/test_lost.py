@@ -36,6 +36,30 @@ def test_lost_ends_when_they_are_seen_again_or_after_ten_seconds() -> None:
     assert lost("lost", [still()] * 5 + [None] * 200) == [("start", 14), ("end", 104)]
 
 
+@pytest.mark.parametrize(("missed", "found"), [(1, []), (2, []), (20, [("start", 140), ("end", 220)])])
+def test_at_a_frame_a_second_few_frames_miss_somebody(missed: int, found: list[tuple[str, int]]) -> None:
+    """Two frames and a half are no time in which somebody was looked for, and the ten seconds are as much longer."""
+    film = [still()] * 12 + [None] * missed + [still()] * 3
+    given = verdicts(rule("lost", hold=0), film, fps=1)
+    assert [(phase, at) for _, phase, at in short(list(given))] == found
+
+
+def after_a_stall(when: str, behind: Sequence[Pose]) -> list[tuple[str, int]]:
+    """Somebody stands there for 2 s; behind a stall of 5 s only these people are there."""
+    judge = Judge([rule(when, hold=0)], lambda size: Surroundings(*size, ZONES, {}))
+    film = [(i, [still()]) for i in range(20)] + [(70 + i, list(behind)) for i in range(30)]
+    found = [v for at, people in film for v in judge.judge(picture(at * SECOND // 10, people))]
+    return [(phase, at) for _, phase, at in short(found)]
+
+
+def test_nobody_is_lost_while_nobody_looks() -> None:
+    """Of the time since they were last seen, the stall counts as one interval. It takes the tracker a new track."""
+    assert after_a_stall("lost", []) == [("start", 79)]
+    assert after_a_stall("lost", [dataclasses.replace(still(), id=2)]) == []
+    elsewhere = dataclasses.replace(still(), id=2, feet=(400, 190))
+    assert after_a_stall("lost", [elsewhere]) == [("start", 79)]
+
+
 def test_lost_while_a_condition_held() -> None:
     assert lost(f"lost while {IS_LOW}", [still()] * 5 + [LOW] * 3 + [None] * 30)[0] == ("start", 17)
     assert lost(f"lost while {IS_LOW}", [LOW] * 5 + [still()] * 3 + [None] * 30) == []
