@@ -19,6 +19,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -87,6 +88,8 @@ MAX_CELLS = 32
 LONGEST_NS = 600_000_000_000
 """A window may be so long."""
 _OWN = "m[own]"
+_OF_A_PERSON, _OF_OTHER_FRAMES = re.compile(r"\b[kp]\b"), re.compile(r"\bm\[|\blost_ns\b|\bg\.runs\(")
+"""In the Python text of a truth about one person: something of theirs; something that is also known of the lost."""
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _FUNCTIONS = ("above", "beside", "beyond", "angle", "ratio", "low", "high")
 _GLOBALS: dict[str, Any] = {
@@ -159,12 +162,20 @@ class Condition:
 class _Truth:
     """Python text that holds when a condition is surely true, and when it is surely false.
 
-    `at_most_ns`: it is true for no longer than this at a time.
+    `at_most_ns`: it is true for no longer than this at a time. `of`: of whom alone it can be true, "" if of anybody, or
+    if only its text tells.
     """
 
     true: str
     false: str
     at_most_ns: float = math.inf
+    of: Literal["", "seen", "lost"] = ""
+
+    @property
+    def of_whom(self) -> Literal["", "seen", "lost"]:
+        """As `of`. All that the frame itself says of a person is unknown of those who are lost."""
+        present = _OF_A_PERSON.search(self.true) and not _OF_OTHER_FRAMES.search(self.true)
+        return self.of or ("seen" if present else "")
 
     @property
     def three_valued(self) -> str:
@@ -376,7 +387,27 @@ class _Writer:
         true = f" {node.operator} ".join(truth.true for truth in truths)
         false = f" {other} ".join(truth.false for truth in truths)
         shortest, longest = (of(truth.at_most_ns for truth in truths) for of in (min, max))
-        return _Truth(f"({true})", f"({false})", shortest if node.operator == "and" else longest)
+        whom = {truth.of_whom for truth in truths}
+        if node.operator == "or":
+            return _Truth(f"({true})", f"({false})", longest, whom.pop() if len(whom) == 1 else "")
+        if "lost" not in whom:
+            return _Truth(f"({true})", f"({false})", shortest, "seen" if "seen" in whom else "")
+        if "seen" in whom:
+            self._note_lost_and_seen(node, truths)
+        return _Truth(f"({true})", f"({false})", shortest, "lost")
+
+    def _note_lost_and_seen(self, node: Junction, truths: Sequence[_Truth]) -> None:
+        """`lost and in door` is never true: where the lost are now, nobody knows."""
+        operands = list(zip(node.operands, truths, strict=True))
+        lost = next(operand for operand, truth in operands if truth.of_whom == "lost")
+        seen = [operand for operand, truth in operands if truth.of_whom == "seen"]
+        text = " and ".join(f"({self._slice(one)})" if isinstance(one, Junction) else self._slice(one) for one in seen)
+        behind = f"({text})" if len(seen) > 1 or isinstance(seen[0], Lasts) else text
+        word = self._slice(lost) if isinstance(lost, Name) else "lost"
+        self.never.append(
+            f"`{self._slice(node)}` is never true: `{text}` is unknown of somebody who is not seen; write "
+            f"`{word} while {behind}`, which asks about the moment in which they were last seen"
+        )
 
     def _comparison(self, node: Comparison) -> _Truth:
         mistakes = _Mistakes()
@@ -425,7 +456,7 @@ class _Writer:
         name, quiet = ("Was", "") if isinstance(node, Was) else ("Lasting", truth.false)
         code = self._cell(node, name, (time_ns,), [truth.three_valued], truth=True, quiet=quiet)
         self._note(self._slice(node), Kind.TRUTH, code)
-        return _Truth(code, f"({code} is False)", at_most_ns)
+        return _Truth(code, f"({code} is False)", at_most_ns, "" if isinstance(node, Was) else truth.of_whom)
 
     def _left_after(self, truth: _Truth, time: Number) -> float:
         """How long `C for 2s` can stay true. Raises ExpressionError if it never comes true."""
@@ -474,7 +505,7 @@ class _Writer:
             "lost": (f"({long} and not p.left_picture)", f"({short} and not p.left_picture)"),
             "gone": (f"({long} and p.left_picture)", f"({short} or {long} and not p.left_picture)"),
         }[word]
-        truth = _Truth(true, false, LOST_NS - after_ns)
+        truth = _Truth(true, false, LOST_NS - after_ns, "lost")
         self._note(word, Kind.TRUTH, truth.three_valued)
         return truth
 
@@ -484,7 +515,7 @@ class _Writer:
         lost, inner = self._unseen(node, node.word), self.truth(node.operand)
         del self.parts[noted:], self.values[noted:]
         last = self._cell(node, "LastSeen", (), [inner.three_valued, "p.lost_ns"], truth=True)
-        truth = _Truth(f"({lost.true} and {last})", f"({lost.false} or {last} is False)", lost.at_most_ns)
+        truth = _Truth(f"({lost.true} and {last})", f"({lost.false} or {last} is False)", lost.at_most_ns, "lost")
         self._note(self._slice(node), Kind.TRUTH, truth.three_valued)
         return truth
 

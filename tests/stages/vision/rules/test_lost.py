@@ -169,6 +169,36 @@ def test_who_begins_in_somebodys_place_goes_on_for_them(begins_after: int, place
     assert [phase for phase, _ in found] == (["start", "end"] if is_lost else [])
 
 
+@pytest.mark.parametrize(
+    ("when", "instead"),
+    [
+        ("lost and hips.y > 1px", "lost while hips.y > 1px"),
+        ("lost and age >= 0s and not in door", "lost while (age >= 0s and not in door)"),
+        ("lost and (in door or hips.y > 1px) and was in door within 9s", "lost while (in door or hips.y > 1px)"),
+        ("lost and (hips.y > 1px for 0.1s)", "lost while (hips.y > 1px for 0.1s)"),
+        ("(lost or gone) and not (in door or lean > 90deg)", "lost while not (in door or lean > 90deg)"),
+        ("gone and beyond(nose)", "gone while beyond(nose)"),
+        ("age < 0.2s or (lost while age > 0s) and age > 1s", "lost while age > 1s"),
+    ],
+)
+def test_what_the_lost_are_now_nobody_knows(when: str, instead: str) -> None:
+    (found,) = compile_condition(when, "person", zones=ZONES, lines=[]).never
+    assert f"of somebody who is not seen; write `{instead}`" in found
+    assert [phase for phase, at in lost(when, [still()] * 5 + [None] * 30) if phase == "start" and at > 4] == []
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        *("lost or in door", "not lost and in door", "(lost or age > 9s) and score > 0"),
+        *("lost and usual(lean, 3s) < 90deg", "lost and since(age > 0s) < 9s", "lost while in door", "lost and 1 < 2"),
+        *("lost and was age > 0s within 3s", "lost and running(other)"),
+    ],
+)
+def test_what_the_lost_were_is_known(when: str) -> None:
+    assert compile_condition(when, "person", zones=ZONES, lines=[]).never == ()
+
+
 def test_gone_begins_and_ends_as_lost_does() -> None:
     assert lost("gone", [*walking(40), *[None] * 200]) == [("start", 17), ("end", 107)]
     assert lost("gone", [*walking(40), *[None] * 20, still()]) == [("start", 17), ("end", 27)]
