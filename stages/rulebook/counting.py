@@ -3,8 +3,8 @@
     reset: "00:00"     set to zero once a day, by the clock of the file's time zone
     report: 1h         reported at each full hour, when they are set to zero, and when the camera ends
 
-A report has the numbers before the frame in which it is due. Periods are counted from midnight in the file's time zone
-(in UTC if it has none; in a file without a date, from its beginning).
+A report has the numbers before the frame in which it is due. Periods are counted from each midnight in the file's time
+zone (in UTC if it has none; in a file without a date, from its beginning), so the last one of a day may be shorter.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Literal
 from pipeline.messages import Stamp
 from stages.events import digest
 from stages.reading.dates import zone_of
-from stages.rulebook.rule_file import CounterDefinition, RuleFile, duration_ns, for_camera
+from stages.rulebook.rule_file import DAY_NS, CounterDefinition, RuleFile, duration_ns, for_camera
 from stages.rulebook.schedule import minutes
 from stages.vision.rules.counters import Counter, Of
 
@@ -32,7 +32,8 @@ Due = Literal["report", "reset", "end"]
 class _Account:
     """A counter of one camera. `day`: the day that it counts, from reset to reset; `obeyed`: the last command.
 
-    Of the period that the next report is about: its number, its beginning (Unix, ns), and the counts at its beginning.
+    Of the period that the next report is about: when it began by the clock (ns since 1970, whatever its time zone), its
+    first frame (Unix, ns), and the counts at its beginning.
     """
 
     name: str
@@ -155,11 +156,11 @@ class Counting:
         command = self.resets.get(account.name, {}).get(camera, 0)
         if command > account.obeyed or (dated and _day_is_over(account, shown)):
             account.obeyed = max(command, account.obeyed)
-            _period_is_over(account, shown)
+            _period_is_over(account, shown, dated=dated)
             yield from _report(account, "reset", at_ns)
             account.counter.reset()
             account.begin_period(at_ns)
-        elif _period_is_over(account, shown):
+        elif _period_is_over(account, shown, dated=dated):
             yield from _report(account, "report", at_ns)
             account.begin_period(at_ns)
 
@@ -236,15 +237,16 @@ def _day_is_over(account: _Account, shown: datetime) -> bool:
     return "" != before < account.day
 
 
-def _period_is_over(account: _Account, shown: datetime) -> bool:
-    """Whether a full period has passed; a clock that is put back begins none."""
+def _period_is_over(account: _Account, shown: datetime, *, dated: bool) -> bool:
+    """Whether the next period has begun; a clock that is put back begins none."""
     report = account.definition.report
     if report is None or report == "reset":
         return False
-    seconds = (shown - datetime(1970, 1, 1)).total_seconds()
+    now_ns = (shown - datetime(1970, 1, 1)) // timedelta(seconds=1) * 10**9
     length_ns = duration_ns(report)
-    before, account.period = account.period, int(seconds * 10**9 // length_ns)
-    if before > account.period and _is_put_back(timedelta(seconds=before * length_ns / 1e9 - seconds)):
+    within_ns = now_ns % DAY_NS if dated and length_ns < DAY_NS else now_ns
+    before, account.period = account.period, now_ns - within_ns % length_ns
+    if before > account.period and _is_put_back(timedelta(seconds=(before - now_ns) / 1e9)):
         account.period = before
     return -1 < before < account.period
 

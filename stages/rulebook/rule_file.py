@@ -378,6 +378,7 @@ Names = Annotated[list[Name], Field(max_length=20), BeforeValidator(_as_list)]
 
 
 _LEAST_REPORT_NS = 10**9
+DAY_NS = 86_400 * 10**9
 _HOURS = re.compile(r"([0-9]{1,4})h")
 
 
@@ -385,10 +386,14 @@ def _report_period(value: Any) -> str:
     """Hours have a unit here: elsewhere `h` is the height of a person."""
     if value == "reset":
         return "reset"
+    written = value
     if isinstance(value, str) and (hours := _HOURS.fullmatch(value)):
         value = f"{60 * int(hours[1])}min"
-    if duration_ns(_duration(value)) < _LEAST_REPORT_NS:
+    length_ns = duration_ns(_duration(value))
+    if length_ns < _LEAST_REPORT_NS:
         raise ValueError(f"expected a time of at least 1s, such as 15min, or `reset`, got {value!r}")
+    if length_ns > DAY_NS and length_ns % DAY_NS:
+        raise ValueError(f"expected at most 24h, or whole days, such as 48h, got {written!r}: they begin at midnight")
     return str(value)
 
 

@@ -14,6 +14,7 @@ import pytest
 from pipeline.testing import feed, opened, stamp
 from stages.events import COUNTER_SCHEMA, CounterData, CounterReport
 from stages.messages import Tracks
+from stages.reading.dates import zone_of
 from stages.rulebook.counting import Counting
 from stages.rulebook.rule_file import RuleFile
 from stages.rulebook.rule_set import examined_rules
@@ -214,6 +215,29 @@ def test_a_file_without_a_date_has_periods_of_its_own_time(tmp_path: Path) -> No
     ]
 
 
+@pytest.mark.parametrize(
+    ("report", "dated", "due"),
+    [
+        ("5h", True, ["25 05:00", "25 10:00", "25 15:00", "25 20:00", "26 00:00", "26 05:00", "26 10:00"]),
+        ("5h", False, ["01 05:00", "01 10:00", "01 15:00", "01 20:00", "02 01:00", "02 06:00", "02 11:00"]),
+        ("24h", True, ["26 00:00"]),
+    ],
+)
+def test_periods_count_from_each_midnight(report: str, dated: bool, due: list[str]) -> None:
+    """In a night in which clocks are put back, the hour that happens twice is of one period."""
+    counters = {"v": {"line": "gate", "report": report}}
+    rule = {"id": "a", "when": "score > 0"}
+    file = RuleFile.model_validate({"lines": LINE, "counters": counters, "time_zone": "Europe/Berlin", "rules": [rule]})
+    counting, found = Counting(), []
+    counting.of("cam", file)
+    zone = zone_of("Europe/Berlin" if dated else "UTC")
+    begin = int(datetime(2026, 10, 25, tzinfo=zone).timestamp()) if dated else 0
+    for moment in range(begin, begin + 36 * 3600, 1800):
+        if counting.begin_frame(file, stamp()._replace(wall_ns=moment * 10**9), dated=dated):
+            found.append(datetime.fromtimestamp(moment, zone).strftime("%d %H:%M"))
+    assert found == due
+
+
 def test_a_command_resets_once_also_over_a_death(tmp_path: Path) -> None:
     given = rules("people > 9", counters={"visitors": {"line": "gate", "report": "reset"}, "other": {"line": "gate"}})
     with opened(Rules, given, folder=tmp_path) as stage:
@@ -258,6 +282,7 @@ def test_counters_count_without_a_rule_that_asks(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("counters: {v: {line: gate, report: 0.5s}}", "expected a time of at least 1s, such as 15min, or `reset`"),
+        ("counters: {v: {line: gate, report: 36h}}", "expected at most 24h, or whole days, such as 48h, got '36h'"),
         ("counters: {v: {line: gate, report: 60}}", "expected a time with its unit, such as 60s, got 60"),
         ("counters: {v: {line: gaet}}", "counters.v.line: there is no line `gaet`; did you mean `gate`?"),
         ("counters: {v: {line: gate, zone: door}}", "expected either `line` or `zone`"),
