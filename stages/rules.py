@@ -720,5 +720,5 @@ def _comparison(text: str, kind: str, values: tuple[float, float] | bool | None)
         return {"text": text, "holds": values}
     unit = UNITS.get(kind)
     rounded = events.pixels if unit == "px" else events.share
-    left, right = (rounded(value) if value == value else None for value in values)  # noqa: PLR0124 - NaN
+    left, right = (rounded(value) if math.isfinite(value) else None for value in values)
     return {"text": text, "left": left, "right": right, "unit": unit}

@@ -703,6 +703,16 @@ def test_a_camera_knows_only_itself(tmp_path_factory: Any, one: Any, other: Any,
         assert set(phases[1:-1]) <= {"update"}
 
 
+@pytest.mark.parametrize("when", ["nose.y > 0.5fh", "distance(nose, hips) > 1h", "usual(nose.y, 2s) > 1px"])
+def test_a_value_without_end_is_left_out(tmp_path: Path, when: str) -> None:
+    items = [tracks(i, [(7, 150.0, 200.0)]) for i in range(3)]
+    for item in items:
+        item.keypoints[0, 0, :2] = np.inf
+    [start] = run({"rules": [{"id": "a", "when": when}]}, items, tmp_path)
+    assert start.evidence is not None
+    assert [(one.left, one.right is None) for one in start.evidence.conditions] == [(None, False)]
+
+
 def test_what_is_told_once_is_forgotten_without_a_viewer(tmp_path: Path) -> None:
     once = {"rules": [{"id": "there", "when": "score > 0", "once": True}]}
     with opened(Rules, once, folder=tmp_path) as stage:
