@@ -11,6 +11,7 @@ from typing import Any, Literal
 from stages.vision.frame_interval import FrameInterval
 from stages.vision.rules.code_cell import Reported
 from stages.vision.rules.condition import Condition
+from stages.vision.rules.counters import Counter
 from stages.vision.rules.crowd import Cast, Crowd, Ids, Picture, Subject
 from stages.vision.rules.geometry import Surroundings, Zone
 from stages.vision.rules.groups import Groups, Nearness
@@ -208,7 +209,7 @@ class Judge:
         """Go on where another judge of the same camera stopped; `same`: the ids of rules that did not change.
 
         Returns the ends of the incidents of the others, of which nothing is remembered, nor of zones and lines that
-        only they used.
+        only they used, unless a counter that goes on counts there.
         """
         ends = [verdict for rule in other.rules if rule.id not in same for verdict in other._rest(rule, "reload")]
         self._watched, self._running = other._watched, other._running
@@ -220,6 +221,8 @@ class Judge:
         zones, lines = (
             {name for condition in conditions for name in getattr(condition, kind)} for kind in ("zones", "lines")
         )
+        for counter in self._going_on(other):
+            (zones if counter.of == "zone" else lines).add(counter.shape)
         self._crowd.forget_shapes(zones, lines)
         for level in other._levels:
             for placed in level.rules:
@@ -228,6 +231,13 @@ class Judge:
                         self._inherit(*at, other._inherited)
         self._drop_inherited()
         return ends
+
+    def _going_on(self, other: Judge) -> list[Counter]:
+        """The counters of another judge that are also those of this one."""
+        if other._around is None:
+            return []
+        own = self._surroundings((other._around.width, other._around.height)).counters.values()
+        return [counter for counter in other._around.counters.values() if any(counter is one for one in own)]
 
     def _inherit(self, group: _Group, place: int, before: Mapping[tuple[_About, Ids], dict[Key, Any]]) -> None:
         """Take the cells of one condition over, for the people that they know.

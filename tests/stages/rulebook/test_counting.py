@@ -166,6 +166,19 @@ def test_counts_outlive_a_restart_and_a_reload(tmp_path: Path) -> None:
         assert feed(stage, walk({1: "llrr"}, 40)) == []
 
 
+@pytest.mark.parametrize("when", ["visitors.rightward > 8", "people > 8"])
+@pytest.mark.parametrize(("place", "crossed"), [(0.5, 1), (0.45, 0)])
+def test_a_reload_loses_no_crossing_half_seen(tmp_path: Path, when: str, place: float, crossed: int) -> None:
+    """Also if the only rule that asks for the counter has changed, or none does; a line drawn anew was not crossed."""
+    lines = {"gate": {"from": [place, 1], "to": [place, 0]}}
+    with opened(Rules, rules(when), folder=tmp_path) as stage:
+        feed(stage, walk({1: "ll"}))
+        stage.change_settings(RulesSettings.model_validate(rules(f"{when} + 1", lines=lines)))
+        feed(stage, walk({1: "rr"}, 2))
+        numbers = stage._counting.numbers("cam")
+    assert (numbers["visitors"]["rightward"], numbers["door_count"]["left"]) == (crossed, 1)
+
+
 def reports(outputs: Sequence[Any]) -> list[CounterData]:
     """The reports of counters among events, all of which must be as their schema says."""
     found = []
