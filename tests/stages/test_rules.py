@@ -729,6 +729,14 @@ def test_an_event_says_whom_a_new_track_goes_on(tmp_path: Path) -> None:
     assert {(one.people[0].track_id, one.people[0].continues) for one in events} == {(7, 3), (8, None)}
 
 
+def test_an_event_says_whom_somebody_lost_went_on(tmp_path: Path) -> None:
+    story = [tracks(i, [(7, 150, 200), (8, 120, 200)] if i < 6 else []) for i in range(20)]
+    for item in story[:6]:
+        item.continues[:] = (3, 0)
+    events = run({"rules": [{"id": "a", "when": "lost"}]}, story, tmp_path)
+    assert [(one.people[0].track_id, one.people[0].continues) for one in events] == [(7, 3), (8, None)]
+
+
 def test_a_text_of_rules_in_the_graph_is_refused(tmp_path: Path) -> None:
     """It would be judged under the name of the file, which a variable may give."""
     graph = """

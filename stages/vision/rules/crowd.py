@@ -351,4 +351,6 @@ def _extended(picture: Picture, lost: Sequence[_Last]) -> Picture:
         return np.concatenate([getattr(picture, name), *rows])
 
     arrays = {name: with_rows(name) for name in ("ids", "boxes", "scores", "keypoints")}
-    return replace(picture, **arrays)
+    tracks = [(last.picture.continues, int(last.picture.ids[last.row])) for last in lost]
+    continues = {track: before[track] for before, track in tracks if track in before}
+    return replace(picture, **arrays, continues={**picture.continues, **continues})
