@@ -724,14 +724,15 @@ class _Writer:
         try:
             return self._names.look_up(parts, self._scope, *self._person)
         except KeyError as error:
-            if node.text in self._known["zone"]:
+            is_person = self._scope == "pair" and node.text in {"a", "b"}
+            if node.text in self._known["zone"] and not is_person:
                 raise ExpressionError(node.begin, f"`{node.text}` is a zone: write `in {node.text}`") from None
             if self._functions and node.text in self._functions.names():
                 text = f"`{node.text}` is a condition in Python: write {node.text}(), with its values between"
                 raise ExpressionError(node.begin, text) from None
-            if node.text in self._known["line"]:
+            if node.text in self._known["line"] and not is_person:
                 raise ExpressionError(node.begin, f"`{node.text}` is a line: write crosses({node.text})") from None
-            if node.text in (self._known_rules or ()):
+            if node.text in (self._known_rules or ()) and not is_person:
                 raise ExpressionError(node.begin, f"`{node.text}` is a rule: write running({node.text})") from None
             if node.text in self._actions:
                 text = (

@@ -52,6 +52,12 @@ def test_the_name_of_an_action_or_a_rule_is_no_condition(rule: str, told: str) -
     assert told in found
 
 
+def test_in_a_pair_a_and_b_are_people_whatever_is_called_so() -> None:
+    found = problems('{id: a, scope: pair, when: "distance(a, b.feet) < 1h"}', "{id: b, when: a}")
+    assert "`a` is a person: write what of them, such as a.feet" in found[0]
+    assert "`a` is a rule: write running(a)" in found[1]
+
+
 def test_ids_with_a_dash() -> None:
     rules = parse_rules(
         "version: 1\nrules: [{id: left-arm, when: age > 1s}, {id: b, when: running(left-arm)}]", "rules.yaml"
