@@ -98,15 +98,18 @@ class SinkCsv(EventSink[SinkCsvSettings]):
         self.connect()
         assert self._file is not None
         ended = [view for view in events if view.kind == "incident" and view.phase in _ENDS]
-        rows = [row_of(view, self.settings.time_zone) for view in ended]
-        lines = [as_line(row, self._delimiter) for row in rows if row[-1] not in self._read_back]
+        rows = [(view, row_of(view, self.settings.time_zone)) for view in ended]
+        known = [view for view, row in rows if row[-1] in self._read_back and not view.event.requeued]
+        lines = [as_line(row, self._delimiter) for view, row in rows if view not in known]
         try:
             if lines:
                 self._file.append("".join(lines).encode())
         except OSError as error:
             raise Unavailable(str(cannot_write(self._file.path, error))) from None
         for view in events:
-            if view not in ended:
+            if view in known:
+                self._finished(view, "repeated")
+            elif view not in ended:
                 self._finished(view, "filtered")
 
     # ---- what a process that was started again knows
@@ -117,6 +120,7 @@ class SinkCsv(EventSink[SinkCsvSettings]):
 
     def _begin(self, file: TableFile) -> None:
         """Note how long the file was at the start of the run, or read the rows of this run back."""
+        self._read_back = frozenset()  # a file that took the place of another has none of its rows
         with suppress(OSError, ValueError, KeyError, TypeError):
             start = int(json.loads(self._start_file.read_text())["size"])
             if self.context.incarnation > 1 and start <= file.size:

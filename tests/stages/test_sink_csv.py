@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,24 @@ def test_after_a_death_only_rows_of_this_run_are_not_repeated(tmp_path) -> None:
         file.write(b"2026-11-23 12:00:00,torn")
     write(tmp_path, [ended(1), ended(2), ended(3)], incarnation=2)
     assert [row["incident"] for row in rows(tmp_path)] == ["0001", "0001", "0002", "0003"]
+
+
+def test_requeued_rows_are_written_again_after_a_death(tmp_path) -> None:
+    write(tmp_path, [ended(1), ended(2)])
+    again = replace(ended(1), id=f"again 7 {ended(1).id}")
+    sink = write(tmp_path, [ended(2), again], incarnation=2)
+    assert [row["incident"] for row in rows(tmp_path)] == ["0001", "0002", "0001"]
+    assert reports_of(sink).counts == {("repeated", "cam"): 1, ("written", "cam"): 1}
+
+
+def test_no_row_of_a_file_that_is_moved_away_is_known(tmp_path) -> None:
+    write(tmp_path, [ended(1)])
+    with opened(SinkCsv, {"path": "table.csv"}, folder=tmp_path) as sink:
+        feed(sink, [ended(2)])
+    with opened(SinkCsv, {"path": "table.csv"}, folder=tmp_path, incarnation=2) as sink:
+        (tmp_path / "table.csv").rename(tmp_path / "old.csv")
+        feed(sink, [ended(2)])
+    assert [row["incident"] for row in rows(tmp_path)] == ["0002"]
 
 
 def test_another_table_is_left_alone(tmp_path) -> None:
