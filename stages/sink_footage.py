@@ -292,6 +292,10 @@ class SinkFootage(Stage[SinkFootageSettings]):
                 self._touch_index()
         return ()
 
+    def cameras_changed(self) -> None:
+        if self._recorder is not None:
+            self._recorder.cameras_changed(self.context.cameras)
+
     def _touch_index(self) -> None:
         if self._index is not None:
             self._index.touch()

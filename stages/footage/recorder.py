@@ -15,7 +15,7 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -118,6 +118,8 @@ class _Camera:
     session: _Session | None = None
     waiting: list[_Waiting] = field(default_factory=list)
     is_over: bool = False
+    heard_s: float = 0.0
+    """By the monotonic clock: when its last packet came."""
 
 
 class Recorder:
@@ -147,6 +149,8 @@ class Recorder:
         self._stages_folder = stages_folder
         self._feed = PacketFeed(stages_folder, self._packet, self._over)
         self._cameras: dict[str, _Camera] = {}
+        self._present: Set[str] | None = None
+        """The cameras of the run, by their names in ASCII; None while they are as they were at its start."""
         self._bests: dict[str, Best] = {}
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._unfinished = Unfinished(unfinished, folder)
@@ -210,6 +214,15 @@ class Recorder:
         if is_over:
             self._running.pop(record.incident, None)
             self._unfinished.remove(record)
+
+    def cameras_changed(self, cameras: Iterable[str]) -> None:
+        """Cameras have come and gone: these are left. Packets of others are kept while events about them may come."""
+        present = frozenset(map(ascii_form, cameras))
+
+        def note() -> None:
+            self._present = present
+
+        self._jobs.put(note)
 
     def packets_of(self, camera: str, moment: Moment | None) -> Sequence[Packet]:
         """The packets for a picture (`stages.footage.picture_service.FindPackets`); none if this thread is too late."""
@@ -281,8 +294,19 @@ class Recorder:
             if session is not None and (closing or self._is_complete(camera, session, now_s)):
                 self._close(camera, session)
 
+        if self._present is not None:
+            self._forget_gone(self._present, now_s)
         if closing:
             self._give_up_all()
+
+    def _forget_gone(self, present: Set[str], now_s: float) -> None:
+        """Free the packets of removed cameras once no incident wants them. Events come later than packets."""
+        for name in self._cameras.keys() - present:
+            if now_s > self._cameras[name].heard_s + self._wanted.ring_s and not self._has_incident(name):
+                del self._cameras[name]
+
+    def _has_incident(self, name: str) -> bool:
+        return any(ascii_form(record.camera) == name for record in list(self._running.values()))
 
     def _give_up_all(self) -> None:
         for record in list(self._running.values()):
@@ -334,7 +358,7 @@ class Recorder:
 
     def _packet(self, name: str, packet: Packet) -> None:
         camera = self._camera(name)
-        camera.is_over = False
+        camera.is_over, camera.heard_s = False, time.monotonic()
         camera.ring.add(packet)
         if self._recording is not None:
             self._recording.add(name, packet)

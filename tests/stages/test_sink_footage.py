@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from camgraph_test_stages.waiting import until
 from pipeline.errors import Unavailable, UserError
 from pipeline.messages import End, Event, Stamp
 from pipeline.stage import Settings
+from pipeline.system.names import ascii_form
 from pipeline.testing import HandContext
 from stages import events
 from stages.capture import Camera, Capture
@@ -667,6 +669,29 @@ def test_incidents_are_in_the_index(make_clip: MakeClip, tmp_path: Path) -> None
 def index_rows(folder: Path) -> list[Any]:
     with closing(sqlite3.connect(folder / NAME)) as db:
         return db.execute("SELECT camera, rule, snapshot, clip FROM incidents").fetchall()
+
+
+def test_packets_of_removed_cameras_are_freed(
+    make_clip: MakeClip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not before its incident is over, and those of the others never."""
+    monkeypatch.setattr(recorder, "_COMES_S", 0.05)
+    with watched(tmp_path, make_clip("a.mp4", frames=20), clips=False) as camera:
+        assert camera.sink._recorder is not None
+        kept, jobs, receive = (getattr(camera.sink._recorder, name) for name in ("_cameras", "_jobs", "_packet"))
+        camera.read()
+        camera.incident(10, None)
+        [packet] = until(lambda: "cam" in kept and kept["cam"].ring.newest_key())
+        for name in ("gone", "Süd"):
+            jobs.put(partial(receive, ascii_form(name), packet))
+        until(lambda: {"gone", ascii_form("Süd")} <= kept.keys())
+        camera.context.cameras = ("Süd",)
+        camera.sink.cameras_changed()
+        until(lambda: "gone" not in kept)
+        assert kept.keys() == {"cam", ascii_form("Süd")}
+        camera.sink.process([camera.event(camera.frames[15].stamp, "end")])
+        until(lambda: "cam" not in kept)
+        assert kept.keys() == {ascii_form("Süd")}
 
 
 def test_other_events_are_none_of_its_business(make_clip: MakeClip, tmp_path: Path) -> None:
