@@ -10,22 +10,31 @@ PREFIX/CAMERA/ACTION               an event
 from __future__ import annotations
 
 import re
+import unicodedata
+from itertools import groupby
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 from stages.delivery.template import TemplateText
 
-_NOT_SAFE = re.compile(r"[^\w.-]+")
-"""All but letters and digits of any script: so no `+`, `#`, `/`, `$` and NUL, which mean something in a topic."""
 _OURS = frozenset({"state", "snapshot", "availability"})
 _MOST_LEVEL = 200
 
 
 def level(name: str) -> str:
     """One level of a topic: `people talk` becomes `people_talk`. Never a name that the sink uses itself."""
-    safe = _NOT_SAFE.sub("_", name)[:_MOST_LEVEL]
+    runs = ("".join(run) if is_safe else "_" for is_safe, run in groupby(name, _is_safe))
+    safe = "".join(runs)[:_MOST_LEVEL]
     return f"{safe}_" if safe in _OURS else safe
+
+
+def _is_safe(letter: str) -> bool:
+    """Letters and numbers of any script: so no `+`, `#`, `/`, `$` and NUL, which mean something in a topic.
+
+    Marks too, which `re` does not count among letters: many scripts write vowels so.
+    """
+    return letter in "_.-" or unicodedata.category(letter)[0] in "LMN"
 
 
 def _is_topic(text: str) -> str:

@@ -224,7 +224,7 @@ export function incidentView(state, name) {
 
   // With a name that all systems take.
   function download(incident) {
-    const file = `${incident.camera} ${incident.start_time}.mp4`.replace(/[^\p{L}\p{N}. -]/gu, "-");
+    const file = `${incident.camera} ${incident.start_time}.mp4`.replace(/[^\p{L}\p{M}\p{N}. -]/gu, "-");
     return make("a", { class: "button", href: incident.clip.url, download: file, text: "Download the clip" });
   }
 
