@@ -25,6 +25,7 @@ from typing import Any, Literal, get_args
 from pipeline.system.disk import open_regular, write_whole
 from pipeline.system.names import ascii_form, is_camera_name
 from stages.footage.names import INCIDENT_DIGITS
+from stages.writing.output_names import part_of
 
 Kind = Literal["snapshot", "clip", "best"]
 KINDS: tuple[Kind, ...] = ("snapshot", "clip")
@@ -138,13 +139,14 @@ class IncidentRecord:
     def paths(self) -> Iterator[Path]:
         """All its files that may be there, the record last."""
         yield from (self.file(kind) for kind in KINDS)
+        yield part_of(self.file("clip"))  # a killed process may have left it
         names = {name for file in self.files.values() for name in file.crops}
         yield from (self.path.with_name(name) for name in sorted(names))
         yield self._mark
         yield self.path
 
-    def write(self) -> None:
-        """Raises OSError."""
+    def write(self, *, durable: bool = False) -> None:
+        """Raises OSError. `durable`: it outlives a power cut."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         plain: dict[str, Any] = {
             "version": _VERSION,
@@ -155,7 +157,7 @@ class IncidentRecord:
             "last": self.last,
         }
         plain |= {kind: file.plain() for kind, file in self.files.items()}
-        write_whole(self.path, json.dumps(plain, ensure_ascii=False, indent=1).encode())
+        write_whole(self.path, json.dumps(plain, ensure_ascii=False, indent=1).encode(), durable=durable)
 
 
 def read_record(path: Path) -> IncidentRecord | None:

@@ -179,7 +179,7 @@ class Recorder:
         record.begun_s = time.time()
         try:
             self._unfinished.add(record)
-            record.write()
+            record.write(durable=True)
         except OSError:
             self._unfinished.remove(record)
             raise
@@ -699,7 +699,8 @@ class Unfinished:
     def records(self) -> list[IncidentRecord]:
         """The records that an earlier process has left. Files without the form of a place are left out."""
         entries = sorted(self._folder.glob("*")) if self._folder.is_dir() else []
-        return [record for record in map(self._record, entries) if record is not None]
+        whole = (entry for entry in entries if entry.suffix != PART)
+        return [record for record in map(self._record, whole) if record is not None]
 
     def _record(self, entry: Path) -> IncidentRecord | None:
         with suppress(OSError, ValueError):
@@ -711,7 +712,8 @@ class Unfinished:
     def add(self, record: IncidentRecord) -> None:
         """Raises OSError."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        (self._folder / record.incident).write_text(str(record.path.relative_to(self._footage)))
+        place = str(record.path.relative_to(self._footage))
+        write_whole(self._folder / record.incident, place.encode(), durable=True)
 
     def remove(self, record: IncidentRecord) -> None:
         """Forget a record that is finished."""

@@ -83,6 +83,13 @@ def test_what_is_kept_or_written_stays(tmp_path: Path) -> None:
     assert left(tmp_path) == [1, 2]
 
 
+def test_a_clip_that_was_left_unfinished_goes_too(tmp_path: Path) -> None:
+    path = incident(tmp_path, 5)
+    path.with_suffix(".mp4").rename(path.with_suffix(".mp4.part"))
+    assert Retention(tmp_path, LOG, keep_s=100 * DAY_S, keep_bytes=1500).sweep(NOW_S) == 1, "its bytes count"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_who_writes_the_record_does_not_take_the_mark_away(tmp_path: Path) -> None:
     path = incident(tmp_path, 1)
     of_recorder, of_somebody = read_record(path), read_record(path)

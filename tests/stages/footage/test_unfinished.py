@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from camgraph_test_stages.waiting import until
 
+from pipeline.system import disk
 from pipeline.testing import HandContext
 from stages.footage.incident_record import FileState, IncidentRecord, read_record
-from stages.footage.recorder import Unfinished
+from stages.footage.recorder import Recorder, Unfinished, Wanted
 from stages.sink_footage import SinkFootage, SinkFootageSettings
 
 PLACE = "front/2026-11-05/10-00-00_fall_0000abcd.json"
@@ -45,6 +48,26 @@ def test_what_is_no_place_of_a_record_is_left_out(tmp_path: Path, text: bytes) -
     (folder / "folder").mkdir()
     (folder / "loop").symlink_to("loop")
     assert [one.path for one in Unfinished(folder, tmp_path).records()] == [record.path]
+
+
+def test_a_place_that_was_not_written_whole_is_left_out(tmp_path: Path) -> None:
+    record = left_behind(tmp_path)
+    folder = tmp_path / ".unfinished" / "test"
+    (folder / f"{record.incident}.0123456789abcdef.part").write_text(PLACE)
+    assert [one.path for one in Unfinished(folder, tmp_path).records()] == [record.path]
+
+
+def test_an_incident_is_on_the_disk_before_its_event_is_delivered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(disk, "sync_folder", lambda folder: synced.append(folder.name))
+    data = {"incident": "1f", "camera": "front", "phase": "start"}
+    log: Any = structlog.get_logger()
+    wanted = Wanted(1.0, 1.0, 5.0, 1 << 20, "clean", UTC, clips=True)
+    folders = {"folder": tmp_path, "stages_folder": tmp_path, "unfinished": tmp_path / "unfinished"}
+    Recorder(wanted, **folders, log=log, done=lambda *_: None).begin(IncidentRecord(tmp_path / PLACE, {"data": data}))
+    assert synced == ["unfinished", "2026-11-05"]
 
 
 def test_an_absolute_place_outside_is_left_out(tmp_path: Path) -> None:
