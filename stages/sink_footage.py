@@ -261,6 +261,7 @@ class SinkFootage(Stage[SinkFootageSettings]):
             keep_s=settings.keep_days * _DAY_S,
             keep_bytes=settings.keep_gb * 1e9,
             rules=[one.rule(settings.keep_days) for one in settings.keep],
+            is_running=self._recorder.is_running,
         )
         self._recorder.open()
         self._index = IndexKeeper(self._folder, self.context.log)

@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,12 +43,20 @@ class Retention:
     """The retention of one folder of footage. The first rule that fits an incident says how long it is kept.
 
     `keep_s`: for incidents that no rule fits. `keep_bytes`: the limit of all incidents together.
+    `is_running(incident)`: whether this process writes it, however old it seems: the clock may be set meanwhile.
     """
 
     def __init__(
-        self, folder: Path, log: Logger, *, keep_s: float, keep_bytes: float, rules: Sequence[KeepRule] = ()
+        self,
+        folder: Path,
+        log: Logger,
+        *,
+        keep_s: float,
+        keep_bytes: float,
+        rules: Sequence[KeepRule] = (),
+        is_running: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        self._folder, self._log = folder, log
+        self._folder, self._log, self._is_running = folder, log, is_running
         self._rules = [*rules, KeepRule(keep_s=keep_s)]
         self._keep_bytes = keep_bytes
         self._look_at_s = 0.0
@@ -83,7 +91,7 @@ class Retention:
             number, rule = next((n, rule) for n, rule in enumerate(self._rules) if rule.fits(record))
             total, of_rule[number] = total + size, of_rule[number] + size
             is_much = total > self._keep_bytes or of_rule[number] > rule.keep_bytes
-            is_written = record.is_pending and age_s < _FORGOTTEN_S
+            is_written = self._is_running(record.incident) or (record.is_pending and age_s < _FORGOTTEN_S)
             if (is_much or age_s > rule.keep_s) and not record.keep and not is_written:
                 remove(record)
                 removed, total, of_rule[number] = removed + 1, total - size, of_rule[number] - size

@@ -29,7 +29,7 @@ from pipeline.system.names import ascii_form
 from pipeline.testing import HandContext
 from stages import events
 from stages.capture import Camera, Capture
-from stages.footage import recorder
+from stages.footage import recorder, retention
 from stages.footage.best import MOST_DECODED
 from stages.footage.incident_index import NAME
 from stages.footage.incident_record import IncidentRecord, records_in, sha256_of
@@ -655,6 +655,23 @@ def test_old_incidents_are_removed_where_nothing_ever_happens(make_clip: MakeCli
     with watched(tmp_path, clip, keep_days=30) as camera:
         until(lambda: ("removed", "") in camera.context.counts)
     assert not record.path.exists()
+
+
+def test_an_incident_that_goes_on_stays_if_the_clock_is_set(
+    make_clip: MakeClip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "LOOK_S", 0.1)
+    with watched(tmp_path, make_clip("a.mp4", frames=20), clips=False) as camera:
+        camera.read()
+        camera.incident(10, 15)
+        camera.incident(10, None, name="wave", number=2)
+        until(lambda: [one.is_pending for one in camera.records] == [False, True])
+        until(lambda: camera.records[1].files["snapshot"].state != "pending")
+        long_ago_s = time.time() - 40 * 86_400
+        for record in camera.records:
+            os.utime(record.path, (long_ago_s, long_ago_s))
+        until(lambda: ("removed", "") in camera.context.counts)
+        assert [int(one.incident, 16) for one in camera.records] == [2]
 
 
 def test_incidents_are_in_the_index(make_clip: MakeClip, tmp_path: Path) -> None:
