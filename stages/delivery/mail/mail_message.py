@@ -14,10 +14,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.header import Header
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import SMTP
+from email.policy import SMTP, Policy
 from email.utils import format_datetime, parseaddr
+from typing import Any
 from urllib.parse import quote
 
 from pipeline.foreign_text import shown
@@ -26,6 +28,8 @@ from stages.delivery.template import filled, filled_lines, one_line
 
 _CID = "picture@camgraph"
 _MOST_SUBJECT = 200
+_ONE_LINE = 68
+"""Letters of ASCII that fit behind `Subject: `."""
 _SEE = "See it here"
 _SAFE = re.compile(r"[^A-Za-z0-9.-]")
 _STYLE = "font-family:sans-serif;font-size:16px;line-height:1.5;max-width:800px"
@@ -64,7 +68,7 @@ def mail_about(view: EventView, words: Words, picture: bytes | None, remark: str
     """Compose the mail. `remark`: a sentence to add, such as why there is no picture."""
     mail = EmailMessage(policy=SMTP)
     title = _first_large(one_line(filled(words.subject, view, words.time_zone)))[:_MOST_SUBJECT]
-    mail["Subject"] = title
+    mail["Subject"] = _Subject(title)
     mail["From"] = words.sender
     mail["To"] = ", ".join(words.to)
     mail["Date"] = format_datetime(datetime.now(UTC))
@@ -85,6 +89,21 @@ def mail_about(view: EventView, words: Words, picture: bytes | None, remark: str
         name = f"{_SAFE.sub('-', view.camera)}.jpg"
         related.add_related(picture, "image", "jpeg", cid=f"<{_CID}>", filename=name, disposition="inline")
     return mail
+
+
+class _Subject(str):
+    """A subject that folds itself: `email` loses, adds or moves spaces where it folds one, as Python 3.11 does.
+
+    Its `name` makes it a header to `email.policy`, which then calls its `fold`.
+    """
+
+    __slots__ = ()
+    name = "Subject"
+
+    def fold(self, *, policy: Policy[Any]) -> str:
+        fits = self.isascii() and len(self) <= _ONE_LINE and "=?" not in self  # which begins an encoded word
+        text = str(self) if fits else Header(self, "utf-8", header_name=self.name).encode(linesep=policy.linesep)
+        return f"{self.name}: {text}{policy.linesep}"
 
 
 def _first_large(text: str) -> str:
