@@ -57,9 +57,7 @@ def test_a_place_that_was_not_written_whole_is_left_out(tmp_path: Path) -> None:
     assert [one.path for one in Unfinished(folder, tmp_path).records()] == [record.path]
 
 
-def test_an_incident_is_on_the_disk_before_its_event_is_delivered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_incident_is_on_the_disk_before_it_is_delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
     monkeypatch.setattr(disk, "sync_folder", lambda folder: synced.append(folder.name))
     data = {"incident": "1f", "camera": "front", "phase": "start"}
