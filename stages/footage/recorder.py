@@ -38,6 +38,7 @@ from stages.footage.packets import Moment, Packet, wanted_mark
 from stages.footage.recording import Recording
 from stages.footage.ring import Ring
 from stages.footage.still import Look, Picture, decode_last, drawn, for_crops, jpeg, why_not_shown
+from stages.writing.recording import whole_length
 
 _TURN_S = 0.1
 _COMES_S = 5.0
@@ -672,6 +673,8 @@ class Recorder:
             return
         part = clip.with_name(clip.name + PART)
         try:
+            if part.exists():
+                os.truncate(part, whole_length(part))  # players may refuse the whole file for half a fragment
             if plays(part):
                 part.replace(clip)
             part.unlink(missing_ok=True)

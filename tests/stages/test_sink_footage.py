@@ -494,8 +494,9 @@ def test_repeated_events_change_nothing(make_clip: MakeClip, tmp_path: Path) -> 
         assert len(camera.told) == announced
 
 
-def test_a_killed_process_leaves_a_clip_that_plays(make_clip: MakeClip, tmp_path: Path) -> None:
-    """Its successor names the clip that grew, and announces it."""
+@pytest.mark.parametrize("cut", [0, 1, 500, 3000])
+def test_a_killed_process_leaves_a_clip_that_plays(make_clip: MakeClip, tmp_path: Path, cut: int) -> None:
+    """Its successor names the clip that grew, and announces it. `cut`: bytes that were still to be written."""
     clip = make_clip("a.mp4", frames=60, options={"g": "10"})
     with watched(tmp_path, clip, before_s=1) as killed:
         killed.read()
@@ -505,6 +506,8 @@ def test_a_killed_process_leaves_a_clip_that_plays(make_clip: MakeClip, tmp_path
         until(lambda: killed.records[0].files["snapshot"].state == "ready")
         saved = tmp_path / "as_killed"
         shutil.copytree(tmp_path / "footage", saved)
+        [half] = saved.glob("*/*/*.mp4.part")
+        os.truncate(half, half.stat().st_size - cut)
         unfinished = tmp_path / "unfinished"
         shutil.copytree(killed.context.state_folder, unfinished, ignore=shutil.ignore_patterns("pictures"))
     shutil.rmtree(tmp_path / "footage")
