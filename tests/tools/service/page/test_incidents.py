@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from camgraph_test_stages.browser import Browser
 
+pytestmark = pytest.mark.processes
+
 PAGE = 30
 NOTHING = "Nothing has happened yet."
 SERVICE = """

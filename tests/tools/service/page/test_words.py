@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from camgraph_test_stages.browser import Browser
 
+pytestmark = pytest.mark.processes
+
 
 def camera(state: str = "live", **more: Any) -> dict[str, Any]:
     """One of a status, as the service gives it."""
