@@ -141,7 +141,7 @@ def main(  # noqa: PLR0917 - click hands options over by name
         live, more = _live(text, cameras, load / 100 * most / cameras, seconds, rounds)
         rows.append(_live_row(load / 100, live))
         answered += more
-    options = {"cameras": cameras, "seconds": seconds, "rounds": rounds, "model": model, "load": loads}
+    options = {"cameras": cameras, "seconds": seconds, "rounds": rounds, "model": model, "loads": loads}
     parts = [
         f"{written_by(TOOL, options)} {machine_line()}. {most:.1f} frames a second while nobody asked. "
         f"{answered.count(200)} pictures of {_PICTURE[0]} x {_PICTURE[1]} were answered, "
