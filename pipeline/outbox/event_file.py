@@ -71,6 +71,7 @@ CREATE TABLE IF NOT EXISTS run (
 INSERT OR IGNORE INTO run VALUES (1, 1, 0, 0);
 """
 _AWAITED_S = 7 * 86_400
+"""Later nobody waits for the end of an incident: the file of a graph that is not run again would stay for ever."""
 _BY_TIME = "CREATE INDEX IF NOT EXISTS by_time ON events (time_ns, camera, epoch, seq, part, producer)"
 _ADDED = ("incarnation", "committed_ns", "waits_from_s")
 """Columns that files of older versions lack."""
@@ -231,8 +232,8 @@ def note_live(db: sqlite3.Connection, *, live: bool) -> None:
     db.execute("CREATE TABLE IF NOT EXISTS live (one INTEGER) STRICT" if live else "DROP TABLE IF EXISTS live")
 
 
-def _left_open(db: sqlite3.Connection, path: Path) -> bool:
-    """Whether the next run has incidents to end here. After a week nobody waits for that."""
+def _has_incidents_to_end(db: sqlite3.Connection, path: Path) -> bool:
+    """Whether the next run of live cameras has incidents to end here, and it is not too late for that."""
     is_live = db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'live'").fetchone()
     written = [Path(f"{path}{suffix}") for suffix in ("", "-wal")]
     written_s = max(one.stat().st_mtime for one in written if one.exists())
@@ -257,7 +258,7 @@ def remove_delivered(path: Path) -> bool:
     """
     db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0)
     try:
-        if db.execute("SELECT 1 FROM pending LIMIT 1").fetchone() or _left_open(db, path):
+        if db.execute("SELECT 1 FROM pending LIMIT 1").fetchone() or _has_incidents_to_end(db, path):
             return False
         db.execute("PRAGMA synchronous = OFF")
         db.execute("PRAGMA journal_mode = DELETE")  # which SQLite refuses while anybody else has the file open
