@@ -209,13 +209,28 @@ def _token(name: str) -> str:
     return level(name).replace(".", "_")
 
 
+async def _end_what_waits() -> None:
+    """What the library leaves when its `close` was given up: Python would complain of each task that never ended."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+
+
 class _Loop:
     """An event loop in a thread of its own, for a library that knows nothing else."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="nats", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="nats", daemon=True)
         self._thread.start()
+
+    def _work(self) -> None:
+        try:
+            self._loop.run_forever()
+            self._loop.run_until_complete(_end_what_waits())
+        finally:
+            self._loop.close()
 
     def run(self, work: Coroutine[Any, Any, T], within_s: float) -> T:
         """Raises TimeoutError."""
@@ -229,5 +244,3 @@ class _Loop:
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(WAIT_S)
-        if not self._thread.is_alive():
-            self._loop.close()

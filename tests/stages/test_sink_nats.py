@@ -24,7 +24,7 @@ from camgraph_test_stages.brokers import (
 from nats.js.api import ConsumerConfig, DeliverPolicy
 
 from pipeline.errors import Unavailable
-from stages.sink_nats import SinkNats
+from stages.sink_nats import SinkNats, _Loop
 from tools.measuring import broker_servers
 
 PASSWORD = "plum-garden-74"
@@ -148,3 +148,22 @@ def test_a_server_that_is_away(tmp_path) -> None:
     with sink_to(free_port(), tmp_path) as sink:
         with pytest.raises(Unavailable, match="no connection: Connection refused"):
             sink.process(stream(1))
+
+
+def test_what_still_waits_at_the_end_is_cancelled() -> None:
+    ended = []
+
+    async def wait() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    async def begin() -> None:
+        asyncio.get_running_loop().waiting = asyncio.create_task(wait())  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+
+    loop = _Loop()
+    loop.run(begin(), 60)
+    loop.stop()
+    assert ended == [True]

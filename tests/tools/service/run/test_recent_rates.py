@@ -113,7 +113,8 @@ def test_a_run_tells_its_last_hour(served: Served) -> None:
 
     found = until(told, every_s=0.5)
     assert found["every_s"] == 5.0
-    assert all(4.9 < later - earlier < 60 for earlier, later in pairwise(found["at"]))
+    # A run that answers one late and the next at once has less than `every_s` between the two.
+    assert all(0 < later - earlier < 60 for earlier, later in pairwise(found["at"]))
     assert found["drops"][-1] >= 0, "a busy machine may drop some"
     assert 0 <= found["age_ms_p50"][-1] <= found["age_ms_p95"][-1]
     assert_as_described("GET", "/api/recent", served.get("/api/recent", "viewer"))
