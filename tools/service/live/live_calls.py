@@ -37,20 +37,40 @@ _NOT_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 def live_calls(run: RunLink, threads: ThreadPools, pictures: PictureProcess, *, video: bool) -> list[Call]:
     """`video`: whether pictures may leave."""
-    watched, seen = Quota("live videos and pictures", MOST_VIEWERS, of_client=8, of_name=16), LivePeople()
-    films = Watching[Film](watched)
-    # Of what costs the most: a client alone has half of the cameras, as many as a browser can show at a time.
-    pictures_of = Quota("rows of pictures", MOST_VIEWERS, of_client=MOST_CAMERAS // 2, of_name=MOST_CAMERAS * 3 // 4)
-    rows = Watching[PictureFilm](watched, pictures_of, most=MOST_CAMERAS)
-    # The others are for those whose pictures people are drawn on.
-    streams = Quota("streams of people", MOST_PEOPLE - MOST_CAMERAS, of_client=16, of_name=28)
+    calls, one = _LiveCalls(run, threads, pictures, video=video), "/api/cameras/{name}"
+    return [
+        Call("GET", f"{one}/live.mp4", "viewer", calls.live, "The video as it comes: an MP4 without an end.",
+             Gives(media="video/mp4"), errors=_NO_FILM),
+        Call("GET", f"{one}/mjpeg", "viewer", calls.mjpeg, "Pictures as they come, people and zones drawn on them.",
+             Gives(media=_PARTS), _MJPEG, errors=_NO_FILM),
+        Call("GET", f"{one}/people", "viewer", calls.people, "The people in each frame, and what the rules say (SSE).",
+             Gives(media="text/event-stream"), errors=_TOO_MANY),
+    ]  # fmt: skip
 
-    async def packets_of(request: Request) -> tuple[str, Path]:
+
+class _LiveCalls:
+    """What is shown at present, and how much of it anybody may have."""
+
+    def __init__(self, run: RunLink, threads: ThreadPools, pictures: PictureProcess, *, video: bool) -> None:
+        self._run, self._threads, self._pictures, self._video = run, threads, pictures, video
+        self._seen = LivePeople()
+        watched = Quota("live videos and pictures", MOST_VIEWERS, of_client=8, of_name=16)
+        self._films = Watching[Film](watched)
+        # Of what costs the most: a client alone has half of the cameras, as many as a browser can show at a time.
+        rows = Quota("rows of pictures", MOST_VIEWERS, of_client=MOST_CAMERAS // 2, of_name=MOST_CAMERAS * 3 // 4)
+        self._rows = Watching[PictureFilm](watched, rows, most=MOST_CAMERAS)
+        # The others are for those whose pictures people are drawn on.
+        self._streams = Quota("streams of people", MOST_PEOPLE - MOST_CAMERAS, of_client=16, of_name=28)
+
+    async def _camera(self, request: Request) -> str:
+        return await self._threads.run.run(checked_camera, self._run, request.path_params["name"])
+
+    async def _packets(self, request: Request) -> tuple[str, Path]:
         """The camera and its socket. Raises UserError if it may not be shown, NotThere if it cannot be."""
-        if not video:
+        if not self._video:
             raise UserError(_NO_VIDEO, error_id="video-off")
-        name = await threads.run.run(checked_camera, run, request.path_params["name"])
-        path = await threads.run.run(run.sockets, f"{ascii_form(name)}{PACKETS}")
+        name = await self._camera(request)
+        path = await self._threads.run.run(self._run.sockets, f"{ascii_form(name)}{PACKETS}")
         if not path:
             raise NotThere(
                 "the camera sends no video now; live video needs a stage `sink_footage` in the graph",
@@ -58,58 +78,49 @@ def live_calls(run: RunLink, threads: ThreadPools, pictures: PictureProcess, *, 
             )
         return name, path[0]
 
-    async def live(request: Request) -> Response:
-        _, path = await packets_of(request)
+    async def live(self, request: Request) -> Response:
+        _, path = await self._packets(request)
         if request.method == "HEAD":  # its answer would never end
             return Response(media_type="video/mp4", headers=_NOT_KEPT)
-        showing = films.show(path, lambda ended: Film(path, ended), FilmViewer(), requester_of(request))
+        showing = self._films.show(path, lambda ended: Film(path, ended), FilmViewer(), requester_of(request))
         with _left_if_failed(showing):
             facts = (await showing.begin()).facts
         start = f"{float(facts.start):.6f}"
         headers = _NOT_KEPT | {"X-Camgraph-Epoch": str(facts.epoch), "X-Camgraph-Start": start}
         return QuotaResponse(showing.pieces(), showing.leave, facts.content_type, headers)
 
-    async def mjpeg(request: Request) -> Response:
+    async def mjpeg(self, request: Request) -> Response:
         drawn = query_of(request, _MJPEG)["draw"] != "no"
-        name, path = await packets_of(request)
+        name, path = await self._packets(request)
         if request.method == "HEAD":
             return Response(media_type=_PARTS, headers=_NOT_KEPT)
 
-        async def stages() -> Sequence[Path]:
-            try:
-                return await threads.run.run(run.sockets, f"*{PEOPLE}")
-            except Unavailable:  # the pictures go on, and the stages are looked for again a little later
-                return ()
-
         def make(ended: Callable[[], object]) -> PictureFilm:
-            return PictureFilm(path, ended, seen.for_ever(stages, name), pictures, threads.decoder)
+            people = self._seen.for_ever(self._stages, name)
+            return PictureFilm(path, ended, people, self._pictures, self._threads.decoder)
 
-        showing = rows.show(path, make, PictureViewer(drawn=drawn), requester_of(request))
+        showing = self._rows.show(path, make, PictureViewer(drawn=drawn), requester_of(request))
         with _left_if_failed(showing):
             (await showing.begin()).begin_check()
         return QuotaResponse(showing.pieces(), showing.leave, _PARTS, _NOT_KEPT)
 
-    async def people(request: Request) -> Response:
-        name = await threads.run.run(checked_camera, run, request.path_params["name"])
-        paths = await threads.run.run(run.sockets, f"*{PEOPLE}")
+    async def _stages(self) -> Sequence[Path]:
+        try:
+            return await self._threads.run.run(self._run.sockets, f"*{PEOPLE}")
+        except Unavailable:  # the pictures go on, and the stages are looked for again a little later
+            return ()
+
+    async def people(self, request: Request) -> Response:
+        name = await self._camera(request)
+        paths = await self._threads.run.run(self._run.sockets, f"*{PEOPLE}")
         if not paths:
             why = "the run judges nobody: its graph has no stage `rules`, or that is being started"
             raise NotThere(why, error_id="nothing-to-read")
-        streams.check(requester_of(request))
+        self._streams.check(requester_of(request))
         if request.method == "HEAD":
             return Response(media_type="text/event-stream", headers=_NOT_KEPT)
-        release = streams.acquire(requester_of(request))
-        return QuotaResponse(_as_events(seen.lines(paths, name)), release, "text/event-stream", _NOT_KEPT)
-
-    one = "/api/cameras/{name}"
-    return [
-        Call("GET", f"{one}/live.mp4", "viewer", live, "The video as it comes: an MP4 without an end.",
-             Gives(media="video/mp4"), errors=_NO_FILM),
-        Call("GET", f"{one}/mjpeg", "viewer", mjpeg, "Pictures as they come, people and zones drawn on them.",
-             Gives(media=_PARTS), _MJPEG, errors=_NO_FILM),
-        Call("GET", f"{one}/people", "viewer", people, "The people in each frame, and what the rules say (SSE).",
-             Gives(media="text/event-stream"), errors=_TOO_MANY),
-    ]  # fmt: skip
+        release = self._streams.acquire(requester_of(request))
+        return QuotaResponse(_as_events(self._seen.lines(paths, name)), release, "text/event-stream", _NOT_KEPT)
 
 
 @contextmanager

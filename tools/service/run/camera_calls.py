@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field, JsonValue
@@ -77,52 +78,63 @@ def checked_camera(run: RunLink, name: str) -> str:
 
 def camera_calls(run: RunLink, threads: ThreadPools) -> list[Call]:
     """See the module."""
+    calls, one = _CameraCalls(run, threads), "/api/cameras/{name}"
+    changed = Gives("the run has taken it up", NOTHING, status=202)
+    return [
+        Call("GET", "/api/cameras", "viewer", calls.cameras, "The cameras: state, rates, drops.",
+             Gives(type=CameraList), errors=NO_ANSWER),
+        Call("POST", "/api/cameras", "admin", calls.add, "Take one more camera into the run.",
+             Gives("the run has taken it up", Remarks, status=202), body=NewCamera, errors=NO_ANSWER),
+        Call("DELETE", one, "admin", calls.remove, "End a camera: its frames on the way still arrive.", changed,
+             errors=_REFUSED),
+        Call("POST", f"{one}/pause", "operator", calls.pause, "Let a camera rest.", changed, errors=_REFUSED),
+        Call("POST", f"{one}/resume", "operator", calls.resume, "Let a camera that rests go on.", changed,
+             errors=_REFUSED),
+        Call("GET", f"{one}/picture.jpg", "viewer", calls.picture,
+             "The newest picture, without anything drawn on it.",
+             Gives(media="image/jpeg", also=NOT_MODIFIED), errors=NO_ANSWER),
+    ]  # fmt: skip
 
-    def listed() -> list[dict[str, Any]]:
+
+class _CameraCalls:
+    def __init__(self, run: RunLink, threads: ThreadPools) -> None:
+        self._run, self._threads = run, threads
+
+    async def cameras(self, _: Request) -> Response:
+        return JSONResponse({"cameras": await self._threads.run.run(self._listed)})
+
+    def _listed(self) -> list[dict[str, Any]]:
         return [
             {"name": name, **{key: one[key] for key in CameraState.__annotations__}}
-            for name, one in run.status()["cameras"].items()
+            for name, one in self._run.status()["cameras"].items()
         ]
 
-    async def cameras(request: Request) -> Response:
-        return JSONResponse({"cameras": await threads.run.run(listed)})
-
-    async def add(request: Request) -> Response:
+    async def add(self, request: Request) -> Response:
         body = await body_of(request, NewCamera)
-        name, settings = body.name, body.settings
-        if "${" in json.dumps(settings):
-            # Otherwise a camera at an address of theirs would be sent the secrets and files of the run.
-            raise UserError(
-                "variables cannot be used here: write the values, or add the camera to the graph file",
-                error_id="camera-change",
-            )
-        if _is_file(settings.get("url")):
-            # It would tell which files there are on the machine, and show the films among them.
-            raise UserError(
-                "a file can only be added on the machine itself: `camgraph cameras add`", error_id="camera-change"
-            )
-        _check_scheme(settings.get("url"))
-        answer = await threads.changes.run(run.ask, "add", camera=name, given=settings)
+        _check_new(body.settings)
+        answer = await self._threads.changes.run(self._run.ask, "add", camera=body.name, given=body.settings)
         return JSONResponse({"remarks": list(answer.get("remarks", ()))}, 202)
 
-    async def change(request: Request, op: str) -> Response:
-        name = await threads.run.run(checked_camera, run, request.path_params["name"])
-        await threads.changes.run(run.ask, op, camera=name)
+    async def remove(self, request: Request) -> Response:
+        return await self._change(request, "remove")
+
+    async def pause(self, request: Request) -> Response:
+        return await self._change(request, "pause")
+
+    async def resume(self, request: Request) -> Response:
+        return await self._change(request, "resume")
+
+    async def _change(self, request: Request, op: str) -> Response:
+        await self._threads.changes.run(self._run.ask, op, camera=await self._camera(request))
         return JSONResponse({}, 202)
 
-    async def remove(request: Request) -> Response:
-        return await change(request, "remove")
+    async def _camera(self, request: Request) -> str:
+        return await self._threads.run.run(checked_camera, self._run, request.path_params["name"])
 
-    async def pause(request: Request) -> Response:
-        return await change(request, "pause")
-
-    async def resume(request: Request) -> Response:
-        return await change(request, "resume")
-
-    async def picture(request: Request) -> Response:
-        name = await threads.run.run(checked_camera, run, request.path_params["name"])
+    async def picture(self, request: Request) -> Response:
+        name = await self._camera(request)
         try:
-            served = await threads.pictures.run(run.picture, name)
+            served = await self._threads.pictures.run(self._run.picture, name)
         except UserError as error:
             raise NotThere(str(error), error_id=error.error_id) from None
         if served is None:
@@ -134,20 +146,21 @@ def camera_calls(run: RunLink, threads: ThreadPools) -> list[Call]:
             return Response(status_code=304, headers=headers)
         return Response(served.jpeg, media_type="image/jpeg", headers=headers)
 
-    one = "/api/cameras/{name}"
-    changed = Gives("the run has taken it up", NOTHING, status=202)
-    return [
-        Call("GET", "/api/cameras", "viewer", cameras, "The cameras: state, rates, drops.",
-             Gives(type=CameraList), errors=NO_ANSWER),
-        Call("POST", "/api/cameras", "admin", add, "Take one more camera into the run.",
-             Gives("the run has taken it up", Remarks, status=202), body=NewCamera, errors=NO_ANSWER),
-        Call("DELETE", one, "admin", remove, "End a camera: its frames on the way still arrive.", changed,
-             errors=_REFUSED),
-        Call("POST", f"{one}/pause", "operator", pause, "Let a camera rest.", changed, errors=_REFUSED),
-        Call("POST", f"{one}/resume", "operator", resume, "Let a camera that rests go on.", changed, errors=_REFUSED),
-        Call("GET", f"{one}/picture.jpg", "viewer", picture, "The newest picture, without anything drawn on it.",
-             Gives(media="image/jpeg", also=NOT_MODIFIED), errors=NO_ANSWER),
-    ]  # fmt: skip
+
+def _check_new(settings: Mapping[str, JsonValue]) -> None:
+    """Raises UserError for what nobody may say from afar."""
+    if "${" in json.dumps(settings):
+        # Otherwise a camera at an address of theirs would be sent the secrets and files of the run.
+        raise UserError(
+            "variables cannot be used here: write the values, or add the camera to the graph file",
+            error_id="camera-change",
+        )
+    if _is_file(settings.get("url")):
+        # It would tell which files there are on the machine, and show the films among them.
+        raise UserError(
+            "a file can only be added on the machine itself: `camgraph cameras add`", error_id="camera-change"
+        )
+    _check_scheme(settings.get("url"))
 
 
 def _check_scheme(url: object) -> None:

@@ -57,17 +57,32 @@ class HealthAnswer(TypedDict):
 
 def health_calls(run: RunLink, threads: ThreadPools) -> list[Call]:
     """See the module."""
+    calls = _HealthCalls(run, threads)
+    state = Gives("it is well", HealthAnswer, also={503: "it is not"})
+    return [
+        Call("GET", "/healthz", "anyone", calls.healthz, "200 unless the run is down or does not answer, else 503.",
+             state),
+        Call("GET", "/readyz", "anyone", calls.readyz, "200 while the run is running and not down, else 503.", state),
+        Call("GET", "/metrics", "viewer", calls.metrics, "All metrics, for Prometheus.",
+             Gives(media=CONTENT_TYPE), errors=NO_ANSWER),
+        Call("GET", "/api/status", "viewer", calls.whole,
+             "All that is known of the run, as `camgraph status --json`.", Gives(type=NOTHING), errors=NO_ANSWER),
+    ]  # fmt: skip
 
-    gpus, text, plain = Gpus(), Rendered(_exposed), Rendered(_as_json)
 
-    async def known(request: Request) -> tuple[Mapping[str, Any] | None, str]:
-        try:
-            return await threads.health.run(run.status), ""
-        except CamgraphError as error:
-            return None, str(error)
+class _HealthCalls:
+    def __init__(self, run: RunLink, threads: ThreadPools) -> None:
+        self._run, self._threads, self._gpus = run, threads, Gpus()
+        self._text, self._plain = Rendered(_exposed), Rendered(_as_json)
 
-    async def health(request: Request, *, is_ready: bool) -> Response:
-        status, why = await known(request)
+    async def healthz(self, request: Request) -> Response:
+        return await self._health(request, is_ready=False)
+
+    async def readyz(self, request: Request) -> Response:
+        return await self._health(request, is_ready=True)
+
+    async def _health(self, request: Request, *, is_ready: bool) -> Response:
+        status, why = await self._known()
         level: Level = status["health"]["level"] if status else "down"
         good = level != "down" and (not is_ready or (status is not None and status["phase"] == "running"))
         answer: HealthAnswer = {"level": level}
@@ -75,46 +90,25 @@ def health_calls(run: RunLink, threads: ThreadPools) -> list[Call]:
             answer["reason"] = status["health"]["reason"] if status else why
         return JSONResponse(answer, 200 if good else 503)
 
-    async def healthz(request: Request) -> Response:
-        return await health(request, is_ready=False)
-
-    async def readyz(request: Request) -> Response:
-        return await health(request, is_ready=True)
+    async def _known(self) -> tuple[Mapping[str, Any] | None, str]:
+        try:
+            return await self._threads.health.run(self._run.status), ""
+        except CamgraphError as error:
+            return None, str(error)
 
     # One way to a thread and back for each answer: on a full machine, each waits for a core.
-    def exposed() -> bytes:
+    async def metrics(self, _: Request) -> Response:
+        return Response(await self._threads.health.run(self._exposed), media_type=CONTENT_TYPE)
+
+    def _exposed(self) -> bytes:
         try:
-            status = run.status()
+            status = self._run.status()
         except CamgraphError:
             status = None
-        return text.of(status, gpus.now)
+        return self._text.of(status, self._gpus.now)
 
-    async def metrics(request: Request) -> Response:
-        return Response(await threads.health.run(exposed), media_type=CONTENT_TYPE)
+    async def whole(self, _: Request) -> Response:
+        return Response(await self._threads.health.run(self._whole), media_type="application/json")
 
-    async def whole(request: Request) -> Response:
-        return Response(await threads.health.run(lambda: plain.of(run.status())), media_type="application/json")
-
-    state = Gives("it is well", HealthAnswer, also={503: "it is not"})
-    return [
-        Call("GET", "/healthz", "anyone", healthz, "200 unless the run is down or does not answer, else 503.", state),
-        Call("GET", "/readyz", "anyone", readyz, "200 while the run is running and not down, else 503.", state),
-        Call(
-            "GET",
-            "/metrics",
-            "viewer",
-            metrics,
-            "All metrics, for Prometheus.",
-            Gives(media=CONTENT_TYPE),
-            errors=NO_ANSWER,
-        ),
-        Call(
-            "GET",
-            "/api/status",
-            "viewer",
-            whole,
-            "All that is known of the run, as `camgraph status --json`.",
-            Gives(type=NOTHING),
-            errors=NO_ANSWER,
-        ),
-    ]
+    def _whole(self) -> bytes:
+        return self._plain.of(self._run.status())
