@@ -232,10 +232,15 @@ class SinkVideo(Stage[SinkVideoSettings]):
         recording = self._recordings.get(camera)
         if recording and frame.stamp.alone:  # a show of photographs: upright and wide ones in one file
             size = recording.size
-        if recording and (recording.size != size or recording.duration_ns > self.settings.segment_minutes * 60e9):
+        if recording and not (recording.size == size and self._fits(recording, frame.stamp.time_ns)):
             self._complete(camera)
             recording = None
         return recording or self._start(camera, size)
+
+    def _fits(self, recording: Recording, time_ns: int) -> bool:
+        """A camera that was away for long goes on in another file: nobody looks at one picture for hours."""
+        longest_ns = self.settings.segment_minutes * 60e9
+        return recording.moment_ns(time_ns) <= longest_ns and recording.takes(time_ns)
 
     def _start(self, camera: str, size: Size) -> Recording:
         first = self._first(camera)

@@ -33,7 +33,7 @@ def decode_last(packets: Sequence[Packet], *, until_s: float = math.inf) -> Pict
     `packets` begin at a keyframe.
     """
     wanted = packets[-1]
-    frames: list[VideoFrame] = []
+    found: VideoFrame | None = None  # alone: all pictures since a keyframe that is long ago would take gigabytes
     with opened_sample(wanted.stream) as container:
         context = container.streams.video[0].codec_context
         context.thread_type = "NONE"
@@ -41,13 +41,16 @@ def decode_last(packets: Sequence[Packet], *, until_s: float = math.inf) -> Pict
             if time.monotonic() > until_s:
                 return None
             with suppress(av.FFmpegError):
-                frames += context.decode(av_packet(packet))
+                found = found or _taken_at(wanted.pts, context.decode(av_packet(packet)))
         with suppress(av.FFmpegError):
-            frames += context.decode(None)
-    found = next((frame for frame in frames if frame.pts == wanted.pts), None)
+            found = found or _taken_at(wanted.pts, context.decode(None))
     if found is None:
         return None
     return np.ascontiguousarray(np.rot90(found.to_ndarray(format="bgr24"), wanted.stream.turns))
+
+
+def _taken_at(pts: int, frames: Sequence[VideoFrame]) -> VideoFrame | None:
+    return next((frame for frame in frames if frame.pts == pts), None)
 
 
 def opened_sample(stream: VideoStreamInfo) -> InputContainer:

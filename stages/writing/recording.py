@@ -36,6 +36,8 @@ CodecFamily = Literal["auto", "h264", "mpeg4"]
 TICKS = 60_000
 """A second in ticks: whole numbers for 10 to 60 frames a second and NTSC's; MPEG-4 takes no more than 65535."""
 TICK_NS = -(-1_000_000_000 // TICKS)
+LONGEST_INTERVAL_NS = (2**31 - 1) * 1_000_000_000 // TICKS - TICK_NS
+"""Between two pictures of a file: MP4 counts its ticks in 32 bits."""
 KEYFRAME_NS = 2_000_000_000
 FIRST_INTERVAL_NS = 100_000_000
 """How long the only frame of a file is shown."""
@@ -146,6 +148,19 @@ class Recording:
         """From the first frame to the end of the last one."""
         return self._time_ns + self._interval_ns if self.frames else 0
 
+    def moment_ns(self, time_ns: int) -> int:
+        """The time in the file of a picture that is taken at `time_ns` and written next."""
+        if self.frames == 0:
+            return 0
+        if time_ns < self._given_ns:
+            return self._time_ns + self._interval_ns
+        now_ns = time_ns - self._offset_ns
+        return now_ns if self._ticks(now_ns) > self._ticks(self._time_ns) else self._time_ns + TICK_NS
+
+    def takes(self, time_ns: int) -> bool:
+        """Whether a picture may follow that is taken at `time_ns`: MP4 shows no picture for ten hours."""
+        return self.moment_ns(time_ns) - self._time_ns <= LONGEST_INTERVAL_NS
+
     def write(self, picture: NDArray[np.uint8], time_ns: int) -> None:
         """Add a picture (H, W, 3) uint8 BGR of the file's size, taken at `time_ns` (any zero).
 
@@ -200,16 +215,12 @@ class Recording:
         return stream
 
     def _advance(self, time_ns: int) -> None:
-        if self.frames == 0:
-            self._given_ns = self._offset_ns = time_ns
-            self._time_ns = 0
-            return
-        if time_ns < self._given_ns:
-            self._offset_ns = time_ns - self._time_ns - self._interval_ns
-        self._given_ns, now_ns = time_ns, time_ns - self._offset_ns
-        if self._ticks(now_ns) <= self._ticks(self._time_ns):
-            now_ns = self._time_ns + TICK_NS
-        self._interval_ns, self._time_ns = now_ns - self._time_ns, now_ns
+        now_ns = self.moment_ns(time_ns)
+        if self.frames:
+            self._interval_ns = now_ns - self._time_ns
+        if self.frames == 0 or time_ns < self._given_ns:
+            self._offset_ns = time_ns - now_ns
+        self._given_ns, self._time_ns = time_ns, now_ns
 
     @staticmethod
     def _ticks(time_ns: int) -> int:

@@ -246,6 +246,21 @@ def test_a_long_video_goes_on_in_another_file(tmp_path) -> None:
     assert json.loads((sink.context.state_folder / "videos.0.json").read_text()) == {"cam": [str(names[0]), 3]}
 
 
+@pytest.mark.parametrize(("away_s", "minutes"), [(2 * 3600, 60), (10 * 3600, 60), (10 * 3600, 1e5)])
+def test_a_camera_that_was_away_goes_on_in_another_file(tmp_path: Path, away_s: int, minutes: float) -> None:
+    later = [one._replace(time_ns=one.time_ns + away_s * 1_000_000_000) for one in map(stamp, range(5, 8))]
+    what = items(5) + [{"frames": frame(at), "tracks": tracks(at)} for at in later]
+    sink = record(tmp_path, what, {"segment_minutes": minutes})
+    assert [len(times(tmp_path / "videos" / f"cam{n}.mp4")) for n in ("", ".2")] == [5, 3]
+    assert "dropped.write_failed" not in {name for name, _ in sink.context.counts}
+
+
+def test_a_short_absence_stays_in_the_video(tmp_path: Path) -> None:
+    what = [{"frames": frame(at), "tracks": tracks(at)} for at in (stamp(0), stamp(1)._replace(time_ns=1800 * 10**9))]
+    record(tmp_path, what)
+    assert times(tmp_path / "videos" / "cam.mp4") == [0, 1800]
+
+
 def test_told_to_overwrite_a_new_process_spares_those_before(tmp_path) -> None:
     overwriting: dict[str, object] = {"overwrite": True, "segment_minutes": 1 / 60}
     record(tmp_path, items(25), overwriting)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,3 +88,37 @@ def test_heads_are_hidden_before_people_are_drawn() -> None:
 def test_no_picture_without_the_heads_that_are_to_be_hidden(look: Any, is_shown: bool) -> None:
     assert (why_not_shown({"people": []}, look) == "") is is_shown
     assert why_not_shown(told(), look) == ""
+
+
+STILL = """
+import resource, sys
+from tools.benchmarks.live_pictures import packets_of
+from stages.footage.still import decode_last
+from pathlib import Path
+
+def peak_mb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+packets = packets_of(Path(sys.argv[1]))
+assert sum(packet.is_key for packet in packets) == 1
+assert decode_last(packets[:5]) is not None
+before = peak_mb()
+picture = decode_last(packets)
+print(picture.shape, len(packets), peak_mb() - before)
+"""
+
+
+def test_a_picture_long_after_a_keyframe_takes_no_more_memory(tmp_path: Path, make_clip: Any) -> None:
+    """300 pictures of 640 x 480 take 138 MB."""
+    clip = make_clip(
+        "long.mp4",
+        frames=300,
+        size=(640, 480),
+        options={"g": "1000", "bf": "0", "sc_threshold": "0", "preset": "ultrafast"},
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", STILL, str(clip)], check=True, capture_output=True, text=True, timeout=600
+    )
+    *shape, count, grown_mb = done.stdout.replace("(", "").replace(")", "").replace(",", "").split()
+    assert (shape, count) == (["480", "640", "3"], "300")
+    assert float(grown_mb) < 40
