@@ -13,6 +13,7 @@ only) is copied into memory and completed there. If all fails, the records are r
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sqlite3
@@ -96,6 +97,8 @@ class IncidentFilter:
     """So many at most."""
     before: IncidentSummary | None = None
     """Those alone that are listed before this one: the next page, from the newest on."""
+    among: Sequence[str] | None = None
+    """These alone, by their whole names."""
 
 
 def incidents_in(folder: Path, wanted: IncidentFilter) -> list[IncidentSummary]:
@@ -285,6 +288,8 @@ def _found(db: sqlite3.Connection, wanted: IncidentFilter) -> list[IncidentSumma
         conditions.append(("phase = ?", wanted.phase))
     if wanted.incident:
         conditions += [("incident >= ?", wanted.incident), ("incident < ?", wanted.incident + chr(0x10FFFF))]
+    if wanted.among is not None:
+        conditions.append(("incident IN (SELECT value FROM json_each(?))", json.dumps([*wanted.among])))
     values = [value for _, value in conditions]
     if wanted.before is not None:
         conditions.append(("(day, name, place) < (?, ?, ?)", None))

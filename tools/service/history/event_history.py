@@ -92,6 +92,10 @@ _PUT = (  # `INSERT OR IGNORE` would use up a number
 )
 _START_TYPE, _END_TYPE = "camgraph.incident.start", "camgraph.incident.end"
 _FIRST_TYPES = f"('{_START_TYPE}', 'camgraph.incident.single')"
+_HAS_FIRST = (
+    "SELECT DISTINCT incident FROM events "  # noqa: S608 - made of constants
+    f"WHERE incident IN (SELECT value FROM json_each(?)) AND +type IN {_FIRST_TYPES}"
+)
 _WITH_BODY = "SELECT number, body FROM bodies"
 _NEWER = "SELECT number, body, type, incident FROM bodies JOIN events USING (number) WHERE number > ? ORDER BY number"
 _GO_ON = (
@@ -320,6 +324,13 @@ class EventHistory:
         ends = {row[0]: row[1:] for row in self._asked(_WITH_ENDS, (_END_TYPE, numbers))} if first else {}
         found = [(one, *ends[one.number]) for one in first if one.number in ends]
         return [KeptIncident(one, kept_s, KeptEvent(*end) if end[0] else None) for one, kept_s, *end in found]
+
+    def has_incidents(self, names: Sequence[str]) -> set[str]:
+        """Those of these whose first events are there. Raises EnvironmentProblem."""
+        if not names:
+            return set()
+        found = {name for (name,) in self._asked(_HAS_FIRST, (json.dumps([*map(_fact, names)]),))}
+        return {name for name in names if _fact(name) in found}
 
     def _without_end(self) -> list[int]:
         """The first events of incidents that go on, from memory: the file would be searched in vain each time."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import ClassVar, NotRequired
 
@@ -15,13 +13,12 @@ from starlette.responses import Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from pipeline.errors import EnvironmentProblem
-from pipeline.foreign_text import shown
-from stages.footage.incident_index import IncidentFilter, Phase
 from stages.footage.incident_record import IncidentRecord
-from tools.service.history.event_history import EventFilter, EventHistory
-from tools.service.history.kept_incidents import Incident, KeptIncidents, NotFound, Row, read_each
+from tools.service.history.all_incidents import AllIncidents, Place, WantedIncidents
+from tools.service.history.event_history import EventHistory
+from tools.service.history.kept_incidents import Incident
 from tools.service.history.labels import LABELS, MOST_NOTE, MOST_OF_INCIDENT, Label
-from tools.service.history.remembered_incidents import NO_PICTURES, RememberedIncidents
+from tools.service.history.remembered_incidents import NO_PICTURES
 from tools.service.web.calls import Body, Call, Gives, body_of
 from tools.service.web.file_answer import OF_FILE, FileAnswer, OpenFile
 from tools.service.web.queries import CameraName, Moment, Number, OneOf, Parameter, Text, query_of
@@ -68,7 +65,7 @@ class Keep(Body):
 def incident_calls(
     folders: Sequence[Path], history: EventHistory, threads: ThreadPools, begun_s: Callable[[], float]
 ) -> list[Call]:
-    """`folders`: of footage; without any, the history tells of incidents, without pictures and clips.
+    """`folders`: of footage; without any, incidents have no pictures and clips.
 
     `begun_s`: when the run began, in seconds since 1970.
     """
@@ -77,7 +74,8 @@ def incident_calls(
     picture = Gives(media="image/jpeg", also=OF_FILE)
     return [
         Call("GET", "/api/incidents", "viewer", calls.list, "The incidents that are kept, the newest first.",
-             Gives("a page of them", IncidentsPage), _QUERY, errors=_NOT_READ),
+             Gives("a page of them", IncidentsPage), _QUERY,
+             errors=_NOT_READ | {404: "the one of `before` is no longer kept: begin anew"}),
         Call("GET", one, "viewer", calls.one, "One incident: why it fired, its files, and its labels.", an_incident,
              errors=_NOT_READ),
         Call("GET", f"{one}/snapshot.jpg", "viewer", calls.snapshot, "Its picture.", picture, errors=_OF_FILE),
@@ -92,41 +90,22 @@ def incident_calls(
     ]  # fmt: skip
 
 
-def _in_pages(row: Row) -> tuple[str, str, str]:
-    """The order in which folders page.
-
-    By their milliseconds, incidents of one second have another one: at the border of two pages some would be left out.
-    """
-    return row.summary.day, row.summary.name, row.summary.place
-
-
 class _Incidents:
     def __init__(
         self, folders: Sequence[Path], history: EventHistory, threads: ThreadPools, begun_s: Callable[[], float]
     ) -> None:
-        self._kept = [KeptIncidents(folder, begun_s) for folder in folders]
+        self._all, self._has_footage = AllIncidents(folders, history, begun_s), bool(folders)
         self._threads: ThreadPool = threads.footage if folders else threads.history
-        self._remembered = RememberedIncidents(history, begun_s)
 
     async def list(self, request: Request) -> Response:
         query = query_of(request, _QUERY)
-        camera, rule, since, phase, before, limit = (query[name] for name in _QUERY)
 
-        def kept() -> IncidentsPage:
-            wanted = IncidentFilter(camera, since, rule, "", phase, limit + 1)
-            last = next(filter(None, (one.summary(before) for one in self._kept)), None) if before else None
-            pages = [one.page(replace(wanted, before=last)) for one in self._kept] if last or not before else []
-            rows = sorted(chain.from_iterable(pages), key=_in_pages, reverse=True)
-            listed = [row.place.plain(record) for row, record in read_each(rows[:limit])]
-            return {"incidents": _fitting(listed, phase), "more": len(rows) > limit}
+        def page() -> IncidentsPage:
+            listed, more = self._all.page(WantedIncidents(*(query[name] for name in _QUERY)))
+            found: IncidentsPage = {"incidents": listed, "more": more}
+            return found if listed or self._has_footage else {**found, "why": NO_PICTURES}
 
-        def remembered() -> IncidentsPage:
-            wanted = EventFilter(camera=camera, rule=rule, since=since)
-            listed, more = self._remembered.page(wanted, before, limit, going_on=phase == "running")
-            page: IncidentsPage = {"incidents": _fitting(listed, phase), "more": more}
-            return page if listed else {**page, "why": NO_PICTURES}
-
-        return await self._as_json(kept if self._kept else remembered)
+        return await self._as_json(page)
 
     async def one(self, request: Request) -> Response:
         def plain() -> Incident:
@@ -175,14 +154,8 @@ class _Incidents:
             raise EnvironmentProblem(f"the file cannot be read now: {error.strerror}", error_id="cannot-read") from None
         return FileAnswer(request, file, media_type, self._threads)
 
-    def _found(self, request: Request) -> tuple[KeptIncidents | RememberedIncidents, IncidentRecord]:
-        incident = request.path_params["incident"]
-        places: Sequence[KeptIncidents | RememberedIncidents] = self._kept or [self._remembered]
-        for one in places:
-            record = one.record(incident)
-            if record is not None:
-                return one, record
-        raise NotFound(f"no incident that is kept is called {shown(incident)[:60]}")
+    def _found(self, request: Request) -> tuple[Place, IncidentRecord]:
+        return self._all.one(request.path_params["incident"])
 
     async def _as_json(self, work: Callable[[], Incident | IncidentsPage]) -> Response:
         try:
@@ -193,7 +166,3 @@ class _Incidents:
             raise EnvironmentProblem(
                 f"the incidents cannot be read or changed now: {error.strerror}", error_id="cannot-read"
             ) from None
-
-
-def _fitting(listed: Sequence[Incident], phase: Phase | None) -> list[Incident]:
-    return [one for one in listed if phase in (None, one["phase"])]

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
+from pipeline.foreign_text import shown
 from pipeline.system.disk import open_regular
 from stages.delivery.event_view import because
 from stages.delivery.event_words import reason
@@ -74,6 +75,11 @@ class NotFound(NotThere):
     """There is no such incident, or no such file of it."""
 
     error_id = "incident-missing"
+
+    @classmethod
+    def of(cls, incident: str) -> NotFound:
+        """There is no such incident."""
+        return cls(f"no incident that is kept is called {shown(incident)[:60]}")
 
 
 class KeptIncidents:

@@ -1,4 +1,4 @@
-"""The incidents of a run without `sink_footage`, as the history of events tells of them: no pictures, no clips."""
+"""Incidents as the history of events tells of them: without pictures and clips, which only `sink_footage` keeps."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NO_PICTURES = (
     "the run keeps no pictures and clips of incidents: give its graph a stage "
     "`footage: {use: sink_footage, from: actions}`"
 )
+_NONE_KEPT = "its pictures and clips were not kept, or are removed"
 _NO_PATH = Path("none/none/none.json")
-_NO_FILE: IncidentFile = {"state": "none", "url": None, "why": "the graph has no stage `sink_footage`"}
 
 
 @dataclass
@@ -30,19 +30,24 @@ class RememberedRecord(IncidentRecord):
 
 
 class RememberedIncidents:
-    """As `KeptIncidents`. Labels lie beside the history. All methods raise EnvironmentProblem if it cannot be read."""
+    """As `KeptIncidents`. All methods raise EnvironmentProblem if the history cannot be read.
 
-    def __init__(self, history: EventHistory, begun_s: Callable[[], float]) -> None:
+    `labels`: those of the footage, if the run keeps some; by default they lie beside the history.
+    """
+
+    def __init__(self, history: EventHistory, begun_s: Callable[[], float], labels: Labels | None = None) -> None:
         self._history, self._begun_s = history, begun_s
-        self.labels = Labels(history.path.parent)
+        self.labels = labels or Labels(history.path.parent)
+        self._why = _NONE_KEPT if labels else NO_PICTURES
+        short = _NONE_KEPT if labels else "the graph has no stage `sink_footage`"
+        self._no_file: IncidentFile = {"state": "none", "url": None, "why": short}
 
     def page(
         self, wanted: EventFilter, before: str | None, most: int, *, going_on: bool = False
-    ) -> tuple[list[Incident], bool]:
+    ) -> tuple[list[RememberedRecord], bool]:
         """Those that fit, the newest first, and whether there are more."""
         rows = self._history.incidents(wanted, most + 1, before=before, going_on=going_on)
-        records = filter(summary_of, map(_record, rows[:most]))
-        return [self.plain(record) for record in records], len(rows) > most
+        return list(filter(summary_of, map(_record, rows[:most]))), len(rows) > most
 
     def record(self, incident: str) -> RememberedRecord | None:
         """That of this whole name."""
@@ -51,17 +56,17 @@ class RememberedIncidents:
 
     def open_file(self, record: IncidentRecord, name: str) -> Never:
         """Raises NotFound."""
-        raise NotFound(NO_PICTURES)
+        raise NotFound(self._why)
 
     def keep(self, record: IncidentRecord, *, wanted: bool) -> Never:
         """Raises UserError: all events of the history go in their turn."""
-        raise UserError(NO_PICTURES, error_id="pictures-not-kept")
+        raise UserError(self._why, error_id="pictures-not-kept")
 
     def plain(self, record: IncidentRecord) -> Incident:
         """As the API gives it (docs/service.md)."""
         assert isinstance(record, RememberedRecord)
         facts = facts_of(record, self.labels, record.kept_s, self._begun_s())
-        return {**facts, "keep": False, "snapshot": _NO_FILE, "clip": _NO_FILE, "crops": []}
+        return {**facts, "keep": False, "snapshot": self._no_file, "clip": self._no_file, "crops": []}
 
 
 def _record(row: KeptIncident) -> RememberedRecord:

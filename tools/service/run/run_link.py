@@ -107,6 +107,7 @@ class RunLink:
         self.name = name
         self._status, self._graph = _Kept(name, "status"), _Kept(name, "graph")
         self._cameras = _Kept(name, "cameras")
+        self._begun_s, self._uptime_s = math.inf, 0.0
         self._pictures_s = -math.inf
         """From when on pictures are asked for again."""
 
@@ -119,11 +120,17 @@ class RunLink:
         return self._graph.get()
 
     def begun_s(self) -> float:
-        """When the run began, in seconds since 1970; 0 if it does not say."""
+        """When the run began, in seconds since 1970; 0 if it does not say.
+
+        By the clock as it was, if it is set forward meanwhile: what goes on was recorded by that one.
+        """
         try:
-            return time.time() - float(self.status()["uptime_s"]) - FRESH_S
+            uptime_s = float(self.status()["uptime_s"])
         except CamgraphError:
             return 0.0
+        before_s = self._begun_s if uptime_s >= self._uptime_s else math.inf  # else it is another run
+        self._begun_s, self._uptime_s = min(before_s, time.time() - uptime_s - FRESH_S), uptime_s
+        return self._begun_s
 
     def settings(self, stages: Sequence[str]) -> Mapping[str, Any]:
         """Stage -> its settings, as `settings`, and the `base_folder` of their paths. Raises as `status`."""

@@ -21,6 +21,8 @@ from camgraph_test_stages.waiting import until
 from starlette.requests import Request
 from structlog import get_logger
 
+from pipeline.messages import Event
+from pipeline.testing import stamp
 from stages.footage.incident_record import FileState, IncidentRecord
 from tools.benchmarks.incident_lists import record as record_of
 from tools.service.history.event_history import EventHistory
@@ -187,7 +189,7 @@ def test_pages_follow_each_other(tmp_path: Path) -> None:
     assert service.ids("?since=2026-11-22T18:30:00Z") == expected[:3]
     assert service.ids("?camera=room-3") == [expected[3]]
     assert service.ids("?rule=fall") == expected
-    assert service.ids("?before=nobody") == []
+    assert service.get("/api/incidents?before=nobody").status_code == 404
 
 
 def test_no_incident_of_one_second_is_left_out_between_pages(tmp_path: Path) -> None:
@@ -268,7 +270,7 @@ def test_without_pictures_the_history_tells_of_incidents(tmp_path: Path, history
     assert service.get("/api/incidents?limit=2").json()["more"] is True
     assert service.ids("?camera=cam1") == ["0003", "0001"]
     assert service.ids("?rule=fall&since=2026-11-23T12:00:04Z") == ["00aa", "0004"]
-    assert service.ids("?before=nobody") == []
+    assert "nobody" in service.get("/api/incidents?before=nobody").json()["error"]
     one = service.get("/api/incidents/0003").json()
     assert (one["phase"], one["duration_s"], one["end_time"]) == ("over", 6.0, "2026-11-23T12:00:09.000Z")
     assert one["snapshot"] == one["clip"]
@@ -302,6 +304,65 @@ def test_without_pictures_those_that_go_on_are_found_among_many(tmp_path: Path, 
     again.add([incident("0003", "end", at_s=99).event])
     assert service.ids("?phase=running") == []
     again.close()
+
+
+def test_what_has_no_footage_is_listed_as_well(tmp_path: Path, history: EventHistory) -> None:
+    """The disk was full, or the footage is of other rules."""
+    shown = kept(tmp_path / "footage", 1)
+    seen = {**shown.first, "id": "x", "time": "2026-11-22T20:00:00.000Z"}
+    history.add([Event(stamp(0), "x", shown.incident, "start", json.dumps(seen).encode())])
+    history.add([incident("0001", "start", at_s=1).event, incident("0002", "single", at_s=2).event])
+    service = Service(tmp_path / "footage", history=history)
+    assert service.ids() == ["0002", "0001", shown.incident]
+    assert service.ids("?phase=running") == ["0001"], "the record has an end already"
+    first, _, third = service.get("/api/incidents").json()["incidents"]
+    assert (first["clip"]["state"], third["clip"]["state"]) == ("none", "ready")
+    assert "were not kept, or are removed" in first["snapshot"]["why"]
+    assert service.get("/api/incidents/0001").json()["phase"] == "running"
+    assert "were not kept" in service.get("/api/incidents/0001/clip.mp4").json()["error"]
+    assert service.call("POST", "/api/incidents/0001/keep", json={"keep": True}).status_code == 400
+    service.call("POST", "/api/incidents/0001/labels", json={"label": "acknowledged"})
+    assert (tmp_path / "footage" / NAME).exists()
+
+
+def test_a_sink_that_hangs_does_not_hide_an_end(tmp_path: Path, history: EventHistory) -> None:
+    one = kept(tmp_path / "footage", 1)
+    for phase, event in (("start", one.first), ("end", {**one.last, "type": "camgraph.incident.end"})):
+        body = json.dumps({**event, "id": phase}).encode()
+        history.add([Event(stamp(0), phase, one.incident, phase, body)])
+    one.last = {}
+    one.write()
+    service = Service(tmp_path / "footage", history=history)
+    assert service.ids("?phase=running") == []
+    assert service.get("/api/incidents").json()["incidents"][0]["phase"] == "over"
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 7, 50])
+def test_pages_go_from_the_history_on_to_the_footage(
+    tmp_path: Path, history: EventHistory, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr("tools.service.history.all_incidents._CHUNK", 2)
+    footage = [kept(tmp_path / ("a" if number % 3 else "b"), number) for number in range(9)]
+    for one in reversed(footage[:5]):
+        history.add(
+            [
+                Event(
+                    stamp(0),
+                    one.incident,
+                    one.incident,
+                    "start",
+                    json.dumps({**one.first, "id": one.incident}).encode(),
+                )
+            ]
+        )
+    history.add([incident("0001", "start", at_s=1).event])
+    service = Service(tmp_path / "a", tmp_path / "b", history=history)
+    found, query, more = list[str](), f"?limit={limit}", True
+    while more:
+        page = service.get(f"/api/incidents{query}").json()
+        found += [one["incident"] for one in page["incidents"]]
+        query, more = f"?limit={limit}&before={found[-1]}", page["more"]
+    assert found == ["0001", *(one.incident for one in footage)]
 
 
 ODD = [

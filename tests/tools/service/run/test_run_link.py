@@ -156,3 +156,16 @@ def test_after_a_failure_no_state_of_long_ago_is_given(monkeypatch: pytest.Monke
         link.status()
     now[0], fails[0], is_asked_beside[0] = 112.0, False, True
     assert link.status()["n"] > 1
+
+
+def test_a_clock_that_is_set_forward_begins_no_run_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    uptime_s, clock_s = [10.0], [5000.0]
+    link = RunLink("none")
+    monkeypatch.setattr(link, "status", lambda: {"uptime_s": uptime_s[0]})
+    monkeypatch.setattr(run_link.time, "time", lambda: clock_s[0])
+    begun_s = link.begun_s()
+    assert 4980 < begun_s <= 4990
+    uptime_s[0], clock_s[0] = 20.0, 90_000.0
+    assert link.begun_s() == begun_s
+    uptime_s[0] = 1.0  # another run
+    assert 89_980 < link.begun_s() < 90_000
