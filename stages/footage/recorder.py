@@ -351,7 +351,9 @@ class Recorder:
 
     def _advance(self, camera: _Camera, session: _Session) -> None:
         """Write the packets of the clip, up to the first one that is decoded after the last wanted moment."""
-        until = self._wanted_until(camera, session)
+        self._write_until(camera, session, self._wanted_until(camera, session))
+
+    def _write_until(self, camera: _Camera, session: _Session, until: Fraction) -> None:
         for packet in camera.ring.behind(session.written_dts):
             if session.written >= until or camera.session is not session:
                 return
@@ -360,16 +362,18 @@ class Recorder:
     def _packet(self, name: str, packet: Packet) -> None:
         camera = self._camera(name)
         camera.is_over, camera.heard_s = False, time.monotonic()
+        session = camera.session
+        if session is not None and packet.stream != session.clip.stream:
+            # A file begins anew while an incident goes on: the rest of it waits in the ring, and is about to leave it.
+            longest, last = self._longest(session), session.last
+            self._write_until(camera, session, longest if last is None else min(last, longest))
+            if camera.session is session:
+                self._close(camera, session)
         camera.ring.add(packet)
         if self._recording is not None:
             self._recording.add(name, packet)
-        session = camera.session
-        if session is None:
-            return
-        if packet.stream != session.clip.stream:
-            self._close(camera, session)
-        else:
-            self._advance(camera, session)
+        if camera.session is not None:
+            self._advance(camera, camera.session)
 
     def _write(self, camera: _Camera, session: _Session, packet: Packet) -> None:
         session.written_dts = packet.dts

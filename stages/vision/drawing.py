@@ -11,6 +11,7 @@ y down; pixel i covers [i, i + 1). Lines and letters grow with the picture, and 
 from __future__ import annotations
 
 import colorsys
+import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -42,6 +43,11 @@ SHAPE_COLOUR: Colour = (120, 220, 90)
 """Of zones and lines."""
 ALARM_COLOUR: Colour = (50, 50, 240)
 """The people on whom a rule fires, and the rule."""
+_AS_ASCII = str.maketrans({
+    **{"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th"},
+    **{"Æ": "AE", "Œ": "OE", "Ø": "O", "Ł": "L", "Đ": "D", "Ð": "D", "Þ": "TH"},
+})  # fmt: skip
+"""Letters that are no letter with a mark."""
 GOLDEN_RATIO = 0.6180339887498949
 FONT = cv2.FONT_HERSHEY_SIMPLEX
 FRACTION_BITS = 4
@@ -351,5 +357,8 @@ def _stroke(pen: Pen) -> int:
 
 
 def _printable(text: str) -> str:
-    """cv2's letters are ASCII only: any other shows as a question mark."""
+    """cv2's letters are ASCII only: marks are left out, and letters of other scripts show as question marks."""
+    if not text.isascii():
+        plain = unicodedata.normalize("NFKD", text.translate(_AS_ASCII))
+        text = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return "".join(letter if " " <= letter <= "~" else "?" for letter in text)

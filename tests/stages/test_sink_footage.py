@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from fractions import Fraction
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,20 @@ def test_overlapping_incidents_share_a_clip(make_clip: MakeClip, tmp_path: Path)
         first, second = sorted(camera.records, key=lambda record: record.incident)
         assert first.file("clip").stat().st_ino == second.file("clip").stat().st_ino
         assert first.files["clip"].seconds == second.files["clip"].seconds > 4.5
+
+
+def test_what_goes_on_as_a_file_begins_anew_is_shown_to_its_end(make_clip: MakeClip, tmp_path: Path) -> None:
+    clip = make_clip("a.mp4", frames=60, options={"g": "10", "bf": "0"})
+    with watched(tmp_path, clip, {"loop": True}, before_s=1, after_s=1) as camera:
+        frames = camera._capture.frames(camera.stop, None)
+        camera.frames += islice(frames, 60)
+        camera.incident(20, None)
+        until(lambda: list(tmp_path.rglob("*.mp4.part")))
+        camera.frames += islice(frames, 20)
+        camera.sink.process([camera.event(camera.frames[59].stamp, "end")])
+        camera.finish()
+        (record,) = camera.records
+        assert len(pictures_in(record.file("clip"))) == 50
 
 
 def test_a_long_incident_is_cut_at_the_longest(make_clip: MakeClip, tmp_path: Path) -> None:

@@ -123,11 +123,14 @@ def test_a_caption_darkens_the_upper_edge_only() -> None:
     assert (picture[:30, -60:] > 150).any()
 
 
-def test_letters_beyond_ascii_show_as_question_marks() -> None:
-    umlaut, question = blank(), blank()
-    draw_caption(umlaut, "Tür\n")
-    draw_caption(question, "T?r?")
-    assert np.array_equal(umlaut, question)
+@pytest.mark.parametrize(
+    ("text", "shown"), [("Tür\n", "Tur?"), ("Straße, Łódź", "Strasse, Lodz"), ("病室3", "??3"), ("e\u0301", "e")]
+)
+def test_letters_beyond_ascii_show_without_their_marks(text: str, shown: str) -> None:
+    given, expected = blank(), blank()
+    draw_caption(given, text)
+    draw_caption(expected, shown)
+    assert np.array_equal(given, expected)
 
 
 def test_id_colours_are_stable_and_distinct() -> None:
