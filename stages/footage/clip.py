@@ -20,6 +20,7 @@ from av.video.stream import VideoStream
 
 from stages.footage.packets import Packet, VideoStreamInfo
 from stages.footage.still import av_packet, opened_sample
+from stages.vision.orientation import UPRIGHT, Orientation
 from stages.writing.recording import Encoding, choose_encoder
 
 PART = ".part"
@@ -90,8 +91,7 @@ class Copied:
         self._container = container
         with opened_sample(stream) as sample:
             self._video = container.add_stream_from_template(sample.streams.video[0])
-        if stream.turns:
-            self._video.set_display_rotation(90 * stream.turns)
+        _set_orientation(self._video, stream.orientation)
         if stream.codec in _TAGS:
             self._video.codec_context.codec_tag = _TAGS[stream.codec]
         self.first_dts: int | None = None
@@ -112,6 +112,12 @@ class Copied:
         """Nothing waits."""
 
 
+def _set_orientation(video: VideoStream, orientation: Orientation) -> None:
+    """Have players show it upright."""
+    if orientation != UPRIGHT:
+        video.set_display_rotation(90 * orientation.turns, hflip=orientation.mirrored)
+
+
 class _Encoded:
     """Pictures of an old codec, encoded as H.264."""
 
@@ -125,8 +131,7 @@ class _Encoded:
         assert isinstance(video, VideoStream)
         self._video = video
         self._video.width, self._video.height = stream.width // 2 * 2, stream.height // 2 * 2
-        if stream.turns:
-            self._video.set_display_rotation(90 * stream.turns)
+        _set_orientation(self._video, stream.orientation)
         self._video.pix_fmt = "yuv420p"
         self._video.codec_context.time_base = stream.time_base
         self._first_pts: int | None = None

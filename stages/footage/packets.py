@@ -2,9 +2,9 @@
 
     length (4 bytes), then msgpack:
 
-    ["s", codec, sample, width, height, [num, den], epoch, live, turns, paced]    a stream
-    ["p", pts, dts, duration, key, data]                                          a packet
-    ["e"]                                                                         the end
+    ["s", codec, sample, width, height, [num, den], epoch, live, [turns, mirrored], paced]    a stream
+    ["p", pts, dts, duration, key, data]                                                      a packet
+    ["e"]                                                                                     the end
 
 Both sides run the same version as the same user; the socket lies in the run's folder, which other users cannot enter.
 """
@@ -22,6 +22,7 @@ import msgpack
 
 from pipeline.errors import WireError
 from pipeline.system.names import ascii_form
+from stages.vision.orientation import UPRIGHT, Orientation
 
 _LENGTH = struct.Struct("<I")
 SUFFIX = ".packets"
@@ -46,15 +47,15 @@ class VideoStreamInfo:
     epoch: int
     is_live: bool
     """Its packets come as they are filmed; those of a file come long before the events about them."""
-    turns: int = 0
-    """Quarter turns counter-clockwise that set its pictures upright. `sample` does not know of them."""
+    orientation: Orientation = UPRIGHT
+    """It sets its pictures upright. `sample` does not know of it."""
     is_paced: bool = True
     """Its packets come as fast as they were filmed; those of a file may come as fast as they can be read."""
 
     @property
     def upright_size(self) -> tuple[int, int]:
         """(width, height) of its pictures once they are upright."""
-        return (self.height, self.width) if self.turns % 2 else (self.width, self.height)
+        return self.orientation.upright_size(self.width, self.height)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def stream_message(stream: VideoStreamInfo) -> bytes:
     """The beginning of a stream, in bytes."""
     base = [stream.time_base.numerator, stream.time_base.denominator]
     size = stream.width, stream.height
-    facts = stream.epoch, stream.is_live, stream.turns, stream.is_paced
+    facts = stream.epoch, stream.is_live, list(stream.orientation), stream.is_paced
     return _framed(["s", stream.codec, stream.sample, *size, base, *facts])
 
 
@@ -138,9 +139,9 @@ class PacketReader:
         self._in += data
         while (message := self._next()) is not None:
             match message:
-                case ["s", codec, sample, width, height, [num, den], epoch, live, turns, paced]:
-                    base = Fraction(num, den)
-                    self._stream = VideoStreamInfo(codec, sample, width, height, base, epoch, live, turns, paced)
+                case ["s", codec, sample, width, height, [num, den], epoch, live, [turns, mirrored], paced]:
+                    base, upright = Fraction(num, den), Orientation(turns, mirrored)
+                    self._stream = VideoStreamInfo(codec, sample, width, height, base, epoch, live, upright, paced)
                 case ["p", pts, dts, duration, is_key, packet] if self._stream is not None:
                     yield Packet(self._stream, pts, dts, duration, is_key, packet)
                 case ["e"]:

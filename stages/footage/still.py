@@ -46,7 +46,7 @@ def decode_last(packets: Sequence[Packet], *, until_s: float = math.inf) -> Pict
             found = found or _taken_at(wanted.pts, context.decode(None))
     if found is None:
         return None
-    return np.ascontiguousarray(np.rot90(found.to_ndarray(format="bgr24"), wanted.stream.turns))
+    return np.ascontiguousarray(wanted.stream.orientation.upright(found.to_ndarray(format="bgr24")))
 
 
 def _taken_at(pts: int, frames: Sequence[VideoFrame]) -> VideoFrame | None:

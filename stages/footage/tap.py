@@ -20,7 +20,8 @@ from av.video.stream import VideoStream
 
 from pipeline.system.local_socket import listening
 from stages.footage.packets import Packet, VideoStreamInfo, end_message, packet_message, stream_message, wanted_mark
-from stages.reading.pixels import quarter_turns
+from stages.reading.pixels import orientation_of
+from stages.vision.orientation import UPRIGHT, Orientation
 
 MOST_WAITING = 16 << 20
 """Bytes that wait for one listener before packets are left out."""
@@ -127,9 +128,9 @@ class PacketTap:
         if stream.time_base is None or context.width == 0:
             return None
         sample = _sample(stream, keyframe, "nut")
-        size, turns = (context.width, context.height), _turns(stream, keyframe)
+        size, upright = (context.width, context.height), _orientation(stream, keyframe)
         name, is_live = context.codec.name, not self._patient
-        return VideoStreamInfo(name, sample, *size, stream.time_base, epoch, is_live, turns, self._paced)
+        return VideoStreamInfo(name, sample, *size, stream.time_base, epoch, is_live, upright, self._paced)
 
     def _hand(self, listener: _Listener, packet: Packet, message: bytes) -> None:
         if listener.behind and not (packet.is_key and not listener.waiting):
@@ -166,15 +167,18 @@ class PacketTap:
             self._listeners.remove(listener)
 
 
-def _turns(stream: VideoStream, keyframe: AvPacket[VideoStream]) -> int:
-    """As `capture` turns its frames. Only decoded frames tell it, and a NUT file has lost it: Matroska keeps it."""
+def _orientation(stream: VideoStream, keyframe: AvPacket[VideoStream]) -> Orientation:
+    """With which `capture` sets its frames upright.
+
+    Only decoded frames tell it, and a NUT file has lost it: Matroska keeps it.
+    """
     with (
         suppress(av.FFmpegError, ValueError),
         av.open(io.BytesIO(_sample(stream, keyframe, "matroska")), "r") as container,
     ):
         for frame in container.decode(video=0):
-            return quarter_turns(frame)
-    return 0
+            return orientation_of(frame)
+    return UPRIGHT
 
 
 def _sample(stream: VideoStream, keyframe: AvPacket[VideoStream], form: str) -> bytes:

@@ -7,16 +7,20 @@ everything else                         -> bgr24, by swscale
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from math import prod
 from typing import NamedTuple, cast
 
 import numpy as np
+from av.sidedata.sidedata import SideDataContainer
+from av.sidedata.sidedata import Type as SideDataType
 from av.video.frame import VideoFrame
 from av.video.plane import VideoPlane
 from av.video.reformatter import VideoReformatter
 from numpy.typing import NDArray
 
 from stages.messages import PixelFormat
+from stages.vision.orientation import UPRIGHT, Orientation, orientation_of_matrix
 
 U8 = NDArray[np.uint8]
 
@@ -24,11 +28,12 @@ _FULL_RANGE = 2  # AVCOL_RANGE_JPEG
 
 
 class Picture(NamedTuple):
-    """How a frame will lie in memory once it is turned upright."""
+    """How a frame will lie in memory once it is upright, which `orientation` makes it."""
 
     format: PixelFormat
     width: int
     height: int
+    orientation: Orientation = UPRIGHT
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -43,16 +48,31 @@ class Picture(NamedTuple):
         return prod(self.shape)
 
 
-def quarter_turns(frame: VideoFrame) -> int:
-    """Quarter turns counter-clockwise that set the picture upright: a phone held sideways records them."""
-    return round(frame.rotation / 90) % 4
+class _SideData(SideDataContainer):
+    """What a frame brings along, up to the first kind that PyAV does not know.
+
+    PyAV 18.1 knows no EXIF, and `frame.side_data` raises ValueError for all photographs that have it. FFmpeg attaches
+    the matrix that it makes of it before it.
+    """
+
+    def __init__(self, frame: VideoFrame) -> None:
+        with suppress(ValueError):
+            super().__init__(frame)  # type: ignore[call-arg] # its stub leaves it out
+
+
+def orientation_of(frame: VideoFrame) -> Orientation:
+    """How the picture is set upright: phones held sideways and cameras that mirror say so in their files."""
+    matrix = _SideData(frame).get(SideDataType.DISPLAYMATRIX)
+    return UPRIGHT if matrix is None else orientation_of_matrix(np.frombuffer(bytes(matrix), np.int32))
 
 
 def picture_of(frame: VideoFrame) -> Picture:
     """The form in which this frame is given."""
-    width, height = (frame.height, frame.width) if quarter_turns(frame) % 2 else (frame.width, frame.height)
+    orientation = orientation_of(frame)
+    width, height = orientation.upright_size(frame.width, frame.height)
     plain = frame.format.name == "yuv420p" and frame.color_range != _FULL_RANGE
-    return Picture("yuv420p" if plain and width % 2 == 0 and height % 2 == 0 else "bgr24", width, height)
+    form: PixelFormat = "yuv420p" if plain and width % 2 == 0 and height % 2 == 0 else "bgr24"
+    return Picture(form, width, height, orientation)
 
 
 def planes_of(frame: VideoFrame, picture: Picture, reformatter: VideoReformatter) -> tuple[U8, ...]:
@@ -62,13 +82,13 @@ def planes_of(frame: VideoFrame, picture: Picture, reformatter: VideoReformatter
 
     Raises av.FFmpegError, MemoryError or ValueError if it cannot be.
     """
-    turns = quarter_turns(frame)
+    upright = picture.orientation.upright
     if picture.format == "yuv420p":
-        return tuple(np.rot90(_view(p, (p.height, p.width), (p.line_size, 1)), turns) for p in frame.planes)
+        return tuple(upright(_view(p, (p.height, p.width), (p.line_size, 1))) for p in frame.planes)
     # One thread: the result must not depend on the machine, and the cores belong to the model.
     converted = reformatter.reformat(frame, format="bgr24", threads=1, src_color_range=frame.color_range)
     plane = converted.planes[0]
-    return (np.rot90(_view(plane, (frame.height, frame.width, 3), (plane.line_size, 3, 1)), turns),)
+    return (upright(_view(plane, (frame.height, frame.width, 3), (plane.line_size, 3, 1))),)
 
 
 def fill(out: U8, planes: Sequence[U8]) -> None:

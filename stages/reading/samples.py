@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pipeline.errors import UserError
 from stages.reading.opening import open_video
 from stages.reading.pictures import is_album, list_pictures, read_picture
-from stages.reading.pixels import quarter_turns
+from stages.reading.pixels import orientation_of
 
 U8 = NDArray[np.uint8]
 
@@ -62,5 +62,4 @@ def _frame_at(frames: Iterator[av.VideoFrame], moment: int) -> av.VideoFrame | N
 
 
 def _upright(frame: av.VideoFrame) -> U8:
-    turned = np.rot90(frame.to_ndarray(format="bgr24"), quarter_turns(frame))
-    return np.ascontiguousarray(turned, np.uint8)
+    return np.ascontiguousarray(orientation_of(frame).upright(frame.to_ndarray(format="bgr24")), np.uint8)

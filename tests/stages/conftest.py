@@ -49,6 +49,7 @@ def make_clip(tmp_path: Path) -> MakeClip:
         fps: int = 10,
         pts: Sequence[int] | None = None,
         rotation: int = 0,
+        mirrored: bool = False,
         full_range: bool = False,
         options: Mapping[str, str] | None = None,
         metadata: Mapping[str, str] | None = None,
@@ -62,8 +63,8 @@ def make_clip(tmp_path: Path) -> MakeClip:
             stream.codec_context.time_base = Fraction(1, fps)
             if full_range:
                 stream.codec_context.color_range = 2
-            if rotation:
-                stream.set_display_rotation(rotation)
+            if rotation or mirrored:
+                stream.set_display_rotation(rotation, hflip=mirrored)
             for index in range(frames):
                 frame = av.VideoFrame.from_ndarray(picture(index, *size), format="rgb24")
                 frame.pts, frame.time_base = (pts[index] if pts else index), Fraction(1, fps)

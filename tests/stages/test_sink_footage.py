@@ -39,7 +39,7 @@ from stages.footage.picture_service import ask_picture
 from stages.footage.retention import remove
 from stages.footage.still import decode_last
 from stages.messages import Frame
-from stages.reading.pixels import quarter_turns
+from stages.reading.pixels import orientation_of
 from stages.sink_footage import SinkFootage, SinkFootageSettings
 from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
@@ -297,10 +297,12 @@ def test_looks(make_clip: MakeClip, tmp_path: Path, look: str) -> None:
         assert np.abs(still.astype(int) - original).max() > 60, "the person is drawn"
 
 
-@pytest.mark.parametrize("rotation", [90, 180])
-def test_films_of_a_phone_held_sideways_are_upright(make_clip: MakeClip, tmp_path: Path, rotation: int) -> None:
+@pytest.mark.parametrize(("rotation", "mirrored"), [(90, False), (180, False), (0, True), (90, True), (180, True)])
+def test_turned_and_mirrored_films_are_upright(
+    make_clip: MakeClip, tmp_path: Path, rotation: int, mirrored: bool
+) -> None:
     """Otherwise heads would be hidden in other places than they are."""
-    clip = make_clip("a.mp4", frames=20, size=(320, 240), rotation=rotation, options={"g": "10"})
+    clip = make_clip("a.mp4", frames=20, size=(320, 240), rotation=rotation, mirrored=mirrored, options={"g": "10"})
     head = (150, 30, 190, 70)
     with watched(tmp_path, clip, look="blurred_faces", after_s=0.2) as camera:
         camera.read()
@@ -316,7 +318,7 @@ def test_films_of_a_phone_held_sideways_are_upright(make_clip: MakeClip, tmp_pat
     assert np.abs(still[120:180, 120:220].astype(int) - upright[120:180, 120:220]).mean() < 8
     with av.open(str(record.file("clip"))) as film:
         turned = next(film.decode(video=0))
-    assert quarter_turns(turned) == rotation // 90
+    assert orientation_of(turned) == (rotation // 90, mirrored)
     size = record.files["clip"].width, record.files["clip"].height
     assert size == upright.shape[1::-1]
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.system.disk import write_whole
 from stages.reading.opening import open_file
+from stages.reading.pixels import orientation_of
 from stages.vision.drawing import draw_label
 
 Picture = NDArray[np.uint8]
@@ -87,7 +88,7 @@ def _cell(container: InputContainer, stream: VideoStream, at_s: float, width: in
             f"{container.name}: has no pictures that can be decoded; give a file that plays",
             error_id="video-unreadable",
         )
-    picture: NDArray[Any] = shown.to_ndarray(format="bgr24")
+    picture: NDArray[Any] = orientation_of(shown).upright(shown.to_ndarray(format="bgr24"))
     height = max(1, round(picture.shape[0] * width / picture.shape[1]))
     resized: NDArray[Any] = cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)
     return resized

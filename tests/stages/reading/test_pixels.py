@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,6 +18,9 @@ COLOURS = [(200, 30, 30), (30, 200, 30), (30, 30, 200), (250, 250, 250), (5, 5, 
 SIDE = 64
 LIMITED, FULL = 1, 2
 BT601 = 5
+CORNERS = np.zeros((48, 80, 3), np.uint8)
+"""BGR; blue, green, red and black: each turn and mirror of it is another one."""
+CORNERS[:24, :40], CORNERS[:24, 40:], CORNERS[24:, :40] = (250, 0, 0), (0, 250, 0), (0, 0, 250)
 
 
 def chart() -> np.ndarray:
@@ -57,3 +61,51 @@ def test_colours_are_right(tmp_path: Path, name: str, codec: str, form: str, spa
     bgr = cv2.cvtColor(out, cv2.COLOR_YUV2BGR_I420) if plain else out
     middle = bgr[SIDE // 2, SIDE // 2 :: SIDE, ::-1].astype(int)
     assert np.abs(middle - np.array(COLOURS)).max() <= 8
+
+
+def photograph(path: Path, orientation: int) -> Path:
+    """`CORNERS` as a JPEG with this orientation of EXIF."""
+    _, jpeg = cv2.imencode(".jpg", CORNERS)
+    exif = b"Exif\0\0II*\0" + struct.pack("<IHHHIHHI", 8, 1, 0x0112, 3, 1, orientation, 0, 0)
+    data = jpeg.tobytes()
+    path.write_bytes(data[:2] + b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif + data[2:])
+    return path
+
+
+def shown(path: Path) -> np.ndarray:
+    """(H, W, 3) BGR: the first picture, as stages get it."""
+    with av.open(str(path)) as container:
+        frame = next(container.decode(video=0))
+        made = picture_of(frame)
+        out = np.empty(made.shape, np.uint8)
+        fill(out, planes_of(frame, made, VideoReformatter()))
+    return np.asarray(cv2.cvtColor(out, cv2.COLOR_YUV2BGR_I420) if made.format == "yuv420p" else out)
+
+
+def differ(one: np.ndarray, other: np.ndarray) -> float:
+    """The mean difference of two pictures; one that stands another way differs by more than 50."""
+    assert one.shape == other.shape
+    return float(np.abs(one.astype(int) - other).mean())
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_photographs_stand_as_in_opencv(tmp_path: Path, orientation: int) -> None:
+    path = photograph(tmp_path / "a.jpg", orientation)
+    reference = cv2.imread(str(path))
+    assert reference is not None
+    assert differ(shown(path), reference) < 5
+
+
+@pytest.mark.parametrize("pix_fmt", ["yuv420p", "yuv444p"])
+@pytest.mark.parametrize("rotation", [0, 90, 180, 270])
+@pytest.mark.parametrize("flip", [None, 0, 1])
+def test_films_stand_as_players_show_them(tmp_path: Path, pix_fmt: str, rotation: int, flip: int | None) -> None:
+    """By a matrix; `flip` is the axis: 0 from top to bottom, 1 from left to right."""
+    with av.open(str(tmp_path / "a.mp4"), "w") as container:
+        stream = container.add_stream("libx264", rate=10, options={"crf": "5"})
+        stream.width, stream.height, stream.pix_fmt = 80, 48, pix_fmt
+        stream.set_display_rotation(rotation, hflip=flip == 1, vflip=flip == 0)
+        container.mux(stream.encode(av.VideoFrame.from_ndarray(CORNERS, format="bgr24")))
+        container.mux(stream.encode())
+    turned = np.rot90(CORNERS, rotation // 90)
+    assert differ(shown(tmp_path / "a.mp4"), turned if flip is None else np.flip(turned, flip)) < 8

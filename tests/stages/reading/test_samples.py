@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -40,6 +41,12 @@ def test_pictures_come_from_all_over_a_folder(tmp_path: Path) -> None:
         cv2.imwrite(str(tmp_path / f"{number}.png"), np.full((20, 30, 3), number * 20, np.uint8))
     assert [int(frame[0, 0, 0]) for frame in some_frames(tmp_path, 2)] == [40, 140]
     assert len(list(some_frames(tmp_path, 50))) == 10
+
+
+def test_frames_of_a_mirrored_film_are_mirrored(make_clip: Callable[..., Path]) -> None:
+    [plain] = some_frames(make_clip("a.mp4", frames=1), 1)
+    [mirrored] = some_frames(make_clip("b.mp4", frames=1, mirrored=True), 1)
+    np.testing.assert_array_equal(mirrored, plain[:, ::-1])
 
 
 def test_what_is_damaged_is_left_to_its_run(tmp_path: Path) -> None:

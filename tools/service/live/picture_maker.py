@@ -15,6 +15,7 @@ from av.video.frame import VideoFrame
 from pipeline.errors import UserError
 from stages.footage.packets import Packet, VideoStreamInfo
 from stages.footage.still import Picture, av_packet, jpeg, opened_sample
+from stages.vision.orientation import Orientation
 from tools.service.live.known_people import Moment, Scene, draw_scene
 
 _EVERY_S = 0.2
@@ -72,7 +73,7 @@ class PictureMaker:
         if chosen is None:
             return None
         frame, moment, scene = chosen
-        picture = _upright(frame, packets[-1].stream.turns)
+        picture = _upright(frame, packets[-1].stream.orientation)
         jpegs = {False: jpeg(picture, _QUALITY)} if False in wanted else {}
         if True in wanted:
             draw_scene(picture, scene or self._known.shapes())
@@ -113,9 +114,9 @@ class PictureMaker:
         return moment.at - last.at > (_PLAIN_S if leaves_out else _EVERY_S) - 0.001
 
 
-def _upright(frame: VideoFrame, turns: int) -> Picture:
+def _upright(frame: VideoFrame, orientation: Orientation) -> Picture:
     """(H, W, 3) BGR, its longest side at most `_LONGEST_SIDE`."""
     scale = min(1.0, _LONGEST_SIDE / max(frame.width, frame.height))
     size = [max(2, round(side * scale)) for side in (frame.width, frame.height)]
     pixels = frame.to_ndarray(format="bgr24", width=size[0], height=size[1])
-    return np.ascontiguousarray(np.rot90(pixels, turns))
+    return np.ascontiguousarray(orientation.upright(pixels))
