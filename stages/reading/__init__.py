@@ -1,6 +1,6 @@
 """How capture reads: video files, folders of pictures, live cameras; their times, and which frames are taken.
 
-before the run   camera (the settings), addresses, inspection, examiner, examination, probe, samples
+before the run   camera (the settings), addresses, inspection, examiner, examination, probe, exif, samples
 files            opening, video, places, recording, pictures, playlists, scripts, truncation
 times            timeline, dates
 frames           shots, pixels

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import av
 
 from pipeline.errors import UserError
+from stages.reading.exif import lies_sideways
 from stages.reading.opening import open_file, open_video
 from stages.reading.pictures import is_album, list_pictures
 from stages.reading.pixels import picture_of
@@ -46,11 +47,11 @@ def largest_frame(path: Path, *, playlist: bool = False) -> LargestFrame | None:
 
 
 def _picture_size(path: Path) -> tuple[int, int] | None:
-    """By the picture's header; None if it cannot be read: it is dropped when its turn comes."""
+    """Of the upright picture, by its header; None if it cannot be read: it is dropped when its turn comes."""
     try:
         with open_file(path) as container:
-            size = container.streams.video[0].codec_context
-            return size.width, size.height
+            stored, data = container.streams.video[0].codec_context, bytes(next(container.demux(video=0)))
+            return (stored.height, stored.width) if lies_sideways(data) else (stored.width, stored.height)
     except MemoryError:
         raise
     except (UserError, av.FFmpegError, OSError, IndexError):

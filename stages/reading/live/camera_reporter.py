@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import traceback
 
-from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from pipeline.stage import CameraState, Context
@@ -85,9 +84,9 @@ class Facts:
             connections=self._connections,
         )
 
-    def seen(self, picture: VideoFrame) -> None:
-        """A picture came."""
-        size = (picture.width, picture.height)
+    def seen(self, width: int, height: int) -> None:
+        """An upright picture came."""
+        size = (width, height)
         if size != self._size:
             self._size = size
             self._reporter.shows(size=f"{size[0]}x{size[1]}")

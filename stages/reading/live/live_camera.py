@@ -135,7 +135,7 @@ class LiveCamera:
             for seq, picture in enumerate(self._pictures(connection, decoder, stop)):
                 frame = self._develop(Shot(self._stamp(seq, picture), picture.frame))
                 attempt.picture(time.monotonic())
-                self._facts.seen(picture.frame)
+                self._facts.seen(frame.width, frame.height)
                 self._reporter.is_now("live")
                 yield frame
 

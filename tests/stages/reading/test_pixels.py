@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from av.video.reformatter import VideoReformatter
 
 from stages.reading.pixels import fill, picture_of, planes_of
+from tests.stages.reading.photographs import photograph
 
 COLOURS = [(200, 30, 30), (30, 200, 30), (30, 30, 200), (250, 250, 250), (5, 5, 5), (128, 128, 128), (220, 200, 40)]
 SIDE = 64
@@ -63,15 +63,6 @@ def test_colours_are_right(tmp_path: Path, name: str, codec: str, form: str, spa
     assert np.abs(middle - np.array(COLOURS)).max() <= 8
 
 
-def photograph(path: Path, orientation: int) -> Path:
-    """`CORNERS` as a JPEG with this orientation of EXIF."""
-    _, jpeg = cv2.imencode(".jpg", CORNERS)
-    exif = b"Exif\0\0II*\0" + struct.pack("<IHHHIHHI", 8, 1, 0x0112, 3, 1, orientation, 0, 0)
-    data = jpeg.tobytes()
-    path.write_bytes(data[:2] + b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif + data[2:])
-    return path
-
-
 def shown(path: Path) -> np.ndarray:
     """(H, W, 3) BGR: the first picture, as stages get it."""
     with av.open(str(path)) as container:
@@ -90,7 +81,7 @@ def differ(one: np.ndarray, other: np.ndarray) -> float:
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_photographs_stand_as_in_opencv(tmp_path: Path, orientation: int) -> None:
-    path = photograph(tmp_path / "a.jpg", orientation)
+    path = photograph(tmp_path / "a.jpg", CORNERS, orientation)
     reference = cv2.imread(str(path))
     assert reference is not None
     assert differ(shown(path), reference) < 5

@@ -59,8 +59,8 @@ def test_a_connection_is_described_and_counted(make_clip: MakeClip, tmp_path: Pa
 def test_a_size_is_told_when_it_changes(tmp_path: Path) -> None:
     context = HandContext(tmp_path, tmp_path)
     facts = Facts(CameraReporter("cam", context))
-    facts.seen(av.VideoFrame(64, 48))
+    facts.seen(64, 48)
     assert context.camera_facts["cam"] == {"size": "64x48"}
     context.camera_facts.clear()
-    facts.seen(av.VideoFrame(64, 48))
+    facts.seen(64, 48)
     assert context.camera_facts == {}
