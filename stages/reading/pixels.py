@@ -100,7 +100,12 @@ def fill(out: U8, planes: Sequence[U8]) -> None:
 
 
 def _view(plane: VideoPlane, shape: tuple[int, ...], strides: tuple[int, ...]) -> U8:
-    """The plane's memory without the padding at the end of its lines."""
-    view = np.ndarray(shape, np.uint8, cast("memoryview[int]", plane), strides=strides)
+    """The plane's memory without the padding at the end of its lines.
+
+    `strides` begin with the plane's line size, which is negative if its lines lie from the bottom up, as in
+    uncompressed AVI of Windows. The first line is the last one in memory then.
+    """
+    first = max(0, -strides[0] * (shape[0] - 1))
+    view = np.ndarray(shape, np.uint8, cast("memoryview[int]", plane), first, strides)
     view.flags.writeable = False
     return view

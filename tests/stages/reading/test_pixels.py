@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from fractions import Fraction
 from pathlib import Path
 
@@ -100,3 +101,18 @@ def test_films_stand_as_players_show_them(tmp_path: Path, pix_fmt: str, rotation
         container.mux(stream.encode())
     turned = np.rot90(CORNERS, rotation // 90)
     assert differ(shown(tmp_path / "a.mp4"), turned if flip is None else np.flip(turned, flip)) < 8
+
+
+def test_lines_from_the_bottom_up_are_read(tmp_path: Path) -> None:
+    """As uncompressed AVI of Windows has them: there, a positive height says so."""
+    path = tmp_path / "a.avi"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("rawvideo", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 80, 48, "bgr24"
+        container.mux(stream.encode(av.VideoFrame.from_ndarray(np.ascontiguousarray(CORNERS[::-1]), format="bgr24")))
+        container.mux(stream.encode())
+    size = struct.pack("<ii", 80, -48)
+    path.write_bytes(path.read_bytes().replace(size, struct.pack("<ii", 80, 48), 1))
+    with av.open(str(path)) as container:
+        assert next(container.decode(video=0)).planes[0].line_size < 0
+    np.testing.assert_array_equal(shown(path), CORNERS)
