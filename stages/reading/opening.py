@@ -138,9 +138,17 @@ def length_of(path: Path, *, playlist: bool = False) -> tuple[float, float] | No
         if stream.duration and stream.time_base:
             seconds = float(stream.duration * stream.time_base)
         else:
-            seconds = (container.duration or 0) / av.time_base
+            seconds = span_of(container)[1] / av.time_base
         fps = float(stream.average_rate or 0)
     return (seconds, fps) if seconds > 0 and fps > 0 else None
+
+
+def span_of(container: InputContainer) -> tuple[int, int]:
+    """When the file's times begin, and how long it lasts, in microseconds; 0 if it does not say."""
+    begin, length = container.start_time or 0, container.duration or 0
+    # FFmpeg writes the time of the end into Matroska as its length.
+    from_zero = "matroska" in container.format.name and length > begin > 0
+    return begin, length - begin if from_zero else length
 
 
 def metadata_of(path: Path, *, playlist: bool = False) -> dict[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import UserError
-from stages.reading.opening import open_video
+from stages.reading.opening import open_video, span_of
 from stages.reading.pictures import is_album, list_pictures, read_picture
 from stages.reading.pixels import orientation_of
 
@@ -42,7 +42,8 @@ def middles(length: int, count: int) -> list[int]:
 def _video_frames(file: Path, count: int) -> Iterator[U8]:
     last: int | None = None
     with open_video(file) as (container, stream):
-        for moment in middles(container.duration or 0, count):
+        begin, length = span_of(container)
+        for moment in (begin + middle for middle in middles(length, count)):
             container.seek(moment)  # to the keyframe before it
             frame = _frame_at(container.decode(stream), moment)
             if frame is None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.system.disk import write_whole
-from stages.reading.opening import open_file
+from stages.reading.opening import open_file, span_of
 from stages.reading.pixels import orientation_of
 from stages.vision.drawing import draw_label
 
@@ -70,7 +70,7 @@ def _row(video: Path, columns: int, cell_width: int) -> Picture:
 def _length(container: InputContainer, stream: VideoStream) -> float:
     if stream.duration and stream.time_base:
         return float(stream.duration * stream.time_base)
-    return (container.duration or 0) / av.time_base
+    return span_of(container)[1] / av.time_base
 
 
 def _cell(container: InputContainer, stream: VideoStream, at_s: float, width: int) -> Picture:

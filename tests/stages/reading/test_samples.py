@@ -7,9 +7,11 @@ from pathlib import Path
 import av
 import cv2
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stages.reading.opening import length_of
 from stages.reading.samples import middles, some_frames
 
 
@@ -22,18 +24,34 @@ def test_middles_lie_evenly_inside(length: int, count: int) -> None:
 
 
 def test_frames_come_from_all_over_a_video(tmp_path: Path) -> None:
-    with av.open(str(tmp_path / "a.mp4"), "w") as container:
-        stream = container.add_stream("libx264", rate=10, options={"g": "1"})
-        stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
-        for index in range(10):
-            frame = av.VideoFrame.from_ndarray(np.full((64, 64, 3), 20 * index, np.uint8), format="rgb24")
-            frame.pts, frame.time_base = index, Fraction(1, 10)
-            container.mux(stream.encode(frame))
-        container.mux(stream.encode())
+    shades(tmp_path / "a.mp4")
     greys = [int(frame.mean()) for frame in some_frames(tmp_path / "a.mp4", 3)]
     assert len(greys) == 3
     assert greys == sorted(greys)
     assert greys[-1] - greys[0] > 80
+
+
+@pytest.mark.parametrize("name", ["a.ts", "a.mkv", "a.mp4"])
+def test_moments_count_from_where_the_video_begins(tmp_path: Path, name: str) -> None:
+    path, later = tmp_path / name, tmp_path / f"later_{name}"
+    shades(path)
+    shades(later, begin_s=36_000)
+    one, other = ([int(frame.mean()) for frame in some_frames(file, 5)] for file in (path, later))
+    assert one == other
+    assert len(one) == 5
+    assert length_of(later) == pytest.approx((1.0, 10.0), abs=0.15)
+
+
+def shades(path: Path, begin_s: int = 0) -> None:
+    """Ten frames, each of them a keyframe and lighter than the one before."""
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=10, options={"g": "1"})
+        stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
+        for index in range(10):
+            frame = av.VideoFrame.from_ndarray(np.full((64, 64, 3), 20 * index, np.uint8), format="rgb24")
+            frame.pts, frame.time_base = begin_s * 10 + index, Fraction(1, 10)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
 
 
 def test_pictures_come_from_all_over_a_folder(tmp_path: Path) -> None:
