@@ -147,9 +147,7 @@ class Decoder:
             with nullcontext() if self._placed else self._turns.one():
                 frames = self._context.decode(packet)
             if self.level == "key":
-                # A decoder of a stream with B-frames would wait for the pictures behind the next keyframes.
-                frames += self._context.decode(None)
-                self._context.flush_buffers()
+                frames += self._drained()
         except av.FFmpegError:
             self.refused += 1
             self._reporter.count("dropped.damaged")
@@ -162,6 +160,16 @@ class Decoder:
             self.refused = 0
             self._look_where(frames[0])
         return frames
+
+    def _drained(self) -> list[VideoFrame]:
+        """The pictures that are left in the decoder, which a new keyframe may follow then, also after an error.
+
+        A decoder of a stream with B-frames would wait for the pictures behind the next keyframes.
+        """
+        try:
+            return self._context.decode(None)
+        finally:
+            self._context.flush_buffers()
 
     def _note_times(self, arrival: Arrival) -> None:
         reported = reported_ns(arrival.packet)
