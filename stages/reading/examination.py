@@ -25,8 +25,9 @@ from pipeline.errors import EnvironmentProblem, UserError
 from stages.reading.dates import DATES, MOST_OF_A_DATE
 from stages.reading.opening import Refused, length_of, metadata_of, open_file
 from stages.reading.pictures import is_album
+from stages.reading.pixels import U8
 from stages.reading.probe import largest_frame
-from stages.reading.samples import U8, some_frames
+from stages.reading.samples import some_frames
 
 IDLE_S = 10.0
 MOST_DESCRIPTORS = 64

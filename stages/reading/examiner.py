@@ -24,7 +24,7 @@ from pydantic import TypeAdapter
 
 from pipeline.system.child_environment import handed_on
 from stages.reading.examination import Answer, Question, answer, is_readable
-from stages.reading.samples import U8
+from stages.reading.pixels import U8
 
 ANSWER_S = 30.0
 """For one file, on a machine that is busy; a whole one takes milliseconds."""

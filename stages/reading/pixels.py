@@ -16,7 +16,7 @@ from av.sidedata.sidedata import SideDataContainer
 from av.sidedata.sidedata import Type as SideDataType
 from av.video.frame import VideoFrame
 from av.video.plane import VideoPlane
-from av.video.reformatter import VideoReformatter
+from av.video.reformatter import Colorspace, VideoReformatter
 from numpy.typing import NDArray
 
 from stages.messages import PixelFormat
@@ -25,6 +25,10 @@ from stages.vision.orientation import UPRIGHT, Orientation, orientation_of_matri
 U8 = NDArray[np.uint8]
 
 _FULL_RANGE = 2  # AVCOL_RANGE_JPEG
+_BT601 = Colorspace.ITU601
+"""Of all pictures, whatever they say: planes that go on as they are become BGR by it (`Frame.bgr`, as everywhere in
+OpenCV), and colours must not depend on the size or format of a picture.
+"""
 
 
 class Picture(NamedTuple):
@@ -82,13 +86,28 @@ def planes_of(frame: VideoFrame, picture: Picture, reformatter: VideoReformatter
 
     Raises av.FFmpegError, MemoryError or ValueError if it cannot be.
     """
-    upright = picture.orientation.upright
     if picture.format == "yuv420p":
+        upright = picture.orientation.upright
         return tuple(upright(_view(p, (p.height, p.width), (p.line_size, 1))) for p in frame.planes)
+    return (picture.orientation.upright(_bgr_of(frame, reformatter)),)
+
+
+def upright_bgr(frame: VideoFrame) -> U8:
+    """(H, W, 3) BGR, contiguous, maybe read-only: colours, orientation and errors are those of `planes_of`."""
+    return np.ascontiguousarray(orientation_of(frame).upright(_bgr_of(frame, VideoReformatter())))
+
+
+def _bgr_of(frame: VideoFrame, reformatter: VideoReformatter) -> U8:
     # One thread: the result must not depend on the machine, and the cores belong to the model.
-    converted = reformatter.reformat(frame, format="bgr24", threads=1, src_color_range=frame.color_range)
+    converted = reformatter.reformat(
+        frame,
+        format="bgr24",
+        threads=1,
+        src_colorspace=None if frame.format.is_rgb else _BT601,
+        src_color_range=frame.color_range,
+    )
     plane = converted.planes[0]
-    return (upright(_view(plane, (frame.height, frame.width, 3), (plane.line_size, 3, 1))),)
+    return _view(plane, (frame.height, frame.width, 3), (plane.line_size, 3, 1))
 
 
 def fill(out: U8, planes: Sequence[U8]) -> None:

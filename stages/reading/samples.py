@@ -7,15 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import av
-import numpy as np
-from numpy.typing import NDArray
 
 from pipeline.errors import UserError
 from stages.reading.opening import open_video, span_of
 from stages.reading.pictures import is_album, list_pictures, read_picture
-from stages.reading.pixels import orientation_of
-
-U8 = NDArray[np.uint8]
+from stages.reading.pixels import U8, upright_bgr
 
 MOST_DECODED = 150
 """Frames that are decoded to reach a moment behind a keyframe: a tenth of a second at 720p."""
@@ -27,7 +23,7 @@ def some_frames(file: Path, count: int) -> Iterator[U8]:
         if is_album(file):
             pictures = list_pictures(file)
             for index in middles(len(pictures), min(count, len(pictures))):
-                yield _upright(read_picture(pictures[index]))
+                yield upright_bgr(read_picture(pictures[index]))
         else:
             yield from _video_frames(file, count)
     except (UserError, av.FFmpegError, OSError):
@@ -49,7 +45,7 @@ def _video_frames(file: Path, count: int) -> Iterator[U8]:
             if frame is None:
                 return
             if frame.pts is None or frame.pts != last:
-                yield _upright(frame)
+                yield upright_bgr(frame)
             last = frame.pts
 
 
@@ -60,7 +56,3 @@ def _frame_at(frames: Iterator[av.VideoFrame], moment: int) -> av.VideoFrame | N
         if frame.time is None or frame.time * 1_000_000 >= moment:
             break
     return frame
-
-
-def _upright(frame: av.VideoFrame) -> U8:
-    return np.ascontiguousarray(orientation_of(frame).upright(frame.to_ndarray(format="bgr24")), np.uint8)

@@ -13,12 +13,13 @@ import pytest
 from av.video.reformatter import VideoReformatter
 
 from stages.reading.pixels import fill, picture_of, planes_of
+from stages.reading.samples import some_frames
 from tests.stages.reading.photographs import photograph
 
 COLOURS = [(200, 30, 30), (30, 200, 30), (30, 30, 200), (250, 250, 250), (5, 5, 5), (128, 128, 128), (220, 200, 40)]
 SIDE = 64
 LIMITED, FULL = 1, 2
-BT601 = 5
+BT709, BT601 = 1, 5
 CORNERS = np.zeros((48, 80, 3), np.uint8)
 """BGR; blue, green, red and black: each turn and mirror of it is another one."""
 CORNERS[:24, :40], CORNERS[:24, 40:], CORNERS[24:, :40] = (250, 0, 0), (0, 250, 0), (0, 0, 250)
@@ -116,3 +117,31 @@ def test_lines_from_the_bottom_up_are_read(tmp_path: Path) -> None:
     with av.open(str(path)) as container:
         assert next(container.decode(video=0)).planes[0].line_size < 0
     np.testing.assert_array_equal(shown(path), CORNERS)
+
+
+@pytest.mark.parametrize("colorspace", [BT709, BT601])
+def test_colours_do_not_depend_on_size_or_form(tmp_path: Path, colorspace: int) -> None:
+    """All are read by BT.601, as planes are."""
+    seen = []
+    for name, width, form, span in (
+        ("even.mkv", 80, "yuv420p", LIMITED),
+        ("odd.mkv", 79, "yuv420p", LIMITED),
+        ("full.mkv", 80, "yuv420p", FULL),
+        ("fine.mkv", 80, "yuv444p", LIMITED),
+        ("deep.mkv", 80, "yuv420p10le", LIMITED),
+    ):
+        with av.open(str(tmp_path / name), "w") as container:
+            stream = container.add_stream("ffv1", rate=10)
+            assert isinstance(stream, av.VideoStream)
+            stream.width, stream.height, stream.pix_fmt = width, 48, form
+            stream.codec_context.colorspace, stream.codec_context.color_range = colorspace, span
+            made = av.VideoFrame.from_ndarray(np.full((48, width, 3), (200, 60, 30), np.uint8), format="rgb24")
+            made = made.reformat(format=form, dst_color_range=span, dst_colorspace=colorspace)
+            container.mux(stream.encode(made))
+            container.mux(stream.encode())
+        with av.open(str(tmp_path / name)) as container:
+            frame = next(container.decode(video=0))
+            assert (frame.colorspace == BT709, frame.color_range) == (colorspace == BT709, span)
+        seen += [picture[20, 20].astype(int) for picture in (shown(tmp_path / name), *some_frames(tmp_path / name, 1))]
+    assert len(seen) == 10
+    assert np.ptp(seen, axis=0).max() <= 4
