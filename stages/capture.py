@@ -26,6 +26,7 @@ from stages.reading.examination import Answer
 from stages.reading.live.live_camera import LiveCamera
 from stages.reading.live.timeouts import timeouts_of
 from stages.reading.live.verdicts import Dropped
+from stages.reading.pixel_shape import remark_on_pixels
 from stages.reading.probe import largest_frame
 from stages.reading.recording import Recording
 from stages.reading.shots import Shot, Shots
@@ -107,6 +108,8 @@ class Capture(Source[Settings]):
                 yield _of_pictures(camera_settings, path)
                 if camera_settings.film_fps(path) is None and camera_settings.start_at is None:
                     return  # each has a date of its own, or none
+            if found.pixel_shape:
+                yield remark_on_pixels(found.pixel_shape)
             name = pictures.first_name(path)
             yield camera_settings.beginning(name, found.metadata).sentence(camera_settings.time_zone)
 

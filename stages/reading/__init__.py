@@ -3,7 +3,7 @@
 before the run   camera (the settings), addresses, inspection, examiner, examination, probe, exif, samples
 files            opening, video, places, recording, pictures, playlists, scripts, truncation
 times            timeline, dates
-frames           shots, pixels
+frames           shots, pixels, pixel_shape
 limits           formats, memory, file_memory, slot_memory, waiting, ffmpeg_errors
 cameras          live/
 

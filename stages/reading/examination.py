@@ -23,7 +23,7 @@ import av
 
 from pipeline.errors import EnvironmentProblem, UserError
 from stages.reading.dates import DATES, MOST_OF_A_DATE
-from stages.reading.opening import Refused, length_of, metadata_of, open_file
+from stages.reading.opening import Refused, length_of, metadata_of, open_file, pixel_shape_of
 from stages.reading.pictures import is_album
 from stages.reading.pixels import U8
 from stages.reading.probe import largest_frame
@@ -52,6 +52,7 @@ class Answer:
     `frame_bytes`, `frame_size`: as `stages.reading.probe.LargestFrame`.
     `shapes`: of the frames that follow.
     `length_s`, `fps`: of a video, by its container; None if that gives none.
+    `pixel_shape`: of a video, as `odd_pixel_shape`.
     `metadata`: of a video, the keys that may give its beginning.
     `too_much_memory`: it could not be read, and came near its limit.
     `last`: this process ends now.
@@ -65,6 +66,7 @@ class Answer:
     shapes: tuple[tuple[int, ...], ...] = ()
     length_s: float | None = None
     fps: float | None = None
+    pixel_shape: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
     too_much_memory: bool = False
     last: bool = False
@@ -98,7 +100,8 @@ def _examined(path: Path, *, playlist: bool) -> Answer:
             metadata = metadata_of(path, playlist=playlist)
             length_s, fps = length_of(path, playlist=playlist) or (None, None)
             dates = {key: metadata[key][:MOST_OF_A_DATE] for key in DATES if key in metadata}
-            return replace(found, metadata=dates, length_s=length_s, fps=fps)
+            shape = pixel_shape_of(path, playlist=playlist)
+            return replace(found, metadata=dates, length_s=length_s, fps=fps, pixel_shape=shape)
     except Refused as error:
         return Answer(refused=str(error))
     except UserError as error:

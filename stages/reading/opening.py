@@ -20,6 +20,7 @@ from pipeline.system import scarcity
 from pipeline.system.paths import instead_of_file
 from stages.reading import formats, scripts
 from stages.reading.ffmpeg_errors import reason_of
+from stages.reading.pixel_shape import odd_pixel_shape
 from stages.reading.timeline import SECOND_NS, MediaClock
 from stages.reading.truncation import end_ns, missing_part
 
@@ -149,6 +150,12 @@ def span_of(container: InputContainer) -> tuple[int, int]:
     # FFmpeg writes the time of the end into Matroska as its length.
     from_zero = "matroska" in container.format.name and length > begin > 0
     return begin, length - begin if from_zero else length
+
+
+def pixel_shape_of(path: Path, *, playlist: bool = False) -> str:
+    """As `odd_pixel_shape`, of a video. Raises as `open_video`."""
+    with open_video(path, playlist=playlist) as (_, stream):
+        return odd_pixel_shape(stream)
 
 
 def metadata_of(path: Path, *, playlist: bool = False) -> dict[str, str]:

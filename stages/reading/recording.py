@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import av
+from av.packet import Packet
 from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
 
 from pipeline.errors import BadItem, UserError
 from pipeline.messages import Stamp
@@ -24,6 +26,7 @@ from stages.reading.dates import Beginning
 from stages.reading.ffmpeg_errors import reason_of
 from stages.reading.file_memory import FileMemory
 from stages.reading.opening import Refused, Signs, metadata_of
+from stages.reading.pixel_shape import FOR_FILES, WHAT_IS_OFF, odd_pixel_shape
 from stages.reading.places import Place
 from stages.reading.shots import Shot, Shots
 from stages.reading.timeline import SECOND_NS
@@ -40,8 +43,9 @@ class Recording:
         self._memory = FileMemory(file_of(camera.url), camera.memory_mb, alone=context.outputs_leave)
         self._epoch = 0
         self._signs = Signs(
-            self._packet_damaged, context.alive, self._memory.in_ffmpeg, lambda packet: tap.offer(packet, self._epoch)
+            self._packet_damaged, context.alive, self._memory.in_ffmpeg, lambda packet: self._take(packet, tap)
         )
+        self._stream: VideoStream | None = None
         # For one round through the file: the packets that the decoder refused, and the frames that it gave.
         self._bad_packets, self._decoded, self._logged = 0, 0, False
         self._beginning = Beginning(0, "file")
@@ -160,6 +164,18 @@ class Recording:
             self._context.log.warning("picture_unreadable", camera=self._name, path=str(path), why=why)
             self._damaged()
             return None
+
+    def _take(self, packet: Packet[VideoStream], tap: PacketTap) -> None:
+        if self._stream is None:
+            self._stream = packet.stream
+            self._report_pixels(odd_pixel_shape(packet.stream))
+        tap.offer(packet, self._epoch)
+
+    def _report_pixels(self, shape: str) -> None:
+        if shape:
+            self._context.camera_shows(self._name, pixel_shape=shape)
+            why = f"{WHAT_IS_OFF}; {FOR_FILES}"
+            self._context.log.warning("pixels_not_square", camera=self._name, pixel_shape=shape, why=why)
 
     def _packet_damaged(self) -> None:
         self._bad_packets += 1

@@ -50,6 +50,7 @@ def make_clip(tmp_path: Path) -> MakeClip:
         pts: Sequence[int] | None = None,
         rotation: int = 0,
         mirrored: bool = False,
+        pixel_shape: Fraction | None = None,
         full_range: bool = False,
         options: Mapping[str, str] | None = None,
         metadata: Mapping[str, str] | None = None,
@@ -61,6 +62,8 @@ def make_clip(tmp_path: Path) -> MakeClip:
             stream = container.add_stream(codec, rate=fps, options=dict(options or {}))
             stream.width, stream.height, stream.pix_fmt = *size, pix_fmt
             stream.codec_context.time_base = Fraction(1, fps)
+            if pixel_shape:
+                stream.codec_context.sample_aspect_ratio = pixel_shape
             if full_range:
                 stream.codec_context.color_range = 2
             if rotation or mirrored:

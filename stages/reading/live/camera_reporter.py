@@ -11,6 +11,7 @@ from pipeline.stage import CameraState, Context
 from stages.reading import addresses
 from stages.reading.camera import Camera
 from stages.reading.live.turns import Turns
+from stages.reading.pixel_shape import FOR_CAMERAS, WHAT_IS_OFF, odd_pixel_shape
 
 _CODECS = {"hevc": "h265"}
 
@@ -83,6 +84,10 @@ class Facts:
             transport=camera.transport if addresses.is_rtsp(camera.url) else addresses.scheme_of(camera.url),
             connections=self._connections,
         )
+        shape = odd_pixel_shape(stream)
+        if shape:
+            self._reporter.shows(pixel_shape=shape)
+            self._reporter.warns_once("pixels_not_square", pixel_shape=shape, why=f"{WHAT_IS_OFF}; {FOR_CAMERAS}")
 
     def seen(self, width: int, height: int) -> None:
         """An upright picture came."""

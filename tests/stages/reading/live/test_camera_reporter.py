@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import av
@@ -54,6 +55,18 @@ def test_a_connection_is_described_and_counted(make_clip: MakeClip, tmp_path: Pa
             facts.connected(Camera(url=url), clip.streams.video[0])
     expected = {"codec": "h265", "fps_declared": 10.0, "transport": transport, "connections": 2}
     assert context.camera_facts["cam"] == expected
+
+
+def test_pixels_that_are_not_square_are_told(make_clip: MakeClip, tmp_path: Path) -> None:
+    context = HandContext(tmp_path, tmp_path)
+    facts = Facts(CameraReporter("cam", context))
+    with av.open(str(make_clip("a.mp4", frames=3, pixel_shape=Fraction(24, 11)))) as clip, capture_logs() as logged:
+        for _ in range(2):
+            facts.connected(Camera(url="rtsp://h/x"), clip.streams.video[0])
+    assert context.camera_facts["cam"]["pixel_shape"] == "24:11"
+    [line] = logged
+    assert (line["event"], line["camera"]) == ("pixels_not_square", "cam")
+    assert "choose a resolution with square pixels" in line["why"]
 
 
 def test_a_size_is_told_when_it_changes(tmp_path: Path) -> None:
