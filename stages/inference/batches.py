@@ -19,7 +19,7 @@ import numpy as np
 from pipeline.errors import BadItem
 from pipeline.messages import Array
 from stages.inference.contracts import NOTHING_DECLARED, mixed_output
-from stages.inference.engines.engine import Engine, OutOfMemory, RunFailed, WrongOutput
+from stages.inference.engines.engine import Engine, OutOfMemory, PlansOutputs, RunFailed, WrongOutput
 from stages.inference.engines.pinned import TakesFromHost, plain_array
 from stages.inference.feeds import NO_FEEDS, Feeds
 from stages.inference.model.candidate_selection import Selection
@@ -105,6 +105,8 @@ class BatchRuns:
         self._most = most
         self._on_smaller = on_smaller
         self._mixed = mixed_output(engine.signature, declared)
+        if self._mixed is not None and isinstance(engine, PlansOutputs):
+            engine.expect_any_rows()
         self._ports = {port.name: _given(port, selection) for port in engine.signature.outputs}
         self._new_array = engine.new_array if isinstance(engine, TakesFromHost) else plain_array
         self._threads = threading.local()

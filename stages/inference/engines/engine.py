@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from pipeline.messages import Array
 from pipeline.system.redaction import redacted_line
@@ -75,6 +75,17 @@ class Engine(Protocol):
         Raises RunFailed; an engine on a GPU also NeedsNewProcess, one on another machine Unavailable and WrongOutput.
         """
         ...
+
+
+@runtime_checkable
+class PlansOutputs(Protocol):
+    """An engine that sets memory aside for outputs before a run, by the shapes that the model states."""
+
+    def expect_any_rows(self) -> None:
+        """Believe no shape any more: how many rows an output has depends on the pictures.
+
+        Raises NeedsNewProcess if the model has to be opened again for that, and is not to be had.
+        """
 
 
 class Opened(NamedTuple):

@@ -64,11 +64,16 @@ class HostRuns:
         self._another = another
         self._opening = threading.Lock()
         self._by_shape: OrderedDict[_Key, _OneShape] = OrderedDict()
+        self._refuted = threading.Event()
 
     @property
     def sessions(self) -> int:
         """The number of open sessions; each has its own memory on the device."""
         return len(self._sessions)
+
+    def expect_any_rows(self) -> None:
+        """Give outputs no memory before a run any more: how many rows they have depends on the picture."""
+        self._refuted.set()
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs by name, which are the caller's. Raises the errors of ONNX Runtime."""
@@ -85,7 +90,8 @@ class HostRuns:
     def _of_new_shape(self, key: _Key) -> _OneShape:
         with self._opening:
             if key not in self._by_shape:
-                self._by_shape[key] = _OneShape(self._session_for_one_more(), self._signature, key, self._new_array)
+                session = self._session_for_one_more()
+                self._by_shape[key] = _OneShape(session, self._signature, key, self._new_array, self._refuted)
                 if len(self._by_shape) > MOST_SHAPES:
                     self._by_shape.popitem(last=False)
             return self._by_shape[key]
@@ -107,21 +113,39 @@ class HostRuns:
 
 
 class _OneShape:
-    """A session's runs with inputs of one shape. Threads may run at once."""
+    """A session's runs with inputs of one shape. Threads may run at once.
 
-    def __init__(self, session: ort.InferenceSession, signature: Signature, key: _Key, new_array: NewArray) -> None:
+    ``refuted``: of all shapes; it is set as soon as the model's statement about its outputs has been wrong once.
+    """
+
+    def __init__(
+        self,
+        session: ort.InferenceSession,
+        signature: Signature,
+        key: _Key,
+        new_array: NewArray,
+        refuted: threading.Event,
+    ) -> None:
         self.session = session
         self.has_run = False
         self._new_array = new_array
+        self._refuted = refuted
         self._names = [port.name for port in signature.outputs]
         self._types = [_NUMPY.get(port.onnx_type, "") for port in signature.outputs]
         self._declared = output_shapes(signature, dict(key))
-        self._shapes: list[tuple[int, ...]] | None = None
+        self._is_confirmed = False
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        if self._shapes is None:
+        if self._declared is None or not self._is_confirmed or self._refuted.is_set():
             return self._plain_run(inputs)
-        outputs = [self._new_array(prod(s), t).reshape(s) for s, t in zip(self._shapes, self._types, strict=True)]
+        try:
+            return self._run_into(self._declared, inputs)
+        except Exception:  # noqa: BLE001 - those of ONNX Runtime have no common base
+            # It refuses outputs of other shapes than their memory; of any other error the plain run dies as well.
+            return self._plain_run(inputs)
+
+    def _run_into(self, shapes: Sequence[tuple[int, ...]], inputs: Mapping[str, Array]) -> dict[str, Array]:
+        outputs = [self._new_array(prod(s), t).reshape(s) for s, t in zip(shapes, self._types, strict=True)]
         feeds, given = _values([np.ascontiguousarray(array) for array in inputs.values()])
         fetches, taken = _values(outputs)
         self.session.run_with_ortvaluevector(
@@ -131,11 +155,16 @@ class _OneShape:
         return dict(zip(self._names, outputs, strict=True))
 
     def _plain_run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """A model's statement about its outputs is believed once a run has confirmed it."""
+        """A model's statement about its outputs is believed once a run has confirmed it, until a run refutes it.
+
+        Exporters name an axis of rows as that of the pictures; as many rows as pictures are then a coincidence.
+        """
         outputs = self.session.run(self._names, dict(inputs))
         self.has_run = True
         if self._declared == [output.shape for output in outputs]:
-            self._shapes = self._declared
+            self._is_confirmed = True
+        elif self._declared is not None:
+            self._refuted.set()
         return dict(zip(self._names, outputs, strict=True))
 
 

@@ -92,8 +92,18 @@ class OnnxRuntimeEngine:
         self._cuda = cuda
         self._unrecorded = unrecorded
         self._changing = threading.Lock()
+        self._any_rows = False
         self.not_recorded = ""
         self._names = [port.name for port in self.signature.outputs]
+
+    def expect_any_rows(self) -> None:
+        """See `PlansOutputs`."""
+        self._any_rows = True
+        if isinstance(self._runs, HostRuns):
+            self._runs.expect_any_rows()
+        elif self._runs:
+            # A recording is of one number of rows.
+            self._record_no_more("how many rows its outputs have depends on the picture")
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """All outputs by name. Raises RunFailed, and NeedsNewProcess if the GPU is lost to this process."""
@@ -127,6 +137,8 @@ class OnnxRuntimeEngine:
                 raise NeedsNewProcess(
                     f"a run could not be recorded, and the model does not open again: {error}"
                 ) from None
+            if self._any_rows:
+                other.expect_any_rows()
             self._session, self._runs = other._session, other._runs
             self.not_recorded = _first_line(why)
 
