@@ -112,7 +112,8 @@ class InferSettings(Settings):
     batch_sizes: tuple[Annotated[int, Field(ge=1, le=4096)], ...] = Field(
         (),
         description="Numbers of pictures in one run, ascending. Batches are padded to the next of these, if each new "
-        "size is expensive (TensorRT, CUDA graphs); by default any number, on a GPU powers of two up to `batch`",
+        "size is expensive (TensorRT, CUDA graphs); by default any number, on a GPU 1 and `batch: {max}` of the stage "
+        "divided by four again and again: of 8 there are 1, 2, 8, of 16 there are 1, 4, 16",
     )
     memory_mb: int | None = Field(
         None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from stages.infer import InferSettings
 from stages.inference.engines import onnxruntime_engine
 from stages.inference.engines.engine import NotToBeHad
 from stages.inference.engines.options import ProviderOptions, bytes_of, with_caches
+from stages.vision.batching import buckets
 
 
 def options_of(provider: Any, folder: Path, **options: Any) -> dict[str, str]:
@@ -108,3 +110,11 @@ def test_candidates_are_bounded() -> None:
     """A number that no message can carry would end the run, and not `check`."""
     with pytest.raises(ValidationError, match="less than or equal to 1000000"):
         InferSettings.model_validate({"model": "m.onnx", "candidates": {"most": 10**23}})
+
+
+def test_usual_sizes_of_batches_are_those_described() -> None:
+    text = InferSettings.model_fields["batch_sizes"].description or ""
+    examples = re.findall(r"of (\d+) there are ([\d, ]*\d)", text)
+    assert {int(most): tuple(map(int, sizes.split(", "))) for most, sizes in examples} == {
+        most: buckets(most) for most in (8, 16)
+    }
