@@ -247,7 +247,8 @@ def _asked(path: Path, settings: InferSettings, context: Context) -> tuple[Asked
     if names:
         return asked, {}
     file = context.state_folder / f"provider.{context.worker}.json"
-    choice = choose_once(file, path, asked, _sample(path, settings, context))
+    sha256 = settings.sha256 or sha256_of(path)
+    choice = choose_once(file, path, sha256, asked, _sample(path, settings, context))
     return replace(asked, providers=choice.providers), choice.passed_over
 
 

@@ -132,10 +132,13 @@ def _found(trial: Trial, example: Example) -> str:
     )
 
 
-def choose_once(file: Path, path: Path, asked: Asked, inputs: Arrays) -> Choice:
-    """As `choose`, kept in ``file``: a restarted process of the same run takes the providers of the first."""
+def choose_once(file: Path, path: Path, sha256: str, asked: Asked, inputs: Arrays) -> Choice:
+    """As `choose`, kept in ``file``: a restarted process of the same run takes the providers of the first.
+
+    ``sha256``: the model's. Another one under the same name is tried anew: a provider need not run it.
+    """
     given = {name: (array.dtype.name, array.shape) for name, array in inputs.items()}
-    key = {"model": str(path), "asked": repr(asked), "inputs": repr(given)}
+    key = {"model": sha256, "asked": repr(asked), "inputs": repr(given)}
     if found := recall(file, key):
         return Choice(tuple(found["providers"]), found["passed_over"], found.get("found", ""))
     choice = choose(path, asked, inputs)

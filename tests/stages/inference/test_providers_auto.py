@@ -256,6 +256,21 @@ def test_a_stage_takes_what_works_says_why_and_remembers_it(model: Path, monkeyp
         assert len(chosen) == 2, "it was asked for something else"
 
 
+def test_another_model_of_the_same_name_is_tried_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider that runs the first need not run the second."""
+    chosen: list[Path] = []
+
+    def choosing(path: Path, asked: Asked, inputs: Any) -> automatic.Choice:
+        chosen.append(path)
+        return automatic.Choice(("cpu",), {})
+
+    monkeypatch.setattr(automatic, "choose", choosing)
+    for seed, tried_so_far in ((1, 1), (1, 1), (2, 2), (1, 3)):
+        convolution(tmp_path / "m.onnx", seed)
+        with opened(Infer, AUTO, folder=tmp_path):
+            assert len(chosen) == tried_so_far
+
+
 def test_a_provider_that_was_named_and_is_not_there_is_a_warning(model: Path) -> None:
     named = {**AUTO, "providers": ["coreml", "cpu"]}
     with capture_logs() as logs, opened(Infer, named, folder=model.parent):
