@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import gc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from stages.inference.engines.pinned import MOST_FREE, PinnedMemory, plain_array
+from pipeline.messages import Array
+from stages.inference.engines.pinned import MOST_FREE, MOST_FREE_BYTES, PinnedMemory, plain_array
 
 
 class Source:
@@ -68,6 +70,56 @@ def test_free_blocks_are_bounded(memory: PinnedMemory, source: Source) -> None:
     del arrays
     gc.collect()
     assert len(source.given) == MOST_FREE
+
+
+MB = 1 << 20
+
+
+def held(source: Source) -> int:
+    return sum(map(len, source.given.values()))
+
+
+def test_free_bytes_of_all_sizes_are_bounded(memory: PinnedMemory, source: Source) -> None:
+    """Pictures, crops and rows of people of ever new sizes."""
+    for number in range(60):
+        memory.new_array(12 * MB + number * 4096, "uint8")
+        assert held(source) <= MOST_FREE_BYTES + 14 * MB
+    gc.collect()
+    assert MOST_FREE_BYTES - 14 * MB < held(source) <= MOST_FREE_BYTES
+
+
+def test_a_block_larger_than_all_that_are_kept_is_freed(memory: PinnedMemory, source: Source) -> None:
+    memory.new_array(MOST_FREE_BYTES + 1, "uint8")
+    gc.collect()
+    assert source.given == {}
+
+
+def test_sizes_that_are_in_use_stay(memory: PinnedMemory, source: Source) -> None:
+    """A batch that comes again and again finds its block, whatever other sizes there are."""
+    for number in range(40):
+        memory.new_array(MB, "uint8")
+        memory.new_array(20 * MB + number * 4096, "uint8")
+    gc.collect()
+    calls = source.calls
+    memory.new_array(MB, "uint8")
+    assert (calls, source.calls) == (41, 41)
+
+
+def test_threads_lose_and_double_no_block(memory: PinnedMemory, source: Source) -> None:
+    def use(thread: int) -> bool:
+        kept: list[Array] = []
+        for number in range(400):
+            array = memory.new_array(1000 * (1 + number % 7), "uint8")
+            array[...] = thread
+            kept = [*kept[-5:], array]
+            if any((one != thread).any() for one in kept):
+                return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(use, range(8)))
+    gc.collect()
+    assert len(source.given) <= 2 * MOST_FREE, "of two sizes, after rounding"
 
 
 def test_all_is_given_back_once_nobody_uses_it(source: Source) -> None:
