@@ -89,7 +89,9 @@ def test_a_model_that_is_not_multipose_is_named(tmp_path):
 def test_the_heads_of_a_run_that_change_are_no_more_multipose(tmp_path):
     other = tensor([(12, 16)], seq=1)
     other.arrays_by_name["kpt_offset"] = other.arrays_by_name["kpt_offset"][:, :-1]
-    with pytest.raises(BadItem, match=r"shape: .*kpt_offset must be \(34, rows, columns\) float32.*got \(33, 24, 32\)"):
+    with pytest.raises(
+        BadItem, match=r"shape: .*kpt_offset must be \(34, rows, columns\) of floats.*got \(33, 24, 32\)"
+    ):
         decoded([tensor([(12, 16)]), other], tmp_path)
 
 

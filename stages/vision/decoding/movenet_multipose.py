@@ -64,35 +64,36 @@ class NotFinite(ValueError):
     """The heads hold infinities or NaNs."""
 
 
-def _check(heads: Mapping[str, NDArray[Any]]) -> None:
-    """Raises WrongShape if these are not the heads of MultiPose for one frame."""
+def _checked(heads: Mapping[str, NDArray[Any]]) -> Mapping[str, F32]:
+    """The heads in float32. Raises WrongShape if these are not the heads of MultiPose for one frame."""
     missing = [name for name in HEAD_CHANNELS if name not in heads]
     if missing:
         raise WrongShape(0, f"expected the outputs {', '.join(HEAD_CHANNELS)}, got {', '.join(heads) or 'none'}")
     rows, columns = heads["center"].shape[-2:] if heads["center"].ndim == 3 else (0, 0)
     for place, (name, channels) in enumerate(HEAD_CHANNELS.items()):
         head = heads[name]
-        if head.shape != (channels, rows, columns) or not head.size or head.dtype != np.float32:
-            expected = f"({channels}, rows, columns) float32, rows and columns those of center"
+        if head.shape != (channels, rows, columns) or not head.size or head.dtype.kind != "f":
+            expected = f"({channels}, rows, columns) of floats, rows and columns those of center"
             raise WrongShape(place, f"{name} must be {expected}, got {head.shape} {head.dtype}")
+    return {name: heads[name].astype(np.float32, copy=False) for name in HEAD_CHANNELS}
 
 
 def decode_multipose(
-    heads: Mapping[str, F32],
+    heads: Mapping[str, NDArray[Any]],
     *,
     min_score: float,
     iou: float,
     min_keypoint: float = MIN_KEYPOINT,
     max_candidates: int = 300,
 ) -> Poses:
-    """The people in one frame's heads, each (channels, rows, columns) float32 as in ``HEAD_CHANNELS``.
+    """The people in one frame's heads, each (channels, rows, columns) of floats as in ``HEAD_CHANNELS``.
 
     Only keypoints of a confidence above ``min_keypoint`` count for a score; of two people whose boxes overlap by more
     than ``iou`` the better one stays. ``max_candidates`` bounds the work: those with the highest centers are looked at,
     some of which are doubles, or nobody. Equal ones come in order of row, then column. Raises WrongShape if outputs are
     missing or of another shape, NotFinite if values that matter are not finite.
     """
-    _check(heads)
+    heads = _checked(heads)
     # A person's score is never above its center's value, so that nobody is lost here who would pass later.
     centers, rows, columns = _peaks(_finite("center", heads["center"][0]), min_score, max_candidates)
     boxes = _boxes(heads, rows, columns)

@@ -8,7 +8,7 @@ from pathlib import Path
 from stages.preprocess import USUAL_MAX_SIDE
 from stages.vision.planes import U8
 from tools.commands.watching.picture_size import LOOKING
-from tools.commands.watching.size import NOBODY, Choice, Frames, choose_sides
+from tools.commands.watching.size import NOBODY, UNKNOWN, Choice, Frames, choose_sides
 
 
 def larger_sides(model: Path, pictures: Mapping[str, Sequence[U8]], show: Callable[[str], None]) -> dict[str, int]:
@@ -36,6 +36,8 @@ def _in_words(choice: Choice) -> str:
             "nobody is in it now, so the model's picture gets the size that suits most rooms. If people will be far "
             "away: camgraph help no_events"
         )
+    if choice.why.startswith(UNKNOWN):
+        return choice.why
     if choice.side <= USUAL_MAX_SIDE:
         return "people are close enough for a small picture, which is quick"
     times = (choice.side / USUAL_MAX_SIDE) ** 2

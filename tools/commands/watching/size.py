@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.inference.engines.engine import one_line
 from stages.preprocess import USUAL_MAX_SIDE
 from stages.reading import examiner
 from stages.reading.inspection import MEMORY_MB
@@ -45,6 +46,7 @@ MOST_CAMERAS = 24
 """More are not looked at: they get the size that most of the others have."""
 MIN_SCORE = 0.2
 NOBODY = "nobody was seen in it, and this suits most rooms"
+UNKNOWN = "the model could not be asked"
 NEARLY = 0.95
 """A smaller size is as good if it reaches this share of the best."""
 WORTH_TWO = 1.3
@@ -75,6 +77,10 @@ class Choice:
     near: int | None = None
 
 
+class CannotLook(Exception):
+    """The model does not open, takes other pictures, or has other outputs than MultiPose; the text says why."""
+
+
 def of_files(files: Mapping[str, Path]) -> dict[str, Frames]:
     """The frames of each camera's video or folder of pictures."""
 
@@ -85,11 +91,26 @@ def of_files(files: Mapping[str, Path]) -> dict[str, Frames]:
 
 
 def choose_sides(model: Path, cameras: Mapping[str, Frames]) -> dict[str, Choice]:
-    """The choice for each camera, by its frames."""
+    """The choice for each camera, by its frames.
+
+    If the model cannot be asked, that is no mistake here: the stage that runs it reports it, or runs it in another way.
+    """
+    try:
+        return _chosen_sides(model, cameras)
+    except CannotLook as error:
+        return dict.fromkeys(cameras, Choice(USUAL_MAX_SIDE, f"{UNKNOWN}, and this suits most rooms: {error}"))
+
+
+def _chosen_sides(model: Path, cameras: Mapping[str, Frames]) -> dict[str, Choice]:
+    """Raises CannotLook."""
     # ONNX Runtime takes a while to import.
+    from stages.inference.engines.onnxruntime_engine import ORT_ERRORS  # noqa: PLC0415
     from tools.models.pose_estimators import session  # noqa: PLC0415
 
-    opened = session(model, threads=len(os.sched_getaffinity(0)))
+    try:
+        opened = session(model, threads=len(os.sched_getaffinity(0)))
+    except ORT_ERRORS as error:
+        raise CannotLook(one_line(error)) from None
     looked = list(cameras)[:MOST_CAMERAS]
     each = max(LOOKS_EACH, LOOKS // max(1, len(looked)))
     chosen = {}
@@ -101,13 +122,18 @@ def choose_sides(model: Path, cameras: Mapping[str, Frames]) -> dict[str, Choice
 
 
 def look(model: Any, frame: U8) -> list[Sighting]:
-    """The people of a frame (H, W, 3) BGR, out of what each size shows of it."""
+    """The people of a frame (H, W, 3) BGR, out of what each size shows of it. Raises CannotLook."""
+    from stages.inference.engines.onnxruntime_engine import ORT_ERRORS  # noqa: PLC0415 - as above
     from tools.models.pose_estimators import Found, multipose  # noqa: PLC0415 - as above
 
     # Small frames are not made larger: all sides beyond theirs make the same picture.
     longest = max(frame.shape)
     sides = sorted({min(side, longest) for side in SIDES})
-    shown = [multipose(model, side, MIN_SCORE)(frame) for side in sides]
+    failures: tuple[type[Exception], ...] = (ValueError, *ORT_ERRORS)
+    try:
+        shown = [multipose(model, side, MIN_SCORE)(frame) for side in sides]
+    except failures as error:  # ValueError: WrongShape, NotFinite, and ONNX Runtime's for a name that it lacks
+        raise CannotLook(one_line(error)) from None
     found = Found(*(np.concatenate(arrays) for arrays in zip(*shown, strict=True)))
     return sightings(found, np.repeat(sides, [len(one.scores) for one in shown]), longest)
 

@@ -186,9 +186,20 @@ def test_other_models_are_refused_with_what_was_expected():
         decode_multipose({"output0": np.zeros((56, 8400), np.float32)}, min_score=0.1, iou=0.5)
     heads = empty_heads()
     heads["kpt_offset"] = heads["kpt_offset"][:, :-1]
-    with pytest.raises(ValueError, match=r"kpt_offset must be \(34, rows, columns\) float32.*got \(34, 23, 32\)"):
+    with pytest.raises(ValueError, match=r"kpt_offset must be \(34, rows, columns\) of floats.*got \(34, 23, 32\)"):
         decode_multipose(heads, min_score=0.1, iou=0.5)
-    with pytest.raises(ValueError, match=r"got .* float64"):
-        decode_multipose({**empty_heads(), "center": np.zeros((1, *SHAPE))}, min_score=0.1, iou=0.5)
+    with pytest.raises(ValueError, match=r"got .* uint8"):
+        decode_multipose({**empty_heads(), "center": np.zeros((1, *SHAPE), np.uint8)}, min_score=0.1, iou=0.5)
     with pytest.raises(ValueError, match="center must be"):
         decode_multipose(empty_heads((0, 4)), min_score=0.1, iou=0.5)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_heads_may_be_floats_of_any_precision(dtype):
+    heads = empty_heads()
+    put_person(heads, 12, 16)
+    expected = decode_multipose(heads, min_score=0.1, iou=0.5)
+    found = decode_multipose({name: head.astype(dtype) for name, head in heads.items()}, min_score=0.1, iou=0.5)
+    for array, wanted in zip(found, expected, strict=True):
+        assert array.dtype == np.float32
+        np.testing.assert_allclose(array, wanted, rtol=1e-3)

@@ -39,5 +39,11 @@ def test_without_the_model_or_pictures_nothing_is_looked_at(tmp_path: Path) -> N
     assert larger_sides(tmp_path / "none.onnx", {}, _never) == {}
 
 
+def test_a_model_that_cannot_be_asked_is_named_as_such(two_people: Path) -> None:
+    said: list[str] = []
+    assert larger_sides(two_people, {"room": [np.zeros((96, 160, 3), np.uint8)]}, said.append) == {}
+    assert "room: the model could not be asked, and this suits most rooms: " in said[1]
+
+
 def _never(text: str) -> None:
     raise AssertionError(text)

@@ -4,7 +4,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from tools.commands.watching.size import LOOKS_EACH, MOST_CAMERAS, Sighting, choose, choose_sides, of_files, sightings
 from tools.models.pose_estimators import Found
@@ -119,6 +121,58 @@ def test_where_nobody_is_seen_the_size_is_what_suits_most(
 ) -> None:
     choice = choose_sides(pulled_model, of_files({"a": make_clip(tmp_path / "a.mp4")}))["a"]
     assert (choice.side, choice.why.startswith("nobody was seen")) == (384, True)
+
+
+def multipose(path: Path, *, kind: int, joints: int = 17) -> Path:
+    """Heads of MultiPose for pictures of any size; the brightest part is a person of 20 x 20 cells."""
+    kinds = {"center": (1, 0.0), "kpt_heatmap": (joints, 0.8), "kpt_regress": (2 * joints, 0.0)}
+    kinds |= {"kpt_offset": (2 * joints, 0.0), "box_scale": (2, 20.0), "box_offset": (2, 0.0)}
+    nodes = [
+        helper.make_node("Cast", ["images"], ["floats"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceMax", ["floats"], ["grey"], axes=[3], keepdims=1),
+        helper.make_node("Transpose", ["grey"], ["plane"], perm=[0, 3, 1, 2]),
+        helper.make_node("AveragePool", ["plane"], ["cells"], kernel_shape=[4, 4], strides=[4, 4]),
+    ]
+    constants = []
+    for name, (channels, bias) in kinds.items():
+        weight = np.full((channels, 1, 1, 1), 0.9 / 255 if name == "center" else 0, np.float32)
+        constants += [numpy_helper.from_array(weight, f"{name}_w")]
+        constants += [numpy_helper.from_array(np.full(channels, bias, np.float32), f"{name}_b")]
+        nodes += [helper.make_node("Conv", ["cells", f"{name}_w", f"{name}_b"], [f"{name}_f"])]
+        nodes += [helper.make_node("Cast", [f"{name}_f"], [name], to=kind)]
+    images = helper.make_tensor_value_info("images", TensorProto.UINT8, ["n", "h", "w", 3])
+    heads = [helper.make_tensor_value_info(name, kind, ["n", None, None, None]) for name in kinds]
+    graph = helper.make_graph(nodes, "g", [images], heads, constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def bright(count: int) -> list[np.ndarray]:
+    """Frames with one bright square, on black."""
+    frame = np.zeros((128, 192, 3), np.uint8)
+    frame[60:68, 92:100] = 255
+    return [frame] * count
+
+
+def test_a_model_with_heads_in_float16_is_asked(tmp_path: Path) -> None:
+    path = multipose(tmp_path / "half.onnx", kind=TensorProto.FLOAT16)
+    choice = choose_sides(path, {"a": bright})["a"]
+    assert choice.why.startswith("people are most whole and certain at ")
+
+
+def test_a_model_that_cannot_be_asked_is_left_to_the_run(tmp_path: Path) -> None:
+    """Whose outputs are of other shapes, whose input has another name, and one that needs operators of its own."""
+    other = multipose(tmp_path / "other.onnx", kind=TensorProto.FLOAT, joints=16)
+    renamed = onnx.load(other)
+    renamed.graph.input[0].name = renamed.graph.node[0].input[0] = "picture"
+    onnx.save(renamed, tmp_path / "renamed.onnx")
+    renamed.graph.node[1].op_type = "Unheard"
+    onnx.save(renamed, tmp_path / "unheard.onnx")
+    for name, why in (("other", "kpt_heatmap must be"), ("renamed", "picture"), ("unheard", "Unheard")):
+        choice = choose_sides(tmp_path / f"{name}.onnx", {"a": bright, "b": bright})["b"]
+        assert choice.side == 384
+        assert choice.why.startswith("the model could not be asked, and this suits most rooms: ")
+        assert why in choice.why
 
 
 def test_of_very_many_cameras_the_rest_get_the_usual_size(
