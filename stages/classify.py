@@ -18,6 +18,7 @@ from stages.facts import Facts
 from stages.inference.behind_model import BehindModel, BehindModelSettings, ModelBefore
 from stages.inference.output_checks import WRONG_SHAPES, WrongShapes
 from stages.messages import Labels, Tensor
+from stages.vision.decoding.promised import FLOATS
 from stages.vision.foreign_text import shown
 from stages.vision.probabilities import Activation, probabilities
 from stages.vision.recognition import Declared
@@ -82,6 +83,9 @@ class Classify(BehindModel[ClassifySettings]):
             raise UserError(
                 self._named(f"the model has no output {shown(name)}; it has: {there}"), error_id="model-does-not-fit"
             )
+        if rows.dtype.kind not in FLOATS:
+            message = f"scores of classes must be floats, and `{shown(name)}` is {rows.dtype}"
+            raise self._wrong_shapes.dropped(name, message)
         names = self.settings.class_names
         if rows.ndim != 2 or len(rows) != item.rows or rows.shape[1] < 1:
             message = f"expected an output `{shown(name)}` of ({item.rows}, classes), got {rows.shape}"

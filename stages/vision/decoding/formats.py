@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from stages.vision.decoding import end2end, movenet_rows, yolo_objectness
 from stages.vision.decoding.detections import Detections, best, highest
 from stages.vision.decoding.movenet_multipose import HEAD_CHANNELS, MIN_KEYPOINT, decode_multipose
-from stages.vision.decoding.promised import WrongShape, check_number, counted, shaped
+from stages.vision.decoding.promised import NUMBERS, WrongShape, check_number, counted, shaped
 from stages.vision.decoding.yolo_heads import decode_yolo_heads, upright
 
 Outputs = Sequence[NDArray[Any]]
@@ -100,7 +100,7 @@ def _nas_batch(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detecti
 
 def _efficient_nms(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     boxes, scores = _boxes_and_scores(outputs)
-    classes = shaped(outputs, 3, (len(scores),))
+    classes = shaped(outputs, 3, (len(scores),), NUMBERS)
     count = counted(outputs, 0, len(scores))
     return end2end.decode_efficient_nms(count, boxes, scores, classes, min_score=asked.min_score)
 

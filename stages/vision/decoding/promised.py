@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+FLOATS = "f"
+"""NumPy's kind of boxes, scores and joints: whole numbers are a quantized model's own, in a scale of its own."""
 NUMBERS = "fiub"
-"""NumPy's kinds of arrays that hold real numbers."""
+"""NumPy's kinds of arrays that hold real numbers, such as counts and classes."""
 
 
 class WrongShape(ValueError):
@@ -29,15 +31,21 @@ def check_number(outputs: Sequence[NDArray[Any]], number: int) -> None:
         raise WrongShape(0, f"expected {number} outputs, got {len(outputs)}")
 
 
-def shaped(outputs: Sequence[NDArray[Any]], place: int, shape: tuple[int | None, ...]) -> NDArray[Any]:
-    """One of the outputs, if it holds numbers and has this shape; None stands for any side. Raises WrongShape."""
+def shaped(
+    outputs: Sequence[NDArray[Any]], place: int, shape: tuple[int | None, ...], kinds: str = FLOATS
+) -> NDArray[Any]:
+    """One of the outputs, if it is of one of these ``kinds`` and has this shape; None stands for any side.
+
+    Raises WrongShape.
+    """
     array = outputs[place]
     fits = array.ndim == len(shape) and all(
-        wanted in (None, side) for wanted, side in zip(shape, array.shape, strict=True)
+        expected in (None, side) for expected, side in zip(shape, array.shape, strict=True)
     )
-    if not fits or array.dtype.kind not in NUMBERS:
+    if not fits or array.dtype.kind not in kinds:
         sides = ", ".join("any" if side is None else str(side) for side in shape)
-        raise WrongShape(place, f"expected numbers of shape ({sides}) for each picture, got {_in_words(array)}")
+        wanted = "floats" if kinds == FLOATS else "numbers"
+        raise WrongShape(place, f"expected {wanted} of shape ({sides}) for each picture, got {_in_words(array)}")
     return array
 
 

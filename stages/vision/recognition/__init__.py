@@ -103,6 +103,12 @@ def _chosen(signature: Signature, declared: Declared) -> Signature:
 
 def _readings(signature: Signature, declared: Declared) -> list[Reading]:
     """All readings that fit the declared facts."""
+    floats = {port.name for port in signature.outputs if port.holds_floats}
+    return [reading for reading in _by_shapes(signature, declared) if floats.issuperset(reading.of_floats)]
+
+
+def _by_shapes(signature: Signature, declared: Declared) -> list[Reading]:
+    """The same, also if boxes, scores or joints are whole numbers."""
     numbers = {port.name for port in signature.outputs if port.holds_numbers}
     found = [reading for read in _READERS if (reading := read(signature, declared)) is not None]
     return [
@@ -114,6 +120,8 @@ def _readings(signature: Signature, declared: Declared) -> list[Reading]:
 
 def _unrecognised(signature: Signature, declared: Declared, found: Sequence[Reading]) -> Unrecognised:
     outputs = ", ".join(map(_shown, signature.outputs))
+    if not found and (whole := _by_shapes(signature, declared)):
+        return Unrecognised(_of_whole_numbers(signature, whole[0]))
     if found:
         return Unrecognised(f"its outputs ({outputs}) can be read as {_either(found)}; say which: `format`")
     if declared.format is None:
@@ -134,12 +142,22 @@ def _unrecognised(signature: Signature, declared: Declared, found: Sequence[Read
     return Unrecognised(message + _expected(signature, declared.format))
 
 
+def _of_whole_numbers(signature: Signature, reading: Reading) -> str:
+    """Why a quantized model cannot be read whose last node gives its own numbers instead of boxes and scores."""
+    wrong = [port for port in signature.outputs if port.name in reading.of_floats and not port.holds_floats]
+    return (
+        f"its outputs fit `{reading.format}`, but boxes, scores and joints must be floats, and it gives whole numbers "
+        f"in {', '.join(f'`{shown(port.name)}` ({shown(port.onnx_type)})' for port in wrong)}: end the model with "
+        "DequantizeLinear, or quantize it with `camgraph model quantize`, which leaves its end in floats"
+    )
+
+
 def _either(readings: Sequence[Reading]) -> str:
     return " or as ".join(map(_in_words, readings))
 
 
 def _shown(port: Port) -> str:
-    kind = "" if port.holds_numbers else f" {shown(port.onnx_type)}"
+    kind = "" if port.holds_floats else f" {shown(port.onnx_type)}"
     return f"{shown(port.name)}{kind} {list(port.shape)}"
 
 

@@ -32,6 +32,8 @@ EXPECTED: Mapping[Format, str] = {
 """The outputs of each format, in words for users whose model has others. n: pictures."""
 MIXING: frozenset[Format] = frozenset({"nas_pose_flat", "yolo_v7_rows"})
 """Those whose output holds the rows of all images of a batch."""
+MAY_BE_WHOLE: Mapping[Format, tuple[int, ...]] = {"nas_pose_batch": (0,), "efficient_nms": (0, 3)}
+"""The places of outputs that may hold whole numbers, because they are counts or classes."""
 
 COCO_CLASSES = (
     "person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat", "traffic light",
@@ -73,6 +75,12 @@ class Reading:
     size: tuple[int, int] | None = None
     """(width, height) of its pictures, if there is only one size."""
     picture: Picture = Picture()
+
+    @property
+    def of_floats(self) -> tuple[str, ...]:
+        """The names of the outputs with boxes, scores and joints, which whole numbers cannot say."""
+        whole = MAY_BE_WHOLE.get(self.format, ())
+        return tuple(name for place, name in enumerate(self.outputs) if place not in whole)
 
     @property
     def mixes_images(self) -> bool:

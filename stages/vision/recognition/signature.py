@@ -27,6 +27,11 @@ class Port(NamedTuple):
         """Whether it is an array of numbers, and not of texts, truths, or no array."""
         return _NUMBERS.fullmatch(self.onnx_type) is not None
 
+    @property
+    def holds_floats(self) -> bool:
+        """Whether these numbers may have a fraction. Whole ones are a quantized model's own, in a scale of its own."""
+        return self.holds_numbers and "int" not in self.onnx_type
+
 
 @dataclass(frozen=True)
 class Signature:

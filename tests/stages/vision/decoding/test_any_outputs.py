@@ -13,6 +13,7 @@ from stages.vision.decoding.formats import Asked, detections_of
 from stages.vision.decoding.movenet_multipose import HEAD_CHANNELS, NotFinite
 from stages.vision.decoding.promised import WrongShape
 from stages.vision.recognition import FORMATS
+from stages.vision.recognition.reading import MAY_BE_WHOLE
 
 DECODED = [name for name in FORMATS if name != "classes"]
 WITHOUT_POINTS = ("yolox", "yolo_objectness", "yolo_v7_rows", "efficient_nms")
@@ -134,3 +135,15 @@ def test_keypoints_that_a_format_has_not_are_refused(name: str) -> None:
     asked = Asked(keypoints=5)
     with pytest.raises(WrongShape, match=r"expected 5 keypoints, and the format has (0|17)"):
         detections_of(name, [np.zeros(shape, np.float32) for shape in good_shapes(name, 3, asked)], SIZE, asked)
+
+
+@pytest.mark.parametrize("name", DECODED)
+@pytest.mark.parametrize("kind", ["uint8", "int64", "bool"])
+def test_boxes_scores_and_joints_are_floats(name: str, kind: str) -> None:
+    """Counts and classes alone may be whole numbers."""
+    asked = Asked(classes=2, keypoints=points_of(name))
+    shapes = good_shapes(name, 3, asked)
+    whole = MAY_BE_WHOLE.get(name, ())  # type: ignore[call-overload]
+    for place in range(len(shapes)):
+        made = [np.zeros(shape, kind if at == place else "float32") for at, shape in enumerate(shapes)]
+        assert is_read(name, made, asked) == (place in whole)
