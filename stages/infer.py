@@ -17,7 +17,6 @@ import numpy as np
 from pipeline.errors import BadItem, EnvironmentProblem, ProblemText, SettingError, Unavailable, UserError
 from pipeline.messages import Array
 from pipeline.stage import Counts, FrameSize, Stage, Upstream
-from pipeline.system.cores import usable_cores
 from stages.facts import Facts
 from stages.inference.batches import BatchRuns, Given, Row
 from stages.inference.contracts import check_kind, check_size
@@ -41,7 +40,7 @@ from stages.inference.model_inputs import (
 from stages.inference.model_service import NAME as SOCKET_NAME
 from stages.inference.model_service import ModelService
 from stages.inference.output_checks import WRONG_NUMBERS, WRONG_SHAPES, WrongShapes, check_numbers
-from stages.inference.readiness import ReadyModel, ready_model, shares_of_operations
+from stages.inference.readiness import ReadyModel, ready_model, shares_of_operations, usual_threads
 from stages.inference.signatures import why_not_analysed
 from stages.messages import Tensor
 from stages.vision.batching import engine_order
@@ -52,9 +51,6 @@ __all__ = ["Infer", "InferSettings"]
 IMAGE = "image"
 # Below this a copy into the message is cheaper than a slot.
 LARGE_BYTES = 64 * 1024
-_MOST_THREADS = 16
-"""Each holds a batch and its outputs: memory for which more cores than these hardly bring anything."""
-_ON_THE_WAY = 2
 _BUILD_S = 1800.0
 """The limit for building one engine of TensorRT, which usually takes minutes."""
 _ENGINES = 2
@@ -121,13 +117,8 @@ class Infer(Stage[InferSettings]):
 
     @classmethod
     def usual_threads(cls, settings: InferSettings, workers: int) -> int:
-        """Together with the threads of each run, one for each core; with `tune: auto` it measures how many of them run
-        the model at once. If another device than this processor calculates, one batch travels while another is
-        calculated.
-        """
-        if settings.runs_elsewhere:
-            return _ON_THE_WAY
-        return max(1, min(_MOST_THREADS, usable_cores() // workers // (settings.intra_op_threads or 1)))
+        """See `stages.inference.readiness`; with `tune: auto` it measures how many of them run the model at once."""
+        return usual_threads(settings, workers)
 
     @classmethod
     def wants(cls, settings: InferSettings, base_folder: Path) -> Mapping[str, Any]:
@@ -224,8 +215,9 @@ class Infer(Stage[InferSettings]):
             "pictures": size,
             "seconds": seconds,
         }
-        if not self.settings.runs_elsewhere and not self.settings.tune:
-            facts |= {"at_once": self.context.threads, "threads_each": self._threads_each}
+        is_here = not self.settings.server and onnxruntime_engine.is_on_processor(self._engine.provider)
+        if is_here and not self.settings.tune:
+            facts |= {"at_once": self.context.threads, "threads_each": ready.threads}
         device = device_of(self.settings.devices, self.context.worker)
         if device is not None:
             there = self._engine.provider in onnxruntime_engine.with_devices()
@@ -251,11 +243,6 @@ class Infer(Stage[InferSettings]):
         devices = [device_of(self.settings.devices, worker) for worker in range(self.context.workers)]
         if why := limits.why_too_much(devices.count(devices[self.context.worker])):
             self.context.log.warning("gpu_mem_limits_exceed_gpu", model=self.settings.shown_model, why=why)
-
-    @property
-    def _threads_each(self) -> int:
-        """Of each run on the CPU, before anything is tuned."""
-        return self.settings.intra_op_threads or self.context.cores
 
     @staticmethod
     def _builds(provider: str) -> bool:

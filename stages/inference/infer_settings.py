@@ -204,11 +204,6 @@ class InferSettings(Settings):
         return self
 
     @property
-    def runs_elsewhere(self) -> bool:
-        """True if something else than this machine's processor shall run the model, if possible."""
-        return self.server is not None or self.providers[0] not in ("auto", "cpu", "openvino")
-
-    @property
     def declared(self) -> Declared:
         """The facts about the model in addition to its own metadata."""
         return Declared(self.format, self.keypoints, outputs=self.outputs)

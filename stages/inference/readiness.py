@@ -16,10 +16,11 @@ from typing import get_args
 from pipeline.errors import UserError
 from pipeline.messages import Array
 from pipeline.stage import Context
+from pipeline.system.cores import usable_cores
 from pipeline.system.paths import asset_folder
 from stages.inference.contracts import reading_of
 from stages.inference.engines import onnxruntime_engine
-from stages.inference.engines.devices import device_of, on_device
+from stages.inference.engines.devices import ON_PROCESSOR, device_of, on_device
 from stages.inference.engines.engine import Engine, ProviderName, Source
 from stages.inference.engines.nvidia import why_no_cuda
 from stages.inference.engines.options import with_caches
@@ -42,6 +43,10 @@ from stages.vision.batching import buckets
 from stages.vision.model_contract import InputContract
 from stages.vision.recognition import Signature
 
+_MOST_THREADS = 16
+"""Each holds a batch and its outputs: memory for which more cores than these hardly bring anything."""
+_ON_THE_WAY = 2
+"""Batches of a device: one travels while another is calculated."""
 _MOST_BYTES_COUNTED = 512 * 1024**2
 """Reading a larger file once more only to tell of it takes too long, and too much memory."""
 
@@ -52,7 +57,7 @@ class ReadyModel:
 
     ``contract``: the input of the engine; ``contract_of_file``: that of the model's file, whose preprocessing may be
     folded. ``sizes``: pictures of one run, ascending; any number if there are none. ``selection``: of the model's
-    candidates, if the engine gives no others.
+    candidates, if the engine gives no others. ``threads``: of one run on the processor.
     """
 
     engine: Engine
@@ -63,6 +68,7 @@ class ReadyModel:
     sizes: Sequence[int]
     fastest: Tuned
     selection: Selection | None
+    threads: int
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,33 @@ class _Opened:
     passed_over: Mapping[str, str]
     by: tuple[Path, Asked] | None = None
     folds: Folds | None = None
+    threads: int = 1
+
+
+def usual_threads(settings: InferSettings, workers: int) -> int:
+    """How many threads of each of ``workers`` processes run the model, if the graph does not say it.
+
+    On the processor one for each core, together with the threads of each run; on a device, `_ON_THE_WAY`.
+    """
+    if _runs_on_device(settings):
+        return _ON_THE_WAY
+    return max(1, _cores(workers) // (settings.intra_op_threads or 1))
+
+
+def _cores(workers: int) -> int:
+    return max(1, min(_MOST_THREADS, usable_cores() // workers))
+
+
+def _runs_on_device(settings: InferSettings) -> bool:
+    """Whether something else than this machine's processor will run the model, as far as that shows beforehand."""
+    if settings.server:
+        return True
+    hopeful = (
+        name
+        for name in settings.providers
+        if name == "auto" or name in ON_PROCESSOR or onnxruntime_engine.may_work(name)
+    )
+    return next(hopeful, "") not in ("auto", *ON_PROCESSOR)
 
 
 def ready_model(settings: InferSettings, context: Context, memory: ModelMemory) -> ReadyModel:
@@ -103,6 +136,7 @@ def _ready(settings: InferSettings, context: Context, memory: ModelMemory) -> Re
         (contract.batch,) if contract.batch else settings.batch_sizes or _usual_sizes(opened.engine, settings, context),
         Tuned(),
         folds.selection if folds else None,
+        opened.threads,
     )
     if opened.by is None or not settings.tune:
         return ready
@@ -151,9 +185,10 @@ def _open_file(settings: InferSettings, context: Context, memory: ModelMemory) -
     memory.hold(asked.providers[0])
     folding = _Folding(path, settings, context)
     engine, passed_over = open_model(path, asked, folding.made)
-    memory.hold(asked.providers[len(passed_over)])
+    runs_on = asked.providers[len(passed_over)]
+    memory.hold(runs_on)
     folds = folding.taken(engine) if engine.provider == onnxruntime_engine.PROVIDERS["cuda"] else None
-    return _Opened(engine, {**not_chosen, **passed_over}, (path, asked), folds)
+    return _Opened(engine, {**not_chosen, **passed_over}, (path, asked), folds, asked.threads_with(runs_on))
 
 
 class _Folding:
@@ -243,6 +278,7 @@ def _asked(path: Path, settings: InferSettings, context: Context) -> tuple[Asked
         options,
         find_libraries(settings.custom_ops, folder),
         context.threads,
+        settings.intra_op_threads or max(context.cores, _cores(context.workers) // context.threads),
     )
     if names:
         return asked, {}
@@ -283,7 +319,7 @@ def _tuned(
 
     def engine(threads: int) -> Engine:
         on_cpu = replace(asked, providers=("cpu",), threads=threads)
-        return usual if threads == asked.threads else open_model(path, on_cpu).engine
+        return usual if threads == ready.threads else open_model(path, on_cpu).engine
 
     def pictures(rows: int) -> Mapping[str, Array]:
         return black(ready.contract, ready.feeds, rows, size)
@@ -293,4 +329,4 @@ def _tuned(
     rows = rows_worth_trying(ready.sizes, settings.max_rows)
     task = Task(key, engine, open_s, pictures, context.threads, rows)
     found = tuned(task, context.log, first_start=context.incarnation == 1)
-    return replace(ready, engine=engine(found.threads), fastest=found)
+    return replace(ready, engine=engine(found.threads), fastest=found, threads=found.threads)

@@ -13,6 +13,8 @@ from stages.inference.engines.engine import ProviderName
 
 ON_DEVICES: tuple[ProviderName, ...] = ("tensorrt", "cuda", "directml")
 """Providers that take the number of a device; ONNX Runtime calls it `device_id`."""
+ON_PROCESSOR: tuple[ProviderName, ...] = ("cpu", "openvino")
+"""Providers with which this machine's processor runs the model."""
 _ID = "device_id"
 
 

@@ -41,6 +41,11 @@ def why_no_cuda() -> str:
     return f"{', '.join(Path(name).name for name in missing)} cannot be loaded: {INSTALL}" if missing else ""
 
 
+def has_driver() -> bool:
+    """Whether NVIDIA's driver is here, without which CUDA cannot work. CUDA itself, which is large, is not loaded."""
+    return _loads(_DRIVER)
+
+
 @cache
 def load_tensorrt() -> None:
     """Load TensorRT if it came by pip; ONNX Runtime says itself if it is missing."""

@@ -32,7 +32,14 @@ from stages.inference.engines.engine import (
 )
 from stages.inference.engines.host_runs import HostRuns
 from stages.inference.engines.memory_limits import MemoryLimits
-from stages.inference.engines.nvidia import INSTALL, CudaRuntime, cuda_runtime, load_tensorrt, why_no_cuda
+from stages.inference.engines.nvidia import (
+    INSTALL,
+    CudaRuntime,
+    cuda_runtime,
+    has_driver,
+    load_tensorrt,
+    why_no_cuda,
+)
 from stages.inference.engines.options import records, without_recording
 from stages.inference.engines.pinned import NewArray, PinnedMemory, plain_array
 from stages.inference.model.model_memory import beyond, held
@@ -169,6 +176,16 @@ def offered() -> set[ProviderName]:
     """The providers that this ONNX Runtime was built with: not all of them need work."""
     there = ort.get_available_providers()
     return {name for name, own in PROVIDERS.items() if own in there}
+
+
+def may_work(name: ProviderName) -> bool:
+    """Whether a provider may work here, as far as that shows without loading it."""
+    return name in offered() and (name not in _ON_CUDA or has_driver())
+
+
+def is_on_processor(provider: str) -> bool:
+    """Whether an engine's `provider` calculates on this machine's processor."""
+    return provider == CPU or provider.startswith("OpenVINO")
 
 
 def open_with(

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from pipeline.errors import EnvironmentProblem, UserError
 from stages.inference.engines import onnxruntime_engine, openvino_engine
+from stages.inference.engines.devices import ON_PROCESSOR
 from stages.inference.engines.engine import Engine, NotToBeHad, Opened, ProviderName, Source
 from stages.inference.engines.openvino_engine import Precision
 
@@ -42,6 +43,13 @@ class Asked:
     """With operators of the model's own, for ONNX Runtime."""
     at_once: int = 1
     """How many runs there will be at the same time, which OpenVINO wants to know."""
+    threads_instead: int = 1
+    """As `threads`, if the processor runs the model instead of a device: for that, fewer runs at once are planned."""
+
+    def threads_with(self, provider: ProviderName) -> int:
+        """Of one run with this provider, which is one of those asked for."""
+        takes_over = provider in ON_PROCESSOR and self.providers[0] not in ON_PROCESSOR
+        return max(self.threads, self.threads_instead) if takes_over else self.threads
 
 
 def open_model(path: Path, asked: Asked, made: Made = AS_IT_IS) -> Opened:
@@ -63,14 +71,15 @@ def open_model(path: Path, asked: Asked, made: Made = AS_IT_IS) -> Opened:
 
 def _open(name: ProviderName, path: Path, behind: Sequence[ProviderName], asked: Asked, made: Made) -> Engine:
     """OpenVINO comes from its own package, unless ONNX Runtime was built with it."""
+    threads = asked.threads_with(name)
     if name == "openvino" and name not in onnxruntime_engine.offered():
         signature = onnxruntime_engine.look_into(path, asked.libraries)
         return openvino_engine.open_openvino(
-            path, signature, threads=asked.threads, at_once=asked.at_once, precision=asked.precision
+            path, signature, threads=threads, at_once=asked.at_once, precision=asked.precision
         )
     wanted = {each: asked.options.get(each, {}) for each in (name, *behind)}
     model = made[name]() if name in made else path
-    return onnxruntime_engine.open_with(wanted, model, threads=asked.threads, libraries=asked.libraries)
+    return onnxruntime_engine.open_with(wanted, model, threads=threads, libraries=asked.libraries)
 
 
 def _none_of(passed_over: Mapping[str, str]) -> str:

@@ -28,6 +28,7 @@ from pipeline.messages import Array
 from pipeline.testing import feed, opened, run_graph, stamp
 from stages.infer import Infer, InferSettings
 from stages.inference.batches import BatchRuns, Given
+from stages.inference.engines import nvidia, onnxruntime_engine
 from stages.inference.engines.engine import Placement
 from stages.inference.selection import tuner
 from stages.inference.selection.tuner import OtherWork, Task, rates_of, tuned
@@ -315,14 +316,50 @@ def test_a_stage_that_says_no_threads_has_one_for_each_core(
     """A machine of which one core idles while frames are dropped is no default."""
     for name in ("a.mp4", "b.mp4"):
         make_clip(name, frames=2)
-    monkeypatch.setattr("stages.infer.usable_cores", lambda: 6)
+    monkeypatch.setattr("stages.inference.readiness.usable_cores", lambda: 6)
     assert threads_of(model.parent, "with: {model: m.onnx}") == 6
     assert threads_of(model.parent, "threads: 1, with: {model: m.onnx}") == 1
     assert threads_of(model.parent, "with: {model: m.onnx, intra_op_threads: 2}") == 3
-    assert threads_of(model.parent, "with: {model: m.onnx, providers: [cuda, cpu]}") == 2
     assert threads_of(model.parent, "with: {model: m.onnx, tune: auto}") == 6
     assert threads_of(model.parent, "workers: 2, with: {model: m.onnx, tune: auto}") == 3
     assert threads_of(model.parent, "threads: 2, with: {model: m.onnx, tune: auto}") == 2
+
+
+@pytest.mark.parametrize(
+    ("providers", "driver", "threads"),
+    [
+        ("[cuda, cpu]", "libc.so.6", 2),
+        ("[cuda, cpu]", "libno.so.1", 6),
+        ("[tensorrt, cuda, openvino]", "libno.so.1", 6),
+        ("[coreml, cpu]", "libc.so.6", 6),
+        ("[coreml, cuda, cpu]", "libc.so.6", 2),
+        ("[cuda]", "libno.so.1", 2),
+        ("[cpu, cuda]", "libc.so.6", 6),
+    ],
+)
+def test_a_device_that_is_not_here_leaves_all_cores_to_runs(
+    model: Path, make_clip: Any, monkeypatch: pytest.MonkeyPatch, providers: str, driver: str, threads: int
+) -> None:
+    """With libc.so.6 for a driver, which can be loaded everywhere; the engines are those of a machine with a GPU."""
+    for name in ("a.mp4", "b.mp4"):
+        make_clip(name, frames=2)
+    monkeypatch.setattr("stages.inference.readiness.usable_cores", lambda: 6)
+    monkeypatch.setattr(onnxruntime_engine, "offered", lambda: {"tensorrt", "cuda", "cpu"})
+    monkeypatch.setattr(nvidia, "_DRIVER", driver)
+    assert threads_of(model.parent, f"with: {{model: m.onnx, providers: {providers}}}") == threads
+
+
+@pytest.mark.parametrize(("planned", "each", "settings"), [(2, 4, {}), (8, 1, {}), (2, 3, {"intra_op_threads": 3})])
+def test_runs_on_the_processor_instead_of_a_device_use_all_cores(
+    model: Path, monkeypatch: pytest.MonkeyPatch, planned: int, each: int, settings: dict[str, int]
+) -> None:
+    """Of 8, also if the device fails only when the model is opened."""
+    monkeypatch.setattr("stages.inference.readiness.usable_cores", lambda: 8)
+    asked = {"model": "m.onnx", "providers": ["coreml", "cpu"], **settings}
+    with capture_logs() as logs, opened(Infer, asked, folder=model.parent, threads=planned) as stage:
+        assert stage._engine._session.get_session_options().intra_op_num_threads == each  # type: ignore[attr-defined]
+    [line] = [line for line in logs if line["event"] == "model_opened"]
+    assert (line["provider"], line["at_once"], line["threads_each"]) == ("CPUExecutionProvider", planned, each)
 
 
 @pytest.mark.parametrize(("processes", "runs"), [("separate", (3, 1)), ("compact", (3, 1)), ("one", (1, 3))])
@@ -331,7 +368,7 @@ def test_all_cores_are_used_wherever_the_stage_is_placed(
 ) -> None:
     """In one process stages take turns: there a run has all of the threads."""
     make_clip("a.mp4", frames=2)
-    monkeypatch.setattr("stages.infer.usable_cores", lambda: 3)
+    monkeypatch.setattr("stages.inference.readiness.usable_cores", lambda: 3)
     text = f"""
 version: 1
 name: placed{os.getpid()}
