@@ -51,6 +51,8 @@ __all__ = ["Infer", "InferSettings"]
 IMAGE = "image"
 # Below this a copy into the message is cheaper than a slot.
 LARGE_BYTES = 64 * 1024
+_MOST = 0.5
+"""Of a model's operations; whoever runs fewer of them is not the one who runs it."""
 _BUILD_S = 1800.0
 """The limit for building one engine of TensorRT, which usually takes minutes."""
 _ENGINES = 2
@@ -223,15 +225,34 @@ class Infer(Stage[InferSettings]):
             there = self._engine.provider in onnxruntime_engine.with_devices()
             facts |= {"worker": self.context.worker, "device" if there else "device_wanted": device}
         self.context.log.info("model_opened", model=self.settings.shown_model, **facts)
-        shown = ("provider", "pictures", "device")
-        model = self.settings.facts()["model"]["name"]
-        self.context.shows(model=model, **{name: facts[name] for name in shown if name in facts})
+        shown = {name: facts[name] for name in ("provider", "pictures", "device") if name in facts}
+        if self._runs_little(operations or self._engine.placement.shares()):
+            shown["provider"] = self._log_runs_little(operations)
+        self.context.shows(model=self.settings.facts()["model"]["name"], **shown)
         if self.settings.precision != "f32" and not self._engine.provider.startswith("OpenVINO"):
             self.context.log.warning(
                 "precision_not_used",
                 wanted=self.settings.precision,
                 why=f"{self._engine.provider} runs the model, and only OpenVINO calculates in a precision of choice",
             )
+
+    def _runs_little(self, shares: Mapping[str, float]) -> bool:
+        """Whether a device runs less than half of the model, and so the processor most of it."""
+        here = self.settings.server or onnxruntime_engine.is_on_processor(self._engine.provider)
+        return bool(shares) and not here and shares.get(self._engine.provider, 0.0) < _MOST
+
+    def _log_runs_little(self, operations: Mapping[str, float] | None) -> str:
+        """Warn; returns all providers with their shares, because the name of the first alone would be misleading."""
+        shares = _in_words(operations or self._engine.placement.shares())
+        self.context.log.warning(
+            "provider_runs_little",
+            model=self.settings.shown_model,
+            provider=self._engine.provider,
+            **{"operations" if operations else "nodes": shares},
+            why="it lacks operators of the model, as GPUs do for many in eight bits: give it the model in floats, or "
+            "name cpu alone in `providers`; `camgraph model inspect --providers cuda,cpu` lists the nodes of each",
+        )
+        return shares
 
     def _log_limits(self) -> None:
         """Warn if limits of memory add up to more than a GPU has, so that they limit nothing."""
@@ -375,4 +396,6 @@ class Infer(Stage[InferSettings]):
 
 
 def _in_words(shares: Mapping[str, float] | None) -> str:
-    return ", ".join(f"{name} {share:.1%}" for name, share in shares.items()) if shares else "not known"
+    """The largest first."""
+    ordered = sorted((shares or {}).items(), key=lambda entry: -entry[1])
+    return ", ".join(f"{name} {share:.1%}" for name, share in ordered) or "not known"
