@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from stages.rulebook.library import library
 from tools.animator.library import MOTIONS
-from tools.benchmarks.actions import BEGIN, END, Figures, main, table, trials, write_into
+from tools.benchmarks.actions import BEGIN, END, HEAD_IN_PART, Figures, main, table, trials, write_into
 from tools.measuring.action_cases import CASES
 
 PAGE = Path(__file__).parents[3] / "docs/actions.md"
@@ -38,6 +38,16 @@ def test_only_the_figures_of_a_page_change(tmp_path: Path) -> None:
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nbehind\n", encoding="utf-8")
     write_into(page, "new")
     assert page.read_text(encoding="utf-8") == f"before\n{BEGIN}\n\nnew\n\n{END}\nbehind\n"
+
+
+def test_only_the_row_of_an_action_changes(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"{BEGIN}\n\n| `fall` | 1 |\n| `lying` | 2 |\n\n{HEAD_IN_PART}\n\nold\n\n{END}\n", encoding="utf-8")
+    write_into(page, "| `lying` | 3 |", ["lying"])
+    kept = f"{BEGIN}\n\n| `fall` | 1 |\n| `lying` | 3 |\n\n{HEAD_IN_PART}\n\nold\n\n{END}\n"
+    assert page.read_text(encoding="utf-8") == kept
+    write_into(page, f"| `fall` | 4 |\n\n{HEAD_IN_PART}\n\nnew", ["fall"])
+    assert page.read_text(encoding="utf-8") == kept.replace("| 1 |", "| 4 |").replace("old", "new")
 
 
 def test_an_action_without_a_motion_is_refused() -> None:
