@@ -1,12 +1,17 @@
-// Which cameras show nothing now, and since when: until they do, nobody knows whether an incident there still goes on.
+// What nobody can know now, and since when. While a camera shows nothing, nobody knows whether an incident there still goes on;
+// while the incidents cannot be read, nobody knows of any.
 
 import { cameraState, clock, isSilent } from "./words.js";
 
 const SAME_MS = 10000; // answers come more or less late: a moment as near as this to the known one is the same
 
+const since = (at) => (at ? ` since ${clock(new Date(at))}` : "");
+
 export class Silences {
   constructor() {
     this.known = new Map();
+    this.isUnread = false;
+    this.readAt = null;
   }
 
   // `cameras`: of the status. A camera that is not there any more shows nothing either.
@@ -17,6 +22,12 @@ export class Silences {
       if (!isSilent(cameraState(camera).kind)) this.known.delete(name);
       else this.note(name, camera.through_s ?? camera.since_s, now);
     }
+  }
+
+  // `isRead`: whether the service could just tell which incidents go on.
+  read(isRead, now = Date.now()) {
+    this.isUnread = !isRead;
+    if (isRead) this.readAt = now;
   }
 
   note(name, seconds, now) {
@@ -31,7 +42,10 @@ export class Silences {
 
   // " since 02:20", if that is known.
   since(name) {
-    const at = this.known.get(name);
-    return at ? ` since ${clock(new Date(at))}` : "";
+    return since(this.known.get(name));
+  }
+
+  unreadSince() {
+    return since(this.readAt);
   }
 }

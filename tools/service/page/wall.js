@@ -4,6 +4,17 @@ import { fill, make } from "./dom.js";
 import { Still } from "./stills.js";
 import { cameraState, isSilent, lasted, title } from "./words.js";
 
+const GRAVITY = { alarm: 2, warning: 1, info: 0 };
+const gravity = (incident) => GRAVITY[incident.severity] ?? GRAVITY.warning;
+
+// Of each camera, the gravest first, and of these the newest.
+function byCamera(running) {
+  const found = new Map();
+  for (const one of running) found.set(one.camera, [...(found.get(one.camera) || []), one]);
+  for (const incidents of found.values()) incidents.sort((one, other) => gravity(other) - gravity(one));
+  return found;
+}
+
 export function wallView(state) {
   const tiles = new Map();
   const element = make("section", { class: "wall", "aria-label": "Cameras" });
@@ -11,7 +22,7 @@ export function wallView(state) {
 
   function update() {
     const cameras = Object.entries(state.status.cameras);
-    const busy = new Map(state.running.map((one) => [one.camera, one]));
+    const busy = byCamera(state.running);
     for (const [name, tile] of tiles) {
       if (!(name in state.status.cameras)) {
         tile.still.close();
@@ -22,7 +33,7 @@ export function wallView(state) {
     cameras.sort((one, other) => place(one) - place(other) || one[0].localeCompare(other[0]));
     for (const [name, camera] of cameras) {
       if (!tiles.has(name)) tiles.set(name, new Tile(name, state.me.role === "admin"));
-      tiles.get(name).update(camera, busy.get(name), state.silences);
+      tiles.get(name).update(camera, busy.get(name) || [], state.silences);
     }
     const wanted = cameras.map(([name]) => tiles.get(name).element);
     // Moving an element takes the focus from it: only if the order has changed.
@@ -48,14 +59,21 @@ class Tile {
       this.still.element, make("div", { class: "caption" }, make("strong", { text: name }), this.happens, this.state));
   }
 
-  update(camera, incident, silences) {
+  // `incidents`: that go on there, the one to be told of first.
+  update(camera, incidents, silences) {
     const { text, kind, why } = cameraState(camera, this.isAdmin);
     this.state.textContent = text;
     this.state.className = `state ${kind}`;
     this.state.title = why;
     this.still.silent(isSilent(kind) ? camera.through_s : 0);
-    this.happens.textContent = incident ? `${title(incident.action)}: ${lasted(incident, silences)}` : "";
-    this.element.classList.toggle("alarm", Boolean(incident));
+    this.happens.textContent = happening(incidents, silences);
+    this.element.classList.toggle("alarm", incidents.length > 0);
+    this.element.classList.toggle("unread", silences.isUnread);
     this.element.classList.toggle("lost", kind === "bad");
   }
+}
+
+function happening([first, ...others], silences) {
+  if (!first) return silences.isUnread ? "not known whether something happens" : "";
+  return `${title(first.action)}: ${lasted(first, silences)}${others.length ? ` (+${others.length})` : ""}`;
 }

@@ -22,6 +22,9 @@ const STATES = {
   failed: ["does not work", "bad"],
 };
 
+// Those of the kind "rests", of one camera and of several.
+const REST = { paused: ["rests", "rest"], done: ["has ended", "have ended"], stopped: ["was stopped", "were stopped"] };
+
 // Whether nothing new comes from a camera of this kind of state.
 export const isSilent = (kind) => kind === "bad" || kind === "rests";
 
@@ -53,13 +56,17 @@ export function dropsInWords(camera) {
 // For the header of each view. An incident must not hide that cameras are dead, and these must not hide other troubles.
 export function verdict(status, running, silences) {
   const troubles = troublesInWords(status);
-  const found = [...incidentsInWords(running, silences), ...troubles];
-  if (status.phase === "starting" || status.phase === "stopping") found.push(`${title(status.phase)}…`);
-  const isBad = running.length + troubles.length > 0;
-  return { text: found.join(" · ") || `All is well: ${counted(Object.keys(status.cameras).length, "camera")}`, isBad };
+  const found = [...incidentsInWords(running, silences), ...troubles, ...restsInWords(status)];
+  if (isBetween(status)) found.push(`${title(status.phase)}…`);
+  const isBad = silences.isUnread || running.length + troubles.length > 0;
+  const cameras = Object.keys(status.cameras).length;
+  return { text: found.join(" · ") || (cameras ? `All is well: ${counted(cameras, "camera")}` : "There are no cameras"), isBad };
 }
 
+const isBetween = ({ phase }) => phase === "starting" || phase === "stopping";
+
 function incidentsInWords(running, silences) {
+  if (silences.isUnread) return [`Nobody knows what happens now: the incidents cannot be read${silences.unreadSince()}`];
   const isUnknown = (one) => silences.has(one.camera);
   const [known, unknown] = [running.filter((one) => !isUnknown(one)), running.filter(isUnknown)];
   const cameras = (incidents) => [...new Set(incidents.map((one) => one.camera))];
@@ -70,8 +77,17 @@ function incidentsInWords(running, silences) {
   ].filter(Boolean);
 }
 
+// What was let rest is easily forgotten.
+function restsInWords(status) {
+  if (isBetween(status)) return [];
+  const states = Object.values(status.cameras).map((camera) => camera.state);
+  const found = Object.entries(REST).map(([state, words]) => [states.filter((one) => one === state).length, words]).filter(([n]) => n);
+  const told = found.map(([n, [one, many]]) => `${n} of ${counted(states.length, "camera")} ${n === 1 ? one : many}`);
+  return told.length ? [`${told.join(" and ")}: nothing there is noticed`] : [];
+}
+
 function troublesInWords(status) {
-  if (status.phase === "starting" || status.phase === "stopping") return [];
+  if (isBetween(status)) return [];
   const cameras = Object.values(status.cameras);
   const bad = cameras.filter((camera) => cameraState(camera).kind === "bad").length;
   const lost = bad ? [`${bad} of ${counted(cameras.length, "camera")} without a picture`] : [];
@@ -89,12 +105,17 @@ export function counted(n, noun) {
   return `${n} ${noun}${n === 1 ? "" : "s"}`;
 }
 
-export function span(seconds) {
+// As mails say it (`span` of stages/delivery/event_words.py).
+export function length(seconds) {
   const whole = Math.round(seconds);
-  if (whole < 60) return `${whole} s`;
-  if (whole < 3600) return whole % 60 && whole < 600 ? `${Math.floor(whole / 60)} min ${whole % 60} s` : `${Math.round(whole / 60)} min`;
-  if (whole < 172800) return `${Math.round(whole / 3600)} h`;
-  return `${Math.round(whole / 86400)} days`;
+  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  const [first, second] = hours ? [`${hours} h`, minutes && `${minutes} min`] : minutes ? [`${minutes} min`, rest && `${rest} s`] : [`${rest} s`];
+  return second ? `${first} ${second}` : first;
+}
+
+// For how long something has been so.
+export function span(seconds) {
+  return seconds < 172800 ? length(seconds) : `${Math.round(seconds / 86400)} days`;
 }
 
 export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
@@ -116,14 +137,16 @@ export function when(iso) {
   return `${at.toLocaleDateString([], { weekday: "short", day: "numeric", month: "short", year: "numeric" })}, ${time}`;
 }
 
+// Changes with what is known of its camera.
 export function lasted(incident, silences) {
+  if (incident.phase === "running" && silences.isUnread) return `not known${silences.unreadSince()}: the incidents cannot be read`;
   if (incident.phase === "running" && silences.has(incident.camera)) {
     return `not known${silences.since(incident.camera)}: no picture from this camera`;
   }
   if (incident.phase === "running") return "still going on";
   if (incident.phase === "lost") return "its end was not seen";
   if (incident.phase === "single") return "one moment";
-  return `lasted ${span(incident.duration_s)}`;
+  return `lasted ${length(incident.duration_s)}`;
 }
 
 export const LABELS = { acknowledged: "Seen", true_alarm: "Real", false_alarm: "False alarm" };

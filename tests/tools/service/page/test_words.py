@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from camgraph_test_stages.browser import Browser
 
+from stages.delivery.event_words import span
+
 pytestmark = pytest.mark.processes
 
 
@@ -19,7 +21,7 @@ def camera(state: str = "live", **more: Any) -> dict[str, Any]:
 
 
 def status(*, troubles: int = 0, **cameras: dict[str, Any]) -> dict[str, Any]:
-    bad = troubles or any(one["state"] != "live" for one in cameras.values())
+    bad = troubles or any(one["state"] not in ("live", "paused", "done") for one in cameras.values())
     return {
         "phase": "running",
         "uptime_s": 60.0,
@@ -100,7 +102,65 @@ def test_nobody_claims_that_an_unseen_incident_goes_on(page: Browser) -> None:
     assert page.run("page.lasted({camera: 'yard', phase: 'single'}, state.silences)") == "one moment"
     parts = verdict(page, now, "hall", "yard").split(" · ")
     unknown = f"1 incident not known any more: no picture from yard since {hour}"
-    assert parts == ["1 incident going on: hall", unknown, "2 of 4 cameras without a picture !"]
+    rests = "1 of 4 cameras rests: nothing there is noticed !"
+    assert parts == ["1 incident going on: hall", unknown, "2 of 4 cameras without a picture", rests]
+
+
+def test_cameras_that_rest_are_not_called_well(page: Browser) -> None:
+    assert verdict(page, status(hall=camera("paused"), yard=camera("paused"))) == (
+        "2 of 2 cameras rest: nothing there is noticed"
+    )
+    some = status(hall=camera("paused"), yard=camera("done"), gate=camera())
+    assert verdict(page, some) == "1 of 3 cameras rests and 1 of 3 cameras has ended: nothing there is noticed"
+    assert verdict(page, {**some, "phase": "stopping"}) == "Stopping…"
+    assert verdict(page, status()) == "There are no cameras"
+
+
+def test_nobody_claims_all_is_well_while_no_list_can_be_read(page: Browser) -> None:
+    state(page, status(hall=camera(), yard=camera()), running("hall"))
+    page.run("state.silences.read(true, 1e12); state.silences.read(false); window.wall = page.wallView(state)")
+    hour = page.run("page.clock(new Date(1e12))")
+    assert page.run("page.verdict(state.status, state.running, state.silences)") == {
+        "text": f"Nobody knows what happens now: the incidents cannot be read since {hour}",
+        "isBad": True,
+    }
+    page.run("wall.update()")
+    tiles = page.run(
+        "[...wall.element.children].map((one) => [one.className, one.querySelector('.running').innerText])"
+    )
+    assert tiles == [
+        ["tile alarm unread", f"Fall: not known since {hour}: the incidents cannot be read"],
+        ["tile unread", "not known whether something happens"],
+    ]
+    page.run("state.silences.read(true); wall.update()")
+    assert page.run("wall.element.querySelectorAll('.unread').length") == 0
+    page.run("wall.close()")
+
+
+def test_the_gravest_of_several_incidents_is_on_the_tile(page: Browser) -> None:
+    newest_first = [
+        {"incident": str(n), "camera": camera, "action": action, "phase": "running", "severity": severity}
+        for n, (camera, action, severity) in enumerate(
+            [
+                ("hall", "waiting", "info"),
+                ("hall", "fall", "alarm"),
+                ("hall", "fight", "alarm"),
+                ("yard", "running", "warning"),
+                ("yard", "waiting", "warning"),
+            ]
+        )
+    ]
+    state(page, status(hall=camera(), yard=camera()), newest_first)
+    page.run("window.wall = page.wallView(state); wall.update()")
+    told = page.run("[...wall.element.querySelectorAll('.running')].map((one) => one.innerText)")
+    page.run("wall.close()")
+    assert told == ["Fall: still going on (+2)", "Running: still going on (+1)"]
+
+
+@pytest.mark.parametrize("seconds", [0, 59.6, 60, 61, 754, 3599, 3600, 5400, 5430, 90_000, 200_000])
+def test_lengths_are_told_as_in_mails(page: Browser, seconds: float) -> None:
+    over = json.dumps({"camera": "hall", "phase": "over", "duration_s": seconds})
+    assert page.run(f"page.lasted({over}, new page.Silences())") == f"lasted {span(seconds)}"
 
 
 def test_the_time_of_a_silence_does_not_flicker(page: Browser) -> None:
