@@ -31,8 +31,8 @@ export class Plot {
       this.now);
   }
 
-  // `samples`: as /api/recent tells them.
-  update(samples) {
+  // `samples`: as /api/recent tells them; `isNow`: whether it has just told them.
+  update(samples, isNow = true) {
     const { at } = samples;
     const end = at.length ? at[at.length - 1] : Date.now() / 1000;
     const begin = Math.min(end - LEAST_S, Math.max(end - HOUR_S, at.length ? at[0] : end));
@@ -44,13 +44,20 @@ export class Plot {
     say(this.most, `${most}${this.unit}`);
     say(this.half, `${most / 2}`);
     [[this.from, begin], [this.middle, (begin + end) / 2], [this.until, end]].forEach(([place, time]) => say(place, clock(time)));
-    const told = this.lines.map(({ key, words }) => {
-      const last = samples[key].findLast((value) => value !== null);
-      return last === undefined ? "" : `${words} ${short(last)}${this.unit}`;
-    }).filter(Boolean);
-    const text = told.length ? `Now: ${told.join(", ")}` : "Nothing is known yet.";
+    const text = this.newest(samples, isNow);
     say(this.now, text);
     this.svg.setAttribute("aria-label", `${this.title}, from ${clock(begin)} to ${clock(end)}. ${text}. The scale goes to ${most}${this.unit}.`);
+  }
+
+  // Only the last sample is of now: of a camera that is away, the last value may be of an hour ago.
+  newest(samples, isNow) {
+    const told = new Map(); // by the sample that they are of
+    for (const { key, words } of this.lines) {
+      const last = samples[key].findLastIndex((value) => value !== null);
+      if (last >= 0) told.set(last, [...(told.get(last) || []), `${words} ${short(samples[key][last])}${this.unit}`]);
+    }
+    const since = (n) => (isNow && n === samples.at.length - 1 ? "Now" : `Last at ${clock(samples.at[n])}`);
+    return [...told].map(([n, texts]) => `${since(n)}: ${texts.join(", ")}`).join(". ") || "Nothing is known yet.";
   }
 }
 
@@ -73,12 +80,13 @@ export class Plots {
     if (this.isAsking || Date.now() < this.dueMs) return;
     this.isAsking = true;
     try {
-      const samples = await get(this.path);
-      this.dueMs = Date.now() + 1000 * samples.every_s;
-      this.plots.forEach((plot) => plot.update(samples));
+      this.samples = await get(this.path);
+      this.dueMs = Date.now() + 1000 * this.samples.every_s;
+      this.plots.forEach((plot) => plot.update(this.samples));
       this.problem.hidden = true;
     } catch (problem) {
       this.problem.hidden = false;
+      if (this.samples) this.plots.forEach((plot) => plot.update(this.samples, false));
       say(this.problem, `The plots cannot be had now: ${problem.message}.`);
     } finally {
       this.isAsking = false;

@@ -163,6 +163,19 @@ def test_lengths_are_told_as_in_mails(page: Browser, seconds: float) -> None:
     assert page.run(f"page.lasted({over}, new page.Silences())") == f"lasted {span(seconds)}"
 
 
+def test_plots_tell_how_old_the_last_value_is(page: Browser) -> None:
+    page.run("window.plot = new page.Plot('Age', ' ms', 10, [['p50', 'half', ''], ['p95', 'most', '']])")
+    tell = "(p50, p95) => { plot.update({at: [1e9, 1e9 + 2400], every_s: 5, p50, p95}); return plot.now.innerText; }"
+    page.run(f"window.tell = {tell}")
+    hour = page.run("new Date(1e12).toLocaleTimeString([], {hour: '2-digit', minute: '2-digit'})")
+    assert page.run("tell([3, 4], [7, 8])") == "Now: half 4 ms, most 8 ms"
+    old = "plot.update({at: [1e9], every_s: 5, p50: [3], p95: [7]}, false), plot.now.innerText"
+    assert page.run(old) == f"Last at {hour}: half 3 ms, most 7 ms", "asked again, and not answered"
+    assert page.run("tell([3, null], [7, null])") == f"Last at {hour}: half 3 ms, most 7 ms"
+    assert page.run("tell([3, 4], [7, null])") == f"Now: half 4 ms. Last at {hour}: most 7 ms"
+    assert page.run("tell([null, null], [null, null])") == "Nothing is known yet."
+
+
 def test_the_time_of_a_silence_does_not_flicker(page: Browser) -> None:
     page.run("window.quiet = new page.Silences(); window.lost = (s) => ({yard: {state: 'lost', through_s: s}})")
     page.run("quiet.update(lost(30), 100000); window.first = quiet.since('yard')")
