@@ -1,5 +1,5 @@
-// Draws zones and lines over the picture of a camera: with the mouse, a finger, or the keyboard (Tab from corner to corner,
-// arrows to move one, Delete to remove it). Nothing is changed before "Save".
+// Draws zones and lines over the picture of a camera: with the mouse, a finger, or the keyboard (Enter sets a corner in the
+// middle, arrows move it, Tab leads from corner to corner, Delete removes one). Nothing is changed before "Save".
 
 import { get, post } from "./api.js";
 import { fill, make, say } from "./dom.js";
@@ -8,6 +8,7 @@ import { counted } from "./words.js";
 const SVG = "http://www.w3.org/2000/svg";
 const STEP = 0.01;
 const NEW = [["new zone", "zone/"], ["new line", "line/"]];
+const BOARD = "Where the corners are: Enter sets one in the middle, arrows move it, Delete removes it";
 const REACH = 21; // half of what a finger needs to hit a corner, in pixels of the page
 
 function draw(tag, settings) {
@@ -28,8 +29,9 @@ export class ShapeEditor {
     this.path = `/api/cameras/${encodeURIComponent(camera)}/shapes`;
     this.outline = draw("svg", { viewBox: "0 0 1 1", preserveAspectRatio: "none" });
     this.handles = draw("svg", {});
-    this.board = make("div", { class: "board", tabindex: "0", "aria-label": "Click where the corners are" }, this.outline, this.handles);
+    this.board = make("div", { class: "board", tabindex: "0", role: "application", "aria-label": BOARD }, this.outline, this.handles);
     this.board.addEventListener("click", (event) => this.onClick(event));
+    this.board.addEventListener("keydown", (event) => this.onEnter(event));
     this.which = make("select", { id: "shape", onchange: () => this.other(() => this.choose()) });
     this.stage = make("select", { id: "shape-rules", onchange: () => this.other(() => this.list()) });
     this.name = make("input", { id: "shape-name", maxlength: "60", autocomplete: "off" });
@@ -150,13 +152,25 @@ export class ShapeEditor {
 
   add([x, y]) {
     const most = this.kind === "line" ? 2 : 100;
-    if (this.points.length < most) this.points.push(within(x, y));
+    if (this.points.length >= most) return;
+    this.points.push(within(x, y));
     this.change();
   }
 
   undo() {
-    this.points.pop();
-    this.change();
+    if (this.points.pop()) this.change();
+  }
+
+  // For those who have no pointer: one more corner, which the arrows then move.
+  onEnter(event) {
+    if (event.key !== "Enter") return;
+    this.add([0.5, 0.5]);
+    this.focusCorner(this.points.length - 1);
+    event.preventDefault();
+  }
+
+  focusCorner(n) {
+    (this.handles.querySelectorAll(".reach")[n] || this.board).focus();
   }
 
   change() {
@@ -172,7 +186,7 @@ export class ShapeEditor {
     const least = this.kind === "line" ? 2 : 3;
     const missing = least - this.points.length;
     this.hint.textContent = missing > 0
-      ? `Click on the picture: ${counted(missing, this.kind === "line" ? "end" : "corner")} to go.`
+      ? `Click on the picture, or press Enter on it: ${counted(missing, this.kind === "line" ? "end" : "corner")} to go.`
       : this.kind === "line" ? "Drag the ends to where they belong." : "Click to add corners, drag them to where they belong.";
     this.save.disabled = missing > 0;
     this.count();
@@ -203,6 +217,7 @@ export class ShapeEditor {
     else if (event.key === "Delete" || event.key === "Backspace") {
       this.points.splice(n, 1);
       this.change();
+      this.focusCorner(Math.min(n, this.points.length - 1));
     } else return;
     event.preventDefault();
     event.stopPropagation();
@@ -210,7 +225,9 @@ export class ShapeEditor {
 
   // The handle stays the same element while it is dragged.
   move(n, circle, x, y) {
-    this.points[n] = within(x, y);
+    const to = within(x, y);
+    if (to.join() === this.points[n].join()) return;
+    this.points[n] = to;
     this.isChanged = true;
     for (const one of [circle, circle.dot]) {
       one.setAttribute("cx", `${100 * this.points[n][0]}%`);
@@ -280,6 +297,7 @@ export class ShapeEditor {
       if (!answer.saved) return;
       await this.load(removes ? NEW[0][1] : `${this.kind}/${name}`);
       this.difference.hidden = false;
+      if (removes) this.which.focus();
       this.hint.textContent = `Saved. The rules go on with it; the file of before is ${answer.backup}.`;
     } catch (problem) {
       this.message.textContent = problem.message;

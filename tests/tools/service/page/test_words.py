@@ -294,6 +294,38 @@ def test_a_new_zone_gets_a_name_of_its_own(editor: Browser) -> None:
     assert editor.run("[sent[2].name, sent[2].save]") == ["bed", True]
 
 
+def test_a_click_that_sets_no_corner_changes_nothing(editor: Browser) -> None:
+    editor.run("choose('line/'); editor.undo()")
+    assert not editor.run("editor.isChanged")
+    editor.run("editor.add([0, 0]); editor.add([1, 1]); editor.isChanged = false; editor.add([0.5, 0.5])")
+    assert editor.run("[corners(), editor.isChanged]") == [2, False]
+
+
+KEY = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: '%s', bubbles: true, cancelable: true}))"
+FOCUSED = "document.activeElement.getAttribute('aria-label')"
+
+
+def test_a_zone_is_drawn_by_the_keyboard_alone(editor: Browser) -> None:
+    editor.run("document.body.append(live.picture); choose('zone/'); editor.board.focus()")
+    assert editor.run("[editor.board.getAttribute('role'), !!editor.board.getAttribute('aria-label')]") == [
+        "application",
+        True,
+    ]
+    for arrow in ("ArrowLeft", "ArrowRight", "ArrowUp"):
+        editor.run(KEY % "Enter")
+        editor.run(KEY % arrow)
+    assert editor.run("editor.points") == [[0.49, 0.5], [0.51, 0.5], [0.5, 0.49]]
+    assert editor.run(FOCUSED) == "Corner 3"
+    editor.run(KEY % "Delete")
+    assert editor.run(FOCUSED) == "Corner 2"
+    editor.run("editor.handles.querySelector('.reach').focus()")
+    editor.run(KEY % "Delete")
+    assert editor.run(FOCUSED) == "Corner 1"
+    editor.run(KEY % "Delete")
+    assert editor.run("document.activeElement === editor.board")
+    editor.run("live.picture.remove()")
+
+
 WRONG_PASSWORD = (
     "the camera refuses the user or password of `url` (rtsp://***@10.0.0.11/main): correct them there "
     "(in a password / # ? @ : % are written percent-encoded), or the rights of this user in the camera"
