@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from camgraph_test_stages import browser
 from camgraph_test_stages.browser import Browser, browsing
+from camgraph_test_stages.contrast import TOO_PALE
 from camgraph_test_stages.services import TOKENS, Served, serving_run, with_tokens, write_light
 
 from tools.measuring.blinking import write_clip
@@ -372,30 +373,6 @@ def test_each_view_fits_a_phone_and_its_controls_a_finger(page: Browser, served:
         page.send("Emulation.clearDeviceMetricsOverride")
 
 
-TOO_PALE = """(() => {
-    const numbers = (colour) => colour.match(/[0-9.]+/g).map(Number);
-    const part = (value) => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
-    const light = ([r, g, b]) => 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
-    const behind = (one) => {
-        for (; one; one = one.parentElement) {
-            const [r, g, b, a = 1] = numbers(getComputedStyle(one).backgroundColor);
-            if (a > 0.5) return [r, g, b];
-        }
-        return [255, 255, 255];
-    };
-    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-    const pale = [];
-    while (texts.nextNode()) {
-        const one = texts.currentNode.parentElement;
-        if (!texts.currentNode.data.trim() || !one.getClientRects().length || one.closest('noscript, script')) continue;
-        const [front, back] = [light(numbers(getComputedStyle(one).color)), light(behind(one))];
-        const contrast = (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
-        if (contrast < 4.5) pale.push(`${texts.currentNode.data}: ${contrast.toFixed(1)}`);
-    }
-    return [pale, light(behind(document.body))];
-})()"""
-
-
 @pytest.mark.benchmark
 def test_each_view_is_dark_in_the_dark_and_its_texts_can_be_read(page: Browser, served: Served, tmp_path: Path) -> None:
     logged_in(page, served, "admin")
@@ -578,7 +555,7 @@ def test_a_quiet_night_without_pictures_is_no_fault(
         page.picture(tmp_path / "wall.png")
         for view in ("incidents", "camera/hall"):
             page.run(f"location.hash = '#/{view}'")
-            page.until("document.querySelector('.rows')?.innerText.startsWith('Nothing has happened yet.')")
+            page.until("document.getElementById('main').innerText.includes('Nothing has happened yet.')")
             who = "No pictures are kept here. The person who set camgraph up can change that."
             assert who in page.text()
             assert "sink_footage" not in page.text()

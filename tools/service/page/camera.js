@@ -1,12 +1,12 @@
 // One camera: its video, how it is, and what happened there.
 
-import { get, post } from "./api.js";
-import { fill, make, say } from "./dom.js";
-import { nothing, rowOf } from "./incidents.js";
+import { post } from "./api.js";
+import { make, say } from "./dom.js";
+import { emptyList, IncidentRows } from "./incidents.js";
 import { Live } from "./live.js";
 import { Plots } from "./plots.js";
 import { ShapeEditor } from "./shapes.js";
-import { cameraState, counted, dropsInWords, isSilent, lasted } from "./words.js";
+import { cameraState, counted, dropsInWords, isSilent } from "./words.js";
 
 export function cameraView(state, name) {
   const isAdmin = state.me.role === "admin";
@@ -17,7 +17,7 @@ export function cameraView(state, name) {
   const message = make("p", { class: "error", role: "alert" });
   const button = make("button", { hidden: true, onclick: change });
   const drawing = make("button", { hidden: true, text: "Draw zones and lines", onclick: edit });
-  const rows = make("div", { class: "rows" });
+  const rows = new IncidentRows(state, emptyList(name));
   const plots = new Plots(name);
   const beside = make("div", { class: "facts" }, how, why, facts, make("div", { class: "bar" }, button, drawing), message);
   const gone = make("p", { class: "empty", hidden: true, text: `There is no camera ${name} any more.` });
@@ -25,13 +25,11 @@ export function cameraView(state, name) {
     make("div", { class: "split" },
       make("div", {}, live.element),
       beside),
-    make("h2", { text: "What happened here" }), rows,
+    make("h2", { text: "What happened here" }), rows.element,
     make("h2", { text: "How well it worked in the last hour" }), plots.element);
   const element = make("section", {},
     make("p", {}, make("a", { class: "way", href: "#/", text: "All cameras" })),
     make("h1", { text: name }), gone, all);
-  let newest = null;
-  let refused = "";
   let editor = null;
 
   function judged(sight) {
@@ -49,6 +47,7 @@ export function cameraView(state, name) {
     });
     beside.append(editor.element);
     editor.element.scrollIntoView({ block: "nearest" });
+    editor.board.focus({ preventScroll: true });
   }
 
   async function change() {
@@ -59,19 +58,6 @@ export function cameraView(state, name) {
       message.textContent = "";
     } catch (problem) {
       message.textContent = problem.message;
-    }
-  }
-
-  async function list() {
-    try {
-      const found = await get(`/api/incidents?limit=20&camera=${encodeURIComponent(name)}`);
-      const listed = found.incidents.map((one) => rowOf(one, state.silences));
-      fill(rows, ...(listed.length ? listed : nothing(found.why, isAdmin)));
-      if (refused && message.textContent === refused) message.textContent = "";
-      refused = "";
-    } catch (problem) {
-      message.textContent = refused = problem.message;
-      newest = null; // the next update tries again
     }
   }
 
@@ -91,10 +77,7 @@ export function cameraView(state, name) {
     button.hidden = !["operator", "admin"].includes(state.me.role);
     drawing.hidden = !isAdmin || editor !== null;
     button.textContent = camera.state === "paused" ? "Let it go on" : "Let it rest";
-    const now = state.incidents.filter((one) => one.camera === name).map((one) => one.incident + lasted(one, state.silences) + one.clip.state).join();
-    const isNew = now !== newest;
-    newest = now;
-    if (isNew) list();
+    rows.update();
   }
 
   function close() {
@@ -109,6 +92,9 @@ export function cameraView(state, name) {
     return true;
   }
 
+  // While nobody may look, the drawing alone is kept; the next update goes on.
+  const rest = () => live.exists(false);
+
   const keeps = () => (editor?.isChanged ? "The drawing is not saved. Leave it all the same?" : "");
-  return { element, update, close, escape, keeps, hasStreams: true };
+  return { element, update, close, escape, rest, keeps, hasStreams: true };
 }

@@ -16,6 +16,15 @@ export function fill(place, ...children) {
   place.replaceChildren(...children.filter((child) => child !== null && child !== undefined));
 }
 
+const keys = new WeakMap();
+
+// Fills a place anew only if `key`, of which `create` makes the children, is another one: what is in use there stays.
+export function refill(place, key, create) {
+  if (keys.get(place) === key) return;
+  keys.set(place, key);
+  fill(place, ...create());
+}
+
 // Sets a text only if it is another one, and in the same node: a selection in it stays.
 export function say(element, text) {
   if (element.textContent === text) return;
