@@ -17,8 +17,14 @@ const OLD_MS = 15000; // after so long without an answer, nothing on the page is
 
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
+const said = document.getElementById("verdict");
+const leave = document.getElementById("logout");
+const refused = document.getElementById("refused");
 const age = make("span", { "aria-live": "off" });
-const state = { status: null, incidents: [], running: [], silences: new Silences(), why: "", me: { role: "anyone", name: "" }, list: emptyList() };
+// `status`: null until it is known, and while somebody is asked for a token; `changes`: how often this page has changed anything.
+const state = {
+  status: null, incidents: [], running: [], silences: new Silences(), me: { role: "anyone", name: "" }, list: emptyList(), changes: 0,
+};
 let view = null;
 let timer = 0;
 let isLooking = false;
@@ -60,8 +66,10 @@ function decoded(name) {
   }
 }
 
+const place = () => location.hash || "#/";
+
 function open() {
-  const hash = location.hash || "#/";
+  const hash = place();
   if (hash === shown && view) return;
   if (view?.keeps?.() && !confirm(view.keeps())) {
     history.pushState({ steps: ++steps }, "", shown);
@@ -84,24 +92,36 @@ function open() {
   view.update();
 }
 
-// Asked for once: a person who types a token is not disturbed by what the page still hears.
-function login(message = "") {
-  if (document.getElementById("token")) return;
+const form = () => main.querySelector(".login");
+
+// Asked for once: a person who types a token is not disturbed by what the page still hears. Nothing of before is shown
+// meanwhile, and no view is opened; only a drawing that is not saved is kept, out of sight.
+function login() {
   release();
   clearInterval(ageing);
   isListening = false;
   banner.hidden = true;
   document.body.classList.remove("away");
-  view?.close?.();
-  view = null;
-  shown = "";
+  state.status = null;
+  leave.hidden = true;
+  said.textContent = "";
+  document.title = "camgraph";
+  if (form()) return;
+  if (view?.keeps?.()) {
+    view.rest();
+    view.element.hidden = true;
+  } else {
+    view?.close?.();
+    view = null;
+    shown = "";
+  }
   const token = make("input", { type: "password", id: "token", autocomplete: "current-password", required: true });
-  const error = make("p", { class: "error", role: "alert", text: message });
+  const error = make("p", { class: "error", role: "alert" });
   const send = async (event) => {
     event.preventDefault();
     try {
       await post("/login", { token: token.value });
-      location.reload();
+      await welcome();
     } catch (problem) {
       error.textContent = problem.status === 401 ? "This token is not known." : `${problem.message}.`;
       token.select();
@@ -109,21 +129,61 @@ function login(message = "") {
   };
   fill(main, make("form", { class: "login", onsubmit: send },
     make("h1", { text: "Who is looking?" }),
+    view ? make("p", { text: "Your drawing is kept until you have logged in." }) : null,
     make("label", { for: "token", text: "Your token, from the person who set camgraph up" }), token,
-    make("button", { text: "Log in" }), error));
+    make("button", { text: "Log in" }), error), view?.element);
   token.focus();
 }
 
-function note() {
-  const ids = new Set(state.incidents.map((one) => one.incident));
-  if (known) {
-    const fresh = state.incidents.filter((one) => !known.has(one.incident));
-    if (fresh.length) {
-      document.getElementById("news").textContent = fresh.map((one) => `${title(one.action)}, ${one.camera}`).join("; ");
-    }
+// Somebody has logged in, here or in another window. All begins anew, unless they go on with a drawing.
+async function welcome() {
+  const { role } = state.me;
+  if (!view || !(await identify()) || state.me.role !== role) return location.reload();
+  form()?.remove();
+  view.element.hidden = false;
+  leave.hidden = !state.me.name;
+  isListening = true;
+  soon();
+}
+
+async function logout() {
+  if (view?.keeps?.() && !confirm(view.keeps())) return;
+  refused.hidden = true;
+  try {
+    await post("/logout");
+  } catch (problem) {
+    refused.textContent = `You are still logged in: ${problem.message}.`;
+    refused.hidden = false;
+    return;
   }
-  known = ids;
-  const running = state.running.length;
+  view?.close?.();
+  view = null; // nothing asks whether to leave it
+  location.reload();
+}
+
+// `incidents`: the newest. They are news if they were not among those that were read before.
+function tellNews(incidents) {
+  const fresh = known && incidents.filter((one) => !known.has(one.incident));
+  if (fresh?.length) document.getElementById("news").textContent = fresh.map((one) => `${title(one.action)}, ${one.camera}`).join("; ");
+  known = new Set(incidents.map((one) => one.incident));
+}
+
+// What was asked before a change of this page may be of before it: it is left to the next turn.
+function takeIncidents(list, running, changes) {
+  state.silences.read(running.status === "fulfilled");
+  if (changes !== state.changes) return;
+  if (running.status === "fulfilled") state.running = running.value.incidents;
+  if (list.status === "fulfilled") {
+    state.incidents = list.value.incidents;
+    tellNews(state.incidents);
+  }
+}
+
+function tellVerdict() {
+  const { text, isBad } = verdict(state.status, state.running, state.silences);
+  say(said, text);
+  said.classList.toggle("bad", isBad);
+  const running = state.silences.isUnread ? "?" : state.running.length;
   document.title = running ? `(${running}) camgraph` : "camgraph";
 }
 
@@ -132,25 +192,20 @@ async function look() {
   clearTimeout(timer);
   isLooking = true;
   try {
+    const { changes } = state;
     const [status, list, running] = await Promise.allSettled([
       get("/api/status"), get(`/api/incidents?limit=${NEWS}`), get("/api/incidents?phase=running&limit=200")]);
     if (status.status === "rejected") throw status.reason;
+    if (form()) return welcome();
     state.status = status.value;
     state.silences.update(state.status.cameras);
-    const failed = [list, running].find((one) => one.status === "rejected");
-    if (!failed) {
-      state.running = running.value.incidents;
-      state.incidents = list.value.incidents;
-      state.why = list.value.why || "";
-    }
-    note();
+    takeIncidents(list, running, changes);
     answered();
-    banner.textContent = failed ? `The incidents cannot be read now: ${failed.reason.message}` : "";
+    const failed = [list, running].find((one) => one.status === "rejected");
+    say(banner, failed ? `The incidents cannot be read now: ${failed.reason.message}` : "");
     banner.hidden = !failed;
-    const { text, isBad } = verdict(state.status, state.running, state.silences);
-    say(document.getElementById("verdict"), text);
-    document.getElementById("verdict").classList.toggle("bad", isBad);
-    if (view) view.update();
+    tellVerdict();
+    if (view && shown === place()) view.update();
     else open();
   } catch (problem) {
     if (problem instanceof Refused && problem.status === 401) return login();
@@ -184,13 +239,15 @@ function onVisibility() {
   if (document.hidden) return release();
   if (Date.now() - heard > OLD_MS) {
     document.body.classList.add("away");
-    document.getElementById("verdict").textContent = "Asking how things are…";
+    said.textContent = "Asking how things are…";
+    document.title = "(?) camgraph";
   }
   if (isListening) listen();
   soon();
 }
 
 function keys(event) {
+  if (!state.status) return;
   if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "Escape" && view?.escape?.()) return;
   if (event.key === "Escape" && location.hash.split("/").length > 2) back();
@@ -217,7 +274,8 @@ function complain(problem) {
   banner.title = problem.message; // for the person who set it up
   banner.hidden = false;
   document.body.classList.add("away");
-  document.getElementById("verdict").textContent = "";
+  said.textContent = "";
+  document.title = `(?) ${words.replace(/\.$/, "")}`;
 }
 
 // A connection that was dead may never tell: after a silence the stream of events is begun anew.
@@ -248,11 +306,7 @@ async function identify() {
 async function begin() {
   window.addEventListener("hashchange", () => state.status && open());
   document.addEventListener("keydown", keys);
-  const leave = document.getElementById("logout");
-  leave.addEventListener("click", async () => {
-    await post("/logout");
-    location.reload();
-  });
+  leave.addEventListener("click", logout);
   const isKnown = await identify();
   clearInterval(ageing);
   banner.hidden = true;
@@ -260,8 +314,8 @@ async function begin() {
   leave.hidden = !state.me.name;
   if (!isKnown || state.me.role === "anyone") return login();
   await look();
-  isListening = true;
-  listen();
+  isListening = !form();
+  if (isListening) listen();
   document.addEventListener("visibilitychange", onVisibility);
   window.addEventListener("beforeunload", (event) => view?.keeps?.() && event.preventDefault());
   window.addEventListener("pagehide", () => {

@@ -1,4 +1,4 @@
-"""A page in headless Chromium that has the modules of the service's page, and no service."""
+"""The page in headless Chromium without a service: its modules alone, or all of it over answers that the tests make."""
 
 from __future__ import annotations
 
@@ -18,28 +18,45 @@ import tools.service
 FOLDER = Path(tools.service.__file__).parent / "page"
 
 
-class Silent(SimpleHTTPRequestHandler):
+class Files(SimpleHTTPRequestHandler):
+    """The files of the page, at the root and, as the service has them, below /page."""
+
+    def translate_path(self, path: str) -> str:
+        return super().translate_path(path.replace("/page/", "/", 1))
+
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the base class names it so
         """Tests that pass say nothing."""
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[Browser]:
-    """A page whose global `page` has all that the modules export."""
-    if browser.program() is None:
-        pytest.skip("Chromium is not installed")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Silent, directory=str(FOLDER)))
+def files() -> Iterator[str]:
+    """The address of the page's files."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Files, directory=str(FOLDER)))
     serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     serving.start()
     try:
-        with browsing() as found:
-            found.open(f"http://127.0.0.1:{server.server_port}/page.css")
-            names = [path.stem for path in FOLDER.glob("*.js") if path.stem != "page"]
-            loads = ", ".join(f"import('/{name}.js')" for name in names)
-            found.run(f"Promise.all([{loads}]).then((all) => {{ window.page = Object.assign({{}}, ...all); }})")
-            found.run("window.fetch = () => new Promise(() => {})")  # stills ask for pictures, and there are none
-            yield found
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         serving.join()
         server.server_close()
+
+
+@pytest.fixture(scope="module")
+def chromium(files: str) -> Iterator[Browser]:
+    """One browser for the tests of a file."""
+    if browser.program() is None:
+        pytest.skip("Chromium is not installed")
+    with browsing() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def page(files: str, chromium: Browser) -> Browser:
+    """A page whose global `page` has all that the modules export."""
+    chromium.open(f"{files}/page.css")
+    names = [path.stem for path in FOLDER.glob("*.js") if path.stem != "page"]
+    loads = ", ".join(f"import('/{name}.js')" for name in names)
+    chromium.run(f"Promise.all([{loads}]).then((all) => {{ window.page = Object.assign({{}}, ...all); }})")
+    chromium.run("window.fetch = () => new Promise(() => {})")  # stills ask for pictures, and there are none
+    return chromium
