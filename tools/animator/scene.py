@@ -56,6 +56,10 @@ class Actor:
         row[[COLUMN["x"], COLUMN["y"], COLUMN["yaw"]]] = self.x, self.y, np.radians(self.heading_deg)
         return row
 
+    def present(self, moments: F64) -> NDArray[np.bool_]:
+        """When they are in the scene, (T,) seconds -> (T,)."""
+        return np.asarray((moments >= self.appears_s) & (moments < self.gone_s))
+
 
 @dataclass(frozen=True)
 class Truth:
@@ -160,6 +164,7 @@ class Scene:
             people = [
                 self._presence(number, one, moments, camera)
                 for number, one in enumerate(zip(self.actors, takes, strict=True), start=1)
+                if one[0].present(moments).any()
             ]
             for row, time_ns in enumerate(stretch):
                 yield time_ns, glimpses(people, row, camera)
@@ -168,9 +173,8 @@ class Scene:
         actor, (body, take) = one
         nodes = joints(body, take.sample(np.clip(moments - actor.start_s, 0, take.duration_s)))
         shapes = Shapes.of(body, nodes, camera, self.furniture)
-        present = (moments >= actor.appears_s) & (moments < actor.gone_s)
         nearest, farthest = shapes.depths.min(axis=1), shapes.depths.max(axis=1)
-        return Presence(number, shapes, nodes, body.build, present, shapes.boxes(), nearest, farthest)
+        return Presence(number, shapes, nodes, body.build, actor.present(moments), shapes.boxes(), nearest, farthest)
 
 
 def _seen(time_ns: int, found: Sequence[Detection], people: Sequence[Glimpse], camera: Camera) -> Seen:
