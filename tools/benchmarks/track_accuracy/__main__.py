@@ -76,9 +76,23 @@ def judged(cases: Mapping[Key, sequences.Sequence], tracks: Sequence[Sequence[La
 def others(
     environment: str, cases: Mapping[Key, sequences.Sequence], tries: int, *, install: bool
 ) -> dict[str, dict[Key, Accuracy]]:
-    """The accuracy of other packages' trackers: at each rate with the best of ``tries`` settings. Raises NotToBeHad.
+    """The accuracy of other packages' trackers: at each rate with the best of ``tries`` settings. Raises NotToBeHad."""
+    keys, scenes = list(cases), list(cases.values())
+    best = best_runs(environment, cases, tries, install=install)
+    chosen = [replace(run, scenes=_rows(keys, fps)) for (_, fps), run in best.items()]
+    result: dict[str, dict[Key, Accuracy]] = {name: {} for name in peers.ENVIRONMENTS[environment][1]}
+    for run, tracks in zip(chosen, peers.followed(environment, chosen, scenes, install=install), strict=True):
+        for row, found in zip(run.scenes, tracks, strict=True):
+            result[run.tracker][keys[row]] = measure(scenes[row].truths, found)
+    return result
 
-    The settings are compared in the first jitter of each scene.
+
+def best_runs(
+    environment: str, cases: Mapping[Key, sequences.Sequence], tries: int, *, install: bool
+) -> dict[tuple[str, float], peers.Run]:
+    """(Tracker, frames a second) -> the best of ``tries`` settings over the first jitter of each scene.
+
+    Raises NotToBeHad.
     """
     keys, scenes = list(cases), list(cases.values())
     first = min(key[2] for key in keys)
@@ -95,13 +109,8 @@ def others(
         scores = [idf1(scenes[row].truths, found) for row, found in zip(run.scenes, tracks, strict=True)]
         mean = float(np.mean(scores))
         if mean > best.get((run.tracker, fps), (-1.0, run))[0]:
-            best[run.tracker, fps] = mean, replace(run, scenes=_rows(keys, fps))
-    chosen = [run for _, run in best.values()]
-    result: dict[str, dict[Key, Accuracy]] = {name: {} for name in peers.ENVIRONMENTS[environment][1]}
-    for run, tracks in zip(chosen, peers.followed(environment, chosen, scenes, install=install), strict=True):
-        for row, found in zip(run.scenes, tracks, strict=True):
-            result[run.tracker][keys[row]] = measure(scenes[row].truths, found)
-    return result
+            best[run.tracker, fps] = mean, run
+    return {key: run for key, (_, run) in best.items()}
 
 
 def _rows(keys: Sequence[Key], fps: float, jitter: int | None = None) -> list[int]:

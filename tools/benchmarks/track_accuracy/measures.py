@@ -58,13 +58,7 @@ class Accuracy:
 
     def add(self, truth: Labelled, found: Labelled) -> None:
         """Count one frame; frames come in order."""
-        likeness = similarity(truth[1], found[1])
-        for row, true_id in enumerate(truth[0]):
-            column = np.flatnonzero(found[0] == self._before.get(int(true_id), -1))
-            if len(column) and likeness[row, column[0]] >= HALF:
-                likeness[row, column[0]] += 10.0
-        pairs = match(likeness, least=HALF)
-        now = {int(truth[0][t]): int(found[0][f]) for t, f in zip(pairs.tracks, pairs.boxes, strict=True)}
+        now = pairs_of(truth, found, self._before)
         self._count(now, [int(i) for i in truth[0]], len(found[0]))
 
     def _count(self, now: Mapping[int, int], truths: Sequence[int], found: int) -> None:
@@ -78,6 +72,17 @@ class Accuracy:
         self._last.update(now)
         self._owners.update({own: true_id for true_id, own in now.items()})
         self._before = dict(now)
+
+
+def pairs_of(truth: Labelled, found: Labelled, before: Mapping[int, int]) -> dict[int, int]:
+    """True id -> the id of the track that has them in this frame. Pairs of the frame ``before`` stay while they can."""
+    likeness = similarity(truth[1], found[1])
+    for row, true_id in enumerate(truth[0]):
+        column = np.flatnonzero(found[0] == before.get(int(true_id), -1))
+        if len(column) and likeness[row, column[0]] >= HALF:
+            likeness[row, column[0]] += 10.0
+    pairs = match(likeness, least=HALF)
+    return {int(truth[0][t]): int(found[0][f]) for t, f in zip(pairs.tracks, pairs.boxes, strict=True)}
 
 
 def measure(truths: Sequence[Labelled], founds: Sequence[Labelled]) -> Accuracy:
@@ -124,9 +129,7 @@ def hota(truths: Sequence[Labelled], founds: Sequence[Labelled]) -> float:
     together = np.zeros((len(_THRESHOLDS), *likely.shape))
     for rows, columns, likeness in frames:
         first, second = linear_sum_assignment(aligned[np.ix_(rows, columns)] * likeness, maximize=True)
-        for level, least in enumerate(_THRESHOLDS):
-            good = likeness[first, second] >= least - 1e-9
-            together[level, rows[first[good]], columns[second[good]]] += 1
+        together[:, rows[first], columns[second]] += likeness[first, second] >= _THRESHOLDS[:, None] - 1e-9
     hits = together.sum((1, 2))
     detected = hits / np.maximum(true_counts.sum() + own_counts.sum() - hits, 1)
     joined = together / np.maximum(true_counts + own_counts - together, 1)

@@ -26,7 +26,7 @@ from tools.measuring.action_cases import FALLS
 _FPS = 25.0
 _LEAST_SEEN = 0.1
 """The share of a body that is in sight, from which on somebody is to be found."""
-_LOW = Camera(height_m=1.7, tilt_deg=4, heading_deg=90)
+LOW = Camera(height_m=1.7, tilt_deg=4, heading_deg=90)
 """At the height of eyes, where people hide each other most."""
 _LOW_POSTURES = ("bending", "crouching", "ducking", "kneeling", "tying shoes")
 Place = tuple[float, float]
@@ -35,14 +35,18 @@ Place = tuple[float, float]
 def scene(name: str, seed: int, duration_s: float = 20.0) -> Sequence:
     """A scene by its name (`SCENES`) as MoveNet MultiPose would report it."""
     made, camera = SCENES[name](seed, duration_s)
+    return sequence_of(f"{name} {seed}", made, camera, seed)
+
+
+def sequence_of(name: str, made: Scene, camera: Camera, seed: int) -> Sequence:
+    """The scene as MoveNet MultiPose would report it, 25 times a second. The true people are those in sight."""
     model = replace(MULTIPOSE, min_score=score_range("movenet_multipose").weak)
-    frames = list(made.frames(_FPS, seed, camera, model))
-    return Sequence(
-        f"{name} {seed}",
-        [one.time_ns for one in frames],
-        [_truth(one) for one in frames],
-        [_found(one) for one in frames],
-    )
+    times_ns, truths, found = [], [], []
+    for one in made.frames(_FPS, seed, camera, model):
+        times_ns.append(one.time_ns)
+        truths.append(_truth(one))
+        found.append(_found(one))
+    return Sequence(name, times_ns, truths, found)
 
 
 def _truth(frame: Seen) -> Labelled:
@@ -88,7 +92,7 @@ def _returning(seed: int, duration_s: float) -> tuple[Scene, Camera]:
 def _crowd(seed: int, duration_s: float) -> tuple[Scene, Camera]:
     random = np.random.default_rng([seed, 9])
     actors = [_wanderer(random, duration_s, (-4.0, 4.0), (4.0, 11.0), waits=0.4) for _ in range(12)]
-    return Scene("crowd", actors, duration_s=duration_s), _LOW
+    return Scene("crowd", actors, duration_s=duration_s), LOW
 
 
 def _postures(seed: int, duration_s: float) -> tuple[Scene, Camera]:
