@@ -76,10 +76,11 @@ class Lasting:
             return truth
         now_ns, last_ns = clock.now_ns, self._last_ns
         self._last_ns = now_ns
-        if last_ns is None or now_ns - last_ns > max(self._gap_ns, clock.slack_ns):
+        apart_ns = 0 if last_ns is None else now_ns - last_ns
+        if apart_ns > self._gap_ns and apart_ns > clock.slack_ns:
             self.true_ns = 0
         else:
-            self.true_ns += now_ns - last_ns
+            self.true_ns += apart_ns
         return self.true_ns >= self._time_ns
 
     def begin_anew(self) -> None:
@@ -256,12 +257,24 @@ class Sequence:
     Each step also keeps the times of the steps that led to it, so that they are of one and the same sequence.
     """
 
-    __slots__ = ("_later", "_limits_ns", "_nothing", "_only_first", "_over", "_steps", "steps_ns")
+    __slots__ = (
+        "_first",
+        "_later",
+        "_later_wait",
+        "_limits_ns",
+        "_nothing",
+        "_only_first",
+        "_over",
+        "_steps",
+        "steps_ns",
+    )
 
     def __init__(self, gap_ns: int, limits_ns: tuple[int | None, ...], lasting_ns: tuple[int, ...]) -> None:
         self._limits_ns = limits_ns
         self._steps = [_Step(gap_ns, lasting) for lasting in lasting_ns]
-        self._later = self._steps[1:]
+        self._first, self._later = self._steps[0], self._steps[1:]
+        self._later_wait = True
+        """Whether none of the later steps was true in the frame before: then they have nothing to forget."""
         self._nothing: tuple[Truth, ...] = (False,) * len(lasting_ns)
         self._only_first: tuple[Truth, ...] = (True, *self._nothing[1:])
         self._over = False
@@ -269,17 +282,17 @@ class Sequence:
         """Of the last complete sequence: when the first step was last true, and each other one became complete."""
 
     def step(self, clock: Clock, *truths: Truth) -> Truth:
+        if not self._over:
+            if truths == self._nothing:  # as nearly always
+                self._let_later_wait()
+                self._first.begin_anew()
+                return False
+            if truths == self._only_first:  # as of all who stand, before they fall
+                self._let_later_wait()
+                self._first.lead(clock)
+                return False
+        self._later_wait = False
         steps, last = self._steps, len(truths) - 1
-        if truths == self._nothing and not self._over:  # as nearly always
-            for step in steps:
-                step.begin_anew()
-            return False
-        if truths == self._only_first and not self._over:  # as of all who stand, before they fall
-            for step in self._later:
-                step.begin_anew()
-            steps[0].led_by_ns = ()
-            steps[0].take(clock, True)
-            return False
         if self._over:
             going_on = steps[last].goes_on(clock, truths[last])
             if going_on is not False:
@@ -292,6 +305,12 @@ class Sequence:
             self.steps_ns = steps[last].chain_ns
             return True
         return None if truths[last] is None and self._in_time(last, clock) else False
+
+    def _let_later_wait(self) -> None:
+        if not self._later_wait:
+            for step in self._later:
+                step.begin_anew()
+            self._later_wait = True
 
     def _take(self, i: int, clock: Clock, truth: Truth) -> None:
         """Give step `i` its frame, after those behind it: a step follows the one before in a later frame."""
@@ -345,6 +364,14 @@ class _Step(Lasting):
             self.done_ns = clock.now_ns
             if self.led_by_ns is not None:
                 self.chain_ns, self.led_by_ns = (*self.led_by_ns, clock.now_ns), None
+
+    def lead(self, clock: Clock) -> None:
+        """The next frame of a first step, if it is true: as `take`, but nothing led to it."""
+        now_ns = clock.now_ns
+        if self.step(clock, True):
+            self.done_ns, self.chain_ns, self.led_by_ns = now_ns, (now_ns,), None
+        else:
+            self.led_by_ns = ()
 
     def goes_on(self, clock: Clock, truth: Truth) -> Truth:
         """Of a complete last step: still true, no longer, or unknown for no longer than the gap."""
@@ -443,7 +470,7 @@ class Growth(_Samples):
         """In windows that are as long, the newest sample may be too near to the one before it."""
 
     def step(self, clock: Clock, value: float) -> float:
-        samples, now_ns = self._samples, clock.now_ns
+        samples, front, now_ns = self._samples, self._front, clock.now_ns
         time_ns = self._time_ns if self._time_ns > clock.two_ns else clock.two_ns
         if value == value:  # noqa: PLR0124 - NaN
             value *= self._sign
@@ -454,49 +481,57 @@ class Growth(_Samples):
             elif (newest_ns := samples[-1][0]) < now_ns:
                 samples.append((now_ns, value))
                 self._thin_from_ns = (now_ns - newest_ns + 1) * _PARTS
-                self._back_before = self._back
-                self._back = _with(self._back, value)
+                self._back_before = least, most, growth = self._back
+                grown = value - least
+                self._back = (
+                    value if value < least else least,
+                    value if value > most else most,
+                    grown if grown > growth else growth,
+                )
         begin_ns = now_ns - time_ns
         while len(samples) > 1 and samples[1][0] <= begin_ns:
-            self._drop_first()
+            samples.popleft()
+            if front:
+                front.pop()
+            else:
+                self._renew_front()
         if not samples:
             return NAN
         if samples[-1][0] < begin_ns:
             self._clear()
             return NAN
         _, most, growth = self._back
-        if self._front:
-            least, front_most, front_growth = self._front[-1]
+        if front:
+            least, front_most, front_growth = front[-1]
             grown = most - least
             growth = grown if grown > growth else growth
             growth = front_growth if front_growth > growth else growth
             most = front_most if front_most > most else most
         first_ns, begin = samples[0]
         if first_ns < begin_ns:
-            begin = self._edge(clock, begin_ns)
+            next_ns, value = samples[1]
+            apart_ns = next_ns - first_ns
+            if apart_ns > self._gap_ns and apart_ns > self._apart_ns(clock):
+                return growth  # nothing tells the value at the window's beginning
+            begin += (value - begin) * (begin_ns - first_ns) / apart_ns
         grown = most - begin
         return grown if grown > growth else growth
 
-    def _edge(self, clock: Clock, begin_ns: int) -> float:
-        """The value at the window's beginning, if samples on both sides tell it; infinite if not."""
-        one, other = self._samples[0], self._samples[1]
-        apart_ns = other[0] - one[0]
-        if apart_ns > self._gap_ns and apart_ns > self._apart_ns(clock):
-            return math.inf
-        return one[1] + (other[1] - one[1]) * (begin_ns - one[0]) / apart_ns
-
-    def _drop_first(self) -> None:
+    def _renew_front(self) -> None:
+        """The samples behind the first one, but for the newest, become the front."""
         samples, front = self._samples, self._front
-        samples.popleft()
-        if front:
-            front.pop()
-            return
-        run = _NO_RUN
+        least, most, growth = _NO_RUN
         for i in range(len(samples) - 2, 0, -1):
-            run = _before(samples[i][1], run)
-            front.append(run)
-        self._back_before = _NO_RUN
-        self._back = _with(_NO_RUN, samples[-1][1]) if len(samples) > 1 else _NO_RUN
+            value = samples[i][1]
+            grown = most - value
+            growth = grown if grown > growth else growth
+            least = value if value < least else least
+            most = value if value > most else most
+            front.append((least, most, growth))
+        self._back_before = self._back = _NO_RUN
+        if len(samples) > 1:
+            newest = samples[-1][1]
+            self._back = newest, newest, 0.0
 
     def _clear(self) -> None:
         self._samples.clear()
@@ -507,28 +542,6 @@ class Growth(_Samples):
 _Run = tuple[float, float, float]
 """Of samples that follow each other: the least value, the greatest one, and the growth."""
 _NO_RUN: _Run = (math.inf, -math.inf, 0.0)
-
-
-def _with(run: _Run, value: float) -> _Run:
-    """A run and the sample behind it."""
-    least, most, growth = run
-    grown = value - least
-    return (
-        value if value < least else least,
-        value if value > most else most,
-        grown if grown > growth else growth,
-    )
-
-
-def _before(value: float, run: _Run) -> _Run:
-    """A run and the sample before it."""
-    least, most, growth = run
-    grown = most - value
-    return (
-        value if value < least else least,
-        value if value > most else most,
-        grown if grown > growth else growth,
-    )
 
 
 class Change(_Samples):
