@@ -97,6 +97,7 @@ _GLOBALS: dict[str, Any] = {
     "abs": abs,
     "hypot": math.hypot,
     "nan": math.nan,
+    "zip": zip,
     **{name: getattr(people, name) for name in _FUNCTIONS},
 }
 

@@ -118,16 +118,23 @@ class _Group:
 
 @dataclass(slots=True)
 class _Placed:
-    """A rule, and where its conditions stand: group and place."""
+    """A rule, and where its condition stands, as well as that of the people whom it counts: group and place."""
 
     rule: Rule
-    when: tuple[_Group, int]
+    group: _Group
+    place: int
     who: tuple[_Group, int] | None
+    id: str = field(init=False)
+    counts: bool = field(init=False)
+    """Whether it is about several people together."""
+
+    def __post_init__(self) -> None:
+        self.id, self.counts = self.rule.id, self.rule.scope in _COUNTED
 
     @property
     def with_lost(self) -> bool:
         """Whether one of them is also judged of people who are no longer seen."""
-        return self.when[0].about.with_lost or (self.who is not None and self.who[0].about.with_lost)
+        return self.group.about.with_lost or (self.who is not None and self.who[0].about.with_lost)
 
 
 @dataclass(slots=True)
@@ -187,14 +194,23 @@ class Judge:
                 about = group.about
                 assert about.scope != "scene" and about.scope != "group"  # noqa: PT018, PLR1714 - for mypy
                 subjects = cast.subjects(about.scope, about.floor, with_lost=about.with_lost)
-                self._ask(group, subjects.values(), alone=picture.alone)
-            for placed in level.rules:
+                self._ask(group, subjects, alone=picture.alone)
+            for placed in level.rules if asleep else self._due(level):
                 found = self._of_rule(placed, cast, asleep or {})
                 if found:
                     verdicts[id(placed.rule)] = found
         if verdicts:
             for rule in self.rules:
                 yield from verdicts.get(id(rule), ())
+
+    def _due(self, level: _Level) -> list[_Placed]:
+        """The rules of a level for which this frame means something; most are true of nobody for most of the time."""
+        watched, judged = self._watched, self.judged
+        return [
+            placed
+            for placed in level.rules
+            if placed.counts or placed.place in placed.group.true or placed.id in watched or placed.id not in judged
+        ]
 
     def finish(self) -> Iterator[Verdict]:
         """The ends of all incidents that are running; nothing is remembered afterwards."""
@@ -226,7 +242,7 @@ class Judge:
         self._crowd.forget_shapes(zones, lines)
         for level in other._levels:
             for placed in level.rules:
-                for at in (placed.when, placed.who):
+                for at in ((placed.group, placed.place), placed.who):
                     if at and placed.rule.id in same:
                         self._inherit(*at, other._inherited)
         self._drop_inherited()
@@ -259,24 +275,19 @@ class Judge:
         for level in self._levels:
             yield from level.groups
             for placed in level.rules:
-                if placed.rule.scope in _COUNTED:
-                    yield placed.when[0]
+                if placed.counts:
+                    yield placed.group
 
-    def _ask(self, group: _Group, subjects: Collection[Subject], *, alone: bool) -> None:
+    def _ask(self, group: _Group, subjects: Mapping[Ids, Subject], *, alone: bool) -> None:
         """Ask all conditions of a group about everybody."""
-        true: dict[int, list[Subject]] = {}
-        group.true = true
-        hits, step, memories, clock = group.program.hits, group.program.step, group.memories, self._clock
-        for subject in subjects:
-            values = None
-            if step is not None:
-                memory = memories.get(subject.ids) or self._new_memory(group, subject.ids)
-                memory.stepped_ns = clock.now_ns
-                values = memory.values
-                if not alone:
-                    step(*subject.arguments, values, memory.steps, clock)
-            for place in hits(*subject.arguments, values):
-                true.setdefault(place, []).append(subject)
+        program, memories, present = group.program, group.memories, []
+        if program.step is not None:
+            present = [memories.get(ids) or self._new_memory(group, ids) for ids in subjects]
+            for memory in present:
+                memory.stepped_ns = self._clock.now_ns
+            if not alone:
+                program.step(subjects.values(), present, self._clock)
+        group.true = program.hits(subjects.values(), present)
         if len(memories) > len(subjects):
             self._forget(group)
 
@@ -290,17 +301,17 @@ class Judge:
         for ids in [ids for ids, memory in group.memories.items() if memory.stepped_ns < before_ns]:
             del group.memories[ids]
 
-    def _truth(self, condition: Condition, at: tuple[_Group, int], subject: Subject) -> bool | None:
-        """The three-valued truth of one condition, in the frame in which its group was asked."""
-        group, place = at
+    def _truth(self, placed: _Placed, subject: Subject) -> bool | None:
+        """The three-valued truth of a rule's condition, in the frame in which its group was asked."""
+        condition, group = placed.rule.when, placed.group
         if not condition.cells:
             return condition.judge(*subject.arguments)
-        return condition.judge(*subject.arguments, group.program.of_one(place, group.memories[subject.ids])[0])
+        return condition.judge(*subject.arguments, group.program.of_one(placed.place, group.memories[subject.ids])[0])
 
     def _evidence(self, placed: _Placed, subject: Subject) -> Iterator[Evidence]:
-        condition, arguments, (group, place) = placed.rule.when, subject.arguments, placed.when
+        condition, arguments, group = placed.rule.when, subject.arguments, placed.group
         if condition.cells:
-            values, cells = group.program.of_one(place, group.memories[subject.ids])
+            values, cells = group.program.of_one(placed.place, group.memories[subject.ids])
             arguments = (*arguments, values, cells, self._clock)
         for (text, kind), found in zip(condition.parts, condition.values(*arguments), strict=True):
             if kind is Kind.REPORTED and not found:
@@ -312,17 +323,17 @@ class Judge:
     def _of_rule(self, placed: _Placed, cast: Cast, asleep: Mapping[str, Why]) -> list[Verdict]:
         rule = placed.rule
         subjects: Mapping[Ids, Subject] = {}
-        if rule.scope in _COUNTED:
+        if placed.counts:
             subjects = {(): self._scene(placed, cast)} if rule.scope == "scene" else self._in_groups(placed, cast)
-            self._ask(placed.when[0], subjects.values(), alone=cast.picture.alone)
+            self._ask(placed.group, subjects, alone=cast.picture.alone)
         if asleep and rule.id in asleep:
             return list(self._rest(rule, asleep[rule.id]))
-        true = placed.when[0].true.get(placed.when[1], ())
+        true = placed.group.true.get(placed.place, ())
         watched = self._watched.get(rule.id)
         if not true and not watched and rule.id in self.judged:
             return []
         if rule.scope != "scene" and rule.scope != "group":  # noqa: PLR1714 - mypy understands this
-            subjects = cast.subjects(rule.scope, rule.min_confidence, with_lost=placed.when[0].about.with_lost)
+            subjects = cast.subjects(rule.scope, rule.min_confidence, with_lost=placed.group.about.with_lost)
         self._note_judged(placed, true, subjects.values())
         if not true and not watched:
             return []
@@ -355,7 +366,7 @@ class Judge:
     def _note_judged(self, placed: _Placed, true: Sequence[Subject], subjects: Iterable[Subject]) -> None:
         rule = placed.rule
         if rule.id not in self.judged and (
-            true or any(self._truth(rule.when, placed.when, subject) is not None for subject in subjects)
+            true or any(self._truth(placed, subject) is not None for subject in subjects)
         ):
             self.judged.add(rule.id)
 
@@ -369,7 +380,7 @@ class Judge:
         for ids in watched:
             if ids not in present:
                 subject = subjects.get(ids)
-                present[ids] = (subject, self._truth(rule.when, placed.when, subject) if subject else None)
+                present[ids] = (subject, self._truth(placed, subject) if subject else None)
         for ids in sorted(present):
             entry = watched.get(ids)
             if entry is None:
@@ -377,6 +388,8 @@ class Judge:
             yield from self._step(placed, entry, picture, (ids, *present[ids]), gap_ns)
             if entry.watch.idle(picture.time_ns):
                 del watched[ids]
+        if not watched:
+            del self._watched[rule.id]
 
     def _step(
         self, placed: _Placed, entry: _Watched, picture: Picture, judged: _Judged, gap_ns: int
@@ -472,7 +485,7 @@ def _level(rules: Sequence[Rule]) -> _Level:
     def at(found: tuple[_About, int]) -> tuple[_Group, int]:
         return groups[found[0]], found[1]
 
-    placed = [_Placed(rule, at(when), at(who) if who else None) for rule, when, who in places]
+    placed = [_Placed(rule, *at(when), at(who) if who else None) for rule, when, who in places]
     return _Level([group for about, group in groups.items() if about.scope not in _COUNTED], placed)
 
 

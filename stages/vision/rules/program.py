@@ -1,19 +1,22 @@
 """All conditions about the same people as one Python function, with the cells that they share.
 
 A camera may have hundreds of rules, and few of them are true of anybody at a time. So one call asks all conditions
-about a person at once, and says which of them are surely true. Only for those, and for incidents that are under way,
-anything else is done. Equal parts with memory are one cell, however many conditions have them:
+about everybody at once, and says which of them are surely true of whom. Only for those, and for incidents that are
+under way, anything else is done. Equal parts with memory are one cell, however many conditions have them:
 
     rule 1   in door for 5s and lean > 60deg     m[0] and k[35] > 60.0
     rule 2   in door for 5s                      m[0]
     rule 3   speed > 1h/s                        p.speed > (1.0 * p.h)
 
-    def hits(k, p, g, m):                        def step(k, p, g, m, c, t):
-        h = []                                       m[0] = c[0](t, True if p.inside['door'] else ...)
-        if (m[0] and k[35] > 60.0): h.append(0)
-        if m[0]: h.append(1)
-        ...
-        return h
+    def hits(subjects, memories):                def step(subjects, memories, t):
+        found = {}                                   for subject, memory in zip(subjects, memories):
+        for subject, memory in zip(...):                 k, p, g = subject.arguments
+            k, p, g = subject.arguments                  m, c = memory.values, memory.steps
+            m = memory.values                            m[0] = c[0](t, True if p.inside['door'] else ...)
+            if (m[0] and k[35] > 60.0):
+                found.setdefault(0, []).append(subject)
+            ...
+        return found
 """
 
 from __future__ import annotations
@@ -23,13 +26,14 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
 from stages.vision.rules.condition import CellText, Condition, function_of
-from stages.vision.rules.memory import CELLS
+from stages.vision.rules.crowd import Subject
+from stages.vision.rules.memory import CELLS, Clock
 
 _REFERENCE = re.compile(r"\bm\[(\d+)\]")
 Key = str
@@ -53,12 +57,13 @@ class Memory:
 class Program:
     """Conditions of one scope, and of one floor of confidence.
 
-    `hits` takes the arguments of the scope and the cells' values, and returns the places of the conditions that are
-    surely true. `places`: of each condition, the places of its own cells among all.
+    `hits` returns, for the place of each condition that is surely true of somebody, of whom. `step` gives the cells the
+    present frame. Both take the subjects and, in the same order, their memories, which programs without cells do not
+    look at. `places`: of each condition, the places of its own cells among all.
     """
 
-    hits: Callable[..., list[int]]
-    step: Callable[..., None] | None
+    hits: Callable[[Iterable[Subject], Iterable[Memory]], dict[int, list[Subject]]]
+    step: Callable[[Iterable[Subject], Iterable[Memory], Clock], None] | None
     cells: dict[Key, tuple[int, CellText]] = field(default_factory=dict)
     """Each with the gap of its rules."""
     places: tuple[tuple[int, ...], ...] = ()
@@ -98,14 +103,23 @@ def program_of(conditions: tuple[tuple[Condition, int], ...]) -> Program:
         texts += _renumbered([condition.true], own)
     parameters = conditions[0][0].parameters
     first, texts = _computed_once(texts)
-    asked = [f"    if {text}: h.append({n})" for n, text in enumerate(texts)]
-    hits = function_of("hits", [f"def hits({parameters}, m):", *first, "    h = []", *asked, "    return h"])
+    asked = [f"if {text}: found.setdefault({n}, []).append(subject)" for n, text in enumerate(texts)]
+    loop = _of_each(parameters, [*first, *asked], "m = memory.values" if cells else "")
+    hits = function_of("hits", ["def hits(subjects, memories):", "    found = {}", *loop, "    return found"])
     step = None
     if cells:
         first, steps = _computed_once([text for _, cell in cells.values() for text in (*cell.inputs, cell.quiet)])
-        lines = _steps([cell for _, cell in cells.values()], iter(steps))
-        step = function_of("step", [f"def step({parameters}, m, c, t):", *first, *lines])
+        lines = [*first, *_steps([cell for _, cell in cells.values()], iter(steps))]
+        loop = _of_each(parameters, lines, "m, c = memory.values, memory.steps")
+        step = function_of("step", ["def step(subjects, memories, t):", *loop])
     return Program(hits, step, cells, tuple(places))
+
+
+def _of_each(parameters: str, lines: Iterable[str], memory: str) -> list[str]:
+    """A loop of these lines over all subjects, and their memories if the lines need them."""
+    head = "for subject, memory in zip(subjects, memories):" if memory else "for subject in subjects:"
+    body = [f"{parameters} = subject.arguments", *([memory] if memory else []), *lines]
+    return [f"    {head}", *(f"        {line}" for line in body)]
 
 
 def _steps(cells: Sequence[CellText], texts: Iterator[str]) -> Iterator[str]:
@@ -113,12 +127,12 @@ def _steps(cells: Sequence[CellText], texts: Iterator[str]) -> Iterator[str]:
     for i, cell in enumerate(cells):
         inputs, quiet, awake = ", ".join(islice(texts, len(cell.inputs))), next(texts), len(cells) + i
         if not quiet:
-            yield f"    m[{i}] = c[{i}](t, {inputs})"
+            yield f"m[{i}] = c[{i}](t, {inputs})"
             continue
         falses = ", ".join(["False"] * len(cell.inputs))
-        yield f"    if {quiet}:"
-        yield f"        if m[{awake}]: m[{i}] = c[{i}](t, {falses}); m[{awake}] = False"
-        yield f"    else: m[{i}] = c[{i}](t, {inputs}); m[{awake}] = True"
+        yield f"if {quiet}:"
+        yield f"    if m[{awake}]: m[{i}] = c[{i}](t, {falses}); m[{awake}] = False"
+        yield f"else: m[{i}] = c[{i}](t, {inputs}); m[{awake}] = True"
 
 
 def _computed_once(texts: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -128,7 +142,7 @@ def _computed_once(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     """
     counts = Counter(call for text in texts for call in set(_calls(text)) if not _REFERENCE.search(call))
     names = {call: f"v{i}" for i, call in enumerate(call for call, count in counts.items() if count > 1)}
-    lines = [f"    {name} = {call}" for call, name in names.items()]
+    lines = [f"{name} = {call}" for call, name in names.items()]
     replaced = []
     for text in texts:
         for call in _calls(text):

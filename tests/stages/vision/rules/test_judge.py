@@ -194,4 +194,4 @@ def test_nothing_is_kept_of_those_who_are_gone_for_long() -> None:
     for i in range(200):
         list(judge.judge(picture(i, [(i, 150.0, 200.0)])))
     list(judge.judge(picture(300, [])))
-    assert (len(judge._crowd._past), len(judge._watched["rule"])) == (0, 0)
+    assert (judge._crowd._past, judge._watched) == ({}, {})

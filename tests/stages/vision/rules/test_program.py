@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stages.vision.rules.condition import Condition, compile_condition
+from stages.vision.rules.crowd import Subject
 from stages.vision.rules.geometry import Surroundings
 from stages.vision.rules.judge import Judge, Rule
 from stages.vision.rules.memory import MOST_SAMPLES, Clock
@@ -54,11 +55,12 @@ def test_the_same_answers_as_each_by_itself(texts: list[str], film: list[tuple[A
     for i, (wrist, nose) in enumerate(film):
         clock.tick(i * SECOND // 10, SECOND // 5, SECOND // 4)
         arguments = (joints(left_wrist=wrist, nose=nose), person(), AROUND)
+        subject = Subject((1,), (0,), arguments)
         for program, kept in [(together, memory), *zip(alone, own, strict=True)]:
             if program.step:
-                program.step(*arguments, kept.values, kept.steps, clock)
-        expected = [n for n, program in enumerate(alone) if program.hits(*arguments, own[n].values)]
-        assert together.hits(*arguments, memory.values) == expected
+                program.step([subject], [kept], clock)
+        expected = [n for n, program in enumerate(alone) if program.hits([subject], [own[n]])]
+        assert together.hits([subject], [memory]) == {n: [subject] for n in expected}
         for n, condition in enumerate(conditions):
             values = [together.of_one(n, memory)[0]] if condition.cells else []
             assert (condition.judge(*arguments, *values) is True) == (n in expected)
@@ -113,9 +115,9 @@ def test_steps_that_are_left_out_change_nothing(
         side = dict.fromkeys(("left_hip", "right_hip"), None if hips is None else (hips, 60))
         where = person()
         where.inside = {} if inside is None else {"door": inside}
-        arguments = (joints(nose=nose, **shoulders, **side), where, AROUND)
-        lazy.step(*arguments, memory.values, memory.steps, clock)
-        eager.step(*arguments, other.values, other.steps, clock)
+        subject = Subject((1,), (0,), (joints(nose=nose, **shoulders, **side), where, AROUND))
+        lazy.step([subject], [memory], clock)
+        eager.step([subject], [other], clock)
         assert memory.values[: len(lazy.cells)] == other.values[: len(eager.cells)]
 
 
