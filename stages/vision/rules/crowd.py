@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -116,13 +117,18 @@ class Crowd:
     _past: dict[int, Past] = field(default_factory=dict)
     _last: dict[int, _Last] = field(default_factory=dict)
     _estimate: LensEstimate = field(default_factory=LensEstimate)
+    _all_since_ns: float = math.inf
+    """All tracks were last seen at this time or later."""
 
     def forget(self, before_ns: int) -> set[int]:
         """Forget the tracks that were last seen before a time, and return their ids."""
+        if self._all_since_ns >= before_ns:
+            return set()
         gone = {track_id for track_id, past in self._past.items() if past.seen_ns < before_ns}
         for track_id in gone:
             del self._past[track_id]
             self._last.pop(track_id, None)
+        self._all_since_ns = min((past.seen_ns for past in self._past.values()), default=before_ns)
         return gone
 
     def knows(self, ids: Ids) -> bool:
@@ -141,8 +147,10 @@ class Crowd:
 
     def seen(self, picture: Picture, around: Surroundings, interval: FrameInterval, *, with_lost: bool) -> Cast:
         """The people of the next frame; `with_lost`: also those who are no longer seen. `interval` knows this frame."""
+        self._all_since_ns = min(self._all_since_ns, picture.time_ns)
         people = list(self._people(picture, around))
-        self._forget_replaced(picture, people, interval)
+        if self._last:
+            self._forget_replaced(picture, people, interval)
         gone = list(self._gone(picture, interval)) if with_lost else []
         if with_lost and not picture.alone:
             stalled_ns = interval.stalled_ns
@@ -164,15 +172,29 @@ class Crowd:
             picture.keypoints[:, :, 2].tolist() if picture.joints_known else [[0.0] * len(COCO_17)] * len(boxes)
         )
         ids, time_ns = picture.ids.tolist(), picture.time_ns
-        zones, still = around.zones, dict.fromkeys(around.zones, 0)
+        zones, still = around.zones.items(), dict.fromkeys(around.zones, 0)
+        inside, labels = _NOTHING, _NOTHING
         for row in sorted(range(len(ids)), key=ids.__getitem__):
             left, top, right, bottom = boxes[row]
-            x = (left + right) / 2
-            inside = {name: zone(x, bottom) for name, zone in zones.items()} if zones else _NOTHING
-            labels = picture.labels[row] if picture.labels else _NOTHING
-            facts = (_NOTHING, _NOTHING)
+            if still:
+                x, inside = (left + right) / 2, {}
+                for name, zone in zones:
+                    inside[name] = zone(x, bottom)
+            if picture.labels:
+                labels = picture.labels[row]
             person = Person(
-                ids[row], row, left, top, right, bottom, scores[row], confidences[row], inside, labels, *facts
+                ids[row],
+                row,
+                left,
+                top,
+                right,
+                bottom,
+                scores[row],
+                confidences[row],
+                inside,
+                labels,
+                _NOTHING,
+                _NOTHING,
             )
             if not picture.alone:
                 self._remember(person, time_ns, around, still)
@@ -183,17 +205,17 @@ class Crowd:
         past = self._past.get(person.id)
         if past is None:
             past = self._past[person.id] = Past(time_ns, time_ns)
-        feet = person.x, person.bottom
         person.age = (time_ns - past.first_ns) / 1e9
         person.lost_ns = -1
-        person.speed = past.moved(time_ns, feet)
+        person.speed = past.moved(time_ns, person.x, person.bottom)
         past.seen_ns = time_ns
         if around.lines:
-            margin = LINE_MARGIN * person.h
+            feet, margin = person.feet, LINE_MARGIN * person.h
             person.crossed = {name: _crossed(past, feet, margin, name, line) for name, line in around.lines.items()}
         if still:
-            person.entered = still if past.inside == person.inside else _entered(past.inside, person.inside)
-            past.inside = person.inside
+            inside = person.inside
+            person.entered = still if past.inside == inside else _entered(past.inside, inside)
+            past.inside = inside
 
     def _gone(self, picture: Picture, interval: FrameInterval) -> Iterator[_Gone]:
         """Those whom few frames may have missed are unseen for 0 ns; if frames are few, all are lost for as long."""

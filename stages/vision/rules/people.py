@@ -57,8 +57,10 @@ A limb looks short if it points to the camera, so the longest counts. The factor
 of walkers made of numbers, seen from 1.6 to 3.5 m of height and from all sides, 99 of 100 are taller by each of them.
 That of the head is lower still, because children have large heads.
 """
-_FROM = np.array([_at(near) for near, _, _ in _LIMBS_OF_HEIGHT])
-_TO = np.array([_at(far) for _, far, _ in _LIMBS_OF_HEIGHT])
+_NEAR = [_at(near) for near, _, _ in _LIMBS_OF_HEIGHT]
+_FAR = [_at(far) for _, far, _ in _LIMBS_OF_HEIGHT]
+_FROM, _TO = (np.array([*ends, *(end + 1 for end in ends)]) for ends in (_NEAR, _FAR))
+"""Where the x of their ends are, and then the y."""
 _TIMES = np.array([times for _, _, times in _LIMBS_OF_HEIGHT])
 
 LOST_AFTER_NS = 1_000_000_000
@@ -148,16 +150,16 @@ class Past:
         seconds = (now_ns - since_ns) / 1e9
         return ((now_x - x) / seconds, (now_y - y) / seconds) if seconds else (0.0, 0.0)
 
-    def moved(self, time_ns: int, feet: Point) -> float:
+    def moved(self, time_ns: int, x: float, y: float) -> float:
         """Record the place of the feet; returns their speed over the last second, NaN while that is too short."""
         steps = self.feet
-        steps.append((time_ns, *feet))
+        steps.append((time_ns, x, y))
         while len(steps) > 2 and time_ns - steps[1][0] >= _SPEED_WINDOW_NS:
             steps.popleft()
-        since_ns, x, y = steps[0]
+        since_ns, x_before, y_before = steps[0]
         if time_ns - since_ns < _SPEED_LEAST_NS:
             return NAN
-        return math.hypot(feet[0] - x, feet[1] - y) / ((time_ns - since_ns) / 1e9)
+        return math.hypot(x - x_before, y - y_before) / ((time_ns - since_ns) / 1e9)
 
 
 @np.errstate(all="ignore")  # a place of a joint may be any number
@@ -173,15 +175,17 @@ def with_more(places: F64) -> list[Joints]:
     found = np.empty((people, MIDDLES_AT + 2 * len(PAIRED)))
     found[:, :TORSO] = places.reshape(people, TORSO)
     middles = found[:, MIDDLES_AT:].reshape(people, len(PAIRED), 2)
-    np.divide(places[:, _LEFT] + places[:, _RIGHT], 2, out=middles)
+    np.add(places[:, _LEFT], places[:, _RIGHT], out=middles)
+    middles *= 0.5
     x, y = (middles[:, _SHOULDERS_AT] - middles[:, _HIPS_AT]).T
     across_x, across_y = (places[:, _LEFT_SHOULDER] - places[:, _RIGHT_SHOULDER]).T
     torso = found[:, TORSO] = np.hypot(x, y)
-    torso_or_nan = np.where(torso > 0, torso, NAN)
-    found[:, LEAN] = np.degrees(np.arctan2(np.abs(x), -y)) + (torso_or_nan - torso_or_nan)
-    found[:, FRONTAL] = (across_y * x - across_x * y) / torso_or_nan**2
-    limbs = np.hypot(found[:, _FROM] - found[:, _TO], found[:, _FROM + 1] - found[:, _TO + 1])
-    np.fmax.reduce(limbs * _TIMES, axis=1, out=found[:, STATURE])
+    # Of no length, or of one without end, a torso has no direction: then torso / torso is NaN, else 1.
+    found[:, LEAN] = np.degrees(np.arctan2(np.abs(x), -y)) * (torso / torso)
+    found[:, FRONTAL] = (across_y * x - across_x * y) / torso**2
+    limbs = found.take(_FROM, axis=1) - found.take(_TO, axis=1)
+    lengths = np.hypot(limbs[:, : len(_TIMES)], limbs[:, len(_TIMES) :])
+    np.fmax.reduce(lengths * _TIMES, axis=1, out=found[:, STATURE])
     return found.tolist()
 
 
