@@ -18,6 +18,7 @@ from stages.vision.rules.geometry import Line, Surroundings
 from stages.vision.rules.lens import Lens, LensEstimate, Turn, straightened
 from stages.vision.rules.people import (
     COCO_17,
+    FRONTAL,
     JOINTLESS,
     LOST_AFTER_NS,
     LOST_NS,
@@ -27,11 +28,15 @@ from stages.vision.rules.people import (
     Past,
     Person,
     Point,
+    add_build,
     with_more,
 )
 
 F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
 Ids = tuple[int, ...]
+Numbers = tuple[list[Joints], ...]
+"""Some numbers of rows of joints: of the (first) person of each subject, then of the second one of each."""
 
 LINE_MARGIN = 0.05
 """A side of a line counts from so many body heights away on: who stands on it does not cross it all the time."""
@@ -75,17 +80,79 @@ class Picture:
         return int(self.moment.time_ns)
 
 
+class Bodies:
+    """The joints of everybody in a frame above a confidence, and the values behind them (`with_more`): a row each.
+
+    A frame has a thousand numbers, of which most rules ask for few: so only those become Python's, and the last ones of
+    a row are computed if somebody asks for them.
+    """
+
+    def __init__(self, values: F64, lost: int = 0, *, complete: bool = False) -> None:
+        """`lost`: so many more people, who are not seen, have rows behind them. `complete`: with the last ones."""
+        self._values = values
+        self._complete = complete
+        self._lost = lost
+        self._rows: dict[int, Joints] = {}
+
+    def joints(self, row: int) -> Joints:
+        """All numbers of one person's row."""
+        if row >= len(self._values):
+            return UNSEEN
+        if row not in self._rows:
+            self._rows[row] = self._all()[row].tolist()
+        return self._rows[row]
+
+    def columns(self, places: NDArray[np.intp] | None) -> list[Joints]:
+        """The numbers at some places of each row, in ascending order, or all of them (None)."""
+        if places is None:
+            return [*self._all().tolist(), *[UNSEEN] * self._lost]
+        values = self._all() if places[-1] >= FRONTAL else self._values
+        return [*values.take(places, axis=1).tolist(), *[UNSEEN[: len(places)]] * self._lost]
+
+    def _all(self) -> F64:
+        if not self._complete:
+            add_build(self._values)
+            self._complete = True
+        return self._values
+
+
 @dataclass(slots=True)
 class Subject:
-    """The input of a rule in one frame: the arguments of its condition, and the rows of the people concerned."""
+    """The input of a rule in one frame: the people, or the scene, and the rows of the people concerned."""
 
     ids: Ids
     rows: tuple[int, ...]
-    arguments: tuple[Any, ...]
+    known: tuple[Any, ...]
+    """The arguments of its condition, except for the joints."""
+    bodies: Bodies | None = None
     seen: bool = True
     """Whether they are in the frame; who is lost is judged, too."""
     members: Ids = ()
     """Of a group: the track ids of all of it."""
+    _arguments: tuple[Any, ...] = ()
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """All arguments of its condition: before each person their joints."""
+        bodies = self.bodies
+        if bodies is None:
+            return self.known
+        if not self._arguments:
+            *people, around = self.known
+            self._arguments = (*(one for person in people for one in (bodies.joints(person.row), person)), around)
+        return self._arguments
+
+
+def numbers_of(subjects: Collection[Subject], places: NDArray[np.intp] | None) -> Numbers:
+    """The numbers at some places of the rows of joints, None: at all; of scenes, and at no place, there are none.
+
+    `subjects`: those of one frame, scope and floor of confidence.
+    """
+    first = next(iter(subjects), None)
+    if first is None or first.bodies is None or (places is not None and not len(places)):
+        return ()
+    columns = first.bodies.columns(places)
+    return tuple([columns[one.rows[i]] for one in subjects] for i in range(len(first.rows)))
 
 
 @dataclass(slots=True)
@@ -297,7 +364,7 @@ class Cast:
                 person.turn = Turn(*self._turns[person.row].tolist())
         self.around = around
         self._gone = gone
-        self._joints: dict[float, list[Joints]] = {}
+        self._bodies: dict[float, Bodies] = {}
         self._subjects: dict[tuple[str, float, bool], dict[Ids, Subject]] = {}
 
     def subjects(self, scope: Literal["person", "pair"], floor: float, *, with_lost: bool) -> dict[Ids, Subject]:
@@ -307,43 +374,47 @@ class Cast:
         if found is None:
             found = self._pairs(floor) if scope == "pair" else self._persons(floor)
             if with_lost:
-                found |= self._lost()
+                found |= self._lost(floor)
             self._subjects[key] = found
         return found
 
     def _persons(self, floor: float) -> dict[Ids, Subject]:
-        joints, around = self._joints_above(floor), self.around
-        return {(p.id,): Subject((p.id,), (p.row,), (joints[p.row], p, around)) for p in self.people}
+        bodies, around = self._bodies_above(floor), self.around
+        return {(p.id,): Subject((p.id,), (p.row,), (p, around), bodies) for p in self.people}
 
     def _pairs(self, floor: float) -> dict[Ids, Subject]:
-        joints, around = self._joints_above(floor), self.around
+        bodies, around = self._bodies_above(floor), self.around
         return {
-            (a.id, b.id): Subject((a.id, b.id), (a.row, b.row), (joints[a.row], a, joints[b.row], b, around))
+            (a.id, b.id): Subject((a.id, b.id), (a.row, b.row), (a, b, around), bodies)
             for a, b in combinations(self.people, 2)
         }
 
-    def _lost(self) -> dict[Ids, Subject]:
+    def _lost(self, floor: float) -> dict[Ids, Subject]:
+        bodies = self._bodies_above(floor)
         subjects: dict[Ids, Subject] = {}
         for row, one in enumerate(self._gone, start=len(self.picture.ids)):
             nobody = Person(
                 one.id, row, NAN, NAN, NAN, NAN, NAN, _NOT_SURE, lost_ns=one.unseen_ns, left_picture=one.left
             )
-            subjects[(one.id,)] = Subject((one.id,), (row,), (UNSEEN, nobody, self.around), seen=False)
+            subjects[(one.id,)] = Subject((one.id,), (row,), (nobody, self.around), bodies, seen=False)
         return subjects
 
-    def _joints_above(self, floor: float) -> list[Joints]:
-        """By row; joints below the confidence are NaN."""
-        if not self.picture.joints_known:
-            return [JOINTLESS] * len(self.people)
-        if floor not in self._joints:
-            keypoints = self.picture.keypoints
-            places = keypoints[:, :, :2].astype(np.float64)
-            # The confidence is compared as it came: 0.3 of a model is less than 0.3 in double precision.
-            places[~(keypoints[:, :, 2] >= floor)] = NAN  # also of a confidence that is no number
-            if self._turns is not None:
-                places = straightened(places, self._turns)
-            self._joints[floor] = with_more(places)
-        return self._joints[floor]
+    def _bodies_above(self, floor: float) -> Bodies:
+        """Joints below the confidence are NaN."""
+        if floor not in self._bodies:
+            lost = len(self._gone)
+            if self.picture.joints_known:
+                self._bodies[floor] = Bodies(with_more(self._places(floor)), lost)
+            else:
+                self._bodies[floor] = Bodies(_JOINTLESS_ROW.repeat(len(self.people), axis=0), lost, complete=True)
+        return self._bodies[floor]
+
+    def _places(self, floor: float) -> F64:
+        keypoints = self.picture.keypoints
+        places = keypoints[:, :, :2].astype(np.float64)
+        # The confidence is compared as it came: 0.3 of a model is less than 0.3 in double precision.
+        places[~(keypoints[:, :, 2] >= floor)] = NAN  # also of a confidence that is no number
+        return places if self._turns is None else straightened(places, self._turns)
 
 
 def _turns(lens: Lens, picture: Picture) -> NDArray[np.float64]:
@@ -360,6 +431,7 @@ def _sure_places(picture: Picture) -> NDArray[np.float64]:
 
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_JOINTLESS_ROW = np.array([JOINTLESS])
 _NOT_SURE = [NAN] * len(COCO_17)
 
 

@@ -12,7 +12,7 @@ from stages.vision.frame_interval import FrameInterval
 from stages.vision.rules.code_cell import Reported
 from stages.vision.rules.condition import Condition
 from stages.vision.rules.counters import Counter
-from stages.vision.rules.crowd import Cast, Crowd, Ids, Picture, Subject
+from stages.vision.rules.crowd import Cast, Crowd, Ids, Picture, Subject, numbers_of
 from stages.vision.rules.geometry import Surroundings, Zone
 from stages.vision.rules.groups import Groups, Nearness
 from stages.vision.rules.incidents import Incident, Timing, Watch
@@ -281,13 +281,14 @@ class Judge:
     def _ask(self, group: _Group, subjects: Mapping[Ids, Subject], *, alone: bool) -> None:
         """Ask all conditions of a group about everybody."""
         program, memories, present = group.program, group.memories, []
+        numbers = numbers_of(subjects.values(), program.reads)
         if program.step is not None:
             present = [memories.get(ids) or self._new_memory(group, ids) for ids in subjects]
             for memory in present:
                 memory.stepped_ns = self._clock.now_ns
             if not alone:
-                program.step(subjects.values(), present, self._clock)
-        group.true = program.hits(subjects.values(), present)
+                program.step(subjects.values(), present, numbers, self._clock)
+        group.true = program.hits(subjects.values(), present, numbers)
         if len(memories) > len(subjects):
             self._forget(group)
 

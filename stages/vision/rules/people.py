@@ -28,15 +28,15 @@ COCO_17 = (
 )
 PAIRED = ("eye", "ear", "shoulder", "elbow", "wrist", "hip", "knee", "ankle")
 """Joints of which there is a left and a right one."""
-TORSO, LEAN, FRONTAL, STATURE, MIDDLES_AT = 34, 35, 36, 37, 38
-"""Behind the joints: the places of values that many conditions use, the last those of the middles of the pairs."""
+TORSO, LEAN, MIDDLES_AT, FRONTAL, STATURE = 34, 35, 36, 52, 53
+"""Behind the joints: the places of values that many conditions use; that of the middles of the pairs is their first."""
 _LEFT, _RIGHT = slice(1, None, 2), slice(2, None, 2)
 """Where the joints of the pairs are: behind the nose, left and right take turns."""
 _SHOULDERS_AT, _HIPS_AT = PAIRED.index("shoulder"), PAIRED.index("hip")
 _LEFT_SHOULDER, _RIGHT_SHOULDER = COCO_17.index("left_shoulder"), COCO_17.index("right_shoulder")
-UNSEEN: list[float] = [NAN] * (MIDDLES_AT + 2 * len(PAIRED))
+UNSEEN: list[float] = [NAN] * (STATURE + 1)
 """The joints of someone who is not seen."""
-JOINTLESS: list[float] = [*UNSEEN[:STATURE], 0.0, *UNSEEN[MIDDLES_AT:]]
+JOINTLESS: list[float] = [*UNSEEN[:STATURE], 0.0]
 """The joints of someone whom a model without joints found: the box alone tells how tall they are."""
 
 
@@ -57,6 +57,7 @@ A limb looks short if it points to the camera, so the longest counts. The factor
 of walkers made of numbers, seen from 1.6 to 3.5 m of height and from all sides, 99 of 100 are taller by each of them.
 That of the head is lower still, because children have large heads.
 """
+_AT_SHOULDERS, _AT_HIPS = _at("shoulders"), _at("hips")
 _NEAR = [_at(near) for near, _, _ in _LIMBS_OF_HEIGHT]
 _FAR = [_at(far) for _, far, _ in _LIMBS_OF_HEIGHT]
 _FROM, _TO = (np.array([*ends, *(end + 1 for end in ends)]) for ends in (_NEAR, _FAR))
@@ -163,30 +164,40 @@ class Past:
 
 
 @np.errstate(all="ignore")  # a place of a joint may be any number
-def with_more(places: F64) -> list[Joints]:
-    """The joints (N, 17, 2) of each person as a list, with the values behind them.
+def with_more(places: F64) -> F64:
+    """The joints (N, 17, 2) of each person in a row (N, 54), with the values behind them.
 
     torso: from the middle of the shoulders to that of the hips, in pixels. lean: the angle in degrees between the torso
-    and upright, 0 standing, 90 lying, 180 upside down. frontal: how far apart the shoulders are across the torso, in
-    torsos, positive if the chest is towards the camera, negative if the back is. stature: how tall the person is at
-    least, by the limbs that are known, in pixels; NaN if none is.
+    and upright, 0 standing, 90 lying, 180 upside down. The others follow from these, by `add_build`.
     """
     people = len(places)
-    found = np.empty((people, MIDDLES_AT + 2 * len(PAIRED)))
+    found = np.empty((people, len(UNSEEN)))
     found[:, :TORSO] = places.reshape(people, TORSO)
-    middles = found[:, MIDDLES_AT:].reshape(people, len(PAIRED), 2)
+    middles = found[:, MIDDLES_AT:FRONTAL].reshape(people, len(PAIRED), 2)
     np.add(places[:, _LEFT], places[:, _RIGHT], out=middles)
     middles *= 0.5
     x, y = (middles[:, _SHOULDERS_AT] - middles[:, _HIPS_AT]).T
-    across_x, across_y = (places[:, _LEFT_SHOULDER] - places[:, _RIGHT_SHOULDER]).T
     torso = found[:, TORSO] = np.hypot(x, y)
     # Of no length, or of one without end, a torso has no direction: then torso / torso is NaN, else 1.
     found[:, LEAN] = np.degrees(np.arctan2(np.abs(x), -y)) * (torso / torso)
-    found[:, FRONTAL] = (across_y * x - across_x * y) / torso**2
+    return found
+
+
+@np.errstate(all="ignore")
+def add_build(found: F64) -> None:
+    """Fill in the last values of the rows of `with_more`.
+
+    frontal: how far apart the shoulders are across the torso, in torsos, positive if the chest is towards the camera,
+    negative if the back is. stature: how tall the person is at least, by the limbs that are known, in pixels; NaN if
+    none is.
+    """
+    x, y = (found[:, _AT_SHOULDERS : _AT_SHOULDERS + 2] - found[:, _AT_HIPS : _AT_HIPS + 2]).T
+    left, right = 2 * _LEFT_SHOULDER, 2 * _RIGHT_SHOULDER
+    across_x, across_y = (found[:, left : left + 2] - found[:, right : right + 2]).T
+    found[:, FRONTAL] = (across_y * x - across_x * y) / found[:, TORSO] ** 2
     limbs = found.take(_FROM, axis=1) - found.take(_TO, axis=1)
     lengths = np.hypot(limbs[:, : len(_TIMES)], limbs[:, len(_TIMES) :])
     np.fmax.reduce(lengths * _TIMES, axis=1, out=found[:, STATURE])
-    return found.tolist()
 
 
 # ---- functions for conditions

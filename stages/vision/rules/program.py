@@ -8,15 +8,20 @@ under way, anything else is done. Equal parts with memory are one cell, however 
     rule 2   in door for 5s                      m[0]
     rule 3   speed > 1h/s                        p.speed > (1.0 * p.h)
 
-    def hits(subjects, memories):                def step(subjects, memories, t):
-        found = {}                                   for subject, memory in zip(subjects, memories):
-        for subject, memory in zip(...):                 k, p, g = subject.arguments
-            k, p, g = subject.arguments                  m, c = memory.values, memory.steps
-            m = memory.values                            m[0] = c[0](t, True if p.inside['door'] else ...)
-            if (m[0] and k[35] > 60.0):
-                found.setdefault(0, []).append(subject)
+    def hits(subjects, memories, numbers):
+        found = {}
+        for subject, memory, [k35], in zip(subjects, memories, *numbers):
+            p, g = subject.known
+            m = memory.values
+            if (m[0] and k35 > 60.0): found.setdefault(0, []).append(subject)
             ...
         return found
+
+    def step(subjects, memories, numbers, t):
+        for subject, memory, [k35], in zip(subjects, memories, *numbers):
+            p, g = subject.known
+            m, c = memory.values, memory.steps
+            m[0] = c[0](t, True if p.inside['door'] else ...)
 """
 
 from __future__ import annotations
@@ -29,13 +34,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from stages.vision.rules.condition import CellText, Condition, function_of
-from stages.vision.rules.crowd import Subject
+from stages.vision.rules.crowd import Numbers, Subject
 from stages.vision.rules.memory import CELLS, Clock
 
 _REFERENCE = re.compile(r"\bm\[(\d+)\]")
+_JOINT, _ALL_JOINTS = re.compile(r"\b(k[ab]?)\[(\d+)\]"), re.compile(r"\bk[ab]?\b(?!\[)")
 Key = str
 """Of a cell: equal for cells that always have equal values."""
 
@@ -59,11 +68,14 @@ class Program:
 
     `hits` returns, for the place of each condition that is surely true of somebody, of whom. `step` gives the cells the
     present frame. Both take the subjects and, in the same order, their memories, which programs without cells do not
-    look at. `places`: of each condition, the places of its own cells among all.
+    look at, and the numbers of their joints at `reads` (`numbers_of`). `places`: of each condition, the places of its
+    own cells among all.
     """
 
-    hits: Callable[[Iterable[Subject], Iterable[Memory]], dict[int, list[Subject]]]
-    step: Callable[[Iterable[Subject], Iterable[Memory], Clock], None] | None
+    hits: Callable[[Iterable[Subject], Iterable[Memory], Numbers], dict[int, list[Subject]]]
+    step: Callable[[Iterable[Subject], Iterable[Memory], Numbers, Clock], None] | None
+    reads: NDArray[np.intp] | None
+    """The places in somebody's row of joints that it looks at; None: all, because a function does."""
     cells: dict[Key, tuple[int, CellText]] = field(default_factory=dict)
     """Each with the gap of its rules."""
     places: tuple[tuple[int, ...], ...] = ()
@@ -101,25 +113,56 @@ def program_of(conditions: tuple[tuple[Condition, int], ...]) -> Program:
         own = [index[key] for key in keys]
         places.append(tuple(own))
         texts += _renumbered([condition.true], own)
-    parameters = conditions[0][0].parameters
-    first, texts = _computed_once(texts)
+    inside = [text for _, cell in cells.values() for text in (*cell.inputs, cell.quiet)]
+    loop = _Loop.of(conditions[0][0].parameters, [*texts, *inside])
+    first, texts = _computed_once(loop.named(texts))
     asked = [f"if {text}: found.setdefault({n}, []).append(subject)" for n, text in enumerate(texts)]
-    loop = _of_each(parameters, [*first, *asked], "m = memory.values" if cells else "")
-    hits = function_of("hits", ["def hits(subjects, memories):", "    found = {}", *loop, "    return found"])
+    lines = loop.over([*first, *asked], "m = memory.values" if cells else "")
+    hits = function_of("hits", ["def hits(subjects, memories, numbers):", "    found = {}", *lines, "    return found"])
     step = None
     if cells:
-        first, steps = _computed_once([text for _, cell in cells.values() for text in (*cell.inputs, cell.quiet)])
-        lines = [*first, *_steps([cell for _, cell in cells.values()], iter(steps))]
-        loop = _of_each(parameters, lines, "m, c = memory.values, memory.steps")
-        step = function_of("step", ["def step(subjects, memories, t):", *loop])
-    return Program(hits, step, cells, tuple(places))
+        first, inside = _computed_once(loop.named(inside))
+        steps = _steps([cell for _, cell in cells.values()], iter(inside))
+        lines = loop.over([*first, *steps], "m, c = memory.values, memory.steps")
+        step = function_of("step", ["def step(subjects, memories, numbers, t):", *lines])
+    return Program(hits, step, None if loop.all_joints else np.array(loop.reads, np.intp), cells, tuple(places))
 
 
-def _of_each(parameters: str, lines: Iterable[str], memory: str) -> list[str]:
-    """A loop of these lines over all subjects, and their memories if the lines need them."""
-    head = "for subject, memory in zip(subjects, memories):" if memory else "for subject in subjects:"
-    body = [f"{parameters} = subject.arguments", *([memory] if memory else []), *lines]
-    return [f"    {head}", *(f"        {line}" for line in body)]
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A loop over everybody, in which each number of their joints at `reads` has a name: k35 for k[35].
+
+    `all_joints`: somebody's joints are given to functions as well.
+    """
+
+    names: Sequence[str]
+    reads: Sequence[int]
+    all_joints: bool
+
+    @classmethod
+    def of(cls, parameters: str, texts: Sequence[str]) -> Self:
+        """The loop that these texts, of a condition's `parameters`, need."""
+        reads = {int(place) for text in texts for _, place in _JOINT.findall(text)}
+        return cls(parameters.split(", "), sorted(reads), any(_ALL_JOINTS.search(text) for text in texts))
+
+    def named(self, texts: Iterable[str]) -> list[str]:
+        """The texts with the names of numbers."""
+        return [_JOINT.sub(r"\1\2", text) for text in texts]
+
+    def over(self, lines: Iterable[str], memory: str) -> list[str]:
+        """These lines for each subject, behind one that takes what they need of the memory."""
+        joints = [name for name in self.names if name.startswith("k")]
+        known = ", ".join(name for name in self.names if name not in joints)
+        numbers = [f"[{', '.join(f'{name}{place}' for place in self.reads)}]" for name in joints if self.reads]
+        each = ["subject", *(["memory"] if memory else []), *(joints if self.all_joints else numbers)]
+        of = ["subjects", *(["memories"] if memory else []), "*numbers"]
+        head = [f"{known} = subject.known", *([memory] if memory else [])]
+        if self.all_joints:
+            head += [f"{name}{place} = {name}[{place}]" for name in joints for place in self.reads]
+        return [
+            f"    for {', '.join(each)}, in zip({', '.join(of)}):",
+            *(f"        {line}" for line in (*head, *lines)),
+        ]
 
 
 def _steps(cells: Sequence[CellText], texts: Iterator[str]) -> Iterator[str]:

@@ -13,7 +13,7 @@ import pytest
 from stages.rulebook.library import library
 from stages.rulebook.rule_set import parse_rules
 from stages.vision.rules.condition import compile_condition
-from stages.vision.rules.crowd import Picture
+from stages.vision.rules.crowd import Bodies, Picture
 from stages.vision.rules.geometry import Surroundings
 from stages.vision.rules.incidents import Timing
 from stages.vision.rules.judge import Judge, Rule
@@ -110,7 +110,7 @@ def shares(pose: str, model: PoseModel, height_m: float, bearing: int) -> dict[s
         if seen.time_ns < begin_s * 1e9 or not len(rows):
             continue
         keypoints = seen.keypoints[rows].astype(np.float64)
-        k = with_more(np.where(keypoints[:, :, 2:] >= 0.3, keypoints[:, :, :2], np.nan))[0]
+        k = Bodies(with_more(np.where(keypoints[:, :, 2:] >= 0.3, keypoints[:, :, :2], np.nan))).joints(0)
         left, top, right, bottom = seen.boxes[rows[0]].tolist()
         person = Person(1, 0, left, top, right, bottom, 0.9, [0.9] * 17)
         for name, found in reported.items():

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages.vision.rules.condition import Scope, compile_condition
+from stages.vision.rules.crowd import Bodies
 from stages.vision.rules.expression import (
     Arithmetic,
     Call,
@@ -41,10 +42,15 @@ STANDING = {
 }
 
 
-def joints(**moved: tuple[float, float] | None) -> list[float]:
-    """The joints of someone who stands, with some moved, or (None) not seen."""
+def bodies(**moved: tuple[float, float] | None) -> Bodies:
+    """The body of someone who stands, with some joints moved, or (None) not seen."""
     places = {**STANDING, **moved}
-    return with_more(np.array([[places[name] or (NAN, NAN) for name in COCO_17]]))[0]
+    return Bodies(with_more(np.array([[places[name] or (NAN, NAN) for name in COCO_17]])))
+
+
+def joints(**moved: tuple[float, float] | None) -> list[float]:
+    """Its joints."""
+    return bodies(**moved).joints(0)
 
 
 def person(**changes: Any) -> Person:

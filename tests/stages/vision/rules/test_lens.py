@@ -29,7 +29,7 @@ def box_of(joints: F64) -> F64:
 
 
 def leans(joints: F64) -> F64:
-    return np.array([row[LEAN] for row in with_more(joints)])
+    return with_more(joints)[:, LEAN]
 
 
 def crowd(camera: Camera) -> F64:

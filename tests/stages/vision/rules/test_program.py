@@ -11,13 +11,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stages.vision.rules.condition import Condition, compile_condition
-from stages.vision.rules.crowd import Subject
+from stages.vision.rules.crowd import Subject, numbers_of
 from stages.vision.rules.geometry import Surroundings
 from stages.vision.rules.judge import Judge, Rule
 from stages.vision.rules.memory import MOST_SAMPLES, Clock
-from stages.vision.rules.program import program_of
+from stages.vision.rules.program import Memory, Program, program_of
 from tests.stages.vision.rules.film import SECOND, ZONES, Pose, picture, rule, still
-from tests.stages.vision.rules.test_condition import AROUND, joints, person
+from tests.stages.vision.rules.test_condition import AROUND, bodies, person
 
 GAP_NS = SECOND // 2
 TEXTS = [
@@ -33,12 +33,23 @@ TEXTS = [
     "drop(nose.y, 1s) > 5px and (lean < 10deg for 0.2s)",
     "first lean < 10deg then nose.y > 20px within 1s",
     "in door",
+    "frontal > 0.1 or body_height > 1.1h",
+    "lean < 10deg and frontal > 0.1",
 ]
 PLACES = st.tuples(st.integers(0, 60), st.integers(0, 100)) | st.none()
 
 
 def compiled(text: str) -> Condition:
     return compile_condition(text, "person", zones=["door"], lines=[])
+
+
+def step(program: Program, subject: Subject, memory: Memory, clock: Clock) -> None:
+    if program.step:
+        program.step([subject], [memory], numbers_of([subject], program.reads), clock)
+
+
+def hits(program: Program, subject: Subject, memory: Memory) -> dict[int, list[Subject]]:
+    return program.hits([subject], [memory], numbers_of([subject], program.reads))
 
 
 @given(
@@ -54,16 +65,14 @@ def test_the_same_answers_as_each_by_itself(texts: list[str], film: list[tuple[A
     clock = Clock()
     for i, (wrist, nose) in enumerate(film):
         clock.tick(i * SECOND // 10, SECOND // 5, SECOND // 4)
-        arguments = (joints(left_wrist=wrist, nose=nose), person(), AROUND)
-        subject = Subject((1,), (0,), arguments)
+        subject = Subject((1,), (0,), (person(), AROUND), bodies(left_wrist=wrist, nose=nose))
         for program, kept in [(together, memory), *zip(alone, own, strict=True)]:
-            if program.step:
-                program.step([subject], [kept], clock)
-        expected = [n for n, program in enumerate(alone) if program.hits([subject], [own[n]])]
-        assert together.hits([subject], [memory]) == {n: [subject] for n in expected}
+            step(program, subject, kept, clock)
+        expected = [n for n, program in enumerate(alone) if hits(program, subject, own[n])]
+        assert hits(together, subject, memory) == {n: [subject] for n in expected}
         for n, condition in enumerate(conditions):
             values = [together.of_one(n, memory)[0]] if condition.cells else []
-            assert (condition.judge(*arguments, *values) is True) == (n in expected)
+            assert (condition.judge(*subject.arguments, *values) is True) == (n in expected)
 
 
 QUIET = [
@@ -104,8 +113,6 @@ def test_steps_that_are_left_out_change_nothing(
         for one in conditions
     ]
     lazy, eager = (program_of(tuple((one, GAP_NS) for one in some)) for some in (conditions, each))
-    assert lazy.step
-    assert eager.step
     memory, other = lazy.new_memory(), eager.new_memory()
     clock, time_ns = Clock(), 0
     for nose, hips, inside, step_ms in film:
@@ -115,9 +122,9 @@ def test_steps_that_are_left_out_change_nothing(
         side = dict.fromkeys(("left_hip", "right_hip"), None if hips is None else (hips, 60))
         where = person()
         where.inside = {} if inside is None else {"door": inside}
-        subject = Subject((1,), (0,), (joints(nose=nose, **shoulders, **side), where, AROUND))
-        lazy.step([subject], [memory], clock)
-        eager.step([subject], [other], clock)
+        subject = Subject((1,), (0,), (where, AROUND), bodies(nose=nose, **shoulders, **side))
+        step(lazy, subject, memory, clock)
+        step(eager, subject, other, clock)
         assert memory.values[: len(lazy.cells)] == other.values[: len(eager.cells)]
 
 
@@ -157,6 +164,18 @@ def test_the_memory_of_a_pair_is_theirs() -> None:
         people = [Pose({}, id=1), Pose({}, feet=(320, 190), id=2), Pose({}, feet=(340 if i > 9 else 500, 190), id=3)]
         starts += [(v.ids, i) for v in judge.judge(picture(i * SECOND // 10, people)) if v.phase == "start"]
     assert starts == [((1, 2), 5), ((2, 3), 15)]
+
+
+@pytest.mark.parametrize("more", ["", " and above(a.left_wrist, a.hips) > 0px"])
+@pytest.mark.parametrize("raised", [1, 2])
+def test_each_of_a_pair_has_their_own_joints(raised: int, more: str) -> None:
+    """With and without a function that takes all joints of somebody."""
+    condition = compile_condition(f"a.left_wrist.y < b.nose.y - 5px{more}", "pair", zones=[], lines=[])
+    judge = Judge(
+        [Rule("higher", "pair", condition, None, rule("in door").timing, GAP_NS, 0.3)], lambda size: Surroundings(*size)
+    )
+    people = [Pose({"left_wrist": (312, 100)} if one == raised else {}, id=one) for one in (2, 1)]
+    assert [v.ids for v in judge.judge(picture(0, people))] == ([(1, 2)] if raised == 1 else [])
 
 
 def test_a_scene_remembers_too() -> None:
