@@ -676,12 +676,12 @@ class Velocity:
     however many samples the window holds. Every few windows there is a new base: sums and their errors stay small.
     """
 
-    __slots__ = ("_base", "_base_ns", "_base_until_ns", "_samples", "_thin_from_ns", "_time_ns")
+    __slots__ = ("_base", "_base_ns", "_samples", "_thin_from_ns", "_time_ns")
 
     def __init__(self, gap_ns: int, time_ns: int) -> None:
         self._time_ns = time_ns
         self._samples: deque[tuple[int, float, float, float, float, float]] = deque()
-        self._base_ns, self._base, self._base_until_ns = 0, 0.0, -math.inf
+        self._base_ns, self._base = _LONG_AGO_NS, 0.0
         self._thin_from_ns: float = 0
         """In windows that are as long, the newest sample may be too near to the one before it."""
 
@@ -689,8 +689,9 @@ class Velocity:
         samples, now_ns = self._samples, clock.now_ns
         time_ns = self._time_ns if self._time_ns > clock.two_ns else clock.two_ns
         if value == value:  # noqa: PLR0124 - NaN
-            if now_ns >= self._base_until_ns:
-                self._new_base(now_ns, value, time_ns)
+            # By the present window: behind a gap it is long for a moment.
+            if now_ns - self._base_ns >= _BASE_WINDOWS * time_ns:
+                self._new_base(now_ns, value)
             if time_ns >= self._thin_from_ns and len(samples) > 1:
                 _thin(samples, time_ns // _PARTS)
             newest_ns, _, t, tt, v, tv = samples[-1] if samples else _NO_SUMS
@@ -711,9 +712,8 @@ class Velocity:
         # Behind an infinite value the sums tell nothing.
         return slope if slope - slope == 0.0 else _slope([(at_ns, value) for at_ns, value, *_ in samples][-n:])
 
-    def _new_base(self, base_ns: int, base: float, time_ns: int) -> None:
+    def _new_base(self, base_ns: int, base: float) -> None:
         self._base_ns, self._base = base_ns, base if math.isfinite(base) else 0.0
-        self._base_until_ns = base_ns + _BASE_WINDOWS * time_ns
         samples, known = self._samples, [(at_ns, value) for at_ns, value, *_ in self._samples]
         samples.clear()
         t = tt = v = tv = 0.0
@@ -725,6 +725,7 @@ class Velocity:
 
 _NO_SUMS = (-math.inf, 0.0, 0.0, 0.0, 0.0, 0.0)
 _BASE_WINDOWS = 4
+_LONG_AGO_NS = -(1 << 62)
 _LEAST_SHARE = 0.4
 """Of the window, that samples must span for a velocity."""
 
@@ -762,21 +763,21 @@ class Speed:
     A point is known if both of its coordinates are.
     """
 
-    __slots__ = ("_base_ns", "_base_until_ns", "_base_x", "_base_y", "_samples", "_thin_from_ns", "_time_ns")
+    __slots__ = ("_base_ns", "_base_x", "_base_y", "_samples", "_thin_from_ns", "_time_ns")
 
     def __init__(self, gap_ns: int, time_ns: int) -> None:
         self._time_ns = time_ns
         self._samples: deque[tuple[int, float, float, float, float, float, float, float, float]] = deque()
         """Time, x, y, and the sums of t, t * t, x, t * x, y and t * y."""
-        self._base_ns, self._base_x, self._base_y, self._base_until_ns = 0, 0.0, 0.0, -math.inf
+        self._base_ns, self._base_x, self._base_y = _LONG_AGO_NS, 0.0, 0.0
         self._thin_from_ns: float = 0
 
     def step(self, clock: Clock, x: float, y: float) -> float:
         samples, now_ns = self._samples, clock.now_ns
         time_ns = self._time_ns if self._time_ns > clock.two_ns else clock.two_ns
         if x == x and y == y:  # noqa: PLR0124 - NaN
-            if now_ns >= self._base_until_ns:
-                self._new_base(now_ns, x, y, time_ns)
+            if now_ns - self._base_ns >= _BASE_WINDOWS * time_ns:
+                self._new_base(now_ns, x, y)
             if time_ns >= self._thin_from_ns and len(samples) > 1:
                 _thin(samples, time_ns // _PARTS)
             newest_ns, _, _, t, tt, sum_x, tx, sum_y, ty = samples[-1] if samples else _NO_SUMS_OF_TWO
@@ -804,8 +805,8 @@ class Speed:
         inside = [sample[:3] for sample in samples][-n:]
         return math.hypot(*(_slope([(sample[0], sample[part]) for sample in inside]) for part in (1, 2)))
 
-    def _new_base(self, base_ns: int, x: float, y: float, time_ns: int) -> None:
-        self._base_ns, self._base_until_ns = base_ns, base_ns + _BASE_WINDOWS * time_ns
+    def _new_base(self, base_ns: int, x: float, y: float) -> None:
+        self._base_ns = base_ns
         self._base_x, self._base_y = (base if math.isfinite(base) else 0.0 for base in (x, y))
         samples, known = self._samples, [sample[:3] for sample in self._samples]
         samples.clear()

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stages.vision.frame_interval import FrameInterval
@@ -177,7 +177,12 @@ def slope(samples: Sequence[tuple[int, float]]) -> float:
     return float(10**9 * above / sum((at - mean) ** 2 for at in times))
 
 
+BEHIND_GAPS = [Frame(7_000 * MS * n, value) for n, value in enumerate((0.0, 0.0, NAN))]
+BEHIND_GAPS += [Frame((21_000 + 40 * n) * MS, value) for n, value in enumerate((*[0.0] * 7, NAN, 0.0, 1.0))]
+
+
 @given(film=films(NUMBERS), window_ns=WINDOWS_NS)
+@example(film=BEHIND_GAPS, window_ns=100 * MS)
 @settings(max_examples=200, deadline=None)
 def test_velocity(film: list[Frame], window_ns: int) -> None:
     cell, kept, size = Velocity(GAP_NS, window_ns), Kept(GAP_NS, window_ns), 1.0
