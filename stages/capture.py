@@ -28,7 +28,7 @@ from stages.reading.live.timeouts import timeouts_of
 from stages.reading.live.verdicts import Dropped
 from stages.reading.pixel_shape import remark_on_pixels
 from stages.reading.probe import largest_frame
-from stages.reading.recording import Recording
+from stages.reading.recording import DAMAGED, Recording
 from stages.reading.shots import Shot, Shots
 from stages.reading.slot_memory import SlotMemory
 
@@ -46,6 +46,7 @@ class Capture(Source[Settings]):
     counts: ClassVar[Counts] = {
         "dropped.damaged": "The picture could not be decoded, or only with parts that were lost before it. Look at the "
         "network.",
+        DAMAGED: "Pictures of a file that are judged although a part of them is damaged or missing.",
         "skipped.rate": "The camera brings more frames than its `max_fps`.",
     }
 

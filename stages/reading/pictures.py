@@ -13,6 +13,7 @@ from av.video.frame import VideoFrame
 from pipeline.errors import UserError
 from pipeline.system.paths import instead_of_file
 from stages.reading.formats import MOST_FILE_PIXELS
+from stages.reading.live.ffmpeg_log import harm_of, listening
 from stages.reading.opening import Refused, open_file
 from stages.reading.timeline import SECOND_NS
 from stages.reading.video import Timed
@@ -93,6 +94,17 @@ def timed_pictures(path: Path, fps: float | None) -> Iterator[Timed]:
     time_base = 1 / Fraction(fps or 1).limit_denominator(1001)
     for index, entry in enumerate(list_pictures(path)):
         yield Timed(entry, index, round(index * SECOND_NS * time_base), index, time_base)
+
+
+def picture_and_harm(path: Path) -> tuple[VideoFrame, str]:
+    """As `read_picture`, and why the picture is not whole; "" if FFmpeg noticed nothing.
+
+    FFmpeg fills the missing part of a JPEG with grey and reports that in its log alone: the frame has no flag. PNG, BMP
+    and WebP that are cut off are refused.
+    """
+    with listening() as log:
+        frame = read_picture(path)
+        return frame, harm_of(log.take_lines())
 
 
 def read_picture(path: Path) -> VideoFrame:

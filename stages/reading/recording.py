@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import av
@@ -25,12 +26,20 @@ from stages.reading.camera import Camera
 from stages.reading.dates import Beginning
 from stages.reading.ffmpeg_errors import reason_of
 from stages.reading.file_memory import FileMemory
+from stages.reading.live.ffmpeg_log import FfmpegLog, listening
 from stages.reading.opening import Refused, Signs, metadata_of
 from stages.reading.pixel_shape import FOR_FILES, WHAT_IS_OFF, odd_pixel_shape
 from stages.reading.places import Place
 from stages.reading.shots import Shot, Shots
 from stages.reading.timeline import SECOND_NS
 from stages.reading.waiting import wait
+
+DAMAGED = "damaged"
+"""The counter of pictures that are given as FFmpeg made them, although a part of them is damaged or missing."""
+_UNFLAGGED = frozenset({"hevc", "mjpeg"})
+"""Their decoders tell of damaged pictures in the log alone; those of H.264, MPEG-4 and MPEG-2 flag each one. Nothing
+tells of damage in VP9 and AV1, unless they refuse the packet (measured with av 18.1).
+"""
 
 
 class Recording:
@@ -42,18 +51,20 @@ class Recording:
         self._context = context
         self._memory = FileMemory(file_of(camera.url), camera.memory_mb, alone=context.outputs_leave)
         self._epoch = 0
-        self._signs = Signs(
-            self._packet_damaged, context.alive, self._memory.in_ffmpeg, lambda packet: self._take(packet, tap)
-        )
+        self._tap = tap
+        self._signs = Signs(self._packet_damaged, context.alive, self._memory.in_ffmpeg, self._packet_read)
         self._stream: VideoStream | None = None
-        # For one round through the file: the packets that the decoder refused, and the frames that it gave.
-        self._bad_packets, self._decoded, self._logged = 0, 0, False
+        self._listeners = ExitStack()
+        self._log: FfmpegLog | None = None
+        # For one round through the file: the packets that the decoder refused, the frames that it gave, and those of
+        # them that are damaged.
+        self._bad_packets, self._decoded, self._bad_frames, self._logged = 0, 0, 0, False
         self._beginning = Beginning(0, "file")
         self._alone = False
 
     def shots(self, stop: Stop, resume: Stamp | None) -> Shots:
         """The file once, or with `loop` again and again. Raises UserError and BadItem, as `video.frames_of` does."""
-        with self._memory:
+        with self._memory, self._listeners:
             yield from self._rounds(stop, resume)
 
     def _rounds(self, stop: Stop, resume: Stamp | None) -> Shots:
@@ -69,8 +80,8 @@ class Recording:
             epoch, resume = epoch + 1, None
 
     def _round(self, epoch: int, stop: Stop, resume: Stamp | None) -> Shots:
-        """One round; undecodable packets are reported at its end."""
-        self._bad_packets, self._decoded, self._epoch = 0, 0, epoch
+        """One round; undecodable packets and damaged pictures are reported at its end."""
+        self._bad_packets, self._decoded, self._bad_frames, self._epoch = 0, 0, 0, epoch
         try:
             yield from self._chosen(epoch, stop, resume)
         except BadItem:
@@ -80,10 +91,16 @@ class Recording:
 
     def _log_damages(self) -> None:
         """Once: in every round of a loop the same file is damaged in the same way."""
-        if self._bad_packets and not self._logged:
+        damaged = self._bad_packets + self._bad_frames
+        if damaged and not self._logged:
             self._logged = True
-            pictures = self._bad_packets + self._decoded
-            self._context.log.warning("pictures_damaged", camera=self._name, damaged=self._bad_packets, of=pictures)
+            self._context.log.warning(
+                "pictures_damaged",
+                camera=self._name,
+                damaged=damaged,
+                left_out=self._bad_packets,
+                of=self._bad_packets + self._decoded,
+            )
 
     def _chosen(self, epoch: int, stop: Stop, resume: Stamp | None) -> Shots:
         selection = self._camera.selection(resume)
@@ -91,6 +108,9 @@ class Recording:
         for timed in self._timed(resume):
             self._context.alive()
             self._decoded += 1
+            if isinstance(timed.content, VideoFrame) and self._is_damaged(timed.content):
+                self._bad_frames += 1
+                self._context.count(DAMAGED, self._name)
             if stop.is_set() or selection.is_over(timed.time_ns):
                 return
             if not selection.takes(timed.time_ns):
@@ -148,7 +168,7 @@ class Recording:
         """The picture, or None if one of a folder cannot be read: counted, and the next one comes."""
         try:
             with self._memory.in_ffmpeg:
-                return pictures.read_picture(path)
+                picture, harm = pictures.picture_and_harm(path)
         except (Refused, BadItem, av.FFmpegError, OSError) as error:
             if self._memory.is_too_large:
                 raise
@@ -164,12 +184,22 @@ class Recording:
             self._context.log.warning("picture_unreadable", camera=self._name, path=str(path), why=why)
             self._damaged()
             return None
+        if harm:
+            self._context.log.warning("picture_damaged", camera=self._name, path=str(path), why=harm)
+            self._context.count(DAMAGED, self._name)
+        return picture
 
-    def _take(self, packet: Packet[VideoStream], tap: PacketTap) -> None:
+    def _is_damaged(self, frame: VideoFrame) -> bool:
+        """Whether the decoder says so of this frame, or of a packet since the frame before."""
+        return (self._log is not None and "damage" in self._log.take()) or frame.is_corrupt
+
+    def _packet_read(self, packet: Packet[VideoStream]) -> None:
         if self._stream is None:
             self._stream = packet.stream
             self._report_pixels(odd_pixel_shape(packet.stream))
-        tap.offer(packet, self._epoch)
+        if self._log is None and packet.stream.codec_context.name in _UNFLAGGED:
+            self._log = self._listeners.enter_context(listening())
+        self._tap.offer(packet, self._epoch)
 
     def _report_pixels(self, shape: str) -> None:
         if shape:
@@ -179,6 +209,8 @@ class Recording:
 
     def _packet_damaged(self) -> None:
         self._bad_packets += 1
+        if self._log is not None:
+            self._log.take()  # of a packet that gave no picture
         self._damaged()
 
     def _damaged(self) -> None:

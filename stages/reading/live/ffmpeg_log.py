@@ -1,4 +1,4 @@
-"""Collects FFmpeg's complaints while one thread reads: its only sign of lost RTP packets.
+"""Collects FFmpeg's complaints while one thread reads: its only sign of lost RTP packets, and of some damage in files.
 
 PyAV hands lines of the log to Python, by default none. Here those up to warnings are taken, and kept apart by thread:
 cameras in other threads have their own. Measured: a healthy camera causes no line; taking one costs 2 microseconds
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
@@ -34,6 +34,9 @@ _DAMAGE = (
     # Of a device that decodes (hwaccel): the picture comes out all the same.
     *("ardware accelerator failed to decode", "No decoder surfaces left"),
 )
+# The same for a photograph, which is one picture: a false alarm costs a line, not a camera. mjpegdec.c, tiff.c.
+_CUT_OFF = ("EOI missing", "overread")
+_DAMAGE_OF_A_PHOTOGRAPH = (*_DAMAGE, "out of bounds", "Read from bounds", "invalid code", "inflate returned")
 _READERS = frozenset({"rtsp", "rtp", "sdp", "mpegts", "udp", "http", "hls"})
 
 
@@ -50,6 +53,16 @@ def kind_of(line: LogLine) -> Kind | None:
     if line.source in _READERS:
         return "loss" if line.text.startswith(_LOSS) else None
     return "damage" if any(part in line.text for part in _DAMAGE) else None
+
+
+def harm_of(lines: Iterable[LogLine]) -> str:
+    """Why a photograph is not whole, by the lines that came while it was read; "" if none says so."""
+    texts = [line.text for line in lines]
+    if any(text.startswith(_CUT_OFF) for text in texts):
+        return "it is cut off or damaged: its end is missing"
+    if any(part in text for text in texts for part in _DAMAGE_OF_A_PHOTOGRAPH):
+        return "it is damaged: FFmpeg made up a part of it"
+    return ""
 
 
 class FfmpegLog:
@@ -73,6 +86,13 @@ class FfmpegLog:
         with self._lock:
             kinds, self._kinds = self._kinds, set()
         return kinds
+
+    def take_lines(self) -> list[LogLine]:
+        """The lines themselves since the last call."""
+        with self._lock:
+            lines = [LogLine(*line) for line in self._lines]
+            del self._lines[: len(lines)]
+        return lines
 
     def shorten(self) -> None:
         """Forget the lines, but not their meaning. Any thread may call it, while one packet takes long to come.

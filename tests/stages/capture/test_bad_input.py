@@ -86,11 +86,14 @@ def test_damage_in_the_middle_is_counted_and_left_out(
 ) -> None:
     path = make_clip("a.mp4", size=(320, 240), frames=40, options={"g": "10", "bf": "2"})
     path = damaged(path, part, path.stat().st_size // 12)
-    good, bad = 0, 0
+    good, bad, marked = 0, 0, 0
     with av.open(str(path)) as container:
+        container.streams.video[0].thread_type = "NONE"
         for packet in container.demux(video=0):
             try:
-                good += len(packet.decode())
+                frames = packet.decode()
+                good += len(frames)
+                marked += sum(frame.is_corrupt for frame in frames)
             except av.FFmpegError:
                 bad += 1
     source = capture(path)
@@ -98,12 +101,46 @@ def test_damage_in_the_middle_is_counted_and_left_out(
         frames, error = read_until_error(source)
     assert error is None
     assert bad > 0
-    given = {"event": "pictures_damaged", "log_level": "warning", "camera": "cam", "damaged": bad, "of": good + bad}
-    assert logs == [given]
+    given = {"camera": "cam", "damaged": bad + marked, "left_out": bad, "of": good + bad}
+    assert logs == [{"event": "pictures_damaged", "log_level": "warning", **given}]
     assert [f.stamp.seq for f in frames] == list(range(good))
-    assert counts(source) == {("dropped.damaged", "cam"): bad}
+    kept = {("damaged", "cam"): marked} if marked else {}
+    assert counts(source) == {("dropped.damaged", "cam"): bad, **kept}
     times = [f.stamp.time_ns for f in frames]
     assert times == sorted(times)
+
+
+def scratched(path: Path, bytes_hit: int) -> Path:
+    """The same file with random bytes in the first half of its media."""
+    data, random = bytearray(path.read_bytes()), np.random.default_rng(7)
+    begin = data.find(b"mdat") + 4 if path.suffix == ".mp4" else len(data) // 8
+    for at in random.integers(begin, begin + (len(data) - begin) // 2, bytes_hit):
+        data[at] = random.integers(256)
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "codec"), [("a.mp4", "libx264"), ("a.avi", "mpeg4"), ("a.mkv", "libx265"), ("b.avi", "mjpeg")]
+)
+def test_damaged_pictures_are_given_counted_and_told(
+    make_clip: MakeClip, name: str, codec: str, capture: MakeCapture, counts: Counts
+) -> None:
+    options = {"x265-params": "log-level=none"} if codec == "libx265" else {"g": "20"}
+    pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
+    path = make_clip(name, size=(320, 240), frames=60, codec=codec, pix_fmt=pix_fmt, options=options)
+    with structlog.testing.capture_logs() as logs:
+        whole = list(capture(path).frames(threading.Event(), None))
+    assert logs == []
+    source = capture(scratched(path, 40))
+    with structlog.testing.capture_logs() as logs:
+        frames = list(source.frames(threading.Event(), None))
+    counted = counts(source)
+    left_out = counted.get(("dropped.damaged", "cam"), 0)
+    assert counted["damaged", "cam"] > 0
+    assert len(frames) == len(whole) - left_out
+    told = {"damaged": counted["damaged", "cam"] + left_out, "left_out": left_out, "of": len(whole)}
+    assert logs == [{"event": "pictures_damaged", "log_level": "warning", "camera": "cam", **told}]
 
 
 def test_damage_is_logged_once_for_all_loops(make_clip: MakeClip, capture: MakeCapture, read: Read) -> None:

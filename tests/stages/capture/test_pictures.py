@@ -10,6 +10,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+import structlog
 from pydantic import ValidationError
 
 from pipeline.errors import UserError
@@ -120,6 +121,43 @@ def test_a_damaged_picture_is_counted_and_left_out(album: Path, capture: MakeCap
     source = capture(album)
     assert [f.stamp.seq for f in source.frames(threading.Event(), None)] == [0, 1, 2, 4, *range(6, 12)]
     assert counts(source) == {("dropped.damaged", "cam"): 2}
+
+
+def cut_off(path: Path, part: float) -> Path:
+    """A JPEG of noise without its end."""
+    noise = np.random.default_rng(5).integers(0, 255, (240, 320, 3), np.uint8)
+    cv2.imwrite(str(path), noise)
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * part)])
+    return path
+
+
+def test_a_photograph_that_is_cut_off_is_judged_and_told(tmp_path: Path, capture: MakeCapture, counts: Counts) -> None:
+    path = cut_off(tmp_path / "a.jpg", 0.1)
+    source = capture(path)
+    with structlog.testing.capture_logs() as logs:
+        [frame] = source.frames(threading.Event(), None)
+    assert (frame.width, frame.height) == (320, 240)
+    assert counts(source) == {("damaged", "cam"): 1}
+    why = "it is cut off or damaged: its end is missing"
+    assert logs == [
+        {"event": "picture_damaged", "log_level": "warning", "camera": "cam", "path": str(path), "why": why}
+    ]
+
+
+def test_a_film_of_pictures_tells_of_the_damaged_ones(album: Path, capture: MakeCapture, counts: Counts) -> None:
+    cut_off(album / "img3.jpg", 0.5)
+    noise = cut_off(album / "img5.jpg", 1)
+    data = bytearray(noise.read_bytes())
+    data[len(data) // 2 : len(data) // 2 + 200] = bytes(200)
+    noise.write_bytes(data)
+    source = capture(album)
+    with structlog.testing.capture_logs() as logs:
+        assert len(list(source.frames(threading.Event(), None))) == 14
+    assert counts(source) == {("damaged", "cam"): 2}
+    assert [(Path(log["path"]).name, log["event"]) for log in logs] == [
+        ("img3.jpg", "picture_damaged"),
+        ("img5.jpg", "picture_damaged"),
+    ]
 
 
 def test_one_picture_is_one_frame(album: Path, read: Read) -> None:

@@ -179,7 +179,7 @@ def test_what_is_damaged_of_a_video_is_said_also_when_quiet(
     done = camgraph("watch", "hurt.mp4", "--size", 256, "--quiet", "--single-process", "--name", name)
     assert (done.returncode, done.stdout) == (0, "")
     [line] = done.stderr.splitlines()
-    assert re.search(r"pictures_damaged +.*camera=hurt damaged=[1-9][0-9]* of=25", line)
+    assert re.search(r"pictures_damaged +.*camera=hurt damaged=[1-9][0-9]* left_out=[0-9]+ of=25", line)
 
 
 @pytest.mark.parametrize(
