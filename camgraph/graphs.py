@@ -17,6 +17,7 @@ from pipeline.graph.env_file import Variables
 from pipeline.graph.graph_source import GraphSource
 from pipeline.graph.loading import Amend, read_graph
 from pipeline.plan import RunPlan
+from pipeline.system.paths import require_path
 from pipeline.wanted import Loader
 from tools.commands.graph_commands import checked_lines
 from tools.commands.run_command import require_room
@@ -84,8 +85,8 @@ def load(
     Raises GraphError with every mistake, as `camgraph check` prints them. Outputs that only your program reads need no
     sink in the file.
     """
-    file = Path(path)
-    variables = Variables([Path(one) for one in env_files])
+    file = _path(path)
+    variables = Variables([_path(one) for one in env_files])
     text = read_graph(file)
     named = _File(str(file), file.parent, str(file.absolute()) if file.is_file() else "")
     return _graph(text, named, name, variables)
@@ -99,7 +100,7 @@ def parse(
     env_files: Sequence[str | os.PathLike[str]] = (),
 ) -> Graph:
     """Load a graph from a text, as `load` does. Relative paths start at `folder`; messages call it `<graph>`."""
-    return _graph(text, _File("<graph>", Path(folder)), name, Variables([Path(one) for one in env_files]))
+    return _graph(text, _File("<graph>", _path(folder)), name, Variables([_path(one) for one in env_files]))
 
 
 class _File(NamedTuple):
@@ -160,7 +161,7 @@ def build(
         tracks=_text(tracks),
         max_fps=max_fps,
         name=name or "watch",
-        env_files=tuple(Path(one) for one in env_files),
+        env_files=tuple(_path(one) for one in env_files),
     )
     made = watch_graph(asked, _log.info)
     if name is None:
@@ -171,6 +172,12 @@ def build(
         return renamed.parsed(amend, strict=strict)
 
     return Graph(made.text, parsed, made.variables, made.alone, passing=name is None)
+
+
+def _path(path: str | os.PathLike[str]) -> Path:
+    """Raises UserError for an address."""
+    require_path(os.fspath(path))
+    return Path(path)
 
 
 def _text(path: str | os.PathLike[str] | None) -> str | None:

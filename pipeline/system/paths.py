@@ -17,13 +17,16 @@ The first of these variables that is set gives the folder; systemd sets those of
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from pathlib import Path
 
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.system.disk import is_of_kernel, kind_of
+from pipeline.system.redaction import redact_urls
 
 ASSET_PREFIX = "asset:"
+_ADDRESS = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*://")
 _MAX_PATH = 4095
 _MAX_PART = 255
 """Of Linux; other file systems take less, and say so themselves."""
@@ -164,7 +167,28 @@ def resolve(text: str, base_folder: Path) -> Path:
     return path
 
 
+def why_no_path(text: str) -> str:
+    """Why this cannot be a path: it is an address. "" if it may be one.
+
+    To ask before it becomes a `Path`: that takes one slash of `https://`, so nobody sees that a password stands in it.
+    """
+    if not _ADDRESS.match(text.removeprefix(ASSET_PREFIX)):
+        return ""
+    return (
+        f"{redact_urls(text.strip())}: is an address, expected the path of a file or folder on this machine; copy the "
+        "file here, or mount its disk"
+    )
+
+
+def require_path(text: str) -> None:
+    """Raises UserError for an address."""
+    problem = why_no_path(text)
+    if problem:
+        raise UserError(problem, error_id="path-not-possible")
+
+
 def _place_of(text: str, base_folder: Path) -> Path:
+    require_path(text)
     if text.startswith(ASSET_PREFIX):
         path = asset_folder() / text.removeprefix(ASSET_PREFIX)
     else:
@@ -256,6 +280,7 @@ def _may(place: Path, mode: int) -> bool:
 
 def resolve_output_path(text: str, base_folder: Path) -> Path:
     """As `resolve`; raises UserError also for an asset, for these are only read."""
+    require_path(text)
     if text.startswith(ASSET_PREFIX):
         raise UserError(f"{text}: assets are only read; give a path to write to", error_id="path-not-possible")
     return _place_of(text, base_folder)

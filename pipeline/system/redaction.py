@@ -28,6 +28,8 @@ from pipeline.foreign_text import shown
 HIDDEN = "***"
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+# As `Path` writes an address: with one slash.
+_ADDRESS_AS_PATH = re.compile(r"(?P<head>(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,30}:/)[^/\s]*:[^/\s]*@")
 # The name of a protocol is as long as any is: a long word without one must not be looked through from each letter.
 _ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{0,30})?://")
 # A name, or an address in brackets, then a port; "user:password" is none.
@@ -130,7 +132,8 @@ def redact_urls(text: str) -> str:
     """
     text = _without_known(text)
     lines = (_redacted_line(line) if "://" in line else line for line in _LINE.findall(text))
-    return _SECRET_IN_QUERY.sub(rf"\g<head>{HIDDEN}", "".join(lines))
+    whole = _ADDRESS_AS_PATH.sub(rf"\g<head>{HIDDEN}@", "".join(lines))
+    return _SECRET_IN_QUERY.sub(rf"\g<head>{HIDDEN}", whole)
 
 
 def _without_known(text: str) -> str:

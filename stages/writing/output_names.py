@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 from typing import Any, Self
 
 from pipeline.system.names import ascii_form
-from pipeline.system.paths import resolve_output, resolve_output_path, why_no_output
+from pipeline.system.paths import resolve_output, resolve_output_path, why_no_output, why_no_path
 from pipeline.system.spelling import did_you_mean
 
 PART = ".part"
@@ -38,6 +38,9 @@ def what_is_wrong(template: str, example: str, *, names_camera: bool = True) -> 
 
     `example`: a right one, to show. `names_camera`: it has to hold {camera}.
     """
+    address = why_no_path(template)
+    if address:
+        return address
     names = _PLACEHOLDER.findall(template)
     expected = f"expected a path such as {example}"
     for name in names:

@@ -406,6 +406,21 @@ def test_a_watched_clip_needs_no_name_and_leaves_nothing(clip: Path, two_people:
     assert not any(event.earlier_run for event in camgraph.watch(clip, model=two_people, rules=rules))
 
 
+def test_an_address_in_place_of_a_path_shows_no_password(clip: Path) -> None:
+    address = "http://viewer:geheim@127.0.0.1/x.yaml"
+    calls: list[Callable[[], object]] = [
+        lambda: camgraph.watch(clip, rules=address),
+        lambda: camgraph.watch(clip, events=address),
+        lambda: camgraph.watch(clip, env_files=[address]),
+        lambda: camgraph.run(address),
+        lambda: camgraph.load(address),
+        lambda: camgraph.parse("version: 1", folder=address),
+    ]
+    for call in calls:
+        with pytest.raises(camgraph.UserError, match=r"http://\*\*\*@127.0.0.1/x.yaml: is an address"):
+            call()
+
+
 def test_nothing_to_watch_is_refused() -> None:
     with pytest.raises(camgraph.UserError, match="no source: expected a video"):
         camgraph.watch()

@@ -17,6 +17,7 @@ from pipeline.system.spelling import did_you_mean
 from stages.rulebook.library import ACTIONS, library, library_text
 from stages.rulebook.parameters import kind_of
 from stages.rulebook.rule_file import TemplateDefinition
+from tools.commands.local_path import LocalPath
 
 WIDEST = 100
 INDENT = "  "
@@ -28,7 +29,7 @@ INDENT = "  "
 @click.option(
     "--pictures",
     metavar="FOLDER",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=LocalPath(file_okay=False),
     help="Write a picture of each action (or of NAME) into FOLDER, in place of those of earlier times.",
 )
 def actions(name: str | None, as_json: bool, pictures: Path | None) -> None:

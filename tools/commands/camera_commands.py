@@ -20,6 +20,7 @@ from pipeline.graph.yaml_source import load
 from pipeline.supervision.control import ask, find_run
 from pipeline.system.names import nfc
 from tools.commands.env_file_option import env_file_option, show_remarks
+from tools.commands.local_path import LocalPath
 from tools.display.camera_view import render_cameras
 from tools.display.console import console_of_output
 from tools.display.run_status import CameraList, Reloaded
@@ -135,7 +136,7 @@ def resume(camera: str, name: str | None) -> None:
 
 
 @click.command()
-@click.argument("file", metavar="[GRAPH]", type=click.Path(path_type=Path), required=False)
+@click.argument("file", metavar="[GRAPH]", type=LocalPath(), required=False)
 @name_option
 @no_wait
 @env_file_option("Use this file from now on instead of the env files that the run has.")

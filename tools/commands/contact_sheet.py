@@ -22,6 +22,7 @@ from pipeline.system.disk import write_whole
 from stages.reading.opening import open_file, span_of
 from stages.reading.pixels import orientation_of
 from stages.vision.drawing import draw_label
+from tools.commands.local_path import LocalPath
 
 Picture = NDArray[np.uint8]
 
@@ -132,8 +133,8 @@ def _write_png(picture: Picture, target: Path) -> None:
 
 
 @click.command("contact-sheet")
-@click.argument("videos", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--target", "-o", default="contact-sheet.png", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("videos", nargs=-1, required=True, type=LocalPath(dir_okay=False))
+@click.option("--target", "-o", default="contact-sheet.png", type=LocalPath(dir_okay=False))
 @click.option("--columns", default=4, type=click.IntRange(1, 16), help="Pictures of each video.")
 def main(videos: tuple[Path, ...], target: Path, columns: int) -> None:
     """Make one PNG with pictures of each of VIDEOS."""

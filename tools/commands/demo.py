@@ -17,6 +17,7 @@ import click
 from pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem, UserError
 from pipeline.system.disk import try_lock
 from tools.commands.configs import config_path
+from tools.commands.local_path import LocalPath
 
 PORT = 7007
 """The address that the graph sends its events to."""
@@ -39,7 +40,7 @@ SHEET = "contact-sheet.png"
 @click.command()
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=LocalPath(file_okay=False),
     default=Path("out/demo"),
     show_default=True,
     help="The folder for all that the demo writes; an earlier demo's files in it are replaced.",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from tools.commands.local_path import LocalPath
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -17,7 +18,7 @@ def env_file_option(help_text: str) -> Callable[[C], C]:
         "--env-file",
         "env_files",
         multiple=True,
-        type=click.Path(path_type=Path),
+        type=LocalPath(),
         metavar="FILE",
         help=help_text,
     )

@@ -23,8 +23,9 @@ from pipeline.system.disk import read_text
 from pipeline.system.paths import SHARED_MEMORY
 from pipeline.system.scarcity import require_processes
 from tools.commands.env_file_option import env_file_option
+from tools.commands.local_path import LocalPath
 
-graph_argument = click.argument("graph_file", metavar="GRAPH", type=click.Path(path_type=Path))
+graph_argument = click.argument("graph_file", metavar="GRAPH", type=LocalPath())
 
 
 variables_option = env_file_option("NAME=VALUE lines for `${NAME}` in GRAPH.")

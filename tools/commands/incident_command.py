@@ -18,6 +18,7 @@ from stages.delivery.event_view import because
 from stages.delivery.measured_words import measured_words
 from stages.footage.incident_index import IncidentFilter, IncidentSummary, incidents_in, summary_of
 from stages.footage.incident_record import KINDS, IncidentRecord, State, read_record
+from tools.commands.local_path import LocalPath
 from tools.commands.moments import local_time, moment
 
 _SHORT = 8
@@ -31,7 +32,7 @@ _SHORT = 8
     "place",
     metavar="PATH",
     default="footage",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     help="The folder of `sink_footage`, or the graph file.  [default: footage]",
 )
 @click.option("--camera", help="Of this camera alone.")

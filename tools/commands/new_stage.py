@@ -14,6 +14,7 @@ import click
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.registry import stage_distribution, stage_names
 from pipeline.system.names import MAX_NAME
+from tools.commands.local_path import LocalPath
 from tools.commands.stage_skeleton import SKELETONS
 
 _A_NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -31,7 +32,7 @@ _RESERVED = ("new", "events", "outbox")
 )
 @click.option(
     "--into",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     default=Path(),
     help="The folder in which the package gets its own folder; by default the current one.",
 )

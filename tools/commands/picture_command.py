@@ -16,13 +16,12 @@ from pipeline.system.paths import runs_folder
 from pipeline.system.spelling import did_you_mean
 from stages.footage.picture_service import NAME, ask_picture
 from tools.commands.camera_commands import name_option
+from tools.commands.local_path import LocalPath
 
 
 @click.command("picture")
 @click.argument("camera")
-@click.option(
-    "-o", "--out", metavar="FILE", type=click.Path(path_type=Path), help="The JPEG.  [default: CAMERA.jpg, here]"
-)
+@click.option("-o", "--out", metavar="FILE", type=LocalPath(), help="The JPEG.  [default: CAMERA.jpg, here]")
 @name_option
 def picture_command(camera: str, out: Path | None, name: str | None) -> None:
     """Save the newest picture of CAMERA, as it has sent it, without anything drawn on it.

@@ -10,6 +10,7 @@ import click
 
 from pipeline.graph.env_file import Variables
 from tools.commands.env_file_option import env_file_option, show_remarks
+from tools.commands.local_path import LocalPath
 
 
 def _finite(_: click.Context, __: click.Parameter, number: float | None) -> float | None:
@@ -20,7 +21,7 @@ def _finite(_: click.Context, __: click.Parameter, number: float | None) -> floa
 
 
 @click.command()
-@click.argument("graph", type=click.Path(path_type=Path))
+@click.argument("graph", type=LocalPath())
 @click.option("--cameras", type=click.IntRange(1, 10_000), help="Plan so many cameras; by default those of GRAPH.")
 @click.option(
     "--max-fps",

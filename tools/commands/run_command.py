@@ -20,6 +20,7 @@ from pipeline.supervision.control import ask, find_run
 from pipeline.system.scarcity import require_processes
 from tools.commands.env_file_option import env_file_option, show_remarks
 from tools.commands.health_check import EXIT_OF, checked
+from tools.commands.local_path import LocalPath
 from tools.display.console import console_of_output
 from tools.display.live_table import render
 from tools.display.run_status import Status
@@ -28,7 +29,7 @@ from tools.display.screen import JSON_LOGS
 
 
 @click.command()
-@click.argument("graph", type=click.Path(path_type=Path))
+@click.argument("graph", type=LocalPath())
 @click.option("--name", help="The name of the run; by default the graph's.")
 @click.option(JSON_LOGS, is_flag=True, help="Write logs as JSON lines, without a live table.")
 @click.option("--quiet", is_flag=True, help="No live table and no summary; problems are still printed.")

@@ -10,6 +10,7 @@ import click
 from pipeline.errors import UserError
 from pipeline.graph.definition import GraphFile, StageEntry
 from tools.commands.env_file_option import env_file_option
+from tools.commands.local_path import LocalPath
 from tools.commands.run_command import run_graph_file
 from tools.display.screen import JSON_LOGS
 from tools.service.serve import PORT
@@ -18,7 +19,7 @@ _NAME = "page"
 
 
 @click.command()
-@click.argument("graph", type=click.Path(path_type=Path))
+@click.argument("graph", type=LocalPath())
 @click.option("--name", help="The name of the run; by default the graph's.")
 @click.option(
     "--address",

@@ -19,6 +19,7 @@ from tools.commands.env_file_option import env_file_option, show_remarks
 from tools.commands.hosting import needs
 from tools.commands.hosting.installation import Machine, systemd_version
 from tools.commands.hosting.unit import ACCOUNT, UnitSettings, unit_name, unit_text
+from tools.commands.local_path import LocalPath
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,29}")
 """Shorter than other names: the folder /run/camgraph-NAME is part of the address of sockets."""
@@ -27,7 +28,7 @@ _GPUS = (Path("/dev/nvidia0"), Path("/dev/dri"))
 
 root_option = click.option(
     "--root",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=LocalPath(file_okay=False, exists=True),
     default=Path("/"),
     help="The folder of a machine's image to write to, instead of this machine.",
 )
@@ -39,7 +40,7 @@ def service() -> None:
 
 
 @service.command("install")
-@click.argument("graph_file", metavar="GRAPH", type=click.Path(path_type=Path))
+@click.argument("graph_file", metavar="GRAPH", type=LocalPath())
 @click.option("--name", help="The name of the service and its run; by default the graph's.")
 @click.option("--user", default=ACCOUNT, show_default=True, help="The user that it runs as.")
 @env_file_option("NAME=VALUE lines for `${NAME}` in GRAPH. Only root needs to be able to read FILE.")

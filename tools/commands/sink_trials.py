@@ -29,6 +29,7 @@ from stages.delivery.event_view import view_of
 from stages.delivery.trial_event import trial_event
 from stages.rulebook.rule_set import examined_rules
 from tools.commands.env_file_option import env_file_option, show_remarks
+from tools.commands.local_path import LocalPath
 
 WITHIN_S = 20.0
 """How long to try each sink."""
@@ -46,7 +47,7 @@ def sinks() -> None:
 
 
 @sinks.command("test")
-@click.argument("graph", type=click.Path(path_type=Path))
+@click.argument("graph", type=LocalPath())
 @click.argument("names", metavar="[SINK]...", nargs=-1)
 @click.option(
     "--within",

@@ -13,9 +13,14 @@ from pipeline.system.paths import (
     asset_folder,
     lost_home,
     other_runs_folders,
+    resolve,
+    resolve_output,
+    resolve_output_path,
     runs_folder,
     state_folder,
     what_moves_assets,
+    why_no_output,
+    why_no_path,
 )
 from stages.assets import CLIPS, how_to_get
 from tools.assets.catalogue import CATALOGUE
@@ -31,6 +36,22 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", "/home/cam")
+
+
+@pytest.mark.parametrize(
+    "text", ["http://u:geheim@h/r.yaml", "S3://bucket/u:geheim", " https://geheim@h/x", "asset:http://u:geheim@h"]
+)
+def test_an_address_is_no_path_and_shows_no_password(tmp_path: Path, text: str) -> None:
+    for ask in (resolve, resolve_output_path, resolve_output, why_no_output):
+        with pytest.raises(UserError, match="is an address, expected the path of a file") as caught:
+            ask(text, tmp_path)
+        assert "geheim" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a:b.mp4", "http:", "c:/x", "10://x", "asset:a.onnx"])
+def test_a_name_with_a_colon_is_a_path(name: str) -> None:
+    assert why_no_path(name) == ""
 
 
 def folders() -> list[str]:

@@ -84,6 +84,8 @@ def test_the_path_of_a_file_is_shown_as_it_is() -> None:
         ("rtsp://u:geheim is down, and so is http://u:geheim@h/y", "rtsp://***"),
         ("no answer from rtsp://h/x; write to a@b", "no answer from rtsp://h/x; write to a@b"),
         ("no url: a@b", "no url: a@b"),
+        ("no file /home/me/http:/u:geheim@h/r.yaml here", "no file /home/me/http:/***@h/r.yaml here"),
+        ("asset:a.onnx, file:/home/a@b and 10:/x", "asset:a.onnx, file:/home/a@b and 10:/x"),
         (
             "expected mqtt://HOST[:PORT] or https://HOST:PORT/PATH: x",
             "expected mqtt://HOST[:PORT] or https://HOST:PORT/PATH: x",

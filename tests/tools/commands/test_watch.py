@@ -198,6 +198,12 @@ def test_what_is_damaged_of_a_video_is_said_also_when_quiet(
         (["CLIP", "--video", "rules.yaml"], "--video rules.yaml: is a file, expected a folder"),
         (["CLIP", "--rules", "no.yaml"], "there is no rules file {}/no.yaml"),
         (["CLIP", "--rules", "wrong.yaml"], "{}/wrong.yaml:4:20: "),
+        *(
+            (["CLIP", option, f"http://v:geheim@127.0.0.1/{file}"], f"http://***@127.0.0.1/{file}: is an address")
+            for option, file in (("--rules", "r.yaml"), ("--events", "e.jsonl"), ("--tracks", "t.txt"))
+        ),
+        (["CLIP", "--video", "http://v:geheim@h/x"], "http://***@h/x/camera.mp4: is an address"),
+        (["CLIP", "--env-file", "http://v:geheim@h/x"], "http://***@h/x: is an address, expected the path of a file"),
         (["CLIP", "--model", "no.onnx"], "--model no.onnx: neither an ONNX file nor the name of an asset"),
         (["CLIP", "--model", "rules.yaml"], "{}/rules.yaml: cannot be read as an ONNX model"),
         (["no.mp4", "--name", "a b"], "Invalid value for '--name': 'a b' cannot be the name of a run"),
@@ -219,6 +225,7 @@ def test_mistakes_are_told_before_anything_runs(
     assert "Traceback" not in done.stderr
     assert "geheim" not in done.stderr
     assert not (tmp_path / "events.jsonl").exists()
+    assert not (tmp_path / "http:").exists()
 
 
 def test_quoted_pattern_is_expanded(camgraph, short_clip: Path, pulled_model, tmp_path: Path, name) -> None:

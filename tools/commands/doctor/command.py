@@ -14,6 +14,7 @@ from tools.commands.demo import PORT as DEMO_PORT
 from tools.commands.doctor import gpu, imports, machine, packages
 from tools.commands.doctor.finding import Finding, worst
 from tools.commands.env_file_option import env_file_option
+from tools.commands.local_path import LocalPath
 
 _MARKS = {"ok": "ok     ", "warning": "warning", "wrong": "WRONG  "}
 _FARM_PORT = 8554
@@ -21,7 +22,7 @@ _DEMO = "another program would get the events of the demo's graph: `camgraph dem
 
 
 @click.command()
-@click.argument("graph_file", metavar="[GRAPH]", required=False, type=click.Path(path_type=Path))
+@click.argument("graph_file", metavar="[GRAPH]", required=False, type=LocalPath())
 @click.option("--json", "as_json", is_flag=True, help="For programs: a list of findings.")
 @env_file_option("NAME=VALUE lines for `${NAME}` in GRAPH.")
 @click.pass_context

@@ -29,6 +29,7 @@ from tools.commands.init.own_rules import draw_bed
 from tools.commands.init.placing import Folder
 from tools.commands.init.texts import GRAPH, RULES, SECRETS, files_for
 from tools.commands.init.wishes import Broker, Mail, Wishes, ZoneFrom
+from tools.commands.local_path import LocalPath
 from tools.commands.sink_trials import try_sinks
 from tools.commands.watching.models import MULTIPOSE
 from tools.service.serve import PORT
@@ -62,7 +63,7 @@ class Given:
 
 
 @click.command("init")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("cameras"), required=False)
+@click.argument("folder", type=LocalPath(), default=Path("cameras"), required=False)
 @click.option(
     "--camera",
     "cameras",

@@ -16,7 +16,7 @@ from pipeline.graph.env_file import Variables
 from pipeline.graph.graph_source import GraphSource
 from pipeline.graph.loading import Amend, unchanged
 from pipeline.graph.remarks import remarks_alone
-from pipeline.system.paths import ASSET_PREFIX, lost_home, resolve
+from pipeline.system.paths import ASSET_PREFIX, lost_home, resolve, why_no_path
 from stages.rulebook.rule_set import read_rules
 from tools.assets.catalogue import find
 from tools.commands.asset_commands import pull_shown
@@ -193,7 +193,12 @@ def _device(model: str, show: Callable[[str], None]) -> Device:
 
 def _rules(text: str | None, folder: Path, usual: str) -> str:
     """The absolute path of the rules, read once for all of their mistakes. Raises GraphError."""
-    path = config_path(usual) if text is None else (folder / Path(text).expanduser()).absolute()
+    path = config_path(usual)
+    if text is not None:
+        problem = why_no_path(text)
+        if problem:
+            raise UserError(f"--rules: {problem}", error_id="rules-file")
+        path = (folder / Path(text).expanduser()).absolute()
     read_rules(path)
     return str(path)
 
