@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 
-from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_SIGINT, GraphError, UserError
+from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_SIGINT, GraphError, Problem, UserError
 from pipeline.graph import load_graph, plan_of
 from pipeline.graph.env_file import Variables
 from pipeline.graph.variables import substitute
@@ -133,7 +133,7 @@ def _made(given: Given, environ: Mapping[str, str]) -> int:
         name = nearest_name(folder.path.absolute().name) or "cameras"
         files = files_for(questions.cameras, wanted, name, sides)
         with folder.staged(files) as staged:
-            _require_correct(staged)
+            _require_correct(staged, folder.path)
             folder.place(staged)
     _show_made(dialog, folder.path, wanted, has_secrets=SECRETS in files)
     if questions.silent:
@@ -165,16 +165,27 @@ def _require_enough(given: Given, dialog: Dialog) -> None:
 def _require_right(given: Given, variables: Mapping[str, str]) -> None:
     """Raises UserError for a wrong option before any camera is tried, which takes a while."""
     _zone_of(given)
-    for address in filter(None, (given.mail_to, given.mail_from)):
-        wish.mail_address(address)
-    if given.mail_server:
-        wish.mail_server(given.mail_server)
+    for option, text, read in (
+        ("--mail-to", given.mail_to, wish.mail_address),
+        ("--mail-from", given.mail_from, wish.mail_address),
+        ("--mail-server", given.mail_server, wish.mail_server),
+        ("--mail-user", given.mail_user, wish.mail_login),
+        ("--mqtt", given.mqtt, wish.broker_address),
+    ):
+        _require_option(option, text, read)
     if given.webhook:
         _webhook_url(given.webhook, variables)
-    if given.mqtt:
-        wish.broker_address(given.mqtt)
-        if wish.lacks("paho"):
-            raise UserError("an MQTT broker needs: pip install 'camgraph[mqtt]'", error_id="extra-missing")
+    if given.mqtt and wish.lacks("paho"):
+        raise UserError("an MQTT broker needs: pip install 'camgraph[mqtt]'", error_id="extra-missing")
+
+
+def _require_option(option: str, text: str | None, read: Callable[[str], object]) -> None:
+    """Raises UserError with the name of the option if `read` does not take its text."""
+    try:
+        if text:
+            read(text)
+    except UserError as error:
+        raise UserError(f"{option}: {error}", error_id=error.error_id) from None
 
 
 def _may_replace(dialog: Dialog, folder: Folder) -> bool:
@@ -288,10 +299,11 @@ def _mail(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> Mail:
         server, port = dialog.ask_for(question, wish.mail_server, wish.usual_server(sender))
     user = given.mail_user or ""
     if dialog.asks and not user:
-        user = dialog.ask("User name there (- if it asks for none)", sender)
+        user = dialog.ask_for("User name there (- if it asks for none)", wish.mail_login, sender)
     if user in ("", "-"):
         return Mail(to, sender, server, port)
-    return Mail(to, sender, server, port, user, _password("MAIL_PASSWORD", "Password of that user", dialog, variables))
+    password = _password("MAIL_PASSWORD", "Password of that user", dialog, variables, wish.mail_login)
+    return Mail(to, sender, server, port, user, password)
 
 
 def _webhook(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> str:
@@ -307,7 +319,8 @@ def _webhook_url(text: str, variables: Mapping[str, str]) -> str:
     if filled.problems:
         raise UserError(f"--webhook: {'; '.join(filled.problems)}", error_id="variable-missing")
     hide([filled.text])
-    return wish.web_url(filled.text)
+    _require_option("--webhook", filled.text, wish.web_url)
+    return filled.text
 
 
 def _broker(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> Broker:
@@ -320,11 +333,14 @@ def _broker(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> Broke
     return Broker(address, user, password)
 
 
-def _password(name: str, question: str, dialog: Dialog, variables: Mapping[str, str]) -> str:
-    """From the variable of this name, or typed. Raises UserError if there is neither."""
+def _password(
+    name: str, question: str, dialog: Dialog, variables: Mapping[str, str], read: Callable[[str], str] = str
+) -> str:
+    """From the variable of this name, or typed. Raises UserError if there is neither, or if `read` refuses it."""
     password = variables.get(name, "")
+    _require_option(f"the variable {name}", password, read)
     while not password and dialog.asks:
-        password = dialog.ask(f"{question}, which does not show", hidden=True)
+        password = dialog.ask_for(f"{question}, which does not show", read, hidden=True)
     if not password or not password.isprintable():
         raise UserError(
             f"set the variable {name}, or write it into an --env-file: no password belongs on a command line",
@@ -354,14 +370,20 @@ def _sides(dialog: Dialog, questions: CameraQuestions) -> Mapping[str, int]:
     return larger_sides(asset_path(MULTIPOSE), questions.pictures, dialog.show)
 
 
-def _require_correct(staged: Path) -> None:
+def _require_correct(staged: Path, folder: Path) -> None:
     """By the same check as `camgraph check`; a model that is still to be pulled is no mistake. Raises GraphError."""
     try:
         load_graph(staged / GRAPH, environ=_variables_of(staged), strict=True)
     except GraphError as error:
         left = [one for one in error.problems if asset_path(MULTIPOSE).is_file() or MULTIPOSE not in one.text]
         if left:
-            raise GraphError(left) from None
+            raise GraphError([_placed(one, staged, folder) for one in left]) from None
+
+
+def _placed(problem: Problem, staged: Path, folder: Path) -> Problem:
+    """With the names that the files would have had: the staged ones are gone before anybody could look at them."""
+    file, text = (one.replace(str(staged), str(folder)) for one in (problem.file, problem.text))
+    return replace(problem, file=file, text=text)
 
 
 def _variables_of(folder: Path) -> dict[str, str]:

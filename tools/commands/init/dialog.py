@@ -36,11 +36,11 @@ class Dialog:
         text = f"{question}{behind}: "
         return (ask_hidden(text) if hidden else ask_line(text)) or default
 
-    def ask_for(self, question: str, read: Callable[[str], T], default: str = "") -> T:
+    def ask_for(self, question: str, read: Callable[[str], T], default: str = "", *, hidden: bool = False) -> T:
         """What `read` makes of the answer; asks again if that raises UserError, as often as it takes."""
         while True:
             try:
-                return read(self.ask(question, default))
+                return read(self.ask(question, default, hidden=hidden))
             except UserError as error:
                 if not self.asks:
                     raise

@@ -13,6 +13,8 @@ from typing import Literal
 from urllib.parse import urlsplit
 from zoneinfo import available_timezones
 
+from pydantic import BaseModel, ValidationError
+
 from pipeline.errors import UserError
 from pipeline.foreign_text import shown
 from pipeline.system.spelling import did_you_mean
@@ -42,6 +44,9 @@ _ZONE_WORDS: Mapping[ZoneFrom, str] = {
     "unknown": ": the time zone of this machine is not known." + _ELSEWHERE,
 }
 _TIMES = re.compile(r"([01]?[0-9]|2[0-4]):([0-5][0-9])\s*(?:-|–|to)\s*([01]?[0-9]|2[0-4]):([0-5][0-9])")
+_MOST_PORT = 65535
+_ANYBODY = "somebody@example.org"
+"""To fill in what is not asked about."""
 _MAIL = re.compile(r"[^@\s<>,]+@[^@\s<>,]+")
 
 
@@ -190,6 +195,7 @@ def mail_address(text: str) -> str:
             f"{shown(text, 60) or 'nothing'} is no mail address: expected one such as night@example.org",
             error_id="option-value",
         )
+    _require_taken("email", sender=text, to=text, server="localhost")
     return text
 
 
@@ -201,7 +207,18 @@ def mail_server(text: str) -> tuple[str, int | None]:
             "expected the name of your mail server, such as mail.example.org or mail.example.org:465",
             error_id="option-value",
         )
-    return match[1].strip("[]"), int(match[2]) if match[2] else None
+    server, port = match[1].strip("[]"), int(match[2]) if match[2] else None
+    if port is not None and not 1 <= port <= _MOST_PORT:
+        raise UserError(f"there is no port {port}: expected one from 1 to {_MOST_PORT}", error_id="option-value")
+    _require_taken("email", sender=_ANYBODY, to=_ANYBODY, server=server)
+    return server, port
+
+
+def mail_login(text: str) -> str:
+    """A name or a password for a mail server; "" and - for none. Raises UserError, which does not repeat it."""
+    if text and text != "-":
+        _require_taken("email", sender=_ANYBODY, to=_ANYBODY, server="localhost", user=text, password=text)
+    return text
 
 
 def usual_server(sender: str) -> str:
@@ -211,11 +228,15 @@ def usual_server(sender: str) -> str:
 
 def web_url(text: str) -> str:
     """Raises UserError, without the address: its path may be a secret."""
-    parts = urlsplit(text) if text.isprintable() else None
+    try:
+        parts = urlsplit(text) if text.isprintable() else None
+    except ValueError:  # half of a pair of brackets
+        parts = None
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or " " in text:
         raise UserError(
             "this is no address of a web server: expected one that begins with https://", error_id="option-value"
         )
+    _require_taken("webhook", url=text)
     return text
 
 
@@ -235,7 +256,27 @@ def broker_address(text: str) -> str:
             "expected the address of an MQTT broker, such as mqtt://10.0.0.5 or mqtts://broker.example.org",
             error_id="option-value",
         )
+    _require_taken("mqtt", address=address)
     return address
+
+
+def _require_taken(sink: Literal["email", "webhook", "mqtt"], **values: str) -> None:
+    """Raises UserError if the settings of this sink refuse the values. The reason does not repeat them."""
+    # Sinks take a while to import.
+    from stages.sink_email import SinkEmailSettings  # noqa: PLC0415
+    from stages.sink_mqtt import SinkMqttSettings  # noqa: PLC0415
+    from stages.sink_webhook import SinkWebhookSettings  # noqa: PLC0415
+
+    settings: dict[str, type[BaseModel]] = {
+        "email": SinkEmailSettings,
+        "webhook": SinkWebhookSettings,
+        "mqtt": SinkMqttSettings,
+    }
+    try:
+        settings[sink].model_validate(values)
+    except ValidationError as error:
+        why = error.errors(include_url=False, include_input=False)[0]["msg"].removeprefix("Value error, ")
+        raise UserError(why, error_id="option-value") from None
 
 
 def lacks(*modules: str) -> bool:

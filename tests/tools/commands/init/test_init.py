@@ -24,13 +24,14 @@ from camgraph_test_stages.brokers import free_port
 from camgraph_test_stages.waiting import until
 from click.testing import CliRunner, Result
 
+from pipeline.errors import GraphError
 from pipeline.graph import load_graph
 from pipeline.graph.env_file import read_env_file
 from stages.rulebook.rule_set import read_rules
 from tools.assets.pull import asset_path
 from tools.cli import main
 from tools.commands.init import trial, wishes
-from tools.commands.init.command import choose_ways
+from tools.commands.init.command import _require_correct, choose_ways
 from tools.commands.init.dialog import Dialog
 from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
@@ -195,7 +196,18 @@ def test_a_mistake_leaves_nothing_behind(empty: Path, words: list[str], why: str
     [
         (["--time-zone", "Berlin"], "did you mean `Europe/Berlin`?"),
         (["--mail-to", "night", "--mail-server", "mail.example.org"], "night is no mail address"),
-        (["--webhook", "example.org"], "https://"),
+        (["--webhook", "example.org"], "--webhook: this is no address of a web server"),
+        (
+            ["--webhook", "https://quiet:p@hook.example/x"],
+            "--webhook: expected https://HOST[:PORT]/PATH: write name",
+        ),
+        (["--webhook", "https://h:99999/quiet"], "--webhook: expected https://HOST[:PORT]/PATH with a port from 1 to"),
+        (["--mqtt", "mqtt://h:99999"], "--mqtt: expected mqtt://HOST[:PORT] or mqtts://HOST[:PORT] with a port from 1"),
+        (["--mail-to", "ä@b.de", "--mail-server", "m"], "--mail-to: expected an address such as ward@example.org"),
+        (["--mail-to", "a@b.de", "--mail-server", "a..b"], "--mail-server: no host can have this name"),
+        (["--mail-to", "a@b.de", "--mail-server", "m:0"], "--mail-server: there is no port 0: expected one from 1 to"),
+        (["--mail-to", "a@b.de", "--mail-server", "m:99999"], "--mail-server: there is no port 99999"),
+        (["--mail-to", "a@b.de", "--mail-server", "m", "--mail-user", "ü"], "--mail-user: `user` and `password`: only"),
         (["--in", "gate"], "--in gate: no camera has this name; there are entry"),
     ],
 )
@@ -204,6 +216,7 @@ def test_a_mistake_is_told_before_a_camera_is_tried(empty: Path, words: list[str
     result = init("night", "--camera", camera, "--tell", "fall", "--yes", *words)
     assert result.exit_code == 2, result.output
     assert why in result.output
+    assert "quiet" not in result.output
     assert "No picture" not in result.output, "nobody is at this port, so a camera that is tried says so"
 
 
@@ -450,6 +463,48 @@ def _first_incident(file: Path) -> dict[str, dict[str, str]] | None:
     lines = file.read_text().splitlines() if file.is_file() else []
     events = (json.loads(line) for line in lines)
     return next((event for event in events if event["type"] == "camgraph.incident.start"), None)
+
+
+def test_a_wrong_answer_is_asked_for_again(empty: Path) -> None:
+    """With what was typed before: the check at the end would have lost all of it."""
+    cv2.imwrite(str(empty / "ward.png"), np.full((96, 160, 3), 120, np.uint8))
+    words = ["--camera", "ward=ward.png", "--tell", "somebody", "--between", "always", "--no-try", "--no-page"]
+    with terminal(empty, "night", *words) as somebody:
+        somebody.answer("elsewhere", "1,2,3")
+        somebody.answer("who is to be told", "ä@b.de")
+        somebody.wait_for("expected an address such as ward@example.org")
+        somebody.answer("who is to be told", "a@b.de")
+        somebody.answer("address of yours", "")
+        somebody.answer("mail server", "mail.x.de:99999")
+        somebody.wait_for("there is no port 99999")
+        somebody.answer("mail server", "mail.x.de")
+        somebody.answer("User name there", "ü")
+        somebody.wait_for("only ASCII letters")
+        somebody.answer("User name there", "ward")
+        somebody.answer("Password", "quiet-ü")
+        somebody.wait_for("only ASCII letters")
+        somebody.answer("Password", "quiet-mail")
+        somebody.answer("web server", "https://u:p@hook.example/x")
+        somebody.wait_for("write name and password as")
+        somebody.answer("web server", "https://hook.example/x")
+        somebody.answer("broker", "mqtt://h:99999")
+        somebody.wait_for("with a port from 1 to 65535")
+        somebody.answer("broker", "mqtt://h")
+        somebody.answer("User name there", "")
+        somebody.answer("Send a test", "n")
+        assert somebody.end() == 0, somebody.shown
+    assert "quiet" not in somebody.shown
+    assert "mail.x.de" in (empty / "night" / "graph.yaml").read_text()
+
+
+def test_a_mistake_at_the_end_names_the_users_folder(tmp_path: Path) -> None:
+    staged, folder = tmp_path / ".camgraph-init-x", tmp_path / "night"
+    staged.mkdir()
+    (staged / "graph.yaml").write_text("version: 1\ncamera: {}\n")
+    with pytest.raises(GraphError) as caught:
+        _require_correct(staged, folder)
+    assert f"{folder}/graph.yaml:" in str(caught.value)
+    assert str(staged) not in str(caught.value)
 
 
 def test_ctrl_c_leaves_nothing(empty: Path) -> None:
