@@ -38,6 +38,7 @@ from stages.writing.output_names import GivenNames, OutputNames, free_names, par
 from stages.writing.track_files import SUFFIXES, Format, Place, TrackFile, begun, rescued, resumed
 from stages.writing.track_parquet import MISSING, is_installed
 
+LOOK_NS = 1_000_000_000
 _FORMATS: dict[str, Format] = {suffix: form for form, suffix in SUFFIXES.items()}
 
 
@@ -110,7 +111,7 @@ class SinkTracks(Stage[SinkTracksSettings]):
     counts: ClassVar[Counts] = {
         "written": "Frames of which `sink_tracks` has written the people.",
         "repeated": "Frames that a sink had before, and did not add again.",
-        "dropped.file_gone": "A file of tracks was taken away while it was written.",
+        "dropped.file_gone": "A file of tracks was taken away while it was written, and this frame with it.",
     }
     own_thread = True
 
@@ -122,6 +123,12 @@ class SinkTracks(Stage[SinkTracksSettings]):
         self._states: dict[str, _State] = {}
         self._written: dict[str, Place] = {}
         """The last frame of each camera that is in a file."""
+        self._failing: set[str] = set()
+        """Cameras that lost a file, until the next one is seen in its place."""
+        self._frames: dict[str, int] = {}
+        """How many this process has written into the present file of each camera."""
+        self._looked_ns: dict[str, int] = {}
+        """The stream time at which each camera's file was last seen in its place."""
 
     @classmethod
     def check(cls, settings: SinkTracksSettings, base_folder: Path) -> Iterable[tuple[tuple[str, ...], str]]:
@@ -168,6 +175,7 @@ class SinkTracks(Stage[SinkTracksSettings]):
                 file = self._file_for(tracks)
                 file.append(tracks)
             self._written[camera] = tracks.stamp.place
+            self._frames[camera] = self._frames.get(camera, 0) + 1
             self.context.count("written", camera)
         return ()
 
@@ -178,6 +186,7 @@ class SinkTracks(Stage[SinkTracksSettings]):
                 self._states[camera].last = None  # one of the same name that comes later begins anew
                 self._save(self._states)
         self._written.pop(camera, None)
+        self._looked_ns.pop(camera, None)
         return ()
 
     def close(self) -> None:
@@ -214,10 +223,35 @@ class SinkTracks(Stage[SinkTracksSettings]):
         file = self._files.get(tracks.stamp.camera)
         if file:
             self._pass_time(tracks.stamp)
+            if self._is_gone(file, tracks.stamp):
+                self._lose(tracks.stamp.camera, file)
+                return self._begin(tracks)
             if self._fits(tracks, file):
                 return file
         self._complete(tracks.stamp.camera)
         return self._begin(tracks)
+
+    def _is_gone(self, file: TrackFile, stamp: Stamp) -> bool:
+        """Whether the file was taken away; looks once a second of stream time, and sees when it is well again."""
+        if 0 <= stamp.time_ns - self._looked_ns.get(stamp.camera, -LOOK_NS) < LOOK_NS:
+            return False
+        self._looked_ns[stamp.camera] = stamp.time_ns
+        gone = file.is_gone
+        if not gone and stamp.camera in self._failing:
+            self._failing.discard(stamp.camera)
+            self.context.trouble("", stamp.camera)
+        return gone
+
+    def _lose(self, camera: str, file: TrackFile) -> None:
+        """Count the frames of a file that somebody took away, and let go of it."""
+        part, frames = part_of(file.target), self._frames.pop(camera, 0)
+        self.context.log.error("tracks_file_gone", camera=camera, path=str(part), lost_frames=frames)
+        self.context.count("dropped.file_gone", camera, max(1, frames))
+        self.context.trouble(f"{part}: was taken away while it was written; its frames are lost", camera)
+        self._failing.add(camera)
+        self._given.take_back(camera)
+        file.close()
+        del self._files[camera]
 
     def _pass_time(self, stamp: Stamp) -> None:
         """In each round of a file stream time begins anew; the length of what is written goes on."""
@@ -250,6 +284,7 @@ class SinkTracks(Stage[SinkTracksSettings]):
             file.close()
             raise
         self._states[stamp.camera] = state
+        self._frames[stamp.camera], self._looked_ns[stamp.camera] = 0, stamp.time_ns
         self._files[stamp.camera] = file
         self.context.log.info("tracks_started", camera=stamp.camera, path=str(file.target))
         return file
@@ -284,13 +319,11 @@ class SinkTracks(Stage[SinkTracksSettings]):
         try:
             path = file.complete()
         except FileNotFoundError:
-            self.context.log.error("tracks_file_gone", camera=camera, path=str(part_of(file.target)))
-            self.context.count("dropped.file_gone", camera)
-            file.close()
+            self._lose(camera, file)
         else:
             self.context.wrote(path)
             self.context.log.info("tracks_done", camera=camera, path=str(path))
-        del self._files[camera]
+            del self._files[camera]
 
     def _resume(self, camera: str, state: _State) -> None:
         """Go on with the file of the process before this one."""

@@ -7,13 +7,14 @@ The rules are those of the stage `rules` that reads the same tracks, or of the f
 
 `path` may hold {camera}, {run} (the run's name), {date} and {time} (when the file was begun, UTC, by this machine's
 clock). A video never takes the place of another file: if its name is taken, `front.2.mp4` follows. A new file also
-begins after `segment_minutes`, when the picture's size changes, after a failure, and when this process was restarted.
-With `overwrite: true` the videos of a run replace those of earlier runs. If a run was killed, the next one gives the
-videos that it left unfinished their names.
+begins after `segment_minutes`, when the picture's size changes, after a failure, when somebody has taken the present
+file away, and when this process was restarted. With `overwrite: true` the videos of a run replace those of earlier
+runs. If a run was killed, the next one gives the videos that it left unfinished their names.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -230,6 +231,9 @@ class SinkVideo(Stage[SinkVideoSettings]):
         camera = frame.stamp.camera
         size = even_size((frame.width, frame.height), self.settings.max_width)
         recording = self._recordings.get(camera)
+        if recording and recording.is_gone(frame.stamp.time_ns):
+            self._give_up(camera, FileNotFoundError(errno.ENOENT, "the file was taken away while it was written"))
+            recording = None
         if recording and frame.stamp.alone:  # a show of photographs: upright and wide ones in one file
             size = recording.size
         if recording and not (recording.size == size and self._fits(recording, frame.stamp.time_ns)):

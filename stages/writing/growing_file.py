@@ -52,6 +52,11 @@ class GrowingFile:
         """Bytes in the file."""
         return os.fstat(self._descriptor).st_size
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether the path of the part no longer names this file: it would grow on, and never get its name."""
+        return not is_at(self._descriptor, self.part)
+
     def append(self, data: bytes) -> None:
         """Add `data`. Raises EnvironmentProblem if that fails; then nothing of it stays in the file."""
         before: int | None = None

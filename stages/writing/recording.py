@@ -27,7 +27,7 @@ from av.video.stream import VideoStream
 from numpy.typing import NDArray
 
 from pipeline.errors import EnvironmentProblem
-from pipeline.system.disk import HAS_LOCKS, open_regular, try_lock
+from pipeline.system.disk import HAS_LOCKS, is_at, open_regular, try_lock
 from stages.writing.output_names import named, part_of
 
 Size = tuple[int, int]
@@ -39,6 +39,7 @@ TICK_NS = -(-1_000_000_000 // TICKS)
 LONGEST_INTERVAL_NS = (2**31 - 1) * 1_000_000_000 // TICKS - TICK_NS
 """Between two pictures of a file: MP4 counts its ticks in 32 bits."""
 KEYFRAME_NS = 2_000_000_000
+LOOK_NS = 1_000_000_000
 FIRST_INTERVAL_NS = 100_000_000
 """How long the only frame of a file is shown."""
 ENCODERS: dict[CodecFamily, tuple[str, ...]] = {
@@ -140,6 +141,7 @@ class Recording:
             raise
         self._offset_ns = self._given_ns = 0
         self._time_ns = -1
+        self._looked_ns = 0
         self._interval_ns = FIRST_INTERVAL_NS
         self._keyframe_ns = -KEYFRAME_NS
 
@@ -160,6 +162,17 @@ class Recording:
     def takes(self, time_ns: int) -> bool:
         """Whether a picture may follow that is taken at `time_ns`: MP4 shows no picture for ten hours."""
         return self.moment_ns(time_ns) - self._time_ns <= LONGEST_INTERVAL_NS
+
+    def is_gone(self, time_ns: int) -> bool:
+        """Whether the path no longer names this file, looked at once a second of stream time.
+
+        The file would grow on without a name, and be lost when it is closed.
+        """
+        moment_ns = self.moment_ns(time_ns)
+        if moment_ns - self._looked_ns < LOOK_NS:
+            return False
+        self._looked_ns = moment_ns
+        return not self._part.is_there()
 
     def write(self, picture: NDArray[np.uint8], time_ns: int) -> None:
         """Add a picture (H, W, 3) uint8 BGR of the file's size, taken at `time_ns` (any zero).
@@ -240,6 +253,7 @@ class PartFile:
         file.
         """
         self.deaf = False
+        self._path = path
         self._descriptor = open_regular(path, os.O_RDWR | os.O_CREAT | (0 if replace else os.O_EXCL), 0o644)
         if not _held(self._descriptor, path):
             os.close(self._descriptor)
@@ -269,6 +283,10 @@ class PartFile:
     def tell(self) -> int:
         """As of any file."""
         return self.seek(0, os.SEEK_CUR)
+
+    def is_there(self) -> bool:
+        """Whether its path still names this file."""
+        return is_at(self._descriptor, self._path)
 
     def close(self) -> None:
         """Let go of the file and the lock; once is enough."""

@@ -44,6 +44,10 @@ class TrackFile(Protocol):
         """Whether the next frame belongs into another file."""
 
     @property
+    def is_gone(self) -> bool:
+        """Whether somebody took it away."""
+
+    @property
     def is_empty(self) -> bool:
         """Whether nobody is in it."""
 
@@ -90,6 +94,10 @@ class TextTracks:
     @property
     def target(self) -> Path:
         return self._file.target
+
+    @property
+    def is_gone(self) -> bool:
+        return self._file.is_gone
 
     @property
     def is_empty(self) -> bool:

@@ -84,6 +84,10 @@ class ParquetTracks:
         return self._rows >= MOST_ROWS
 
     @property
+    def is_gone(self) -> bool:
+        return self._file.is_gone
+
+    @property
     def is_empty(self) -> bool:
         return not self._rows and not self._is_made()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -316,7 +317,40 @@ def test_a_file_that_somebody_takes_away_ends_no_run(tmp_path: Path) -> None:
         feed(sink, some(1))
         (tmp_path / "tracks" / "cam.jsonl.part").unlink()
         feed(sink, some(2), end=True)
-        assert sink.context.counts["dropped.file_gone", "cam"] == 1
+        assert sink.context.counts["dropped.file_gone", "cam"] == 2
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("moved", [True, False])
+def test_when_its_folder_goes_a_new_file_begins_at_once(tmp_path: Path, form: str, moved: bool) -> None:
+    with opened(SinkTracks, {"format": form}, folder=tmp_path) as sink:
+        feed(sink, some(*range(4)))
+        if moved:
+            (tmp_path / "tracks").rename(tmp_path / "old")
+        else:
+            shutil.rmtree(tmp_path / "tracks")
+        feed(sink, some(*range(4, 15)))
+        assert 4 <= sink.context.counts["dropped.file_gone", "cam"] <= 15, "no more than those of a second"
+        assert "was taken away while it was written" in sink.context.troubles["cam"]
+        feed(sink, some(*range(15, 40)))
+        assert sink.context.troubles == {}
+        feed(sink, (), end=True)
+        lost = sink.context.counts["dropped.file_gone", "cam"]
+    assert seqs(tmp_path, form) == expected(form, range(lost, 40))
+    assert (tmp_path / "old").exists() is moved
+
+
+def test_frames_wait_for_a_folder_that_is_not_made(tmp_path: Path) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    with opened(SinkTracks, {"path": f"{folder}/{{camera}}.jsonl"}, folder=tmp_path) as sink:
+        feed(sink, some(0, 1))
+        shutil.rmtree(folder)
+        with pytest.raises(EnvironmentProblem, match="no such folder"):
+            feed(sink, some(20))
+        folder.mkdir()
+        feed(sink, some(20, 21), end=True)
+    assert rows_of(folder / "cam.jsonl", "jsonl") == [20, 21]
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -486,6 +487,39 @@ def test_a_disk_that_takes_no_video_is_said_until_it_does(tmp_path) -> None:
         assert sink.context.troubles, "the first frames of a new file wait in the encoder"
         feed(sink, items(30, first=410))
         assert sink.context.troubles == {}
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_when_its_folder_goes_a_new_video_begins_at_once(tmp_path: Path, moved: bool) -> None:
+    """It went on for the rest of a segment, and all of it was lost when the file was closed."""
+    with opened(SinkVideo, {}, folder=tmp_path) as sink:
+        feed(sink, items(5))
+        if moved:
+            (tmp_path / "videos").rename(tmp_path / "old")
+        else:
+            shutil.rmtree(tmp_path / "videos")
+        feed(sink, items(15, first=5))
+        lost = sink.context.counts["dropped.write_failed", "cam"]
+        assert 5 <= lost <= 15, "no more than those of a second"
+        assert "the file was taken away while it was written" in sink.context.troubles["cam"]
+        feed(sink, items(40, first=20))
+        assert sink.context.troubles == {}
+    assert len(times(tmp_path / "videos" / "cam.mp4")) == 60 - lost
+    assert (tmp_path / "old").exists() is moved
+
+
+def test_a_video_is_tried_again_in_a_folder_that_is_not_made(tmp_path: Path) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    with opened(SinkVideo, {"path": f"{folder}/{{camera}}.mp4"}, folder=tmp_path) as sink:
+        feed(sink, items(5))
+        shutil.rmtree(folder)
+        feed(sink, items(20, first=5))
+        assert "no such folder" in sink.context.troubles["cam"]
+        folder.mkdir()
+        feed(sink, items(10, first=400))
+        assert sink.context.counts["dropped.write_failed", "cam"] == 25
+    assert len(times(folder / "cam.mp4")) == 10
 
 
 def test_a_file_that_cannot_be_begun_leaves_nothing(tmp_path) -> None:
