@@ -305,6 +305,7 @@ def hide_in_words_of_libraries(secrets: Iterable[str]) -> None:
 @contextmanager
 def guarded(*, as_json: bool = False) -> Iterator[None]:
     """Let nothing round this module, from here to the end of the process."""
+    _open_closed_streams()
     before = sys.stdout, sys.stderr
     with _descriptor_2_guarded(as_json=as_json) as real:
         sys.stdout = EscapedStream(WaitingFile(1), sys.stdout, _unchanged, at_once=_at_once(sys.stdout))
@@ -324,6 +325,29 @@ def guarded(*, as_json: bool = False) -> Iterator[None]:
                 with suppress(OSError):
                     stream.flush()
             sys.stdout, sys.stderr = before
+
+
+def _open_closed_streams() -> None:
+    """Connect standard streams that the caller has closed (`>&-`) with nothing.
+
+    Python has no objects for them, and the next file or socket that is opened would get their numbers, and our output.
+    """
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            _open_nothing(descriptor)
+            setattr(sys, name, open(descriptor, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def _open_nothing(descriptor: int) -> None:
+    """Unless it is in use by now: a library may have opened something before."""
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, descriptor)
+        if nothing != descriptor:
+            os.close(nothing)
+        os.set_inheritable(descriptor, True)  # the processes of a run have standard streams as well
 
 
 @contextmanager

@@ -50,6 +50,40 @@ stages:
 Command = Callable[..., str]
 
 
+@pytest.mark.processes
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_a_closed_standard_stream_ends_no_command(tmp_path: Path, closed: str) -> None:
+    for words, status in (("--version", 0), ("check no.yaml", 2), ("explain nothing", 2)):
+        line = f'"$0" -m camgraph {words} {closed}'
+        done = subprocess.run(
+            ["sh", "-c", line, sys.executable],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+        assert done.returncode == status, done
+        assert "Traceback" not in done.stderr
+        assert "Error" not in done.stdout + done.stderr
+
+
+CHILD_OF_GUARDED = """
+import subprocess, sys
+from tools.display.screen import guarded
+with guarded():
+    child = "import sys; sys.exit(None in (sys.stdin, sys.stdout, sys.stderr))"
+    sys.exit(subprocess.run([sys.executable, "-c", child]).returncode)
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_the_processes_of_a_run_have_standard_streams(closed: str) -> None:
+    command = ["sh", "-c", f'"$0" -c "$1" {closed}', sys.executable, CHILD_OF_GUARDED]
+    assert subprocess.run(command, cwd=ROOT, timeout=LIMIT_S, check=False).returncode == 0
+
+
 @pytest.fixture
 def command(tmp_path: Path) -> Iterator[Command]:
     """Runs `camgraph` on pipes; what it shows on both of them."""
