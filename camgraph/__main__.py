@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from camgraph._packages import HiddenPackageError, require_own_packages
@@ -9,6 +10,10 @@ from camgraph._packages import HiddenPackageError, require_own_packages
 
 def main() -> None:
     """The command line."""
+    # Until the command has begun, Ctrl-C ends the process as it ends any program, without the traceback of an import.
+    # `tools.cli` brings Python's handler back. One that is ignored (`nohup`) stays so.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         require_own_packages()
     except HiddenPackageError as hidden:

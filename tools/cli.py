@@ -9,6 +9,7 @@ import atexit
 import gc
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -139,6 +140,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
+            _take_ctrl_c()
             return super().invoke(ctx)
         except CamgraphError as error:
             # `explain` is no help with a mistake in its own id.
@@ -151,6 +153,12 @@ class LazyGroup(click.Group):
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             ctx.exit(EXIT_SIGINT)
+
+
+def _take_ctrl_c() -> None:
+    """From here on Ctrl-C is an exception, which commands catch. Before, it ended the process (`camgraph.__main__`)."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _show_usage(error: click.ClickException) -> None:

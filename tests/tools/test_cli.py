@@ -232,3 +232,28 @@ def test_an_interrupt_is_130(tmp_path: Path) -> None:
         child.send_signal(signal.SIGINT)
         _, err = child.communicate(timeout=60)
     assert (child.returncode, err) == (130, b"")
+
+
+CTRL_C_AT_AN_IMPORT = """
+import os, signal, sys, time
+class AtImport:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[-1]:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+sys.meta_path.insert(0, AtImport())
+from camgraph.__main__ import main
+module, sys.argv = sys.argv[-1], ["camgraph", "actions"]
+sys.argv.append(module)
+main()
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("module", ["tools.cli", "click", "tools.display.screen", "tools.commands.action_commands"])
+def test_an_interrupt_while_it_begins_shows_no_traceback(module: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CTRL_C_AT_AN_IMPORT, module], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+    assert done.returncode in (-signal.SIGINT, 130), "a shell shows 130 for both"
