@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from camgraph.readers import Wishes
 from pipeline.errors import UserError
+from pipeline.foreign_text import shown
 from pipeline.graph import Graph as CheckedGraph
 from pipeline.graph import parse_graph, plan_of
 from pipeline.graph.env_file import Variables
@@ -85,8 +86,8 @@ def load(
     Raises GraphError with every mistake, as `camgraph check` prints them. Outputs that only your program reads need no
     sink in the file.
     """
-    file = _path(path)
-    variables = Variables([_path(one) for one in env_files])
+    file = _path("path", path)
+    variables = Variables(_env_files(env_files))
     text = read_graph(file)
     named = _File(str(file), file.parent, str(file.absolute()) if file.is_file() else "")
     return _graph(text, named, name, variables)
@@ -100,7 +101,9 @@ def parse(
     env_files: Sequence[str | os.PathLike[str]] = (),
 ) -> Graph:
     """Load a graph from a text, as `load` does. Relative paths start at `folder`; messages call it `<graph>`."""
-    return _graph(text, _File("<graph>", _path(folder)), name, Variables([_path(one) for one in env_files]))
+    if not isinstance(text, str):
+        raise _wrong("text", "the text of a graph (camgraph.load takes the path of a file)", text)
+    return _graph(text, _File("<graph>", _path("folder", folder)), name, Variables(_env_files(env_files)))
 
 
 class _File(NamedTuple):
@@ -151,17 +154,17 @@ def build(
             error_id="source-missing",
         )
     asked = Asked(
-        sources=tuple(os.fspath(source) for source in sources),
-        model=_text(model),
+        sources=tuple(_text("source", source) for source in sources),
+        model=_optional("model", model),
         size=size,
-        rules=_text(rules),
-        events=_text(events),
+        rules=_optional("rules", rules),
+        events=_optional("events", events),
         overwrite=overwrite,
-        video=_text(video),
-        tracks=_text(tracks),
+        video=_optional("video", video),
+        tracks=_optional("tracks", tracks),
         max_fps=max_fps,
-        name=name or "watch",
-        env_files=tuple(_path(one) for one in env_files),
+        name="watch" if name is None else name,
+        env_files=_env_files(env_files),
     )
     made = watch_graph(asked, _log.info)
     if name is None:
@@ -174,11 +177,32 @@ def build(
     return Graph(made.text, parsed, made.variables, made.alone, passing=name is None)
 
 
-def _path(path: str | os.PathLike[str]) -> Path:
-    """Raises UserError for an address."""
-    require_path(os.fspath(path))
-    return Path(path)
+def _env_files(paths: Sequence[str | os.PathLike[str]]) -> tuple[Path, ...]:
+    """Raises UserError."""
+    if isinstance(paths, str | bytes | os.PathLike) or not isinstance(paths, Iterable):
+        raise _wrong("env_files", "a list of paths", paths)
+    return tuple(_path("env_files", one) for one in paths)
 
 
-def _text(path: str | os.PathLike[str] | None) -> str | None:
-    return None if path is None else os.fspath(path)
+def _path(name: str, path: str | os.PathLike[str]) -> Path:
+    """Raises UserError for an address, and for no path."""
+    text = _text(name, path)
+    require_path(text)
+    return Path(text)
+
+
+def _optional(name: str, path: str | os.PathLike[str] | None) -> str | None:
+    return None if path is None else _text(name, path)
+
+
+def _text(name: str, path: str | os.PathLike[str]) -> str:
+    """Raises UserError: programs may give anything."""
+    if isinstance(path, os.PathLike):
+        path = os.fspath(path)
+    if not isinstance(path, str):
+        raise _wrong(name, "a path as str or pathlib.Path", path)
+    return path
+
+
+def _wrong(name: str, expected: str, got: object) -> UserError:
+    return UserError(f"{name}: expected {expected}, got {shown(repr(got), 60)}", error_id="option-value")

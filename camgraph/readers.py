@@ -6,9 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from pipeline.errors import CamgraphError, UserError
 from pipeline.graph.arrows import arrows_of
 from pipeline.graph.definition import GraphFile, StageEntry
+from pipeline.graph.explain import plainly
 from pipeline.graph.nodes import EVENTS, Node
 from pipeline.messages import Event, Message
 from pipeline.plan import ProcessPlan, RunPlan
@@ -49,6 +52,14 @@ class Wishes:
             added.add(FRAMES_KIND, USES[FRAMES_KIND], ends, {k: v for k, v in settings.items() if v is not None})
         added.read_the_rest()
         return added.graph(in_process=self.in_process)
+
+
+def require_frame_settings(**settings: object) -> None:
+    """Raises UserError with the name of the first that the sink of frames refuses: no line of a graph has it."""
+    try:
+        find_stage(USES[FRAMES_KIND]).settings_type.model_validate(settings)
+    except ValidationError as error:
+        raise UserError(plainly(error, settings), error_id="option-value") from None
 
 
 class _Adding:

@@ -20,7 +20,7 @@ from camgraph.graphs import Graph, build, load
 from camgraph.inbox import Board, Inbox, Selection
 from camgraph.logs import log_lines
 from camgraph.pictures import Picture, TrackedFrame, frame_of
-from camgraph.readers import EVENTS_KIND, FRAMES_KIND, KINDS, TRACKS_KIND, Wishes, addressed
+from camgraph.readers import EVENTS_KIND, FRAMES_KIND, KINDS, TRACKS_KIND, Wishes, addressed, require_frame_settings
 from camgraph.threads import Latch, start_thread
 from pipeline.errors import (
     EXIT_ENVIRONMENT,
@@ -131,8 +131,9 @@ class Run:
 
         `annotated`: draw people, zones and incidents as `sink_video` does. `max_width`: scale wider pictures down to
         this width, in pixels. `trail_s`: also draw the ways that people have gone in the last seconds. `stage`: the
-        stage whose people to draw, if several make tracks.
+        stage whose people to draw, if several make tracks. Raises UserError for a value that is none of these.
         """
+        require_frame_settings(annotated=annotated, max_width=max_width, trail_s=trail_s)
         asked = (annotated, max_width, trail_s, stage or self._stage)
         if self._background is not None and asked != (self._annotated, self._max_width, self._trail_s, self._stage):
             raise UserError(

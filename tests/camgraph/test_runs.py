@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -419,6 +421,52 @@ def test_an_address_in_place_of_a_path_shows_no_password(clip: Path) -> None:
     for call in calls:
         with pytest.raises(camgraph.UserError, match=r"http://\*\*\*@127.0.0.1/x.yaml: is an address"):
             call()
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"size": "x"}, "size: expected a whole number of pixels from 32 to 8192, got 'x'"),
+    ({"size": 5}, "size: expected a whole number of pixels from 32 to 8192, got 5"),
+    ({"max_fps": 0}, "max_fps: expected a number of frames a second above 0, of at most 1000, got 0"),
+    ({"max_fps": math.nan}, "max_fps: expected a number of frames a second above 0, of at most 1000, got nan"),
+    ({"rules": 3}, "rules: expected a path as str or pathlib.Path, got 3"),
+    ({"env_files": "x.env"}, "env_files: expected a list of paths, got 'x.env'"),
+    ({"name": "a b"}, "name: expected a name of letters, digits"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), WRONG)
+def test_a_wrong_value_is_told_with_its_argument(clip: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(camgraph.UserError) as caught:
+        camgraph.watch(clip, **options)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_width": "x"}, "max_width: expected a whole number, got 'x'"),
+        ({"max_width": -1}, "max_width: expected 16 or more, got -1"),
+        ({"trail_s": math.nan}, "trail_s: expected "),
+    ],
+)
+def test_a_wrong_wish_for_pictures_is_told_at_once(seeing: Graphs, options: dict[str, Any], message: str) -> None:
+    with camgraph.run(seeing()) as run, pytest.raises(camgraph.UserError, match=f"^{message}"):
+        run.frames(**options)
+
+
+def test_values_of_other_types_are_the_users_mistakes() -> None:
+    anything: Any = None
+    with pytest.raises(camgraph.UserError, match=r"text: expected the text of a graph .*, got None"):
+        camgraph.parse(anything)
+    for call in (camgraph.load, camgraph.run, camgraph.watch):
+        with pytest.raises(camgraph.UserError, match=r"expected a path as str or pathlib\.Path, got None"):
+            call(anything)
+
+
+@pytest.mark.parametrize("address", ["rtsp://viewer:${NO_SUCH}@127.0.0.1:9/main", "rtsp://${NO_SUCH}/main"])
+def test_a_missing_variable_of_a_source_names_no_line(address: str) -> None:
+    with pytest.raises(camgraph.UserError, match=r"^rtsp://.*: the environment variable NO_SUCH is not set"):
+        camgraph.watch(address)
 
 
 def test_nothing_to_watch_is_refused() -> None:

@@ -87,19 +87,26 @@ def hide_secrets(address: str, number: int, environ: Mapping[str, str]) -> tuple
 
     A password that is a variable already, `rtsp://viewer:${PASSWORD}@host`, stays one.
     """
+    filled = substitute(address, environ)
     if redact_url(address) == address:
+        _require_filled(address, filled.problems)
         return address, {}
     login = _LOGIN.fullmatch(address)
     if login and _without_secret(login["head"].partition("://")[0] + "://" + login["rest"][1:]):
         if _VARIABLE.fullmatch(login["password"]):
+            _require_filled(address, filled.problems)
             return address, {}
         variable = f"CAMERA_{number}_PASSWORD"
         return f"{login['head']}${{{variable}}}{login['rest']}", {variable: unquote(login["password"])}
-    filled = substitute(address, environ)
-    if filled.problems:
-        raise UserError(f"{redact_url(address)}: {'; '.join(filled.problems)}", error_id="variable-missing")
+    _require_filled(address, filled.problems)
     variable = f"CAMERA_{number}_URL"
     return f"${{{variable}}}", {variable: filled.text}
+
+
+def _require_filled(address: str, problems: Sequence[str]) -> None:
+    """Raises UserError: the graph would tell the line of a file that nobody has written."""
+    if problems:
+        raise UserError(f"{redact_url(address)}: {'; '.join(problems)}", error_id="variable-missing")
 
 
 def _without_secret(address: str) -> bool:

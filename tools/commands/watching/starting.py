@@ -11,11 +11,13 @@ from pathlib import Path
 import click
 
 from pipeline.errors import UserError
+from pipeline.foreign_text import shown
 from pipeline.graph import Graph, parse_graph, plan_of
 from pipeline.graph.env_file import Variables
 from pipeline.graph.graph_source import GraphSource
 from pipeline.graph.loading import Amend, unchanged
 from pipeline.graph.remarks import remarks_alone
+from pipeline.system.names import A_NAME, is_name
 from pipeline.system.paths import ASSET_PREFIX, lost_home, resolve, why_no_path
 from stages.rulebook.rule_set import read_rules
 from tools.assets.catalogue import find
@@ -39,6 +41,9 @@ GRAPH_FILE = "camgraph watch --print-graph"
 """The name of the graph in messages: it is no file, but this shows the lines that they count."""
 
 
+SMALLEST_SIDE, LARGEST_SIDE, MOST_FPS = 32, 8192, 1000
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The command line of `camgraph watch`; see `camgraph watch --help`. `events`: None for none."""
@@ -57,6 +62,22 @@ class Asked:
     name: str = "watch"
     quiet: bool = False
     env_files: tuple[Path, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises UserError for a value that no graph can have. The command line knows of most before."""
+        whole = isinstance(self.size, int) and not isinstance(self.size, bool)
+        if self.size is not None and not (whole and SMALLEST_SIDE <= self.size <= LARGEST_SIDE):
+            expected = f"a whole number of pixels from {SMALLEST_SIDE} to {LARGEST_SIDE}"
+            raise _wrong_value("size", expected, self.size)
+        number = isinstance(self.max_fps, int | float) and not isinstance(self.max_fps, bool)
+        if self.max_fps is not None and not (number and 0 < self.max_fps <= MOST_FPS):
+            raise _wrong_value("max_fps", f"a number of frames a second above 0, of at most {MOST_FPS}", self.max_fps)
+        if not (isinstance(self.name, str) and is_name(self.name)):
+            raise _wrong_value("name", A_NAME, self.name)
+
+
+def _wrong_value(name: str, expected: str, got: object) -> UserError:
+    return UserError(f"{name}: expected {expected}, got {shown(repr(got), 60)}", error_id="option-value")
 
 
 @dataclass(frozen=True, slots=True)

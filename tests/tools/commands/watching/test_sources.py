@@ -69,12 +69,15 @@ def test_names_become_unique_and_stay_names(names: list[str]) -> None:
     ],
 )
 def test_what_is_secret_of_an_address_becomes_a_variable(address: str, shown: str, variables: dict[str, str]) -> None:
-    assert hide_secrets(address, 3, {"MINE": "mine"}) == (shown, variables)
+    assert hide_secrets(address, 3, {"MINE": "mine", "HOST": "h"}) == (shown, variables)
 
 
 def test_a_variable_that_is_missing_is_told_without_the_address() -> None:
     with pytest.raises(UserError, match=r"^http://\*\*\*@h/x\?\*\*\*: the environment variable MINE is not set"):
         hide_secrets("http://v:geheim@h/x?k=${MINE}", 1, {})
+    for address in ("rtsp://${MINE}/x", "rtsp://v:${MINE}@h/x"):
+        with pytest.raises(UserError, match="the environment variable MINE is not set"):
+            hide_secrets(address, 1, {})
 
 
 @given(st.text("aZ09:@/?#%&=. ", min_size=1), st.sampled_from(["", "?token=t", "/path@x"]))

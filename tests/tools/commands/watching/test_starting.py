@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tools.commands.watching.starting import Asked, _outbox
 
-ASKED = Asked(("a.mp4",), None, None, None, "events.jsonl", False, None, None, False, False, "watch", False)
+ASKED = Asked(("a.mp4",), events="events.jsonl")
 
 
 def test_each_events_file_has_an_outbox_of_its_own(tmp_path: Path) -> None:
