@@ -23,8 +23,8 @@ import av
 
 from pipeline.errors import EnvironmentProblem, UserError
 from stages.reading.dates import DATES, MOST_OF_A_DATE
-from stages.reading.opening import Refused, length_of, metadata_of, open_file, pixel_shape_of
-from stages.reading.pictures import is_album
+from stages.reading.opening import Refused, length_of, metadata_of, pixel_shape_of
+from stages.reading.pictures import is_album, require_size
 from stages.reading.pixels import U8
 from stages.reading.probe import largest_frame
 from stages.reading.samples import some_frames
@@ -94,8 +94,8 @@ def _examined(path: Path, *, playlist: bool) -> Answer:
         if path.is_dir():
             return found
         if is_album(path):
-            with suppress(av.FFmpegError, OSError), open_file(path):  # reading a damaged picture reports it later
-                pass
+            with suppress(av.FFmpegError, OSError):  # reading a damaged picture reports it later
+                require_size(path)
         else:
             metadata = metadata_of(path, playlist=playlist)
             length_s, fps = length_of(path, playlist=playlist) or (None, None)

@@ -13,13 +13,16 @@ from av.video.frame import VideoFrame
 from pipeline.errors import UserError
 from pipeline.system.paths import instead_of_file
 from stages.reading.formats import MOST_FILE_PIXELS
-from stages.reading.live.ffmpeg_log import harm_of, listening
+from stages.reading.live.ffmpeg_log import FfmpegLog, harm_of, listening
 from stages.reading.opening import Refused, open_file
 from stages.reading.timeline import SECOND_NS
 from stages.reading.video import Timed
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"})
 
+_MOST = f"{MOST_FILE_PIXELS // 1_000_000} megapixels"
+_REFUSED_SIZE = re.compile(r"Picture size (\d+)x(\d+) ")
+"""libavutil/imgutils.c."""
 VIDEO_SUFFIXES = frozenset(
     f".{name}"
     for name in (
@@ -96,6 +99,11 @@ def timed_pictures(path: Path, fps: float | None) -> Iterator[Timed]:
         yield Timed(entry, index, round(index * SECOND_NS * time_base), index, time_base)
 
 
+def read_picture(path: Path) -> VideoFrame:
+    """The picture, or the first of a moving one. Raises Refused, av.FFmpegError for damage, OSError without a file."""
+    return picture_and_harm(path)[0]
+
+
 def picture_and_harm(path: Path) -> tuple[VideoFrame, str]:
     """As `read_picture`, and why the picture is not whole; "" if FFmpeg noticed nothing.
 
@@ -103,17 +111,31 @@ def picture_and_harm(path: Path) -> tuple[VideoFrame, str]:
     and WebP that are cut off are refused.
     """
     with listening() as log:
-        frame = read_picture(path)
+        try:
+            frame = _first_frame(path)
+        except av.FFmpegError as error:
+            _require_size(path, log)
+            if isinstance(error, av.ArgumentError):
+                raise Refused(f"{path}: it claims to have more than {_MOST}, or is damaged") from None
+            raise
         return frame, harm_of(log.take_lines())
 
 
-def read_picture(path: Path) -> VideoFrame:
-    """The picture, or the first of a moving one. Raises Refused, av.FFmpegError for damage, OSError without a file."""
+def require_size(path: Path) -> None:
+    """Raises Refused if the picture says that it is larger than any; av.FFmpegError or OSError if it is none."""
+    with listening() as log, open_file(path):
+        _require_size(path, log)
+
+
+def _require_size(path: Path, log: FfmpegLog) -> None:
+    """FFmpeg leaves the size of a picture that it refuses at 0: only its log has it."""
+    found = next(filter(None, (_REFUSED_SIZE.match(line.text) for line in log.take_lines())), None)
+    if found:
+        raise Refused(f"{path}: its picture is {found[1]}x{found[2]}, expected at most {_MOST}; make it smaller")
+
+
+def _first_frame(path: Path) -> VideoFrame:
     with open_file(path) as container:
-        try:
-            for frame in container.decode(video=0):
-                return frame
-        except av.ArgumentError:
-            most = MOST_FILE_PIXELS // 1_000_000
-            raise Refused(f"{path}: it claims to have more than {most} megapixels, or is damaged") from None
+        for frame in container.decode(video=0):
+            return frame
     raise av.InvalidDataError(0, "no picture in it")

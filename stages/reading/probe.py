@@ -29,7 +29,7 @@ def largest_frame(path: Path, *, playlist: bool = False) -> LargestFrame | None:
     """
     try:
         if is_album(path):
-            sizes = {size for size in map(_picture_size, list_pictures(path)) if size}
+            sizes = {size for size in map(_picture_size, list_pictures(path)) if size and min(size)}
             largest = max((width * height * 3 for width, height in sizes), default=None)
             return (
                 LargestFrame(largest, next(iter(sizes)) if len(sizes) == 1 else None) if largest is not None else None

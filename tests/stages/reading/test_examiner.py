@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import subprocess
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -50,6 +52,20 @@ def test_a_4k_hevc_file_fits_into_the_usual_limit(examiner: Examiner, make_clip:
     clip = make_clip("a.mp4", frames=3, size=(3840, 2160), codec="libx265", options={"preset": "ultrafast"})
     found = examiner.examine(clip, playlist=False, memory_mb=MEMORY_MB)
     assert (found.refused, found.frame_bytes) == ("", 3840 * 2160 * 3 // 2)
+
+
+def test_too_large_a_picture_is_told_with_its_size(examiner: Examiner, tmp_path: Path) -> None:
+    """FFmpeg knows no size of one that it does not take at all."""
+    head = struct.pack(">IIBBBBB", 20_000, 20_000, 8, 2, 0, 0, 0)
+    rows = zlib.compress(bytes((1 + 3 * 20_000) * 100), 9)
+    parts = [(b"IHDR", head), (b"IDAT", rows), (b"IEND", b"")]
+    chunks = [
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in parts
+    ]
+    path = tmp_path / "huge.png"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunks))
+    refused = examiner.examine(path, playlist=False, memory_mb=MEMORY_MB).refused
+    assert refused.startswith(f"{path}: its picture is 20000x20000, expected at most 134 megapixels")
 
 
 def test_file_over_memory_mb_is_refused_alone(examiner: Examiner, make_clip: MakeClip) -> None:
