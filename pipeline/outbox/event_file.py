@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -256,19 +256,32 @@ def remove_delivered(path: Path) -> bool:
     one of a killed run may still be writing its deliveries. Raises sqlite3.Error if the file is in use or damaged, and
     OSError.
     """
+    return _removed_unless(path, lambda db: _has_pending(db) or _has_incidents_to_end(db, path))
+
+
+def remove_unused(path: Path) -> bool:
+    """As `remove_delivered`, if the file never had an event: its run was refused when it began."""
+    return _removed_unless(path, lambda db: db.execute(f"SELECT {_NEXT_ROW}").fetchone()[0] > 1)
+
+
+def _removed_unless(path: Path, is_needed: Callable[[sqlite3.Connection], bool]) -> bool:
     db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0)
     try:
-        if db.execute("SELECT 1 FROM pending LIMIT 1").fetchone() or _has_incidents_to_end(db, path):
+        if is_needed(db):
             return False
         db.execute("PRAGMA synchronous = OFF")
         db.execute("PRAGMA journal_mode = DELETE")  # which SQLite refuses while anybody else has the file open
         db.execute("BEGIN EXCLUSIVE")
-        if db.execute("SELECT 1 FROM pending LIMIT 1").fetchone():
+        if is_needed(db):
             return False
         path.unlink()
     finally:
         db.close()
     return True
+
+
+def _has_pending(db: sqlite3.Connection) -> bool:
+    return db.execute("SELECT 1 FROM pending LIMIT 1").fetchone() is not None
 
 
 def checkpoint(db: sqlite3.Connection) -> None:

@@ -26,7 +26,7 @@ import structlog
 
 from pipeline.dead_letters import DeadLetters, LetterCount, sinks_with_letters
 from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.outbox.event_file import SUFFIXES, remove_delivered
+from pipeline.outbox.event_file import SUFFIXES, remove_delivered, remove_unused
 from pipeline.plan import RunPlan
 from pipeline.system.disk import HAS_LOCKS, is_at, kind_of, open_locked
 from pipeline.system.names import user_name
@@ -93,10 +93,20 @@ def outbox_held(plan: RunPlan) -> Iterator[None]:
         yield
     finally:
         _name_dead_letters(folder)
+        with suppress(OSError, sqlite3.Error):  # it is damaged, or a process that cannot be ended has it
+            _remove_unused(folder)
         with suppress(OSError):
             lock.unlink()
             folder.rmdir()  # if it is empty
         os.close(descriptor)
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove a file that never had an event. `watch` has a folder for each events file: they would pile up."""
+    file, *beside = _files(folder)
+    if file.exists() and remove_unused(file):
+        for path in beside:
+            path.unlink(missing_ok=True)
 
 
 def _name_dead_letters(folder: Path) -> None:

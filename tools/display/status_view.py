@@ -68,7 +68,7 @@ def render_summary(summary: Summary) -> RenderableType:
     ]
     total = summary.totals
     rate = total.frames / summary.duration_s if summary.duration_s > 0 else 0.0
-    last = f"{shown(summary.graph)}: {total.frames} frames in {clock(summary.duration_s)} ({rate:.1f} fps), "
+    last = f"{shown(summary.graph)}: {counted(total.frames, 'frame')} in {clock(summary.duration_s)} ({rate:.1f} fps), "
     files = [Text(f"  {shown(path)}", overflow="fold") for path in summary.files]
     written = [Text("written:"), *files] if files else []
     untaken = f", {summary.untaken} of them in no sink: one with `from: events` takes all" if summary.untaken else ""

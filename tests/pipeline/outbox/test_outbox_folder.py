@@ -56,6 +56,33 @@ def test_outbox_folder_is_private_and_locked(plan: RunPlan) -> None:
     assert [path.name for path in folder.iterdir()] == ["outbox.sqlite"]
 
 
+ONE_EVENT = "INSERT INTO events VALUES (1, 'e', 'p', 'a', 0, 0, 0, 0, '', '', x'', 0, 0, 0)"
+
+
+@pytest.mark.parametrize("had_event", [True, False])
+def test_an_outbox_that_never_had_an_event_is_not_left(plan: RunPlan, had_event: bool) -> None:
+    """That of a run which another kept out of its events file, say. One whose events are delivered knows their ids."""
+    folder = outbox_folder(plan)
+    assert folder is not None
+    with outbox_held(plan), closing(open_event_file(folder / "outbox.sqlite", by_time=False)) as db:
+        if had_event:
+            db.execute(ONE_EVENT)
+            db.execute("DELETE FROM events")
+    assert folder.exists() is had_event
+
+
+def test_the_run_that_a_file_in_use_keeps_out_leaves_nothing(plan: RunPlan, tmp_path: Path) -> None:
+    folder = outbox_folder(plan)
+    assert folder is not None
+    with (tmp_path / "events.jsonl").open("w") as mine:
+        assert try_lock(mine.fileno())
+        command = [sys.executable, "-m", "tools.cli", "run", str(tmp_path / "graph.yaml"), "--quiet"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert "another sink or run is writing to this file" in done.stderr
+    assert not folder.exists()
+
+
 def test_runs_take_turns_on_one_outbox(plan: RunPlan, tmp_path: Path) -> None:
     """Each removes the lock and the folder, while others are about to take them."""
     code = (

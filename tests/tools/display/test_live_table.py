@@ -306,6 +306,13 @@ def test_the_summary_names_frames_drops_events_and_files() -> None:
     assert "\x1b" not in text
 
 
+def test_summary_of_a_single_frame_has_the_singular() -> None:
+    data = {"graph": "demo", "duration_s": 16, "totals": {"frames": 1, "drops": 0, "events": 1, "committed": 1}}
+    assert (
+        shown(render_summary(Summary.from_json(data))).rstrip().endswith("demo: 1 frame in 0:00:16 (0.1 fps), 1 event")
+    )
+
+
 def test_summary_counts_events_in_no_sink() -> None:
     data = {"graph": "demo", "cameras": {"front": {"events": {"camgraph.camera.lost": 2, "enter": 1}}}}
     assert shown(render_summary(Summary.from_json(data))).rstrip().endswith("3 events")
