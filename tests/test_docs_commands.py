@@ -54,7 +54,10 @@ RUN_HERE = (
 RUN_ELSEWHERE = ("write_a_condition", "write_a_sink", "write_a_source", "write_a_stage")
 """Those whose commands the tests of these guides run, with the packages that they make."""
 _OF_SYSTEM = "chmod chown mkdir openssl printf systemctl"
-OTHERS = {"export", "pip", "git", "python", "python3", "make", ".", "nc", "cd", "curl", "docker", *_OF_SYSTEM.split()}
+OTHERS = {
+    *("export", "pip", "git", "python", "python3", "make", ".", "nc", "cd", "curl", "docker", "ffmpeg"),
+    *_OF_SYSTEM.split(),
+}
 """Programs that are not ours. If a line of a block begins with anything else, the page is wrong."""
 DEPLOYED = sorted(path for path in (ROOT / "configs" / "deploy").iterdir() if path.is_file())
 _FENCED = re.compile(r"^ *```sh\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)

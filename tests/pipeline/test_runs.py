@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +137,13 @@ class Harm:
         return time.monotonic() < self._received[1] + self.unheard_s
 
 
+def tries(folder: Path) -> Iterator[Path]:
+    """A folder for each run: on a busy machine, one is over before it was seen to be silent."""
+    for number in range(8):
+        (folder / f"{number}").mkdir()
+        yield folder / f"{number}"
+
+
 class StopOnce:
     """A second stop would give up what is on its way."""
 
@@ -180,26 +187,32 @@ def test_death_of_stateless_process_loses_nothing(tmp_path: Path, expected: Any,
 )
 def test_nobody_waits_for_the_partners_of_what_was_done(tmp_path: Path, expected: Any, victims: list[str]) -> None:
     """More than a window of frames was done since the source last heard of it: they come again, on one side alone."""
-    harm = Harm(victims, unheard_s=0.18)
-    outcome, _ = run_graph(load_plan(write(tmp_path, frames=300, pace_ms=8)), harm)
+    for folder in tries(tmp_path):
+        harm = Harm(victims, unheard_s=0.18)
+        outcome, _ = run_graph(load_plan(write(folder, frames=300, pace_ms=8)), harm)
+        assert (outcome.status, outcome.problems) == (0, [])
+        assert results(folder) == expected(300)
+        if harm.done:
+            break
     assert set(harm.done) == set(victims)
-    assert (outcome.status, outcome.problems) == (0, [])
-    assert results(tmp_path) == expected(300)
 
 
 def test_stop_during_death_cuts_between_frames(tmp_path: Path, expected: Any) -> None:
-    harm, stop = Harm(["src.a"], unheard_s=0.1), StopOnce()
+    for folder in tries(tmp_path):
+        harm, stop = Harm(["src.a"], unheard_s=0.1), StopOnce()
 
-    def kill_and_stop(supervisor: Supervisor) -> None:
-        harm(supervisor)
-        stop(supervisor, when=bool(harm.done))
+        def kill_and_stop(supervisor: Supervisor, harm: Harm = harm, stop: StopOnce = stop) -> None:
+            harm(supervisor)
+            stop(supervisor, when=bool(harm.done))
 
-    outcome, status = run_graph(load_plan(write(tmp_path, frames=300, pace_ms=8)), kill_and_stop)
+        outcome, status = run_graph(load_plan(write(folder, frames=300, pace_ms=8)), kill_and_stop)
+        if harm.done:
+            break
     assert harm.done
     assert (outcome.status, outcome.problems) == (0, [])
     assert status["cameras"]["a"]["drops"] == 0
     got, whole = (
-        [line for line in found if line.startswith("a ")] for found in (lines(tmp_path / "numbers"), expected(300)[0])
+        [line for line in found if line.startswith("a ")] for found in (lines(folder / "numbers"), expected(300)[0])
     )
     assert 0 < len(got) < len(whole)
     assert got == sorted(whole, key=lambda line: int(line.split()[2]))[: len(got)]
