@@ -121,7 +121,7 @@ class Greeter:
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return
         except OSError as error:
-            del self._shaking[descriptor]
+            self._shaking.pop(descriptor, None)
             client.close()
             why = tls_failure(error) if isinstance(error, ssl.SSLError) else error.strerror or "it is gone"
             self._log.info("client_refused", why=why)
