@@ -121,7 +121,7 @@ class Greeter:
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return
         except OSError as error:
-            self._shaking.pop(descriptor, None)
+            del self._shaking[descriptor]
             client.close()
             why = tls_failure(error) if isinstance(error, ssl.SSLError) else error.strerror or "it is gone"
             self._log.info("client_refused", why=why)
