@@ -20,7 +20,11 @@ demo: setup
 setup: $(VENV)/.ready
 dev: $(VENV)/.ready-dev
 
+# Debian's python3 comes without venv, and says so in many lines only after it has made half of one.
 $(VENV)/.ready: pyproject.toml
+	@$(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo \
+	  "$(PYTHON) is not Python 3.11 or newer with venv and pip: apt install python3-venv, or name another: make PYTHON=..."; \
+	  exit 1; }
 	@echo "setting up $(VENV) with pip, once: a minute or two, by your network"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install $(EDITABLE) -e '.[serve$(if $(GPU),$(COMMA)$(GPU))]'
