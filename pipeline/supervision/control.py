@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
@@ -13,6 +15,7 @@ import zmq
 
 from pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem, UserError
 from pipeline.supervision.jobs import Answer, Later
+from pipeline.system.disk import open_regular
 from pipeline.system.found_runs import FoundRun, found_runs
 from pipeline.system.paths import runs_folder
 from pipeline.system.redaction import redact_urls
@@ -26,6 +29,9 @@ _ANSWER_S = 5.0
 _LONGEST_OP = 40
 _WITHOUT_SECRETS = ("status", "stop")
 """The requests that root may send to a run of another user; that process may only pretend to be the run."""
+_STAGES = re.compile(rb"^stages\s*:", re.MULTILINE)
+"""What graph files have, and no other YAML files of camgraph."""
+_MOST_FILES, _MOST_OF_FILE, _MOST_NAMED = 50, 1 << 20, 5
 _NOT_ANSWERED = "the run could not read this request: is it from another version of camgraph than the run's?"
 
 A = TypeVar("A")
@@ -105,13 +111,17 @@ def _as_bytes(answer: dict[str, Any]) -> bytes:
     return json.dumps(answer).encode()
 
 
-def find_run(name: str | None, *, of_others: bool = False) -> str:
-    """Return the name of the run that is meant: the named one, else the only one of this folder, else of this user.
+def find_run(name: str | None, *, of_others: bool = False, graph: Path | None = None) -> str:
+    """Return the name of the run that is meant.
 
-    `of_others`: root may mean a run of another user, but must not ask it for secrets. Raises UserError.
+    That is the named one; else the one that was started from the file `graph`; else the one whose graph is in this
+    folder; else, in a folder without a graph, the only run of this user. `of_others`: root may mean a run of another
+    user, but must not ask it for secrets. Raises UserError.
     """
     runs = found_runs()
     meant = _meant(name, runs, of_others=of_others)
+    if name is None:
+        meant = _by_graph(meant, graph)
     if len(meant) == 1:
         if meant[0].answers:
             return meant[0].name
@@ -131,10 +141,44 @@ def _meant(name: str | None, runs: Sequence[FoundRun], *, of_others: bool) -> li
     return own or [run for run in runs if name is not None and of_others and os.getuid() == 0]
 
 
+def _by_graph(runs: Sequence[FoundRun], graph: Path | None) -> list[FoundRun]:
+    """Return those of the file, else those of this folder. Raises UserError if this folder has graphs and none runs."""
+    if graph is not None:
+        of_file = [
+            run for run in runs if run.graph_file and os.path.realpath(run.graph_file) == os.path.realpath(graph)
+        ]
+        return of_file or list(runs)
+    here = Path.cwd()
+    if of_folder := [run for run in runs if run.is_of(here)]:
+        return of_folder
+    if runs and (idle := _graphs_in(here)):
+        which = f"the graph {idle[0]}" if len(idle) == 1 else f"none of the graphs {', '.join(idle[:_MOST_NAMED])}"
+        verb = "is not running" if len(idle) == 1 else "is running"
+        elsewhere = ", ".join(map(_in_words, runs))
+        raise UserError(
+            f"{which} of this folder {verb}; running elsewhere: {elsewhere}: choose one with --name",
+            error_id="run-not-found",
+        )
+    return list(runs)
+
+
+def _graphs_in(folder: Path) -> list[str]:
+    """The names of the graph files that lie in a folder."""
+    return [path.name for path in sorted(folder.glob("*.y*ml"))[:_MOST_FILES] if _is_graph(path)]
+
+
+def _is_graph(path: Path) -> bool:
+    try:
+        with open(open_regular(path, os.O_RDONLY), "rb") as file:  # noqa: PTH123 - it is open already
+            return bool(_STAGES.search(file.read(_MOST_OF_FILE)))
+    except OSError:
+        return False
+
+
 def _not_found(name: str | None, runs: Sequence[FoundRun], meant: Sequence[FoundRun]) -> str:
     own = [run for run in runs if run.own]
     names = [run.name for run in own]
-    message = f"running: {', '.join(_in_words(run, own) for run in own)}" if own else ""
+    message = f"running: {', '.join(map(_in_words, own))}" if own else ""
     others = [run for run in runs if not run.own]
     if others:
         listed = ", ".join(f"{run.name} {run.where}" for run in others)
@@ -151,9 +195,9 @@ def _not_found(name: str | None, runs: Sequence[FoundRun], meant: Sequence[Found
     return f"{missing}; {message}{did_you_mean(name, names) if name else ''}"
 
 
-def _in_words(run: FoundRun, own: Sequence[FoundRun]) -> str:
-    """Return the name of a run, with its folder if another run has the same name."""
-    return run.name if run.here or sum(other.name == run.name for other in own) == 1 else f"{run.name} {run.where}"
+def _in_words(run: FoundRun) -> str:
+    """Return the name of a run, and the file that tells it from others: its graph, else its own folder."""
+    return f"{run.name} ({run.graph_file})" if run.graph_file else run.name if run.here else f"{run.name} {run.where}"
 
 
 def _address(name: str, *, of_others: bool) -> str:

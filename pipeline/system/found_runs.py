@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pipeline.system.names import is_name, user_name
 from pipeline.system.paths import chosen_runs_folder, other_runs_folders, runs_folder
-from pipeline.system.run_folder import CONTROL, going_on, is_going_on, running
+from pipeline.system.run_folder import CONTROL, going_on, graph_of, is_going_on, running
 
 _LISTENING = 0x10000
 _ROOT = 0
@@ -31,12 +31,22 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FoundRun:
-    """A run that goes on. `owner`: the user's number; `here`: it was started in the folder of this process."""
+    """A run that goes on. `owner`: the user's number; `here`: it is where this process would start runs."""
 
     name: str
     folder: Path
     owner: int
     here: bool
+
+    @property
+    def graph_file(self) -> str:
+        """The graph file that it was started from; "" if there was none, or if it is another user's run."""
+        return graph_of(self.folder)[1] if self.own else ""
+
+    def is_of(self, folder: Path) -> bool:
+        """Whether its graph is in this folder."""
+        graph_folder = graph_of(self.folder)[0] if self.own else ""
+        return bool(graph_folder) and os.path.realpath(graph_folder) == os.path.realpath(folder)
 
     @property
     def own(self) -> bool:

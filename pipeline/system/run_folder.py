@@ -3,6 +3,7 @@
 <runs_folder>/<name>/
     lock        held (flock) by the supervisor for life: a folder without a lock is left over
     camgraph.control    the control socket; by this name a run is found from everywhere on the machine
+    graph       the folder of its graph and the graph file, if there is one, with a zero byte between
     <pid>/      what its processes make, by the supervisor's id: late ones of a killed run never touch the next run's
         <n>.<i>     the socket of process n in its incarnation i
         state/      a folder for each stage
@@ -27,13 +28,17 @@ from pipeline.system.paths import RUN_DIR, TEMPORARY, other_runs_folders, runs_f
 
 CONTROL = "camgraph.control"
 """The name of a run's control socket."""
+_GRAPH = "graph"
 _SWEEP_S = 0.5
 
 
 class RunFolder:
-    """Made for one run, and removed at its end."""
+    """Made for one run, and removed at its end.
 
-    def __init__(self, name: str) -> None:
+    `graph_folder` and `graph_file`: where its graph is, as absolute paths; "" if that is not known.
+    """
+
+    def __init__(self, name: str, graph_folder: str = "", graph_file: str = "") -> None:
         if not is_name(name):
             raise UserError(
                 f"a run cannot be called {name!r}: expected {A_NAME}; choose another: --name",
@@ -52,6 +57,8 @@ class RunFolder:
                 raise going_on(name)
             _empty(self.path)
             self.own.mkdir(mode=0o700)
+            if graph_folder:
+                (self.path / _GRAPH).write_bytes(b"\0".join(map(os.fsencode, (graph_folder, graph_file))))
         except OSError as error:
             if self._lock >= 0:
                 self.close()
@@ -72,6 +79,15 @@ class RunFolder:
         """Remove the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
+
+
+def graph_of(folder: Path) -> tuple[str, str]:
+    """The folder of the graph and the graph file of the run in `folder`, "" for what is not known."""
+    try:
+        graph_folder, _, graph_file = (folder / _GRAPH).read_bytes().partition(b"\0")
+    except OSError:  # a run of an earlier camgraph, or one that has just ended
+        return "", ""
+    return os.fsdecode(graph_folder), os.fsdecode(graph_file)
 
 
 def unlink_socket(address: str) -> None:

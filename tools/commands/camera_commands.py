@@ -34,7 +34,7 @@ _VARIABLE = re.compile(r"\$\{(?:secret:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 _PASSWORD = re.compile(r"://[^\s/?#@]*:(?!\$\{)[^\s/?#@]+@")
 _EXPECTED = "expected KEY=VALUE, such as max_fps=5; `camgraph stages capture` lists the settings of a camera"
 
-name_option = click.option("--name", help="The run, if several are going on.")
+name_option = click.option("--name", help="The run; by default that of the graph in this folder, or the only one.")
 no_wait = click.option("--no-wait", is_flag=True, help="Do not wait until it has happened.")
 camera_argument = click.argument("camera", callback=lambda _context, _parameter, name: nfc(name))
 
@@ -146,7 +146,7 @@ def reload(file: Path | None, name: str | None, no_wait: bool, env_files: tuple[
     GRAPH is by default the file that the run was started from. Cameras that were added by command stay. The run itself
     loads the file, with its own variables: it reads env files again, and you need not set any variable here.
     """
-    run = find_run(name)
+    run = find_run(name, graph=file)
     path = file or _graph_of(run)
     text = read_graph(path)
     asked: dict[str, Any] = {

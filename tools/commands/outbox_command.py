@@ -175,7 +175,7 @@ def _folder(name: str | None) -> Path:
     """Raises UserError if it is not clear which outbox is meant, or if there is none."""
     if name is not None and not is_name(name):
         raise UserError(f"no run can be called {shown(name)}", error_id="name-not-allowed")
-    running = [run for run in _running() if name in (None, run)]
+    running = [run for run in _running() if run == name] if name else _running_here() or _running()
     if len(running) == 1:
         return _folder_of(running[0])
     if name is not None:
@@ -192,6 +192,11 @@ def _folder(name: str | None) -> Path:
             error_id="choose-one",
         )
     raise UserError(f"which outbox? choose one with --name{_listed(outboxes)}", error_id="choose-one")
+
+
+def _running_here() -> list[str]:
+    """The runs whose graph is in this folder."""
+    return [run.name for run in found_runs() if run.is_of(Path.cwd())]
 
 
 def _running() -> list[str]:

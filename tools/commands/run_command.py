@@ -86,7 +86,7 @@ def _show(text: str, *, quiet: bool) -> None:
 
 
 @click.command()
-@click.option("--name", help="The run, if several are going on.")
+@click.option("--name", help="The run; by default that of the graph in this folder, or the only one.")
 @click.option("--json", "as_json", is_flag=True, help="All that is known, as JSON.")
 @click.option("--check", "as_check", is_flag=True, help="One line and an exit status for monitors; see below.")
 def status(name: str | None, as_json: bool, as_check: bool) -> None:
@@ -107,7 +107,7 @@ def status(name: str | None, as_json: bool, as_check: bool) -> None:
 
 
 @click.command()
-@click.option("--name", help="The run, if several are going on.")
+@click.option("--name", help="The run; by default that of the graph in this folder, or the only one.")
 def stop(name: str | None) -> None:
     """Stop a running graph in order: its cameras end, and frames on the way still arrive."""
     run_name = find_run(name, of_others=True)

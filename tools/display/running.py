@@ -292,7 +292,7 @@ def only_run(plan: RunPlan) -> Iterator[RunFolder]:
     from pipeline.system.found_runs import refuse_second_run  # noqa: PLC0415
     from pipeline.system.run_folder import RunFolder  # noqa: PLC0415
 
-    with closing(RunFolder(plan.graph)) as folder:
+    with closing(RunFolder(plan.graph, plan.base_folder, plan.file)) as folder:
         refuse_second_run(plan.graph, folder.path)
         with outbox_held(plan):
             yield folder

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,66 @@ def test_asking_a_missing_run_is_a_user_error() -> None:
     (folder.path / CONTROL).touch()
     assert find_run(None) == "lobby"
     folder.close()
+
+
+@contextmanager
+def run_of(name: str, graph_file: Path) -> Iterator[None]:
+    with closing(RunFolder(name, str(graph_file.parent), str(graph_file))) as folder:
+        (folder.path / CONTROL).touch()
+        yield
+
+
+@pytest.fixture
+def ward_and_lobby(tmp_path: Path) -> Iterator[Path]:
+    """Two runs, each of a graph in a folder of its own."""
+    for name in ("ward", "lobby"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.yaml").write_text("cameras: {}\nstages: {}\n")
+        (tmp_path / name / "rules.yaml").write_text("rules: []\n")
+    (tmp_path / "empty").mkdir()
+    with run_of("ward", tmp_path / "ward/ward.yaml"), run_of("lobby", tmp_path / "lobby/lobby.yaml"):
+        yield tmp_path
+
+
+def test_the_run_of_this_folders_graph_is_meant(ward_and_lobby: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ward", "lobby"):
+        monkeypatch.chdir(ward_and_lobby / name)
+        assert find_run(None) == name
+        assert find_run("ward") == "ward"
+
+
+def test_the_run_of_a_named_graph_file_is_meant(ward_and_lobby: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ward_and_lobby / "ward")
+    assert find_run(None, graph=Path("../lobby/lobby.yaml")) == "lobby"
+
+
+def test_of_several_runs_the_question_names_their_graphs(ward_and_lobby: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ward_and_lobby / "empty")
+    with pytest.raises(
+        UserError, match=r"which run\? choose one with --name; running: lobby \(.*lobby.yaml\), ward \("
+    ):
+        find_run(None)
+    monkeypatch.chdir(ward_and_lobby / "ward")
+    with (
+        run_of("by-day", ward_and_lobby / "ward/ward.yaml"),
+        pytest.raises(UserError, match=r"which run\? .*by-day .*ward"),
+    ):
+        find_run(None)
+
+
+def test_the_run_of_another_folder_is_not_taken_for_that_of_this_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "night.yaml").write_text("stages: {}\n")
+    (tmp_path / "rules.yaml").write_text("rules: []\n")
+    monkeypatch.chdir(tmp_path)
+    with run_of("ward", Path("/etc/ward/ward.yaml")):
+        why = r"the graph night.yaml of this folder is not running; running elsewhere: ward \(/etc/ward/ward.yaml\)"
+        with pytest.raises(UserError, match=why):
+            find_run(None)
+        assert find_run("ward") == "ward"
+        (tmp_path / "night.yaml").unlink()
+        assert find_run(None) == "ward"
 
 
 def test_a_run_that_does_not_answer_is_said() -> None:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unicodedata
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -102,6 +102,24 @@ def _beside(folder: Path, runtime: str, graph: str) -> Iterator[Command]:
             assert run.wait(LIMIT_S) == 130
     assert SECRET not in (folder / "log").read_text()
     assert "pass%2Fword" not in (folder / "log").read_text()
+
+
+def test_commands_in_a_graphs_folder_mean_its_run(tmp_path: Path) -> None:
+    """Two runs of one user, each started from the folder of its graph."""
+    with short_folder() as runtime, ExitStack() as stack:
+        calls = {}
+        for name in ("lobby", "ward"):
+            (tmp_path / name).mkdir()
+            graph = GRAPH.replace("name: lobby", f"name: {name}")
+            calls[name] = stack.enter_context(contextmanager(_beside)(tmp_path / name, runtime, graph))
+        for name, call in calls.items():
+            assert json.loads(output_of(call("status", "--json")))["graph"] == name
+            assert output_of(call("cameras", "pause", "one")) == "one rests\n"
+            assert output_of(call("cameras", "resume", "one")) == "one goes on\n"
+            file = tmp_path / name / "live.yaml"
+            file.write_text(file.read_text().replace("max_fps: 5", "max_fps: 4"))
+            assert "one begins anew" in output_of(call("reload"))
+        assert "nothing has changed" in output_of(calls["ward"]("reload", "../lobby/live.yaml"))
 
 
 def output_of(done: subprocess.CompletedProcess[str]) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pipeline.dead_letters import DeadLetters
 from pipeline.graph import load_plan
 from pipeline.messages import Event
 from pipeline.supervision.supervisor import Supervisor
+from pipeline.system.run_folder import RunFolder
 from pipeline.testing import run_graph
 from tools.cli import main
 
@@ -129,6 +131,18 @@ def test_mistakes_name_the_way_out(state: Path, words: list[str], said: str) -> 
     outbox_of(state, "yard")
     result = command(*words)
     assert (result.exit_code, said in result.output) == (2, True), result.output
+
+
+def test_the_outbox_of_the_run_of_this_folder_is_meant(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outbox_of(state)
+    outbox_of(state, "yard")
+    monkeypatch.chdir(tmp_path)
+    with closing(RunFolder("lobby", str(tmp_path))), closing(RunFolder("yard", "/etc/yard")):
+        assert command("list").exit_code == 0
+        monkeypatch.chdir("/")
+        assert "which outbox? choose one with --name" in command("list").output
 
 
 def test_nothing_to_look_at(state: Path) -> None:
