@@ -99,6 +99,8 @@ class IncidentFilter:
     """Those alone that are listed before this one: the next page, from the newest on."""
     among: Sequence[str] | None = None
     """These alone, by their whole names."""
+    until: datetime | None = None
+    """Those alone that began before."""
 
 
 def incidents_in(folder: Path, wanted: IncidentFilter) -> list[IncidentSummary]:
@@ -282,6 +284,8 @@ def _found(db: sqlite3.Connection, wanted: IncidentFilter) -> list[IncidentSumma
         conditions += [("place = ?", ascii_form(wanted.camera)), ("camera = ?", wanted.camera)]
     if wanted.since is not None:
         conditions += [("day >= ?", wanted.since.date().isoformat()), ("start_s >= ?", wanted.since.timestamp())]
+    if wanted.until is not None:
+        conditions.append(("start_s < ?", wanted.until.timestamp()))
     if wanted.rule is not None:
         conditions.append(("? IN (rule, action)", wanted.rule))
     if wanted.phase is not None:

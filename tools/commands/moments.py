@@ -1,18 +1,19 @@
 """Times as people write them into options, `2h`, `3d`, `2026-11-22`, `2026-11-22T21:00`, and as they read them.
 
-Without an offset from UTC they are of this machine's time zone (`TZ`, `/etc/localtime`).
+Without an offset from UTC they are of the caller's time zone, else of this machine's (`TZ`, `/etc/localtime`).
 """
 
 from __future__ import annotations
 
 import re
 import time
-from datetime import datetime
+from datetime import datetime, timedelta, tzinfo
 
 from pipeline.errors import UserError
 from pipeline.foreign_text import shown
 
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(s|min|m|h|d)")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _SECONDS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -24,25 +25,31 @@ def seconds_of(text: str, option: str) -> float:
     return float(span[1]) * _SECONDS[span[2]]
 
 
-def moment(text: str, option: str) -> int:
-    """A moment, in ns since 1970 UTC; a span is so long ago. Raises UserError, which names the option."""
+def moment(text: str, option: str, zone: tzinfo | None = None, *, whole_day: bool = False) -> int:
+    """A moment, in ns since 1970 UTC; a span is so long ago. Raises UserError, which names the option.
+
+    `whole_day`: a date means the end of that day, and not its beginning.
+    """
     if _SPAN.fullmatch(text):
         return time.time_ns() - round(seconds_of(text, option) * 1e9)
     try:
-        return round(datetime.fromisoformat(text).timestamp() * 1e9)
+        at = datetime.fromisoformat(text)
+        if whole_day and _DATE.fullmatch(text):
+            at += timedelta(days=1)
+        return round((at.replace(tzinfo=zone) if zone and not at.tzinfo else at).timestamp() * 1e9)
     except (ValueError, OverflowError, OSError):  # the last two: years for which there is no local time
         raise UserError(
             f"{option} {shown(text)}: expected 2h, 3d, 2026-11-22 or 2026-11-22T21:00", error_id="option-value"
         ) from None
 
 
-def local_time(text: str) -> str:
-    """A time of an event, as this machine's clock shows it: 2026-11-22 22:03:11+01:00. What is none, as it is.
+def local_time(text: str, zone: tzinfo | None = None) -> str:
+    """A time of an event, as clocks of this zone show it: 2026-11-22 22:03:11+01:00. What is none, as it is.
 
     The times of a recording without a date begin with 1970-01-01, and have no offset here.
     """
     try:
         at = datetime.fromisoformat(text)
-        return f"{at:%Y-%m-%d %H:%M:%S}" if at.year == 1970 else at.astimezone().isoformat(" ", "seconds")
+        return f"{at:%Y-%m-%d %H:%M:%S}" if at.year == 1970 else at.astimezone(zone).isoformat(" ", "seconds")
     except (ValueError, OverflowError, OSError):
         return shown(text)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from stages.footage.incident_labels import Labels
 from stages.footage.incident_record import FileState, IncidentRecord
 from tools.cli import main
 
@@ -67,11 +68,63 @@ def test_the_list_says_when_where_and_what(footage: Path) -> None:
         ("--rule", "waving"),
         ("--since", "2026-11-23T00:00Z"),
         ("--since", "2026-11-23T08:00+01:00"),
+        ("--unseen", "--limit=1"),
         ("--limit", "1"),
     ],
 )
 def test_the_list_can_be_narrowed(footage: Path, filter_: tuple[str, str]) -> None:
     assert [line[:8] for line in run("--in", str(footage), *filter_).splitlines()] == ["2a00ba7e"]
+
+
+@pytest.mark.parametrize("until", ["2026-11-22", "2026-11-22T22:30+01:00", "2026-11-23T08:00Z"])
+def test_the_list_ends_at_a_time(footage: Path, until: str) -> None:
+    assert [line[:8] for line in run("--in", str(footage), "--until", until).splitlines()] == ["1f00ba7e"]
+
+
+def make_graph(folder: Path, rules: str, path: str = "footage") -> Path:
+    graph = folder / "lobby.yaml"
+    graph.write_text(
+        f"stages:\n  actions: {{use: rules, from: tracks, with: {rules}}}\n"
+        f"  footage: {{use: sink_footage, from: actions, with: {{path: {path}}}}}\n"
+    )
+    return graph
+
+
+@pytest.mark.parametrize("rules", ["{file: rules.yaml}", "{time_zone: Asia/Tokyo, rules: [{use: fall}]}"])
+def test_times_are_those_of_the_rules(footage: Path, rules: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the place is named; and times of options are read by the same clock."""
+    (footage.parent / "rules.yaml").write_text("time_zone: Asia/Tokyo\nrules: [{use: fall}]\n")
+    graph = make_graph(footage.parent, rules)
+    monkeypatch.chdir(footage.parent)
+    for place in ([], ["--in", str(graph)], ["--in", str(footage)], ["--in", "footage"]):
+        assert "2026-11-23 06:03:11+09:00" in run(*place).splitlines()[0]
+        assert "began       2026-11-23 06:03:11+09:00" in run("show", "1f", *place)
+        assert len(run("--since", "2026-11-23T06:03", *place).splitlines()) == 2
+        assert len(run("--since", "2026-11-23T06:04", *place).splitlines()) == 1
+
+
+def test_the_graph_of_this_folder_says_where_they_are(footage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    footage.rename(footage.with_name("kept"))
+    make_graph(footage.parent, "{rules: [{use: fall}]}", path="kept")
+    monkeypatch.chdir(footage.parent)
+    assert len(run().splitlines()) == 2
+    (footage.parent / "yard.yaml").write_text("stages: {footage: {use: sink_footage, from: actions}}\n")
+    result = CliRunner().invoke(main, ["incidents"])
+    assert (result.exit_code, "which graph? lobby.yaml, yard.yaml" in result.output) == (2, True)
+
+
+def test_marks_are_told_and_the_unseen_are_listed(footage: Path) -> None:
+    place = ["--in", str(footage)]
+    assert len(run("--unseen", *place).splitlines()) == 2
+    assert "marked      seen, " in run("seen", "1f00", *place)
+    assert run("--unseen", *place).startswith("2a00ba7e")
+    assert run(*place).splitlines()[0].endswith(", seen")
+    Labels(footage).add(WAVE, "false_alarm", "a coat", "night shift")
+    Labels(footage).add(WAVE, "acknowledged", "", "")
+    assert run("--unseen", *place).strip() == f"no incidents in {footage} fit"
+    assert run(*place).splitlines()[1].endswith(", false alarm")
+    assert "by night shift: a coat" in run("show", "2a", *place)
+    assert [one["label"] for one in json.loads(run("--json", *place))[1]["labels"]] == ["false_alarm", "acknowledged"]
 
 
 def test_a_foreign_record_costs_no_list(footage: Path) -> None:

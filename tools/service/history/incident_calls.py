@@ -13,13 +13,13 @@ from starlette.responses import Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from pipeline.errors import EnvironmentProblem
+from stages.footage.incident_labels import LABELS, MOST_NOTE, MOST_OF_INCIDENT, Label, TooManyLabels
 from stages.footage.incident_record import IncidentRecord
 from tools.service.history.all_incidents import AllIncidents, Place, WantedIncidents
 from tools.service.history.event_history import EventHistory
 from tools.service.history.kept_incidents import Incident
-from tools.service.history.labels import LABELS, MOST_NOTE, MOST_OF_INCIDENT, Label
 from tools.service.history.remembered_incidents import NO_PICTURES
-from tools.service.web.calls import Body, Call, Gives, body_of
+from tools.service.web.calls import Body, Call, Conflict, Gives, body_of
 from tools.service.web.file_answer import OF_FILE, FileAnswer, OpenFile
 from tools.service.web.queries import CameraName, Moment, Number, OneOf, Parameter, Text, query_of
 from tools.service.web.thread_pools import ThreadPool, ThreadPools
@@ -128,7 +128,10 @@ class _Incidents:
 
         def add() -> Incident:
             place, record = self._found(request)
-            place.labels.add(record.incident, given.label, given.note, request.scope["camgraph.name"])
+            try:
+                place.labels.add(record.incident, given.label, given.note, request.scope["camgraph.name"])
+            except TooManyLabels as error:
+                raise Conflict(str(error), error_id=error.error_id) from None
             return place.plain(record)
 
         return await self._as_json(add)

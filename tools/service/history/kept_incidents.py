@@ -19,8 +19,8 @@ from stages.delivery.event_words import reason
 from stages.delivery.measured_words import reasons
 from stages.footage.clip import PART
 from stages.footage.incident_index import IncidentFilter, IncidentSummary, Phase, incidents_in, summary_of
+from stages.footage.incident_labels import GivenLabel, Labels
 from stages.footage.incident_record import IncidentRecord, Kind, State, read_record
-from tools.service.history.labels import GivenLabel, Labels
 from tools.service.web.calls import NotThere
 
 _NO_FILE = "the incident has no such file"

@@ -9,10 +9,10 @@ from typing import Never
 
 from pipeline.errors import UserError
 from stages.footage.incident_index import summary_of
+from stages.footage.incident_labels import Labels
 from stages.footage.incident_record import IncidentRecord
 from tools.service.history.event_history import EventFilter, EventHistory, KeptIncident
 from tools.service.history.kept_incidents import Incident, IncidentFile, NotFound, facts_of
-from tools.service.history.labels import Labels
 
 NO_PICTURES = (
     "the run keeps no pictures and clips of incidents: give its graph a stage "

@@ -22,7 +22,7 @@ from typing import Literal, get_args
 
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from tools.service.web.calls import Conflict
+from pipeline.errors import UserError
 
 NAME = "labels.jsonl"
 Label = Literal["acknowledged", "true_alarm", "false_alarm"]
@@ -32,7 +32,7 @@ MOST_OF_INCIDENT = 100
 VERSION = 1
 
 
-class TooManyLabels(Conflict):
+class TooManyLabels(UserError):
     """An incident has as many labels as anybody could read."""
 
     error_id = "too-many-labels"
