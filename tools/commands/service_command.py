@@ -48,7 +48,7 @@ def service() -> None:
     "--secret", "secrets", multiple=True, metavar="NAME=FILE", help="The file of `${secret:NAME}` in GRAPH, as above."
 )
 @click.option("--gpu", is_flag=True, help="Let it use the GPUs of this machine.")
-@click.option("--dry-run", is_flag=True, help="Print the unit, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the unit, and on the standard error all warnings; write nothing.")
 @root_option
 def install(  # noqa: PLR0917 - one for each option of the command
     graph_file: Path,
@@ -89,6 +89,8 @@ def install(  # noqa: PLR0917 - one for each option of the command
     )
     if dry_run:
         click.echo(unit_text(settings), nl=False)
+        for line in _warnings(machine, settings):
+            click.echo(line, err=True)
         return
     _install(machine, settings)
     for file in machine.copied_assets(needs.assets(graph)):
@@ -99,13 +101,7 @@ def install(  # noqa: PLR0917 - one for each option of the command
 
 
 def _install(machine: Machine, settings: UnitSettings) -> None:
-    account = needs.Account.named(settings.user)
-    if machine.is_this:
-        if account.uid is None and settings.user != ACCOUNT:
-            raise UserError(
-                f"there is no user {settings.user}; leave out --user, and camgraph makes one", error_id="name-unknown"
-            )
-        needs.require_usable(settings.graph, account)
+    _require_account(machine, settings)
     is_new = machine.written(settings.name, unit_text(settings))
     if settings.user == ACCOUNT:
         machine.make_account()
@@ -114,6 +110,29 @@ def _install(machine: Machine, settings: UnitSettings) -> None:
     click.echo(f"{file}: {'written' if is_new else 'is there already, with the same content'}")
     for line in _remarks(settings):
         click.echo(line)
+
+
+def _require_account(machine: Machine, settings: UnitSettings) -> None:
+    """Raises UserError if the service could not run as its user on this machine."""
+    account = needs.Account.named(settings.user)
+    if not machine.is_this:
+        return
+    if account.uid is None and settings.user != ACCOUNT:
+        raise UserError(
+            f"there is no user {settings.user}; leave out --user, and camgraph makes one", error_id="name-unknown"
+        )
+    needs.require_usable(settings.graph, account)
+
+
+def _warnings(machine: Machine, settings: UnitSettings) -> Iterator[str]:
+    """What an installation would say beside its unit: why it would be refused, its remarks, what is left to do."""
+    try:
+        _require_account(machine, settings)
+    except UserError as error:
+        yield f"would be refused: {error}"
+    yield from _remarks(settings)
+    for line in needs.next_to_do(list(settings.writes), needs.Account.named(settings.user)):
+        yield f"as root, before it is started: {line}"
 
 
 def _remarks(settings: UnitSettings) -> Iterator[str]:

@@ -78,8 +78,26 @@ def test_a_graph_in_one_process_cannot_be_reloaded(here: Path) -> None:
 def test_a_dry_run_writes_nothing(here: Path) -> None:
     result = install("--dry-run", "--root", "image")
     assert result.exit_code == 0
-    assert is_ours(result.output)
+    assert is_ours(result.stdout)
     assert list((here / "image").iterdir()) == []
+
+
+def test_a_dry_run_warns_as_the_installation_does(here: Path) -> None:
+    """On the standard error, so that the standard output is the unit alone."""
+    (here / "g.yaml").write_text(GRAPH.replace("events.jsonl", "/var/tmp/events.jsonl"))
+    said = install("--root", "image").output
+    dry = install("--root", "image", "--dry-run")
+    for warning in ("it runs as camgraph, and writes /var/tmp\n", "/var/tmp: a service has a /tmp of its own"):
+        assert (warning in said, warning in dry.stderr, warning in dry.stdout) == (True, True, False)
+
+
+def test_a_dry_run_tells_why_this_machine_would_refuse(here: Path) -> None:
+    """The folders of tests are in /tmp, which a service has for itself."""
+    result = install("--dry-run")
+    assert result.exit_code == 0
+    assert is_ours(result.stdout)
+    assert "would be refused: a service has a /tmp of its own" in result.stderr
+    assert "would be refused: there is no user nobody-here" in install("--dry-run", "--user", "nobody-here").stderr
 
 
 @pytest.mark.parametrize("foreign", ["[Service]\nExecStart=/bin/true\n", "changed", "link", "folder"])
