@@ -123,7 +123,8 @@ def made_rule(
 
 def _no_template(name: str, templates: Mapping[str, Template]) -> str:
     text = f"there is no action or template `{name[:40]}`"
-    if guess := did_you_mean(name, templates) or _like_parts_of(name, templates):
+    telling = [one for one in templates if _words_of(one)]  # `somebody_falls` is no `somebody`
+    if guess := did_you_mean(name, telling) or _like_parts_of(name, telling) or did_you_mean(name, templates):
         return f"{text}{guess} (`camgraph actions` lists the actions)"
     own = [one.name for one in templates.values() if one.path]
     listed = ", ".join(own[:_SHOWN]) + (", ..." if len(own) > _SHOWN else "")

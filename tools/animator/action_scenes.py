@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tools.animator.camera import Camera
 from tools.animator.kinematics import joints
-from tools.animator.library import MOTIONS, crouch, standing, starts_in
+from tools.animator.library import MOTIONS, ON_BACK, crouch, lying, standing, starts_in
 from tools.animator.motion import Motion
 from tools.animator.scene import Actor, Scene
 from tools.animator.walking import turn_to, walk
@@ -24,6 +24,7 @@ Corners = tuple[tuple[float, float], ...]
 """Metres on the floor."""
 
 SQUARE: Corners = ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9))
+BED: Corners = ((0.4, -1.0), (1.3, -1.0), (1.3, 1.0), (0.4, 1.0))
 ACROSS: Corners = ((0.0, -1.1), (0.0, 1.1))
 
 
@@ -119,5 +120,10 @@ ACTION_SCENES: Mapping[str, ActionScene] = {
     "too_close": _people(_stands(-0.3), _stands(0.3, heading_deg=180.0), at=(0.5, 3.0)),
     "approaching": _people(_walks(-1.5, -0.4), _stands(0.3, heading_deg=180.0), at=(0.1, 0.8, 1.8)),
     "leaving_group": _people(_walks(-0.3, -1.6, start_s=1.0), _stands(0.3, heading_deg=180.0), at=(0.5, 1.7, 2.6)),
+    "on_the_floor": _people(
+        Actor([lying("back", 9.0)], -0.8, posture=ON_BACK, heading_deg=90.0), at=(0.5, 3.0), zone=BED
+    ),
+    "out_of_bed": _people(_walks(0.9, -0.7), at=_GOES, zone=BED),
+    "somebody": _people(_walks(-1.5, 0.5), at=_GOES),
     "nobody_there": _people(Actor([walk([(3.0, 0.0)], 1.0)], gone_s=2.2), at=(0.1, 1.2, 3.0)),
 }

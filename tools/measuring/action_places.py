@@ -15,7 +15,7 @@ from stages.rulebook.library import library
 from stages.rulebook.parameters import kind_of
 from stages.rulebook.rule_set import RuleSet, parse_rules
 from tools.animator.camera import Camera
-from tools.animator.library import crouch, standing
+from tools.animator.library import ON_BACK, crouch, lying, standing
 from tools.animator.scene import Actor
 from tools.animator.walking import turn_to, walk
 
@@ -96,6 +96,14 @@ def _close() -> Sequence[Actor]:
     return [stander(0.0, 9.0), stander(0.5, 9.0)]
 
 
+def _beside() -> Sequence[Actor]:
+    return [stander(-2.2, 9.0)]
+
+
+def _lies(x: float) -> Cast:
+    return lambda: [Actor([lying("back", 9.0)], x, posture=ON_BACK)]
+
+
 def _gone() -> Sequence[Actor]:
     return [Actor([standing(9.0)], gone_s=2.0)]
 
@@ -144,5 +152,8 @@ PLACES: Mapping[str, Place] = {
         12.0,
         {"passing": _passing, "staying": _close},
     ),
+    "on_the_floor": Place(_lies(-2.2), 9.0, {"in bed": _lies(0.0), "standing": _beside}),
+    "out_of_bed": Place(lambda: [walker(0.0, 3.0)], 4.0, {"into bed": lambda: [walker(-3.0, 0.0)]}),
+    "somebody": Place(_standing, 3.0, {"for a moment": lambda: [Actor([standing(4.0)], gone_s=0.7)]}),
     "nobody_there": Place(_gone, 6.5, {"somebody": _standing}),
 }

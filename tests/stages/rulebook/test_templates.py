@@ -312,6 +312,7 @@ def test_a_needed_parameter_beside_use_is_one_mistake() -> None:
         ("jump_over_fence", "jumping"),
         ("crosses line", "crosses_line"),
         ("fallen", "fall"),
+        ("sombody", "somebody"),
     ],
 )
 def test_an_action_is_guessed_from_parts_of_a_name(use: str, meant: str) -> None:

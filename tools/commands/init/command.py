@@ -23,9 +23,9 @@ from tools.assets.pull import asset_path
 from tools.commands.asset_commands import pull_shown
 from tools.commands.env_file_option import env_file_option, show_remarks
 from tools.commands.init import wishes as wish
+from tools.commands.init.bed import draw_bed
 from tools.commands.init.cameras import CameraQuestions, require_cameras
 from tools.commands.init.dialog import Dialog
-from tools.commands.init.own_rules import draw_bed
 from tools.commands.init.placing import Folder
 from tools.commands.init.texts import GRAPH, RULES, SECRETS, files_for
 from tools.commands.init.wishes import Broker, Mail, Wishes, ZoneFrom

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from stages.preprocess import USUAL_MAX_SIDE
 from stages.rulebook.library import library
 from tools.commands.init.address import Address, variable
-from tools.commands.init.own_rules import OWN_RULES, bed_zones, need_bed
+from tools.commands.init.bed import BED, bed_zones, need_bed
 from tools.commands.init.wishes import (
     RULES_FILE,
     Mail,
@@ -189,9 +189,8 @@ def _rules(wishes: Wishes, cameras: Sequence[str]) -> Iterator[str]:
         yield from bed_zones(map(quoted, only or cameras))
     yield "rules:"
     for name in wishes.actions:
-        own = OWN_RULES.get(name)
-        yield f"  # {own.about if own else library().templates[name].about or ''}"
-        what = f"{own.keys}, about: {quoted(own.about)}" if own else f"use: {name}"
+        yield f"  # {library().templates[name].about}"
+        what = f"use: {name}" + (f", with: {{{BED}: {BED}}}" if need_bed([name]) else "")
         severity = ", severity: alarm" if name in ALARMING else ""
         yield f"  - {{{what}{where}{during}{severity}}}"
 

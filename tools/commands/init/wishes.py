@@ -19,19 +19,21 @@ from pipeline.errors import UserError
 from pipeline.foreign_text import shown
 from pipeline.system.spelling import did_you_mean
 from stages.rulebook.library import library
+from tools.commands.init.bed import as_name
 from tools.commands.init.dialog import Dialog, chosen
-from tools.commands.init.own_rules import OWN_RULES, as_name
 
 USUAL = {
     "fall": "Somebody falls, and stays on the ground",
     "lying": "Somebody lies on the ground. In a room with a bed, a sleeper counts, too",
-    **{name: own.offered for name, own in OWN_RULES.items()},
+    "on_the_floor": "Somebody lies on the floor, outside of the bed (you draw the bed on the page)",
+    "out_of_bed": "Somebody leaves the bed (you draw the bed on the page)",
+    "somebody": "Somebody is there at all",
     "hands_up": "Both hands are up",
     "calling_for_help": "Both arms wave over the head",
     "crowd": "More than 10 people are there at once",
     "nobody_there": "Nobody has been there for a minute",
 }
-"""What most people want, in fewer words than the library's."""
+"""What most people want, by the names of the library and in fewer words than its."""
 NIGHT = ("21:00", "06:00")
 RULES_FILE = "rules.yaml"
 ZoneFrom = Literal["asked", "machine", "utc", "unknown"]
@@ -87,7 +89,7 @@ class Wishes:
 
 
 def offered() -> dict[str, str]:
-    """What can be told without a zone or a line, and what it means; the usual ones first."""
+    """What can be told without a zone or a line other than the bed, and what it means; the usual ones first."""
     return USUAL | {
         name: (template.about or "").rstrip(".")
         for name, template in library().templates.items()

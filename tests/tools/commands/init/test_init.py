@@ -419,7 +419,7 @@ def test_a_whole_talk_and_the_graph_runs(empty: Path, simulated: Mapping[str, Ca
         somebody.answer("call it", "hall")
         somebody.answer("right camera?", "y")
         somebody.answer("next camera", "")
-        somebody.answer("A number", "1,3")
+        somebody.answer("A number", "1,somebody")
         somebody.answer("In which cameras", "")
         somebody.answer("When?", "at night")
         somebody.answer("Your time zone", "Europe/Berlin")
@@ -434,7 +434,7 @@ def test_a_whole_talk_and_the_graph_runs(empty: Path, simulated: Mapping[str, Ca
     assert f"rtsp://127.0.0.1:{guessed.port}/stream1" in graph, "of a host alone, the usual paths are tried"
     assert "10 minutes behind" in somebody.shown
     assert 'time_zone: "Europe/Berlin"' in rules
-    assert re.findall(r"(?:use|id): (\w+).*during: night", rules) == ["fall", "somebody"]
+    assert re.findall(r"use: (\w+).*during: night", rules) == ["fall", "somebody"]
     (folder / "graph.yaml").write_text(
         graph.replace("asset:movenet-multipose.onnx", str(two_people))
         .replace("  page:    {use: serve, from: events}\n", "")

@@ -6,10 +6,9 @@ import pytest
 
 from pipeline.errors import UserError
 from stages.rulebook.library import library
-from tools.commands.init.own_rules import OWN_RULES, SOMEBODY
+from tools.commands.init.bed import need_bed
 from tools.commands.init.wishes import (
     NIGHT,
-    USUAL,
     Wishes,
     ZoneFrom,
     between,
@@ -43,9 +42,22 @@ def test_what_is_no_time(text: str) -> None:
 
 def test_what_is_offered_needs_no_zone() -> None:
     names = offered()
-    assert {SOMEBODY, "fall", "running"} <= set(names)
+    assert {"somebody", "fall", "running"} <= set(names)
     assert not {"enters_zone", "crosses_line", "queue"} & set(names)
-    assert set(USUAL) - set(OWN_RULES) <= set(library().templates)
+
+
+def test_what_is_offered_is_what_rules_may_use() -> None:
+    """One vocabulary: each name is an action of the library, and each of these that needs no zone is offered."""
+    actions = library().templates
+    of_no_place = {
+        name for name, one in actions.items() if all(given.default is not None for given in one.parameters.values())
+    }
+    assert need_bed(offered()) == ["on_the_floor", "out_of_bed"]
+    assert set(offered()) == of_no_place | {"on_the_floor", "out_of_bed"}
+
+
+def test_falls_and_lying_are_offered_first() -> None:
+    assert list(offered())[:2] == ["fall", "lying"]
 
 
 @pytest.mark.parametrize(

@@ -1,47 +1,15 @@
-"""Rules that `camgraph init` makes of what the library has: those that need a bed, and anybody at all."""
+"""The actions about a bed, for `camgraph init`: the zone that they ask about is drawn later."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+
+from stages.rulebook.library import library
 
 BED = "bed"
-"""The zone that the rules about a bed ask about."""
+"""The zone, and the parameter of the actions that ask about it."""
 _GUESS = "[[0.3, 0.4], [0.7, 0.4], [0.7, 0.8], [0.3, 0.8]]"
 """A place for the bed to begin with, in fractions of the picture."""
-
-
-@dataclass(frozen=True, slots=True)
-class OwnRule:
-    """`keys`: those of the rule, as YAML. `offered`: what it means, for somebody who chooses."""
-
-    keys: str
-    about: str
-    offered: str
-    needs_bed: bool = False
-
-
-SOMEBODY = "somebody"
-OWN_RULES: Mapping[str, OwnRule] = {
-    # One incident, however many they are, until nobody has been there for a while.
-    SOMEBODY: OwnRule(
-        f"id: {SOMEBODY}, scope: scene, when: people > 0, for: 1s, hold: 10s",
-        "Somebody is there at all.",
-        "Somebody is there at all",
-    ),
-    "on_the_floor": OwnRule(
-        f"id: on_the_floor, use: lying, when: lying and hips not in {BED}",
-        "Somebody lies on the floor, outside of the bed.",
-        "Somebody lies on the floor, outside of the bed (you draw the bed on the page)",
-        needs_bed=True,
-    ),
-    "out_of_bed": OwnRule(
-        f"id: out_of_bed, use: leaves_zone, with: {{zone: {BED}}}",
-        "Somebody leaves the bed.",
-        "Somebody leaves the bed (you draw the bed on the page)",
-        needs_bed=True,
-    ),
-}
 _ALSO_CALLED = {
     "lying_on_the_floor": "on_the_floor",
     "lies_on_the_floor": "on_the_floor",
@@ -57,8 +25,13 @@ def as_name(words: str) -> str:
 
 
 def need_bed(actions: Iterable[str]) -> list[str]:
-    """Those that ask about the bed."""
-    return [name for name in actions if name in OWN_RULES and OWN_RULES[name].needs_bed]
+    """Those that ask about the bed, and about no other place."""
+    return [name for name in actions if _required(name) == [BED]]
+
+
+def _required(action: str) -> list[str]:
+    """The parameters that need a value."""
+    return [name for name, one in library().templates[action].parameters.items() if one.default is None]
 
 
 def bed_zones(cameras: Iterable[str]) -> Iterator[str]:
