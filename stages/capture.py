@@ -136,7 +136,7 @@ class Capture(Source[Settings]):
         live = addresses.is_live(self.camera_settings.url)
         if self._tap is None:
             path, paced = socket_path(self.context.state_folder, self.camera), live or self.camera_settings.realtime
-            self._tap = PacketTap(path, patient=not live, paced=paced)
+            self._tap = PacketTap(path, self.context.log, patient=not live, paced=paced)
         if not live:
             return self._tapped(self._developed(self._recording(self._tap).shots(stop, resume)))
         if self._live_camera is None:

@@ -90,7 +90,8 @@ class Copied:
     def __init__(self, container: OutputContainer, stream: VideoStreamInfo) -> None:
         self._container = container
         with opened_sample(stream) as sample:
-            self._video = container.add_stream_from_template(sample.streams.video[0])
+            # `opaque`: otherwise PyAV looks for an encoder of the decoder's name, and `libdav1d` has none.
+            self._video = container.add_stream_from_template(sample.streams.video[0], opaque=True)
         _set_orientation(self._video, stream.orientation)
         if stream.codec in _TAGS:
             self._video.codec_context.codec_tag = _TAGS[stream.codec]

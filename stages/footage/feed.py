@@ -32,7 +32,8 @@ class _Connection:
 class PacketFeed:
     """`folder` has the state folders of all stages.
 
-    `packet(camera, packet)` is called for each, and `over(camera)` when a camera says that nothing more comes.
+    `packet(camera, packet)` is called for each, `over(camera)` when a camera says that nothing more comes, and
+    `refused(camera, why)` when a camera says why its packets cannot be had.
     """
 
     def __init__(
@@ -40,12 +41,14 @@ class PacketFeed:
         folder: Path,
         packet: Callable[[str, Packet], object],
         over: Callable[[str], object],
+        refused: Callable[[str, str], object],
     ) -> None:
         self._folder = folder
         self._connections: dict[Path, _Connection] = {}
         self._look_at_s = 0.0
         self._packet = packet
         self._over = over
+        self._refused = refused
         self._selector = selectors.DefaultSelector()
         self._buffer = bytearray(_READ_BYTES)
 
@@ -92,6 +95,8 @@ class PacketFeed:
                 self._packet(connection.camera, packet)
         except (WireError, ValueError, TypeError):
             size = 0
+        if connection.reader.refusal:
+            self._refused(connection.camera, connection.reader.refusal)
         if connection.reader.ended:
             self._over(connection.camera)
         if not size:

@@ -4,6 +4,7 @@
 
     ["s", codec, sample, width, height, [num, den], epoch, live, [turns, mirrored], paced]    a stream
     ["p", pts, dts, duration, key, data]                                                      a packet
+    ["x", why]                                  no packets of the present stream come, and why, for people
     ["e"]                                                                                     the end
 
 Both sides run the same version as the same user; the socket lies in the run's folder, which other users cannot enter.
@@ -35,8 +36,8 @@ MOST_BYTES = 64 << 20
 class VideoStreamInfo:
     """How the packets of one connection (or file) are to be decoded; `time_base` is a pts in seconds.
 
-    `sample` is a NUT file with a keyframe in it: PyAV makes a decoder, or a stream of another file, of an opened file
-    alone, and NUT keeps the codec's own data as they are.
+    `sample` is a file with a keyframe in it: only of an opened file does PyAV make a decoder, or a stream of another
+    file. `codec` is FFmpeg's name of the codec, whichever decoder decodes it.
     """
 
     codec: str
@@ -115,6 +116,11 @@ def packet_message(packet: Packet) -> bytes:
     return _framed(["p", packet.pts, packet.dts, packet.duration, packet.is_key, packet.data])
 
 
+def refusal_message(why: str) -> bytes:
+    """That no packets of the present stream come, in bytes."""
+    return _framed(["x", why])
+
+
 def end_message() -> bytes:
     """That nothing more comes, in bytes."""
     return _framed(["e"])
@@ -131,6 +137,8 @@ class PacketReader:
     def __init__(self) -> None:
         self._in = bytearray()
         self._stream: VideoStreamInfo | None = None
+        self.refusal = ""
+        """Why no packets of the present stream come, for people; "" if they come."""
         self.ended = False
         """The camera has said that nothing more comes."""
 
@@ -142,8 +150,11 @@ class PacketReader:
                 case ["s", codec, sample, width, height, [num, den], epoch, live, [turns, mirrored], paced]:
                     base, upright = Fraction(num, den), Orientation(turns, mirrored)
                     self._stream = VideoStreamInfo(codec, sample, width, height, base, epoch, live, upright, paced)
+                    self.refusal = ""
                 case ["p", pts, dts, duration, is_key, packet] if self._stream is not None:
                     yield Packet(self._stream, pts, dts, duration, is_key, packet)
+                case ["x", str(why)]:
+                    self.refusal = why
                 case ["e"]:
                     self.ended = True
                 case _:

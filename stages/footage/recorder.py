@@ -27,6 +27,7 @@ from typing import Any
 
 import av
 
+from pipeline.errors import CamgraphError
 from pipeline.stage import Logger
 from pipeline.system.disk import write_whole
 from pipeline.system.names import ascii_form
@@ -119,6 +120,9 @@ class _Camera:
     session: _Session | None = None
     waiting: list[_Waiting] = field(default_factory=list)
     is_over: bool = False
+    """No packets come before its next stream."""
+    refusal: str = ""
+    """Why the packets of its present stream cannot be had, for people; "" if they can."""
     heard_s: float = 0.0
     """By the monotonic clock: when its last packet came."""
 
@@ -148,7 +152,7 @@ class Recorder:
         self._log = log
         self._done = done
         self._stages_folder = stages_folder
-        self._feed = PacketFeed(stages_folder, self._packet, self._over)
+        self._feed = PacketFeed(stages_folder, self._packet, self._over, self._refused)
         self._cameras: dict[str, _Camera] = {}
         self._present: Set[str] | None = None
         """The cameras of the run, by their names in ASCII; None while they are as they were at its start."""
@@ -317,7 +321,8 @@ class Recorder:
 
     def _give_up(self, camera: _Camera, waiting: _Waiting) -> None:
         if waiting.kind != "best":
-            self._missing(waiting.record, waiting.kind, "its picture is gone: no packets of it were kept")
+            why = camera.refusal or "its picture is gone: no packets of it were kept"
+            self._missing(waiting.record, waiting.kind, why)
         self._settle_if_over(camera, waiting.record)
 
     def _is_complete(self, camera: _Camera, session: _Session, now_s: float) -> bool:
@@ -361,7 +366,7 @@ class Recorder:
 
     def _packet(self, name: str, packet: Packet) -> None:
         camera = self._camera(name)
-        camera.is_over, camera.heard_s = False, time.monotonic()
+        camera.is_over, camera.refusal, camera.heard_s = False, "", time.monotonic()
         session = camera.session
         if session is not None and packet.stream != session.clip.stream:
             # A file begins anew while an incident goes on: the rest of it waits in the ring, and is about to leave it.
@@ -379,13 +384,17 @@ class Recorder:
         session.written_dts = packet.dts
         try:
             session.clip.add(packet)
-        except (OSError, av.FFmpegError) as error:
+        except Exception as error:  # noqa: BLE001 - as in `_begin_clip`
             self._abandon(camera, session, error)
 
     def _over(self, name: str) -> None:
         self._camera(name).is_over = True
         if self._recording is not None:
             self._recording.over(name)
+
+    def _refused(self, name: str, why: str) -> None:
+        camera = self._camera(name)
+        camera.is_over, camera.refusal = True, why
 
     def _camera(self, name: str) -> _Camera:
         """The camera of this name (in ASCII)."""
@@ -568,8 +577,8 @@ class Recorder:
             return None  # its own picture has not come yet
         try:
             session = camera.session = _Session(Clip(record.file("clip"), stream), [], moment.at)
-        except (OSError, av.FFmpegError) as error:
-            self._missing(record, "clip", f"it cannot be written: {error.strerror or error}")
+        except Exception as error:  # noqa: BLE001 - PyAV raises many kinds for a codec that it cannot write
+            self._missing(record, "clip", self._why_not_written(error))
             return None
         session.written_dts = packets[0].dts - 1
         return session
@@ -596,7 +605,7 @@ class Recorder:
         camera.session = None
         try:
             session.clip.close()
-        except (OSError, av.FFmpegError) as error:
+        except Exception as error:  # noqa: BLE001 - as in `_begin_clip`
             self._abandon(camera, session, error)
             return
         for record in session.records:
@@ -616,11 +625,17 @@ class Recorder:
 
     def _abandon(self, camera: _Camera, session: _Session, error: Exception) -> None:
         camera.session = None
-        with suppress(OSError, av.FFmpegError):
+        with suppress(Exception):  # `error` is what people need to know
             session.clip.abandon()
-        why = getattr(error, "strerror", None) or str(error)
+        why = self._why_not_written(error)
         for record in session.records:
-            self._missing(record, "clip", f"it cannot be written: {why}")
+            self._missing(record, "clip", why)
+
+    def _why_not_written(self, error: Exception) -> str:
+        """For people. The log has the place of errors that neither the disk nor FFmpeg makes."""
+        if not isinstance(error, OSError | av.FFmpegError | CamgraphError):
+            self._log.error("clip_failed", exc_info=error)
+        return f"it cannot be written: {getattr(error, 'strerror', None) or error}"
 
     # ---- what became of a file
 

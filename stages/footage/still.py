@@ -55,7 +55,7 @@ def _taken_at(pts: int, frames: Sequence[VideoFrame]) -> VideoFrame | None:
 
 def opened_sample(stream: VideoStreamInfo) -> InputContainer:
     """The file whose stream says how packets are to be decoded."""
-    return av.open(io.BytesIO(stream.sample), "r", format="nut")
+    return av.open(io.BytesIO(stream.sample), "r")
 
 
 def av_packet(packet: Packet) -> AvPacket[Any]:

@@ -2,6 +2,8 @@
 
 If nobody listens, a packet costs one look at a socket. If somebody listens and does not keep up, a live camera's
 packets are left out until the next keyframe, so that reading never waits; a file waits, up to `PATIENCE_S`.
+
+No failure of the tap reaches the camera: listeners learn why a stream cannot be given, and its pictures are judged.
 """
 
 from __future__ import annotations
@@ -18,8 +20,17 @@ import av
 from av.packet import Packet as AvPacket
 from av.video.stream import VideoStream
 
+from pipeline.stage import Logger
 from pipeline.system.local_socket import listening
-from stages.footage.packets import Packet, VideoStreamInfo, end_message, packet_message, stream_message, wanted_mark
+from stages.footage.packets import (
+    Packet,
+    VideoStreamInfo,
+    end_message,
+    packet_message,
+    refusal_message,
+    stream_message,
+    wanted_mark,
+)
 from stages.reading.pixels import orientation_of
 from stages.vision.orientation import UPRIGHT, Orientation
 
@@ -30,6 +41,11 @@ _PARTING_S = 0.5
 """How long a live camera that ends waits for a listener that is behind."""
 _BACKLOG = 4
 _LOOK_S = 0.2
+_SAMPLE_FORMS = ("nut", "mov", "rm")
+"""Formats of samples, in the order in which they are tried. Only NUT keeps the codec's own data as they are, so another
+one is for codecs that NUT does not know, such as ProRes (MOV) and RV20 (RealMedia)."""
+_ORIENTATION_FORMS = ("matroska", "mov")
+"""Formats that keep the orientation, which NUT loses. MOV is for old codecs of phones, such as H.263."""
 
 
 @dataclass(slots=True, eq=False)
@@ -39,6 +55,8 @@ class _Listener:
     behind: bool = True
     """It gets nothing before the next keyframe."""
     stream: VideoStreamInfo | None = None
+    refusal: str = ""
+    """Why this listener gets no packets of the present stream, as far as it knows."""
 
 
 class PacketTap:
@@ -48,13 +66,17 @@ class PacketTap:
     they were filmed.
     """
 
-    def __init__(self, path: Path, *, patient: bool, paced: bool = True) -> None:
+    def __init__(self, path: Path, log: Logger, *, patient: bool, paced: bool = True) -> None:
         self._path = path
+        self._log = log
         self._patient = patient
         self._paced = paced
         self._listeners: list[_Listener] = []
         self._info: VideoStreamInfo | None = None
         self._source: tuple[VideoStream, int] | None = None
+        self._refusal = ""
+        """Why no packets of this source can be given."""
+        self._logged: set[str] = set()
         self.left_out = 0
         """Packets that a listener did not get, because it was behind."""
         self._awaited = False
@@ -62,7 +84,13 @@ class PacketTap:
         self._begun = False
 
     def offer(self, packet: AvPacket[VideoStream], epoch: int) -> None:
-        """Give a packet of this epoch to all who listen."""
+        """Give a packet of this epoch to all who listen. Never raises: the camera must be read all the same."""
+        try:
+            self._offer(packet, epoch)
+        except Exception as error:  # noqa: BLE001 - PyAV raises many kinds, and a bug here must not cost the camera
+            self._refuse(packet, f"the packets of this video cannot be kept: {error}")
+
+    def _offer(self, packet: AvPacket[VideoStream], epoch: int) -> None:
         if not self._begun:
             self._begin()
         self._welcome()
@@ -71,13 +99,29 @@ class PacketTap:
         if not self._listeners or packet.size == 0:
             return
         if self._source != (packet.stream, epoch):
-            self._source, self._info = (packet.stream, epoch), None
-        made = self._packet(packet)
+            self._source, self._info, self._refusal = (packet.stream, epoch), None, ""
+        made = None if self._refusal else self._packet(packet)
+        if self._refusal:
+            self._tell_refusal()
         if made is None:
             return
         message = packet_message(made)
         for listener in list(self._listeners):
             self._hand(listener, made, message)
+
+    def _refuse(self, packet: AvPacket[VideoStream], why: str) -> None:
+        """Give no more packets of this source, and log it once."""
+        self._refusal = why
+        if why not in self._logged:
+            self._logged.add(why)
+            self._log.exception("packets_not_given", socket=self._path.name, why=why)
+
+    def _tell_refusal(self) -> None:
+        for listener in list(self._listeners):
+            if listener.refusal != self._refusal:
+                listener.refusal, listener.stream, listener.behind = self._refusal, None, True
+                listener.waiting += refusal_message(self._refusal)
+            self._flush(listener, 0.0)
 
     def _begin(self) -> None:
         """Listen from the first packet on, so that a reader that never reads leaves no socket."""
@@ -95,7 +139,7 @@ class PacketTap:
             self._welcome()
 
     def close(self) -> None:
-        """Say that nothing more comes, and stop listening."""
+        """Say that nothing more comes, and stop listening. Never raises, as `offer`."""
         for listener in list(self._listeners):
             listener.waiting += end_message()
             self._flush(listener, PATIENCE_S if self._patient else _PARTING_S)
@@ -103,8 +147,9 @@ class PacketTap:
         self._listeners.clear()
         if self._server is not None:
             self._server.close()
-            self._path.unlink(missing_ok=True)
             self._server = None
+            with suppress(OSError):  # the next tap of this camera replaces the socket
+                self._path.unlink(missing_ok=True)
 
     def _welcome(self) -> None:
         if self._server is None:
@@ -127,9 +172,13 @@ class PacketTap:
         context = stream.codec_context
         if stream.time_base is None or context.width == 0:
             return None
-        sample = _sample(stream, keyframe, "nut")
+        name, is_live = context.codec.canonical_name, not self._patient  # a decoder's own name may be `libdav1d`
+        sample = _first_sample(stream, keyframe)
+        if sample is None:
+            why = "no file format that is known here takes them"
+            self._refusal = f"the packets of this video ({name}) cannot be kept: {why}"
+            return None
         size, upright = (context.width, context.height), _orientation(stream, keyframe)
-        name, is_live = context.codec.name, not self._patient
         return VideoStreamInfo(name, sample, *size, stream.time_base, epoch, is_live, upright, self._paced)
 
     def _hand(self, listener: _Listener, packet: Packet, message: bytes) -> None:
@@ -137,7 +186,7 @@ class PacketTap:
             self.left_out += 1
             self._flush(listener, 0.0)
             return
-        listener.behind = False
+        listener.behind, listener.refusal = False, ""
         if listener.stream is not packet.stream:
             listener.waiting += stream_message(packet.stream)
             listener.stream = packet.stream
@@ -168,27 +217,33 @@ class PacketTap:
 
 
 def _orientation(stream: VideoStream, keyframe: AvPacket[VideoStream]) -> Orientation:
-    """With which `capture` sets its frames upright.
-
-    Only decoded frames tell it, and a NUT file has lost it: Matroska keeps it.
-    """
-    with (
-        suppress(av.FFmpegError, ValueError),
-        av.open(io.BytesIO(_sample(stream, keyframe, "matroska")), "r") as container,
-    ):
-        for frame in container.decode(video=0):
-            return orientation_of(frame)
+    """With which `capture` sets its frames upright. Only decoded frames tell it."""
+    for form in _ORIENTATION_FORMS:
+        with suppress(av.FFmpegError, ValueError):
+            sample = io.BytesIO(_sample(stream, keyframe, form))
+            with av.open(sample, "r") as container:
+                for frame in container.decode(video=0):
+                    return orientation_of(frame)
     return UPRIGHT
 
 
+def _first_sample(stream: VideoStream, keyframe: AvPacket[VideoStream]) -> bytes | None:
+    """A file with the keyframe in it, in the first format that takes its codec; None if none of the formats does."""
+    for form in _SAMPLE_FORMS:
+        with suppress(av.FFmpegError, ValueError):
+            return _sample(stream, keyframe, form)
+    return None
+
+
 def _sample(stream: VideoStream, keyframe: AvPacket[VideoStream], form: str) -> bytes:
-    """A file of this form with a keyframe in it. Raises av.FFmpegError if the form does not take it."""
+    """A file of this format with the keyframe in it. Raises av.FFmpegError or ValueError if it takes no such codec."""
     file = io.BytesIO()
     with av.open(file, "w", format=form) as container:
         copy = av.Packet(bytes(keyframe))  # muxing ties a packet to its file
         copy.pts = copy.dts = 0
         assert stream.time_base is not None
         copy.time_base, copy.is_keyframe = stream.time_base, True
-        copy.stream = container.add_stream_from_template(stream)
+        # `opaque`: otherwise PyAV looks for an encoder of the decoder's name, and `libdav1d` and `theora` have none.
+        copy.stream = container.add_stream_from_template(stream, opaque=True)
         container.mux_one(copy)
     return file.getvalue()

@@ -163,15 +163,18 @@ CODECS = [
     ("e.mp4", "mpeg4", {"g": "10"}),
     ("f.avi", "mjpeg", {}),
     ("g.avi", "msmpeg4", {"g": "10"}),  # which an MP4 cannot hold
+    ("h.mkv", "libsvtav1", {"g": "10", "preset": "12", "crf": "10", "svtav1-params": "lookahead=0"}),
+    ("i.mov", "prores_ks", {}),  # which a NUT file cannot hold either
+    ("j.rm", "rv20", {"g": "10"}),  # nor can a MOV
 ]
+PIXELS = {"mjpeg": "yuvj420p", "prores_ks": "yuv422p10le"}
 
 
 @pytest.mark.parametrize(("name", "codec", "options"), CODECS)
 def test_picture_and_clip_are_those_of_the_camera(
     make_clip: MakeClip, tmp_path: Path, name: str, codec: str, options: dict[str, str]
 ) -> None:
-    pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
-    clip = make_clip(name, frames=80, codec=codec, options=options, pix_fmt=pix_fmt)
+    clip = make_clip(name, frames=80, codec=codec, options=options, pix_fmt=PIXELS.get(codec, "yuv420p"))
     with watched(tmp_path, clip, before_s=1, after_s=1, look="clean", best=False) as camera:
         camera.read()
         camera.incident(30, 45)
@@ -188,6 +191,29 @@ def test_picture_and_clip_are_those_of_the_camera(
     assert 45 + FPS <= first + len(shown) - 1 <= 45 + FPS + 3, "to a second after its end"
     for n, picture in enumerate(shown):
         assert np.abs(originals[first + n].astype(int) - picture).mean() < 6, "no picture is left out"
+
+
+def test_a_video_that_cannot_be_kept_is_read_to_its_end_and_says_why(make_clip: MakeClip, tmp_path: Path) -> None:
+    with watched(tmp_path, make_clip("a.apng", codec="apng", pix_fmt="rgb24", frames=8)) as camera:
+        camera.read()
+        assert len(camera.frames) == 8
+        camera.incident(2, 6)
+        camera.finish()
+        (record,) = camera.records
+    for kind in ("snapshot", "clip"):
+        assert "(apng) cannot be kept" in record.files[kind].why  # type: ignore[index]
+
+
+def test_a_video_that_no_decoder_of_clips_knows_says_why(make_clip: MakeClip, tmp_path: Path) -> None:
+    with watched(tmp_path, make_clip("a.avi", codec="rawvideo", frames=8), look="clean") as camera:
+        camera.read()
+        assert len(camera.frames) == 8
+        camera.incident(2, 6)
+        camera.finish()
+        (record,) = camera.records
+    assert "cannot be written" in record.files["clip"].why
+    assert "cannot be decoded" in record.files["snapshot"].why
+    assert not list(tmp_path.rglob("*.part"))
 
 
 def test_clips_begin_at_a_keyframe_with_times_that_grow(make_clip: MakeClip, tmp_path: Path) -> None:

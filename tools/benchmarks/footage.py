@@ -24,6 +24,7 @@ from typing import Any, Literal, get_args
 import av
 import click
 import numpy as np
+import structlog
 from av.video.stream import VideoStream
 
 from pipeline.messages import Event
@@ -126,7 +127,7 @@ def row(width: int, height: int, folder: Path) -> str:
 def offering(listener: Listener, width: int, height: int) -> str:
     """The line about handing the packets of a live camera to somebody, in the thread that reads the camera."""
     with tempfile.TemporaryDirectory(prefix="cgtap") as folder, ExitStack() as stack:
-        tap = PacketTap(Path(folder) / "c.packets", patient=False)
+        tap = PacketTap(Path(folder) / "c.packets", structlog.get_logger(), patient=False)
         stack.callback(tap.close)
         container = stack.enter_context(
             av.open(io.BytesIO(_encoded(width, height, _FPS * _SECONDS)), "r", format="nut")

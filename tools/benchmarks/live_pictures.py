@@ -17,6 +17,7 @@ from pathlib import Path
 
 import av
 import click
+import structlog
 from av.video.stream import VideoStream
 
 from pipeline.system.local_socket import short_address
@@ -56,7 +57,7 @@ def packets_of(file: Path) -> list[Packet]:
     reader = PacketReader()
     found: list[Packet] = []
     place = file.with_suffix(".packets")
-    tap = PacketTap(place, patient=False)
+    tap = PacketTap(place, structlog.get_logger(), patient=False)
     with av.open(str(file)) as container, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         packets = [packet for packet in container.demux(video=0) if packet.size]
         tap.offer(packets[0], 0)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import av
 import pytest
+import structlog
 
 from pipeline.system.local_socket import short_address
 from stages.footage.live_mp4 import LiveMp4, can_play, codec_name
@@ -20,7 +21,7 @@ from stages.footage.tap import PacketTap
 def packets_of(path: Path, folder: Path) -> list[Packet]:
     """All packets of a file, as they come over a tap."""
     place, reader, found = folder / "cam.packets", PacketReader(), []
-    tap = PacketTap(place, patient=False)
+    tap = PacketTap(place, structlog.get_logger(), patient=False)
     with av.open(str(path)) as container, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         packets = [packet for packet in container.demux(video=0) if packet.size]
         tap.offer(packets[0], 3)
@@ -83,3 +84,14 @@ def test_h265_is_named_as_well(make_clip: Callable[..., Path], tmp_path: Path) -
         make_clip("a.mp4", frames=3, codec="libx265", options={"x265-params": "log-level=0"}), tmp_path
     )
     assert LiveMp4(packets[0]).content_type.startswith('video/mp4; codecs="hvc1.1.6.L')
+
+
+def test_av1_plays_whichever_decoder_it_was_read_with(make_clip: Callable[..., Path], tmp_path: Path) -> None:
+    options = {"g": "10", "preset": "12", "svtav1-params": "lookahead=0"}
+    packets = packets_of(make_clip("a.mkv", frames=20, codec="libsvtav1", options=options), tmp_path)
+    assert can_play(packets[0].stream)
+    made = LiveMp4(packets[0])
+    assert 'codecs="av01.0.' in made.content_type
+    film = io.BytesIO(made.beginning + b"".join(made.add(packet).data for packet in packets[1:]))
+    with av.open(film) as container:
+        assert len(list(container.decode(video=0))) == 19

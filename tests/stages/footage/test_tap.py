@@ -1,4 +1,6 @@
-"""A listener that never reads costs packets, and never the time of the camera's reader."""
+"""Listeners cost the camera's reader no time, and no failure of the tap costs the camera.
+
+A listener that never reads loses packets."""
 
 from __future__ import annotations
 
@@ -9,15 +11,18 @@ from pathlib import Path
 
 import av
 import pytest
+import structlog
+from structlog.testing import capture_logs
 
 from pipeline.system.local_socket import short_address
+from stages.footage.packets import PacketReader
 from stages.footage.tap import MOST_WAITING, PacketTap
 
 
 @pytest.mark.slow
 def test_a_listener_that_never_reads_is_left_behind(make_clip: Callable[..., Path], tmp_path: Path) -> None:
     clip = make_clip("a.mp4", frames=60, size=(640, 480), options={"g": "10", "crf": "1"})
-    tap = PacketTap(tmp_path / "cam.packets", patient=False)
+    tap = PacketTap(tmp_path / "cam.packets", structlog.get_logger(), patient=False)
     longest_s = 0.0
     with av.open(str(clip)) as container, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
         packets = [packet for packet in container.demux(video=0) if packet.size]
@@ -32,3 +37,39 @@ def test_a_listener_that_never_reads_is_left_behind(make_clip: Callable[..., Pat
     tap.close()
     assert tap.left_out > 0
     assert longest_s < 20.0, "no packet waited for it"
+
+
+def heard(clip: Path, place: Path) -> PacketReader:
+    """A reader that has had all that a tap says of a clip."""
+    reader = PacketReader()
+    tap = PacketTap(place, structlog.get_logger(), patient=False)
+    with av.open(str(clip)) as container, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        packets = [packet for packet in container.demux(video=0) if packet.size]
+        tap.offer(packets[0], 0)
+        with short_address(place) as address:
+            listener.connect(address)
+        for packet in packets:
+            tap.offer(packet, 0)
+        tap.close()
+        assert not list(reader.feed(listener.recv(1 << 20)))
+    return reader
+
+
+def test_a_video_that_no_file_takes_is_refused_with_its_codec(make_clip: Callable[..., Path], tmp_path: Path) -> None:
+    reader = heard(make_clip("a.apng", codec="apng", pix_fmt="rgb24", frames=3), tmp_path / "cam.packets")
+    assert "(apng) cannot be kept" in reader.refusal
+    assert reader.ended
+
+
+@pytest.mark.parametrize("error", [RuntimeError, MemoryError, AssertionError])
+def test_whatever_fails_costs_the_packets_alone(
+    make_clip: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def fail(*_: object) -> bytes:
+        raise error("no such thing")
+
+    monkeypatch.setattr("stages.footage.tap._sample", fail)
+    with capture_logs() as logged:
+        reader = heard(make_clip("a.mp4", frames=20, options={"g": "5"}), tmp_path / "cam.packets")
+    assert "no such thing" in reader.refusal
+    assert [line["event"] for line in logged] == ["packets_not_given"], "once, however many keyframes come"

@@ -100,6 +100,8 @@ class WatchedCamera(ABC, Generic[V]):
                 while not packets.ended and (data := await self._next(reader)):
                     for packet in packets.feed(data):
                         self.take(packet)
+                    if packets.refusal:
+                        raise UserError(packets.refusal, error_id="no-picture")
             finally:
                 writer.close()
         except (OSError, WireError, ValueError, TypeError, av.FFmpegError):

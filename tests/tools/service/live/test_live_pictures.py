@@ -26,6 +26,7 @@ import httpx
 import msgpack
 import numpy as np
 import pytest
+import structlog
 from av.video.stream import VideoStream
 from camgraph_test_stages.waiting import until
 from starlette.applications import Starlette
@@ -83,7 +84,7 @@ class Camera:
 
     def __init__(self, path: Path, file: Path, *, paced: bool = True) -> None:
         self.path = path
-        self._tap = PacketTap(path, patient=False, paced=paced)
+        self._tap = PacketTap(path, structlog.get_logger(), patient=False, paced=paced)
         self._file = file
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._send)
