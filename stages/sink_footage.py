@@ -31,6 +31,7 @@ from pydantic import Field, field_validator, model_validator
 from pipeline.errors import SettingError, Unavailable
 from pipeline.messages import End, Message
 from pipeline.stage import Context, Counts, FrameSize, Settings, Stage, Upstream
+from pipeline.system.disk import why_no_links
 from pipeline.system.names import ascii_form, nfc
 from pipeline.system.paths import resolve_output_path, why_no_output
 from stages import events
@@ -191,6 +192,9 @@ class SinkFootage(Stage[SinkFootageSettings]):
         yield f"pictures and clips: up to {most_mb} MB of memory for the packets of all cameras"
         if settings.record == "always":
             yield f"recordings: up to {settings.record_gb:g} GB of disk, those of {settings.record_days:g} days"
+        folder = resolve_output_path(settings.path, base_folder)
+        if settings.wants_clips and why_no_links(folder):
+            yield f"{folder}: its disk has no hard links: incidents that share a clip each have a copy of it"
         if settings.look == "blurred_faces" and (settings.clips or settings.record == "always"):
             yield "`look: blurred_faces` is about pictures alone: clips and recordings show all faces"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import structlog
-from camgraph_test_stages import process_starts, strangers
+from camgraph_test_stages import process_starts, small_disks, strangers
 from hypothesis import settings
 
 from pipeline.system import redaction
@@ -136,3 +136,10 @@ def person(_other_users: None) -> Iterator[Callable[[], strangers.Person]]:
         yield make
         for path in (path for uid in made for path in Path("/tmp").glob(f"camgraph-{uid}*")):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+@pytest.fixture
+def disk_without_links(tmp_path: Path) -> Iterator[Path]:
+    """A file system without hard links; skipped where none can be mounted."""
+    with small_disks.disk_without_links(tmp_path) as disk:
+        yield disk

@@ -13,7 +13,9 @@ import errno
 import importlib.util
 import os
 import secrets
+import shutil
 import stat
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -157,6 +159,61 @@ def open_locked(path: Path) -> int:
         raise
     os.close(descriptor)
     return -1
+
+
+def why_no_links(folder: Path) -> str:
+    """Why files of this folder can have no second name, as on exFAT and on some shares; "" if they can.
+
+    Tried with an empty file, which is removed, in the folder or the nearest one above that is there. "" also if nothing
+    can be written there.
+    """
+    nearest = next((place for place in (folder, *folder.parents) if place.is_dir()), folder)
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=".camgraph-", dir=nearest)
+    except OSError:
+        return ""
+    os.close(descriptor)
+    one, other = Path(name), Path(f"{name}-2")
+    try:
+        os.link(one, other)
+    except OSError as error:
+        return error.strerror or str(error)
+    finally:
+        for path in (one, other):
+            with suppress(OSError):
+                path.unlink()
+    return ""
+
+
+def link_or_copy(source: Path, target: Path) -> str:
+    """Give a regular file a second name, in place of what `target` names: a hard link, or a copy if there are no links.
+
+    Returns why it is a copy, "" if it is a link. Raises OSError; then nothing half copied is left.
+    """
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        _copy(source, target)
+        return error.strerror or str(error)
+    return ""
+
+
+def _copy(source: Path, target: Path) -> None:
+    part = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
+    try:
+        with (
+            open(open_regular(source, os.O_RDONLY), "rb") as old,
+            open(open_regular(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), "wb") as new,
+        ):
+            shutil.copyfileobj(old, new, _PIECE)
+        part.replace(target)
+    except OSError:
+        with suppress(OSError):
+            part.unlink()
+        raise
 
 
 def _mode_of(path: Path) -> int:

@@ -27,6 +27,8 @@ PART = ".part"
 MOVFLAGS = {"movflags": "+hybrid_fragmented+frag_keyframe", "flush_packets": "1"}
 HELD = frozenset({"h264", "hevc", "av1", "mpeg4", "mjpeg", "vp9"})
 """Codecs that an MP4 may hold."""
+MOST_BYTES = 4_000_000_000
+"""Of a file without its index: FAT32, which many cards and sticks have, holds none of 4 GiB."""
 _TAGS = {"hevc": "hvc1"}
 """Some players take H.265 under this tag alone."""
 
@@ -42,6 +44,8 @@ class Clip:
         self._writer: _Writer = (Copied if stream.codec in HELD else _Encoded)(self._container, stream)
         self.first_pts = self.last_pts = 0
         self.packets = 0
+        self.bytes = 0
+        """Of the packets that were added."""
 
     def add(self, packet: Packet) -> None:
         """Append the next packet; the first is a keyframe."""
@@ -50,6 +54,12 @@ class Clip:
         self._writer.add(packet)
         self.last_pts = max(self.last_pts, packet.pts)
         self.packets += 1
+        self.bytes += len(packet.data)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether some disks may take no more of it."""
+        return self.bytes >= MOST_BYTES
 
     @property
     def seconds(self) -> float:

@@ -5,7 +5,8 @@
                  '--> clip: from `before_s` before the incident, packet by packet ...
     end(incident) ... until `after_s` after its end, then given its name               --> done(record, "clip")
 
-Incidents of a camera that overlap share a clip: the file has a name for each of them (hard links).
+Incidents of a camera that overlap share a clip: the file has a name for each of them (hard links; copies on a disk
+without these).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import av
 
 from pipeline.errors import CamgraphError
 from pipeline.stage import Logger
-from pipeline.system.disk import write_whole
+from pipeline.system.disk import link_or_copy, write_whole
 from pipeline.system.names import ascii_form
 from stages.footage.best import MOST_DECODED, Best, certainty, crops, sharpness
 from stages.footage.clip import PART, Clip, plays
@@ -151,6 +152,9 @@ class Recorder:
         self._wanted = wanted
         self._log = log
         self._done = done
+        self._folder = folder
+        self._copies = False
+        """The disk has no hard links, and the log says so."""
         self._stages_folder = stages_folder
         self._feed = PacketFeed(stages_folder, self._packet, self._over, self._refused)
         self._cameras: dict[str, _Camera] = {}
@@ -326,7 +330,7 @@ class Recorder:
         self._settle_if_over(camera, waiting.record)
 
     def _is_complete(self, camera: _Camera, session: _Session, now_s: float) -> bool:
-        if session.written >= self._longest(session):
+        if session.clip.is_full or session.written >= self._longest(session):
             return True
         last = session.last
         if last is None:
@@ -360,7 +364,7 @@ class Recorder:
 
     def _write_until(self, camera: _Camera, session: _Session, until: Fraction) -> None:
         for packet in camera.ring.behind(session.written_dts):
-            if session.written >= until or camera.session is not session:
+            if session.written >= until or session.clip.is_full or camera.session is not session:
                 return
             self._write(camera, session, packet)
 
@@ -615,13 +619,19 @@ class Recorder:
         target = record.file("clip")
         try:
             if target != clip.target:
-                target.unlink(missing_ok=True)
-                os.link(clip.target, target)
+                self._give_name(clip.target, target)
         except OSError as error:
             self._missing(record, "clip", f"it cannot be written: {error.strerror or error}")
             return
         width, height = clip.stream.upright_size
         self._ready(record, "clip", FileState(seconds=round(clip.seconds, 3), width=width, height=height))
+
+    def _give_name(self, clip: Path, name: Path) -> None:
+        """Let a finished clip also be that of another incident. Raises OSError."""
+        why = link_or_copy(clip, name)
+        if why and not self._copies:
+            self._copies = True
+            self._log.warning("clips_copied", folder=str(self._folder), why=why)
 
     def _abandon(self, camera: _Camera, session: _Session, error: Exception) -> None:
         camera.session = None
@@ -698,8 +708,7 @@ class Recorder:
                 part.replace(clip)
             part.unlink(missing_ok=True)
             if clip.exists() and clip != record.file("clip"):
-                record.file("clip").unlink(missing_ok=True)
-                os.link(clip, record.file("clip"), follow_symlinks=False)
+                self._give_name(clip, record.file("clip"))
         except OSError as error:
             self._missing(record, "clip", f"it cannot be written: {error.strerror or error}")
             return

@@ -88,7 +88,7 @@ class Recording:
         if packet.stream != clip.stream or packet.dts < camera.last_dts:
             return True
         long_enough = (packet.pts - clip.first_pts) * packet.stream.time_base >= self.limits.part_s
-        return packet.is_key and long_enough
+        return packet.is_key and (long_enough or clip.is_full)
 
     def _new_path(self, name: str) -> Path:
         """The path of a new file, named by the arrival of its first packet."""

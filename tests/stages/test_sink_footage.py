@@ -22,6 +22,7 @@ import cv2
 import numpy as np
 import pytest
 from camgraph_test_stages.waiting import until
+from structlog.testing import capture_logs
 
 from pipeline.errors import Unavailable, UserError
 from pipeline.messages import End, Event, Stamp
@@ -260,6 +261,35 @@ def test_overlapping_incidents_share_a_clip(make_clip: MakeClip, tmp_path: Path)
         assert first.files["clip"].seconds == second.files["clip"].seconds > 4.5
 
 
+def test_overlapping_incidents_each_have_a_copy_where_there_are_no_links(
+    make_clip: MakeClip, tmp_path: Path, disk_without_links: Path
+) -> None:
+    path = make_clip("a.mp4", frames=100, options={"g": "10"})
+    kept = disk_without_links / "footage"
+    with capture_logs() as logged, watched(tmp_path, path, before_s=1, after_s=1, path=str(kept)) as camera:
+        camera.read()
+        camera.incident(30, None, name="fall", number=1)
+        camera.incident(35, 50, name="crowd", number=2)
+        camera.incident(35, 50, name="wave", number=3)
+        camera.sink.process([camera.event(camera.frames[60].stamp, "end", number=1)])
+        camera.finish()
+        records = list(records_in(kept))
+        assert [record.files["clip"].state for record in records] == ["ready"] * 3
+        assert len({record.files["clip"].sha256 for record in records}) == 1
+        assert all(len(pictures_in(record.file("clip"))) > 40 for record in records)
+    assert not list(kept.rglob("*.part"))
+    assert [line["folder"] for line in logged if line["event"] == "clips_copied"] == [str(kept)], "said once"
+
+
+def test_check_says_that_a_disk_has_no_links(tmp_path: Path, disk_without_links: Path) -> None:
+    settings = SinkFootageSettings(path=str(disk_without_links / "not-yet" / "there"))
+    assert any("no hard links" in one for one in SinkFootage.remarks(settings, tmp_path, {"cam": None}))
+    assert not any("no hard links" in one for one in SinkFootage.remarks(SinkFootageSettings(), tmp_path, {}))
+    pictures = settings.model_copy(update={"clips": False})
+    assert not any("no hard links" in one for one in SinkFootage.remarks(pictures, tmp_path, {}))
+    assert not list(disk_without_links.iterdir()), "nothing is left there"
+
+
 def test_what_goes_on_as_a_file_begins_anew_is_shown_to_its_end(make_clip: MakeClip, tmp_path: Path) -> None:
     clip = make_clip("a.mp4", frames=60, options={"g": "10", "bf": "0"})
     with watched(tmp_path, clip, {"loop": True}, before_s=1, after_s=1) as camera:
@@ -282,6 +312,20 @@ def test_a_long_incident_is_cut_at_the_longest(make_clip: MakeClip, tmp_path: Pa
         camera.finish()
         (record,) = camera.records
         assert 5 <= record.files["clip"].seconds <= 6
+
+
+def test_a_clip_is_cut_before_a_disk_refuses_its_size(
+    make_clip: MakeClip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clip = make_clip("a.mp4", frames=100, options={"g": "10"})
+    monkeypatch.setattr("stages.footage.clip.MOST_BYTES", clip.stat().st_size // 4)
+    with watched(tmp_path, clip, before_s=1, after_s=1) as camera:
+        camera.read()
+        camera.incident(20, 90)
+        camera.finish()
+        (record,) = camera.records
+        assert record.files["clip"].state == "ready"
+        assert 1 < record.files["clip"].seconds < 5
 
 
 def test_an_incident_at_the_end_of_the_file_is_kept(make_clip: MakeClip, tmp_path: Path) -> None:

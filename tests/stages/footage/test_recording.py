@@ -57,7 +57,7 @@ def recorded(folder: Path, url: Path | str, place: Path) -> Iterator[Recorded]:
     wanted_mark(state.parent).touch()
     troubles: list[str] = []
     made = Recorded(Recording(place, NO_LIMIT, lambda _, why: troubles.append(why)), troubles=troubles)
-    feed = PacketFeed(state.parent, made.add, made.recording.over)
+    feed = PacketFeed(state.parent, made.add, made.recording.over, lambda *_: None)
     with reading(folder, url), running(lambda: feed.turn(0.1)):
         yield made
     feed.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -99,6 +101,16 @@ def test_no_link_is_followed_for_a_clip(tmp_path: Path) -> None:
     (record.path.parent / "link.mp4").symlink_to(secret)
     rescue(footage)
     assert secret.stat().st_nlink == 1
+
+
+def test_a_shared_clip_is_copied_where_there_are_no_links(
+    make_clip: Callable[..., Path], disk_without_links: Path
+) -> None:
+    record = left_behind(disk_without_links, grows_in="2026-11-05/other.mp4")
+    shared = Path(shutil.copyfile(make_clip("a.mp4"), record.path.parent / "other.mp4"))
+    rescue(disk_without_links)
+    assert record.file("clip").read_bytes() == shared.read_bytes()
+    assert json.loads(record.path.read_text())["clip"]["state"] == "ready"
 
 
 def rescue(footage: Path) -> None:

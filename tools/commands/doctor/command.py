@@ -29,7 +29,7 @@ _DEMO = "another program would get the events of the demo's graph: `camgraph dem
 def doctor(ctx: click.Context, graph_file: Path | None, as_json: bool, env_files: tuple[Path, ...]) -> None:
     """Check Python, packages, providers, GPU, memory, limits, codecs and ports; report problems and how to mend them.
 
-    With GRAPH, also check that the memory its models may take of a GPU fits into it.
+    With GRAPH, also check that the memory its models may take of a GPU fits into it, and the disks of its clips.
 
     Exits with status 3 if something is wrong; warnings do not change it.
     """
@@ -61,6 +61,7 @@ def _looks(graph_file: Path | None, env_files: Sequence[Path]) -> Iterator[Findi
     yield from _if_it_can_be("providers", partial(_providers, nvidia))
     if graph_file:
         yield from _if_it_can_be("graph", partial(_limits, graph_file, nvidia, env_files))
+        yield from _if_it_can_be("graph", partial(_footage, graph_file, env_files))
     yield from machine.look_at_port(_FARM_PORT, "camgraph farm")
     yield from machine.look_at_port(DEMO_PORT, "camgraph demo", _DEMO)
 
@@ -104,3 +105,9 @@ def _limits(graph_file: Path, nvidia: gpu.Nvidia, env_files: Sequence[Path]) -> 
 def _line(finding: Finding) -> str:
     line = f"{_MARKS[finding.state]} {finding.what}: {finding.found}"
     return f"{line}\n        -> {finding.cure}" if finding.cure else line
+
+
+def _footage(graph_file: Path, env_files: Sequence[Path]) -> Iterator[Finding]:
+    from tools.commands.doctor import disks  # noqa: PLC0415 - as above
+
+    yield from disks.look_at_footage(graph_file, env_files)

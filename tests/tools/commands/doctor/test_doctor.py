@@ -15,11 +15,26 @@ from click.testing import CliRunner
 
 from stages.inference.selection.trial import Trial
 from tools.cli import main
-from tools.commands.doctor import command, machine, packages, providers
+from tools.commands.doctor import command, disks, machine, packages, providers
 from tools.commands.doctor.finding import Finding, worst
+from tools.measuring.blinking import write_clip
+from tools.measuring.light_model import write_model
 from tools.simulator.command import simulator
 
 pytestmark = pytest.mark.processes
+
+GRAPH = """
+version: 1
+cameras: {{a: {{url: a.mp4}}}}
+stages:
+  capture: {{use: capture}}
+  prepare: {{use: preprocess, from: capture, with: {{size: [64, 64]}}}}
+  infer: {{use: infer, from: prepare, with: {{model: light.onnx}}}}
+  people: {{use: decode_yolo_pose, from: infer}}
+  tracks: {{use: track, from: people}}
+  rules: {{use: rules, from: tracks, with: {{rules: [{{use: walking}}]}}}}
+  {footage}
+"""
 
 
 def only(findings: Any) -> Finding:
@@ -166,3 +181,15 @@ def test_the_worst_finding_decides() -> None:
     assert worst([Finding("ok", "a", "b"), Finding("warning", "a", "b")]) == "warning"
     assert worst([Finding("wrong", "a", "b"), Finding("warning", "a", "b")]) == "wrong"
     assert worst([]) == "ok"
+
+
+def test_a_disk_without_hard_links_is_told_with_the_graph(tmp_path: Path, disk_without_links: Path) -> None:
+    write_clip(tmp_path / "a.mp4")
+    write_model(tmp_path / "light.onnx", bright=110.0)
+    graph = tmp_path / "g.yaml"
+    footage = f"footage: {{use: sink_footage, from: rules, with: {{path: {disk_without_links}}}}}"
+    graph.write_text(GRAPH.format(footage=footage))
+    told = only(disks.look_at_footage(graph))
+    assert (told.state, "no hard links" in told.found) == ("warning", True)
+    graph.write_text(GRAPH.format(footage=f"footage: {{use: sink_footage, from: rules, with: {{path: {tmp_path}}}}}"))
+    assert only(disks.look_at_footage(graph)).state == "ok"
