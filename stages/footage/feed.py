@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.errors import WireError
+from pipeline.stage import Logger
 from pipeline.system.local_socket import short_address
 from stages.footage.packets import SUFFIX, Packet, PacketReader
 
@@ -27,23 +28,28 @@ class _Connection:
     path: Path
     socket: socket.socket | None = None
     reader: PacketReader = field(default_factory=PacketReader)
+    is_reported: bool = False
+    """The log says that its messages cannot be read."""
 
 
 class PacketFeed:
     """`folder` has the state folders of all stages.
 
     `packet(camera, packet)` is called for each, `over(camera)` when a camera says that nothing more comes, and
-    `refused(camera, why)` when a camera says why its packets cannot be had.
+    `refused(camera, why)` when a camera says why its packets cannot be had. Their exceptions leave `turn`, and cost no
+    connection.
     """
 
     def __init__(
         self,
         folder: Path,
+        log: Logger,
         packet: Callable[[str, Packet], object],
         over: Callable[[str], object],
         refused: Callable[[str, str], object],
     ) -> None:
         self._folder = folder
+        self._log = log
         self._connections: dict[Path, _Connection] = {}
         self._look_at_s = 0.0
         self._packet = packet
@@ -64,8 +70,11 @@ class PacketFeed:
             self._receive(key.data)
 
     def _look(self) -> None:
-        """Connect to all cameras that are there."""
-        for path in self._folder.glob(f"*/*{SUFFIX}"):
+        """Connect to all cameras that are there, and forget those that are gone."""
+        found = set(self._folder.glob(f"*/*{SUFFIX}"))
+        for path in [path for path, known in self._connections.items() if known.socket is None and path not in found]:
+            del self._connections[path]
+        for path in found:
             connection = self._connections.setdefault(path, _Connection(path.name.removesuffix(SUFFIX), path))
             if connection.socket is None:
                 self._connect(connection)
@@ -90,17 +99,27 @@ class PacketFeed:
             return
         except OSError:
             size = 0
-        try:
-            for packet in connection.reader.feed(bytes(memoryview(self._buffer)[:size])):
-                self._packet(connection.camera, packet)
-        except (WireError, ValueError, TypeError):
-            size = 0
+        packets, is_sound = self._packets_in(connection, size)
+        if not size or not is_sound:
+            self._drop(connection)
+        for packet in packets:
+            self._packet(connection.camera, packet)
         if connection.reader.refusal:
             self._refused(connection.camera, connection.reader.refusal)
         if connection.reader.ended:
             self._over(connection.camera)
-        if not size:
-            self._drop(connection)
+
+    def _packets_in(self, connection: _Connection, size: int) -> tuple[list[Packet], bool]:
+        """The packets that are complete now, and whether all that came could be read."""
+        packets: list[Packet] = []
+        try:
+            packets.extend(connection.reader.feed(bytes(memoryview(self._buffer)[:size])))
+        except (WireError, ValueError, TypeError) as error:
+            if not connection.is_reported:
+                connection.is_reported = True
+                self._log.warning("packets_not_understood", camera=connection.camera, why=str(error))
+            return packets, False
+        return packets, True
 
     def _drop(self, connection: _Connection) -> None:
         assert connection.socket is not None

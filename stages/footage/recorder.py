@@ -11,14 +11,15 @@ without these).
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from fractions import Fraction
@@ -53,6 +54,9 @@ _ANSWER_S = 1.0
 """How long somebody who asks for packets waits for the thread."""
 _NO_TIME = "the camera gave its picture no time"
 _PLACE_PARTS = 3
+_BUG = "it could not be made; the log of the run has the details"
+_FAILED_S = 60.0
+"""How often the log tells of the failures of one camera."""
 _GIVEN_UP_S = 60.0
 """How much longer it waits for files that are being finished: none of them may keep a run from ending."""
 
@@ -156,7 +160,7 @@ class Recorder:
         self._copies = False
         """The disk has no hard links, and the log says so."""
         self._stages_folder = stages_folder
-        self._feed = PacketFeed(stages_folder, self._packet, self._over, self._refused)
+        self._feed = PacketFeed(stages_folder, log, self._packet, self._over, self._refused)
         self._cameras: dict[str, _Camera] = {}
         self._present: Set[str] | None = None
         """The cameras of the run, by their names in ASCII; None while they are as they were at its start."""
@@ -167,6 +171,8 @@ class Recorder:
         self._reporting = threading.Lock()
         self._reports: Counter[str] = Counter()
         """Incident -> reports that were made and not passed on."""
+        self._failed_at_s: dict[str, float] = {}
+        """Camera -> when the log told of its last failure, by the monotonic clock."""
         self._closing_at_s = 0.0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="footage", daemon=True)
@@ -176,7 +182,7 @@ class Recorder:
     def open(self) -> None:
         """Finish the files that a killed process has left, and begin to listen to the cameras."""
         for record in self._unfinished.records():
-            self._jobs.put(partial(self._rescue, record))
+            self._put_job(record, partial(self._rescue, record))
             self._running[record.incident] = record
         wanted_mark(self._stages_folder).touch()
         self._thread.start()
@@ -193,19 +199,28 @@ class Recorder:
             self._unfinished.remove(record)
             raise
         self._running[record.incident] = record
-        self._jobs.put(lambda: self._begin(record))
+        self._put_job(record, lambda: self._begin(record))
 
     def see(self, incident: str, event: dict[str, Any]) -> None:
         """An incident goes on: `event` is an update of it, whose picture may be better."""
         record = self._running.get(incident)
         if record is not None:
-            self._jobs.put(lambda: self._see(record, event))
+            self._put_job(record, lambda: self._see(record, event))
 
     def end(self, incident: str, event: dict[str, Any]) -> None:
         """An incident is over: `event` is its end."""
         record = self._running.get(incident)
         if record is not None:
-            self._jobs.put(lambda: self._end(record, event))
+            self._put_job(record, lambda: self._end(record, event))
+
+    def _put_job(self, record: IncidentRecord, job: Callable[[], None]) -> None:
+        """Have the thread do something for this record."""
+
+        def do() -> None:
+            with self._apart(ascii_form(record.camera), lambda _: self._give_up_record(record)):
+                job()
+
+        self._jobs.put(do)
 
     def is_running(self, incident: str) -> bool:
         """Whether work is still to be done for this incident."""
@@ -276,37 +291,63 @@ class Recorder:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            try:
+            with self._apart():
                 self._feed.turn(_TURN_S)
+            with self._apart():
                 self._work()
-            except Exception:  # noqa: BLE001
-                # A bug must cost one incident's files, not all that come.
-                self._log.exception("footage_failed")
+
+    @contextmanager
+    def _apart(self, name: str = "", give_up: Callable[[Exception], object] = lambda _: None) -> Iterator[None]:
+        """Let a bug end the block alone, then `give_up` what would meet the same bug again. `name`: the camera's.
+
+        A bug must cost a few files, not those of other cameras, nor all that come.
+        """
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - as the docstring says
+            now_s = time.monotonic()
+            if now_s > self._failed_at_s.get(name, -math.inf) + _FAILED_S:
+                self._failed_at_s[name] = now_s
+                self._log.exception("footage_failed", camera=name)
+            give_up(error)
+
+    def _give_up_camera(self, camera: _Camera, error: Exception) -> None:
+        waiting, camera.waiting = camera.waiting, []
+        if camera.session is not None:
+            self._abandon(camera, camera.session, error)
+        for one in waiting:
+            self._give_up_record(one.record)
 
     def _work(self) -> None:
-        with suppress(queue.Empty):
-            while True:
-                self._jobs.get_nowait()()
+        self._do_jobs()
         if self._recording is not None:
-            self._recording.tend()
+            with self._apart():
+                self._recording.tend()
         now_s = time.monotonic()
         closing = bool(self._closing_at_s) and now_s > self._closing_at_s
-        for camera in self._cameras.values():
-            for waiting in list(camera.waiting):
-                if not self._try(camera, waiting) and (camera.is_over or closing or now_s > waiting.until_s):
-                    camera.waiting.remove(waiting)
-                    self._give_up(camera, waiting)
-            session = camera.session
-            if session is not None:
-                self._advance(camera, session)
-            session = camera.session
-            if session is not None and (closing or self._is_complete(camera, session, now_s)):
-                self._close(camera, session)
-
+        for name, camera in list(self._cameras.items()):
+            with self._apart(name, partial(self._give_up_camera, camera)):
+                self._work_on(camera, now_s, closing=closing)
         if self._present is not None:
             self._forget_gone(self._present, now_s)
         if closing:
             self._give_up_all()
+
+    def _do_jobs(self) -> None:
+        for _ in range(self._jobs.qsize()):
+            self._jobs.get_nowait()()
+
+    def _work_on(self, camera: _Camera, now_s: float, *, closing: bool) -> None:
+        for waiting in list(camera.waiting):
+            if not self._try(camera, waiting) and (camera.is_over or closing or now_s > waiting.until_s):
+                camera.waiting.remove(waiting)
+                self._give_up(camera, waiting)
+        session = camera.session
+        if session is not None:
+            self._advance(camera, session)
+        session = camera.session
+        if session is not None and (closing or self._is_complete(camera, session, now_s)):
+            self._close(camera, session)
 
     def _forget_gone(self, present: Set[str], now_s: float) -> None:
         """Free the packets of removed cameras once no incident wants them. Events come later than packets."""
@@ -322,6 +363,18 @@ class Recorder:
             self._settle_best(record)
             if self._joins_late(self._camera(ascii_form(record.camera)), record):
                 self._missing(record, "clip", _NO_TIME)
+
+    def _give_up_record(self, record: IncidentRecord) -> None:
+        """Nothing more is made of an incident of which something failed by a bug; what is there stays."""
+        camera = self._camera(ascii_form(record.camera))
+        camera.waiting = [waiting for waiting in camera.waiting if waiting.record is not record]
+        in_session = camera.session is not None and record in camera.session.records
+        for kind in KINDS:
+            if record.files[kind].state == "pending" and not (kind == "clip" and in_session):
+                self._missing(record, kind, _BUG)
+        if record.files["best"].state == "pending":
+            self._bests.pop(record.incident, None)
+            self._report_one(record, "best", _first_is_best())
 
     def _give_up(self, camera: _Camera, waiting: _Waiting) -> None:
         if waiting.kind != "best":
@@ -369,7 +422,14 @@ class Recorder:
             self._write(camera, session, packet)
 
     def _packet(self, name: str, packet: Packet) -> None:
+        if self._recording is not None:
+            with self._apart(name):
+                self._recording.add(name, packet)
         camera = self._camera(name)
+        with self._apart(name, partial(self._give_up_camera, camera)):
+            self._keep(camera, packet)
+
+    def _keep(self, camera: _Camera, packet: Packet) -> None:
         camera.is_over, camera.refusal, camera.heard_s = False, "", time.monotonic()
         session = camera.session
         if session is not None and packet.stream != session.clip.stream:
@@ -379,8 +439,6 @@ class Recorder:
             if camera.session is session:
                 self._close(camera, session)
         camera.ring.add(packet)
-        if self._recording is not None:
-            self._recording.add(name, packet)
         if camera.session is not None:
             self._advance(camera, camera.session)
 
@@ -394,7 +452,8 @@ class Recorder:
     def _over(self, name: str) -> None:
         self._camera(name).is_over = True
         if self._recording is not None:
-            self._recording.over(name)
+            with self._apart(name):
+                self._recording.over(name)
 
     def _refused(self, name: str, why: str) -> None:
         camera = self._camera(name)
@@ -452,7 +511,9 @@ class Recorder:
 
     def _try(self, camera: _Camera, waiting: _Waiting) -> bool:
         """Make the file, or begin to, if its packets are there."""
-        made = self._join(camera, waiting) if waiting.kind == "clip" else self._picture(camera, waiting)
+        made, record = True, waiting.record
+        with self._apart(ascii_form(record.camera), lambda _: self._give_up_record(record)):
+            made = self._join(camera, waiting) if waiting.kind == "clip" else self._picture(camera, waiting)
         if made and waiting in camera.waiting:
             camera.waiting.remove(waiting)
         if made:

@@ -62,7 +62,10 @@ class Recording:
     _tend_at_s: float = 0.0
 
     def add(self, name: str, packet: Packet) -> None:
-        """Write the next packet of a camera (its name in ASCII). Packets of files are left alone: the file is there."""
+        """Write the next packet of a camera (its name in ASCII). Packets of files are left alone: the file is there.
+
+        A failing disk pauses the recording. So does any other error, which is raised, once in `_RETRY_S`.
+        """
         if not packet.stream.is_live:
             return
         camera = self._cameras.setdefault(name, _Camera())
@@ -81,8 +84,10 @@ class Recording:
                 camera.last_dts = packet.dts
                 camera.written += len(packet.data)
                 self._report(name, camera, "")
-        except (OSError, av.FFmpegError) as error:
+        except Exception as error:
             self._pause(name, camera, error)
+            if not isinstance(error, OSError | av.FFmpegError):  # a bug, or a codec that PyAV cannot write
+                raise
 
     def _is_full(self, camera: _Camera, clip: Clip, packet: Packet) -> bool:
         if packet.stream != clip.stream or packet.dts < camera.last_dts:
@@ -120,7 +125,7 @@ class Recording:
         """Stop for now. The written part stays, and gets its name when the folder is tended."""
         clip, camera.clip = camera.clip, None
         if clip is not None:
-            with suppress(OSError, av.FFmpegError):
+            with suppress(Exception):  # `error` is what people need to know
                 clip.leave()
         camera.paused_until_s = time.monotonic() + _RETRY_S
         self._report(name, camera, f"it is not recorded: {getattr(error, 'strerror', None) or error}")

@@ -314,6 +314,66 @@ def test_a_long_incident_is_cut_at_the_longest(make_clip: MakeClip, tmp_path: Pa
         assert 5 <= record.files["clip"].seconds <= 6
 
 
+BUGS = [
+    ("stages.footage.recorder.Recorder._wanted_until", {"clip"}),
+    ("stages.footage.ring.Ring.behind", {"clip"}),
+    ("stages.footage.recorder.Recorder._begin_clip", {"clip"}),
+    ("stages.footage.recorder.decode_last", {"snapshot"}),
+    ("stages.footage.recorder.Recorder._begin", {"snapshot", "clip"}),
+]
+
+
+@pytest.mark.parametrize(("broken", "lost"), BUGS)
+def test_a_bug_costs_the_files_that_meet_it_and_is_logged(
+    make_clip: MakeClip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str, lost: set[str]
+) -> None:
+    """Those of other cameras and of later incidents are made, and no connection to a camera is lost."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("a bug")
+
+    clip = make_clip("a.mp4", frames=40, options={"g": "10"})
+    with capture_logs() as logged, watched(tmp_path, clip, before_s=1, after_s=1, best=False) as camera:
+        camera.read()
+        with monkeypatch.context() as patched:
+            patched.setattr(broken, fail)
+            camera.incident(20, 25, number=1)
+            until(lambda: {one["data"]["kind"] for one in camera.told} >= lost)
+        camera.incident(20, 25, name="wave", number=2)
+        until(lambda: len(camera.told) == 4)
+        camera.finish()
+        fall, wave = camera.records
+    assert {kind for kind in ("snapshot", "clip") if fall.files[kind].state == "missing"} == lost  # type: ignore[index]
+    assert [wave.files[kind].state for kind in ("snapshot", "clip")] == ["ready", "ready"]
+    assert "footage_failed" in {line["event"] for line in logged}
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_bug_at_one_camera_costs_no_other(
+    make_clip: MakeClip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clip = make_clip("a.mp4", frames=40, options={"g": "10"})
+    whole = recorder.Recorder._wanted_until
+
+    def fail(self: Any, camera: Any, session: Any) -> Any:
+        if "/cam/" in str(session.clip.target):
+            raise ValueError("a bug")
+        return whole(self, camera, session)
+
+    monkeypatch.setattr(recorder.Recorder, "_wanted_until", fail)
+    with watched(tmp_path, clip, before_s=1, after_s=1) as camera:
+        camera.read()
+        yard = list(
+            Capture(Settings(), "yard", Camera(url=str(clip)), camera.reading_context).frames(camera.stop, None)
+        )
+        camera.incident(20, 25)
+        for phase, at in (("start", 20), ("end", 25)):
+            camera.sink.process([camera.event(yard[at].stamp, phase, number=2)])
+        camera.finish()
+        states = {record.camera: record.files["clip"].state for record in camera.records}
+    assert states == {"cam": "missing", "yard": "ready"}
+
+
 def test_a_clip_is_cut_before_a_disk_refuses_its_size(
     make_clip: MakeClip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import av
 import pytest
+import structlog
 from camgraph_test_stages.waiting import until
 from pydantic import ValidationError
 
@@ -57,7 +58,7 @@ def recorded(folder: Path, url: Path | str, place: Path) -> Iterator[Recorded]:
     wanted_mark(state.parent).touch()
     troubles: list[str] = []
     made = Recorded(Recording(place, NO_LIMIT, lambda _, why: troubles.append(why)), troubles=troubles)
-    feed = PacketFeed(state.parent, made.add, made.recording.over, lambda *_: None)
+    feed = PacketFeed(state.parent, structlog.get_logger(), made.add, made.recording.over, lambda *_: None)
     with reading(folder, url), running(lambda: feed.turn(0.1)):
         yield made
     feed.close()

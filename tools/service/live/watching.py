@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import ExitStack, aclosing
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 import av
+import structlog
 
 from pipeline.errors import Unavailable, UserError, WireError
 from pipeline.system.local_socket import short_address
 from stages.footage.packets import Packet, PacketReader
 from tools.service.web.quotas import Quota, Requester
+
+log = structlog.get_logger()
 
 MOST_VIEWERS = 32
 """Of all cameras, whatever they get."""
@@ -93,23 +96,37 @@ class WatchedCamera(ABC, Generic[V]):
 
     async def _read(self) -> None:
         try:
+            async with aclosing(self._received()) as received:
+                async for packets in received:
+                    for packet in packets:
+                        self.take(packet)
+        except (WireError, av.FFmpegError):
+            pass  # the stream cannot go on; the next viewer tries anew
+        except UserError as error:
+            self.refused = str(error)
+        except Exception:
+            log.exception("live_view_failed", socket=self._path.name)
+        finally:
+            self.end()
+
+    async def _received(self) -> AsyncGenerator[list[Packet]]:
+        """The packets as they come. Ends if the camera ends, also in the middle of a packet, or is silent.
+
+        Raises UserError if the camera refuses its packets.
+        """
+        try:
             with short_address(self._path) as address:
                 reader, writer = await asyncio.open_unix_connection(address)
             try:
                 packets = PacketReader()
                 while not packets.ended and (data := await self._next(reader)):
-                    for packet in packets.feed(data):
-                        self.take(packet)
+                    yield list(packets.feed(data))
                     if packets.refusal:
                         raise UserError(packets.refusal, error_id="no-picture")
             finally:
                 writer.close()
-        except (OSError, WireError, ValueError, TypeError, av.FFmpegError):
-            pass  # of a camera that ends in the middle of a packet, or is silent; the next viewer tries anew
-        except UserError as error:
-            self.refused = str(error)
-        finally:
-            self.end()
+        except (OSError, WireError, ValueError, TypeError):
+            return  # the next viewer tries anew
 
     async def _next(self, reader: asyncio.StreamReader) -> bytes:
         """Raises TimeoutError, an OSError."""

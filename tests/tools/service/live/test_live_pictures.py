@@ -26,7 +26,6 @@ import httpx
 import msgpack
 import numpy as np
 import pytest
-import structlog
 from av.video.stream import VideoStream
 from camgraph_test_stages.waiting import until
 from starlette.applications import Starlette
@@ -34,6 +33,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from structlog import get_logger
+from structlog.testing import capture_logs
 
 from pipeline.errors import Unavailable, UserError
 from pipeline.system.local_socket import short_address
@@ -45,7 +45,7 @@ from tools.service.live.live_pictures import PictureFilm, PictureViewer
 from tools.service.live.picture_link import PictureProcess
 from tools.service.live.picture_maker import LivePicture, PictureMaker
 from tools.service.live.picture_process import LENGTH, MOST_BYTES, framed, received, serve
-from tools.service.live.watching import Showing, Watching
+from tools.service.live.watching import Showing, WatchedCamera, Watching
 from tools.service.run.run_link import RunLink
 from tools.service.web.access import Access, Token
 from tools.service.web.app import build_app
@@ -84,7 +84,7 @@ class Camera:
 
     def __init__(self, path: Path, file: Path, *, paced: bool = True) -> None:
         self.path = path
-        self._tap = PacketTap(path, structlog.get_logger(), patient=False, paced=paced)
+        self._tap = PacketTap(path, get_logger(), patient=False, paced=paced)
         self._file = file
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._send)
@@ -666,3 +666,24 @@ def test_pictures_that_may_not_leave_do_not(path: str) -> None:
     answer = asyncio.run(asking(headers={"Authorization": f"Bearer {'w' * 20}"}))
     assert (answer.status_code, answer.json()["error"][:17]) == (400, "live video is off")
     assert answer.json()["id"] == "video-off"
+
+
+class Broken(WatchedCamera[PictureViewer]):
+    """A camera whose pictures meet a bug."""
+
+    def take(self, packet: Packet) -> None:
+        raise ValueError(f"a bug at {packet.pts}")
+
+    def greet(self, viewer: PictureViewer) -> None:
+        """Nothing."""
+
+
+@pytest.mark.processes
+def test_a_bug_of_who_shows_a_camera_is_logged(tmp_path: Path) -> None:
+    async def broken(path: Path) -> None:
+        film = Broken(path, lambda: None)
+        await asyncio.wait_for(film.begun.wait(), WITHIN_S)
+
+    with Camera(tmp_path / "cam.packets", write_old(tmp_path / "old.avi")) as camera, capture_logs() as logged:
+        asyncio.run(broken(camera.path))
+    assert [line["event"] for line in logged] == ["live_view_failed"]
