@@ -21,6 +21,7 @@ from pipeline.system.paths import instead_of_file
 from stages.reading import formats, scripts
 from stages.reading.ffmpeg_errors import reason_of
 from stages.reading.pixel_shape import odd_pixel_shape
+from stages.reading.sequences import Sequences
 from stages.reading.timeline import SECOND_NS, MediaClock
 from stages.reading.truncation import end_ns, missing_part
 
@@ -195,18 +196,42 @@ def packets_of(container: InputContainer, stream: VideoStream, signs: Signs) -> 
         yield packet
 
 
+def is_repetition(packet: Packet[VideoStream]) -> bool:
+    """Whether a packet says that the picture before it stays (Theora in Ogg): it is empty, and has a time.
+
+    FFmpeg takes no such packet. The one at the end of a stream, which empties the decoder, has no time.
+    """
+    return packet.size == 0 and (packet.pts is not None or packet.dts is not None)
+
+
+def _held_back(context: VideoCodecContext, signs: Signs) -> list[VideoFrame]:
+    """The pictures that are left in the decoder, which begins anew then."""
+    try:
+        with signs.in_ffmpeg:
+            return context.decode(None)
+    except av.FFmpegError:
+        return []
+    finally:
+        context.flush_buffers()
+
+
 def decoded(path: Path, container: InputContainer, stream: VideoStream, signs: Signs) -> Iterator[VideoFrame]:
     """The frames as the decoder gives them; a packet that it refuses is reported and left out.
 
     Raises BadItem if the file breaks, or after its last frame when packets are missing: it is cut off or damaged.
     """
-    packets, last_ns = 0, 0
+    packets, last_ns, context = 0, 0, stream.codec_context
+    sequences = Sequences(context.name, context.extradata)
     try:
         for packet in packets_of(container, stream, signs):
+            last_ns = max(last_ns, end_ns(packet, stream))
+            if is_repetition(packet):
+                continue
             if packet.size:
                 packets += 1
-                last_ns = max(last_ns, end_ns(packet, stream))
                 signs.packet(packet)
+                if sequences.is_new(memoryview(packet)):
+                    yield from _held_back(context, signs)
             try:
                 with signs.in_ffmpeg:
                     frames = packet.decode()

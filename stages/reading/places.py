@@ -17,7 +17,7 @@ from av.container import InputContainer
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
-from stages.reading.opening import Signs, decoded, new_clock, open_video, packets_of
+from stages.reading.opening import Signs, decoded, is_repetition, new_clock, open_video, packets_of
 from stages.reading.timeline import MediaClock, ticks_to_ns
 
 # Containers whose packets carry true presentation times.
@@ -58,6 +58,8 @@ def _count(
     seen: list[int] = []
     found: int | None = None
     for packet in packets_of(container, stream, signs):
+        if is_repetition(packet):
+            return None
         if packet.size == 0:
             break
         if packet.pts is None or packet.is_corrupt or packet.is_discard:

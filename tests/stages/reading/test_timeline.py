@@ -90,6 +90,26 @@ def test_a_new_time_line_is_no_disorder() -> None:
     assert times(pts, [5000, 5040, 0, 40, 80]) == [0, 40, 80, 120, 220]
 
 
+@pytest.mark.parametrize(("step_ms", "first"), [(40, 25), (40, 15), (200, 5), (100, 10), (100, 4)])
+def test_recordings_of_less_than_a_second_follow_each_other(step_ms: int, first: int) -> None:
+    """Two of them in one file: time must not stand still until the second has caught up with the first."""
+    pts: list[int | None] = [step_ms * number for number in (*range(first), *range(25))]
+    dts: list[int | None] = [None if at is None else at - step_ms for at in pts]
+    assert times(pts, dts, interval_ms=step_ms) == [step_ms * number for number in range(first + 25)]
+
+
+def test_new_time_line_keeps_its_own_steps() -> None:
+    pts: list[int | None] = [0, 40, 80, 120, 160, 200, 0, 30, 90, 130, 160, 190, 220]
+    assert times(pts, pts)[6:] == [240, 270, 330, 370, 400, 430, 460]
+
+
+def test_frames_out_of_order_begin_no_time_line() -> None:
+    """Two late frames with late decoding times, as of a recorder whose clock jitters: the next is where it belongs."""
+    pts: list[int | None] = [0, 40, 80, 120, 30, 70, 240, 280]
+    seen = times(pts, pts)
+    assert seen[-2:] == [240, 280]
+
+
 Stamps = st.lists(st.none() | st.integers(-(2**40), 2**40))
 
 
