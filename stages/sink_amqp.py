@@ -61,7 +61,7 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
         self._is_broken = True  # until it has been opened, a farewell would only take as long again
         try:
             self._connection = bounded_connection_class(self._allowance)(
-                f"{self.address.host}:{self.address.port}",
+                str(self.address._replace(path="")).partition("//")[2],
                 userid=self.settings.username or "guest",
                 password=self.settings.password or "guest",
                 virtual_host=self.address.path or "/",

@@ -23,6 +23,7 @@ import re
 import smtplib
 import socket
 import ssl
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from email.message import EmailMessage
@@ -33,6 +34,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pipeline.errors import CamgraphError, Unavailable
 from pipeline.stage import Context, Counts, SettingProblems, Upstream
+from pipeline.system import happy_eyeballs
 from stages.delivery.durations import Duration, seconds
 from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
 from stages.delivery.event_view import EventView
@@ -308,6 +310,12 @@ class _Server(smtplib.SMTP):
 
     file: Any
 
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        """The library would give each address of the host the whole time, one after the other."""
+        stream = happy_eyeballs.connect(host, port, time.monotonic() + timeout)
+        stream.settimeout(timeout)
+        return stream
+
     def getreply(self) -> tuple[int, bytes]:
         """Raises SMTPException, also for an answer that does not end."""
         if self.file is None and self.sock is not None:
@@ -349,7 +357,7 @@ class _Tls(_Server):
     server_name: str
 
     def _get_socket(self, host: str, port: int, timeout: float) -> ssl.SSLSocket:
-        plain = socket.create_connection((host, port), timeout)
+        plain = super()._get_socket(host, port, timeout)
         try:
             return self.tls.wrap_socket(plain, server_hostname=self.server_name)
         except BaseException:

@@ -106,7 +106,7 @@ class SinkKafka(BrokerSink[SinkKafkaSettings]):
             producer.flush(0)
 
     def _options(self) -> dict[str, Any]:
-        first = f"{self.address.host}:{self.address.port}"
+        first = str(self.address._replace(path="")).partition("//")[2]
         secure, login = self.tls() is not None, self.settings.username is not None
         options = {
             "bootstrap.servers": ",".join([first, *self.settings.more_brokers]),
@@ -114,6 +114,10 @@ class SinkKafka(BrokerSink[SinkKafkaSettings]):
             "enable.idempotence": True,
             "message.timeout.ms": round(WAIT_S * 10_000),
             "socket.timeout.ms": round(WAIT_S * 1000),
+            # A dead address leaves half of a call to the host's next one. The library would wait for 30 s, and look the
+            # host up again, which begins with any of its addresses.
+            "socket.connection.setup.timeout.ms": round(WAIT_S * 500),
+            "broker.address.ttl": 60_000,
             "linger.ms": 1,
             "receive.message.max.bytes": _MOST_ANSWER,
             "error_cb": self._on_error,

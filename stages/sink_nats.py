@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import Field
 
+from pipeline.system import happy_eyeballs
 from stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
 from stages.delivery.careful_nats import NoTls, careful_nats
 from stages.delivery.event_sink import Refused
@@ -26,6 +28,8 @@ _LEAST_PAYLOAD = 1024
 """Nobody runs a server that takes less; events are not to be given up for a mistake there."""
 _TOO_LARGE_FOR_STREAM = 10054
 """JetStream's error code of a message above the stream's `max_msg_size`."""
+
+_CONNECT_S = WAIT_S / 2
 
 T = TypeVar("T")
 
@@ -70,12 +74,12 @@ class SinkNats(BrokerSink[SinkNatsSettings]):
         context, self._trouble = self.tls(), None
         self._client = careful_nats(needs_tls=context is not None)
         await self._client.connect(
-            f"nats://{self.address.host}:{self.address.port}",
+            str(self.address._replace(scheme="nats", path="")),
             user=self.settings.username,
             password=self.settings.password,
             tls=context,
             tls_hostname=self.server_name if context else None,
-            connect_timeout=WAIT_S / 2,
+            connect_timeout=_CONNECT_S,
             allow_reconnect=False,
             max_reconnect_attempts=1,
             reconnect_time_wait=0,
@@ -217,11 +221,27 @@ async def _end_what_waits() -> None:
     await asyncio.gather(*left, return_exceptions=True)
 
 
+class _DiallingLoop(asyncio.SelectorEventLoop):
+    """The library would wait for the first address of a host as long as for all of them."""
+
+    async def create_connection(  # type: ignore[override]  # of whose many forms the library uses this one
+        self, protocol: Any, host: str, port: int, **more: Any
+    ) -> Any:
+        until_s = time.monotonic() + 0.9 * _CONNECT_S  # before the library gives up, and leaves a socket to nobody
+        stream = await self.run_in_executor(None, happy_eyeballs.connect, host, port, until_s)
+        try:
+            stream.setblocking(False)
+            return await super().create_connection(protocol, sock=stream, **more)
+        except BaseException:
+            stream.close()
+            raise
+
+
 class _Loop:
     """An event loop in a thread of its own, for a library that knows nothing else."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = _DiallingLoop()
         self._thread = threading.Thread(target=self._work, name="nats", daemon=True)
         self._thread.start()
 

@@ -16,8 +16,10 @@ it is away; those that were on their way when it went are lost.
 
 from __future__ import annotations
 
+import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Annotated, ClassVar, Self
 from urllib.parse import urlsplit
 
@@ -29,10 +31,11 @@ from zmq.utils.monitor import recv_monitor_message
 
 from pipeline.errors import Unavailable
 from pipeline.stage import Context, Counts
+from pipeline.system.happy_eyeballs import Place, connect_first, places_of
 from stages.delivery.event_formats import Format, packed
 from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
 from stages.delivery.event_view import EventView
-from stages.sockets.address import parse_address
+from stages.sockets.address import Address, parse_address
 
 _WAIT_S = 3.0
 """How long one call waits for the other side to answer."""
@@ -160,7 +163,7 @@ class SinkZmq(EventSink[SinkZmqSettings]):
         self._topics.clear()
         try:
             self._socket = self._opened(self._zmq)
-        except zmq.ZMQError as error:
+        except (zmq.ZMQError, OSError) as error:
             raise Unavailable(f"{self.settings.address}: {error.strerror or error}") from None
 
     def _opened(self, context: zmq.Context[zmq.Socket[bytes]]) -> zmq.Socket[bytes]:
@@ -176,7 +179,7 @@ class SinkZmq(EventSink[SinkZmqSettings]):
             self._line = _Line(stream, settings)
         else:
             self._guard(context, stream)
-            stream.bind(settings.address)
+            _go(stream, settings.address, stream.bind, lambda places: places[0])
         return stream
 
     def _guard(self, context: zmq.Context[zmq.Socket[bytes]], stream: zmq.Socket[bytes]) -> None:
@@ -255,7 +258,7 @@ class _Line:
             if not settings.curve_secret_key:
                 _show_key(stream, zmq.curve_keypair()[1])
             stream.set(zmq.CURVE_SERVERKEY, settings.curve_server_key.encode())
-        stream.connect(settings.address)
+        _go(stream, settings.address, stream.connect, _that_answers)
 
     def wait(self, within_s: float) -> None:
         """Until it stands. Raises Unavailable if it does not."""
@@ -284,6 +287,33 @@ class _Line:
     def close(self) -> None:
         self._stream.disable_monitor()
         self._news.close(0)
+
+
+def _go(
+    stream: zmq.Socket[bytes], address: str, go: Callable[[str], object], choose: Callable[[list[Place]], Place]
+) -> None:
+    """Bind or connect. By itself ZeroMQ knows no IPv6, binds to no name, and tries one address of a host alone.
+
+    Raises OSError.
+    """
+    if address.startswith("ipc:"):
+        go(address)
+        return
+    host, port = parse_address(address)[1:3]
+    place = choose(places_of(host, port))
+    number, _ = socket.getnameinfo(place.where, socket.NI_NUMERICHOST | socket.NI_NUMERICSERV)  # with any %interface
+    if place.family == socket.AF_INET6:
+        stream.set(zmq.IPV6, 1)
+    go(str(Address("tcp", number, port)))
+
+
+def _that_answers(places: list[Place]) -> Place:
+    """The place of the host that takes a connection; the first one if none does now. ZeroMQ itself goes on trying."""
+    if len(places) == 1:
+        return places[0]
+    with suppress(OSError), connect_first(places, time.monotonic() + _WAIT_S) as probe:
+        return Place(int(probe.family), probe.getpeername())
+    return places[0]
 
 
 _UP = zmq.EVENT_HANDSHAKE_SUCCEEDED

@@ -14,6 +14,8 @@ import ssl
 import time
 from typing import Any
 
+from pipeline.system import happy_eyeballs
+
 MOST_ANSWER = 1 << 20
 """Bytes that a server may say in one call: brokers confirm each event with less than a hundred."""
 _CHUNK = 1 << 16
@@ -115,18 +117,7 @@ class BoundedSocket:
 
 
 def connected(host: str, port: int, allowance: Allowance) -> socket.socket:
-    """A connection to the first address of the host that takes one, within the allowance. Raises OSError."""
-    problem: OSError = ConnectionError("the host has no address")
-    for family, kind, protocol, _, where in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-        stream = socket.socket(family, kind, protocol)
-        try:
-            stream.settimeout(allowance.left_s())
-            stream.connect(where)
-            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        except OSError as error:
-            stream.close()
-            problem = error
-        else:
-            return stream
-    raise problem
+    """A connection to the first address of the host that answers, within the allowance. Raises OSError."""
+    stream = happy_eyeballs.connect(host, port, time.monotonic() + allowance.left_s())
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    return stream

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import select
 import socket
 import ssl
@@ -12,12 +11,15 @@ from collections.abc import Callable, Sequence
 
 from pipeline.errors import Unavailable
 from pipeline.stage import Logger
+from pipeline.system.happy_eyeballs import Place, connect_first
 from stages.sockets.address import Address, Family, Lookup
 from stages.sockets.greeter import shake_hands
 from stages.sockets.streams import Line, drop_input, let_go, raise_pending, send_some, unconfirmed, why_broken
 
 PAUSE_S = (0.25, 8.0)
 """The pause after the first failed connection, and the longest; it doubles."""
+_LEAST_S = 0.05
+"""For connecting, however late it is."""
 DEAD_PEER_MS = 20_000
 """Bytes unconfirmed, or silence on an idle connection, for this long: the other machine is gone."""
 
@@ -164,27 +166,30 @@ class Connection:
 
 
 def _connected(families: Sequence[Family], deadline: float) -> socket.socket:
-    """The first of these addresses that takes a connection. Raises OSError of the last one."""
-    problem: OSError = FileNotFoundError(errno.ENOENT, "the host has no address")
-    for family, where in families:
-        stream = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            stream.settimeout(max(0.05, deadline - time.monotonic()))
-            stream.connect(where)
-            if family != socket.AF_UNIX:
-                _find_death(stream)
-        except OSError as error:
-            stream.close()
-            problem = error
-        else:
-            stream.setblocking(False)
-            return stream
-    raise problem
+    """The first of these addresses that takes a connection. Raises OSError."""
+    if families and families[0][0] == socket.AF_UNIX:
+        stream = _connected_here(families[0][1], deadline)
+    else:
+        stream = connect_first([Place(*one) for one in families], max(deadline, time.monotonic() + _LEAST_S))
+        _find_death(stream)
+    stream.setblocking(False)
+    return stream
+
+
+def _connected_here(path: str, deadline: float) -> socket.socket:
+    """Raises OSError."""
+    stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        stream.settimeout(max(_LEAST_S, deadline - time.monotonic()))
+        stream.connect(path)
+    except OSError:
+        stream.close()
+        raise
+    return stream
 
 
 def _find_death(stream: socket.socket) -> None:
     """Notice within DEAD_PEER_MS that the other machine has gone without a word."""
-    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10)
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)

@@ -45,10 +45,12 @@ class BrokerServer:
         *,
         environment: Mapping[str, str] | None = None,
         greeting: bytes = b"",
+        ip: str = "127.0.0.1",
     ) -> None:
-        """`greeting`: sent to see whether it answers; without one, a connection is enough."""
+        """`greeting`: sent to see whether it answers; without one, a connection to `ip` is enough."""
         self._command, self.port, self._folder = list(command), port, folder
         self._environment, self._greeting = dict(environment or os.environ), greeting
+        self._ip = ip
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -79,7 +81,7 @@ class BrokerServer:
 
     def _answers(self) -> bool:
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            with socket.create_connection((self._ip, self.port), timeout=5) as connection:
                 connection.sendall(self._greeting)
                 return not self._greeting or connection.recv(1) != b""
         except OSError:

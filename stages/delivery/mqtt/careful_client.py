@@ -6,9 +6,12 @@ of 256 MB, and keeps any number of messages whose delivery the broker does not c
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
+from pipeline.system import happy_eyeballs
 from stages.delivery.bounded_socket import AnswerTooLong
 
 if TYPE_CHECKING:
@@ -27,6 +30,10 @@ def careful_client(failed: Callable[[Exception], object]) -> type[Client]:
     from paho.mqtt.enums import MQTTErrorCode  # noqa: PLC0415
 
     class CarefulClient(Client):  # type: ignore[misc]  # the library may be missing
+        def _create_socket_connection(self) -> socket.socket:
+            """The library would give each address of the host the whole time, one after the other."""
+            return happy_eyeballs.connect(self._host, self._port, time.monotonic() + self._connect_timeout)
+
         def _sock_recv(self, bufsize: int) -> bytes:
             """`bufsize` is what is missing of the packet."""
             if bufsize > MOST_PACKET or self._in_packet["command"] & 0xF4 == _PUBLISH_TWICE:

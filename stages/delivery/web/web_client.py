@@ -17,9 +17,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pipeline.errors import Unavailable
+from pipeline.system.happy_eyeballs import Place, connect_first, places_of
 from stages.delivery.tls import tls_failure
 from stages.delivery.web.web_addresses import WebAddress, why_not_public
 
@@ -119,6 +120,7 @@ class _Connection(http.client.HTTPConnection):
         self._timeout_s = timeout_s
         self._allow_private = allow_private
         self._busy = threading.Lock()
+        self._connecting: list[socket.socket] = []
         self.is_aborted = False
 
     def exchange(self, headers: Mapping[str, str], body: bytes) -> Answer:
@@ -155,38 +157,44 @@ class _Connection(http.client.HTTPConnection):
 
     def connect(self) -> None:
         """See http.client. Raises OSError and Unavailable."""
-        problem: OSError = ConnectionError("the host has no address")
-        for family, where in self._places():
-            if self.is_aborted:
-                raise TimeoutError
+        places = self._places()
+        until_s = time.monotonic() + self._timeout_s
+        while True:
+            self.sock = connect_first(places, until_s, opened=self._is_connecting)
+            place = self.sock.getpeername()
             try:
-                self._connect_to(family, where)
-            except OSError as error:
+                self._secure()
+            except OSError:
                 self.close()
-                problem = error
+                places = [other for other in places if other.where != place]  # one of them may be another machine
+                if not places or self.is_aborted:
+                    raise
             else:
                 return
-        raise problem
 
-    def _places(self) -> list[tuple[int, Any]]:
-        """Family and address of each place of the host that may be connected to. Raises OSError and Unavailable."""
-        found = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
-        places = [(int(family), where) for family, _, _, _, where in found]
+    def _is_connecting(self, stream: socket.socket) -> None:
+        """Raises TimeoutError, which ends all connections that are being made, if nobody waits for them any more."""
+        self._connecting.append(stream)
+        if self.is_aborted:
+            raise TimeoutError
+
+    def _places(self) -> list[Place]:
+        """Those of the host that may be connected to. Raises OSError and Unavailable."""
+        places = places_of(self.address.host, self.address.port)
         if self._allow_private:
             return places
-        allowed = [(family, where) for family, where in places if not why_not_public(str(where[0]))]
+        allowed = [place for place in places if not why_not_public(place.ip)]
         if places and not allowed:
-            ip = str(places[0][1][0])
+            ip = places[0].ip
             raise Unavailable(
                 f"{self.address}: {ip} is {why_not_public(ip)}: if you mean that, write `allow_private: true`"
             )
         return allowed
 
-    def _connect_to(self, family: int, where: Any) -> None:
-        self.sock = socket.socket(family, socket.SOCK_STREAM)
+    def _secure(self) -> None:
+        assert self.sock is not None
+        self._connecting.clear()
         self.sock.settimeout(self._timeout_s)
-        self.sock.connect(where)
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self.address.scheme == "https":
             self.sock = self._make_tls().wrap_socket(self.sock, server_hostname=self._server_name)
         if self.is_aborted:
@@ -195,10 +203,10 @@ class _Connection(http.client.HTTPConnection):
     def abort(self) -> None:
         """End a request that runs in another thread, and never connect again."""
         self.is_aborted = True
-        stream = self.sock
-        if stream is not None:
-            with suppress(OSError):
-                stream.shutdown(socket.SHUT_RDWR)
+        for stream in [*self._connecting, self.sock]:
+            if stream is not None:
+                with suppress(OSError):
+                    stream.shutdown(socket.SHUT_RDWR)
         if self._busy.acquire(blocking=False):
             self.close()
             self._busy.release()

@@ -17,6 +17,8 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
 
+from pipeline.system import happy_eyeballs
+
 MOST_BYTES = 256 * 1024
 MOST_LETTERS = 2048
 """Of one text in an answer."""
@@ -126,9 +128,10 @@ def call(address: str, body: str, login: Login | None = None, within_s: float = 
 def _connected(address: str, within_s: float) -> Iterator[tuple[http.client.HTTPConnection, str]]:
     """Each read may take its time-out; the clock ends the connection if all of them together take too long."""
     parts = urlsplit(address)
-    with closing(http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=within_s)) as connection:
-        connection.connect()
-        socket_ = connection.sock
+    host, port = parts.hostname or "", parts.port or 80
+    with closing(http.client.HTTPConnection(host, port, timeout=within_s)) as connection:
+        connection.sock = socket_ = happy_eyeballs.connect(host, port, time.monotonic() + within_s)
+        socket_.settimeout(within_s)
         clock = threading.Timer(within_s, _shut, [socket_])
         clock.start()
         try:

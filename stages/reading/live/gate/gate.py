@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import secrets
-import select
 import socket
 import ssl
 import threading
@@ -21,6 +19,7 @@ from contextlib import contextmanager
 from typing import ClassVar, NamedTuple, Self
 
 from pipeline.foreign_text import shown
+from pipeline.system.happy_eyeballs import connect_first, places_of
 from pipeline.system.redaction import redact_urls
 from stages.reading.live.gate.authorization import Authorization
 from stages.reading.live.gate.origins import Origin, Target, login_of, may_be_reached, target_of
@@ -240,23 +239,18 @@ class Gate(ABC):
 
         TLS without a look at certificates, which cameras make themselves, as FFmpeg does.
         """
-        addresses = self._addresses(origin)
+        places = [place for address in self._addresses(origin) for place in places_of(address, origin.port)]
         until = time.monotonic() + self._road.connect_s
-        failed = OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
-        for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
-            now = time.monotonic()
-            self._require_open()
-            try:
-                # One that does not answer leaves the others their part of the time.
-                connected = self._connected(address, origin.port, now + (until - now) / left)
-            except OSError as error:
-                failed = error
-                continue
-            return self._secured(connected, origin, until) if origin.is_secure else connected
-        if isinstance(failed, TimeoutError):
-            raise self._too_late()
-        self._refused(failed)
-        raise failed
+        self._require_open()
+        try:
+            connected = connect_first(places, until, opened=self._keep, close=self._hang_up)
+        except TimeoutError:
+            raise self._too_late() from None
+        except OSError as error:
+            self._refused(error)
+            raise
+        connected.settimeout(None)
+        return self._secured(connected, origin, until) if origin.is_secure else connected
 
     def _hang_up(self, server: socket.socket) -> None:
         self._let_go(server)
@@ -264,25 +258,6 @@ class Gate(ABC):
 
     def _too_late(self) -> Dropped:
         return Dropped(f"no usable answer within {self._road.connect_s:g} s (connect_s)")
-
-    def _connected(self, address: str, port: int, until: float) -> socket.socket:
-        """Raises OSError, of these TimeoutError if there is no answer by then."""
-        family, kind, _, _, where = socket.getaddrinfo(
-            address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
-        )[0]
-        made = socket.socket(family, kind)
-        try:
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            made.setblocking(False)
-            begun = made.connect_ex(where)
-            # Kept only now: a socket that is connecting already is ended for certain, one that is about to is not.
-            self._keep(made)
-            _require(begun if begun != errno.EINPROGRESS else _outcome(made, until))
-            made.settimeout(None)
-        except BaseException:
-            self._hang_up(made)
-            raise
-        return made
 
     def _secured(self, connected: socket.socket, origin: Origin, until: float) -> socket.socket:
         """TLS over it. Raises Dropped, and OSError."""
@@ -333,20 +308,6 @@ def _head(client: socket.socket, until: float) -> bytes:
         words += data
     client.settimeout(None)
     return words
-
-
-def _outcome(connecting: socket.socket, until: float) -> int:
-    """The error number of a connection that is being made, 0 for none. Raises TimeoutError."""
-    made = select.poll()
-    made.register(connecting, select.POLLOUT)
-    if not made.poll(max(until - time.monotonic(), 0) * 1000):
-        raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
-    return connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-
-
-def _require(error: int) -> None:
-    if error:
-        raise OSError(error, os.strerror(error))
 
 
 def _end(one: socket.socket) -> None:

@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 from camgraph_test_stages.brokers import free_port
+from camgraph_test_stages.dead_addresses import dead_address, name_host
+from camgraph_test_stages.web_receiver import Reply, web_receiver
 
 from tools.commands.init import discovery, trial
 from tools.commands.init.cameras import CameraQuestions
@@ -282,3 +284,11 @@ def test_a_camera_that_was_found_is_tried_at_its_own_stream(tmp_path: Path, monk
         assert "1  127.0.0.1  Ward 3" in " ".join(somebody.seen)
         assert (tmp_path / "night" / "Ward-3.jpg").is_file()
         assert not any(PASSWORD in text for text in somebody.seen)
+
+
+def test_dead_ipv6_address_of_a_device_holds_up_no_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    name_host(monkeypatch, "two.test", "::1", "127.0.0.1")
+    with web_receiver() as device, dead_address(device.port):
+        device.reply = lambda _: Reply(200, body=soap("<there/>"))
+        status, _ = call(f"http://two.test:{device.port}/onvif", "<ask/>", within_s=40.0)
+    assert status == 200
