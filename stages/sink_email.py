@@ -12,7 +12,9 @@ seconds for it, and is sent without it if it does not come. A mail counts as del
 |---|---|
 | refuses this very mail (5xx), or all of its addresses because they do not exist | the event becomes a dead letter |
 | refuses the mail for its size | it gets the mail without the picture |
-| refuses some of the addresses | the others get it; the log and the counter `recipients_refused` tell |
+| refuses some of the addresses for good | the others get it; the log and the counter `recipients_refused` tell |
+| refuses some of the addresses for now (4xx: greylisting, a full mailbox) | the others get it. These alone
+get it later, after 1, 2, 5, 10, 30, then every 60 min, for a day (`expires`); then a dead letter names them |
 | does anything else: cannot be reached, answers 4xx, refuses the connection, the password, the sender, or to deliver
 for us | the event waits and is tried again, and status says why |
 """
@@ -24,24 +26,27 @@ import smtplib
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from email.message import EmailMessage
 from pathlib import Path
-from typing import IO, Annotated, Any, ClassVar, Literal, Self
+from typing import IO, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from pipeline.errors import CamgraphError, Unavailable
+from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable
+from pipeline.messages import End, Event, Message
 from pipeline.stage import Context, Counts, SettingProblems, Upstream
 from pipeline.system import happy_eyeballs
 from stages.delivery.durations import Duration, seconds
 from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
-from stages.delivery.event_view import EventView
+from stages.delivery.event_view import EventView, view_of
 from stages.delivery.footage_files import FootageFiles, FootageSettings, TooLarge, footage_beside
 from stages.delivery.mail.errand import Errand
 from stages.delivery.mail.mail_answers import answer_of, is_about_size, is_for_good, words_of
 from stages.delivery.mail.mail_message import Words, addr_spec, address, mail_about
+from stages.delivery.mail.postponed import MOST, Postponed, Rest
 from stages.delivery.selection import Filter, Filters
 from stages.delivery.template import TemplateText
 from stages.delivery.tls import TlsSettings, client_tls, tls_failure, tls_problems
@@ -56,8 +61,11 @@ _READY = 220
 _GOODBYE_S = 2.0
 """For the server's answer to our goodbye: it has the mail already."""
 _NOT_NOW = 421
+_FOR_GOOD = 500
 _MOST_ANSWER = 1 << 20
 """Bytes of one answer, which may have many lines."""
+_AT_MOST = "1d"
+"""For addresses that are refused for now, unless the event `expires`."""
 _TOO_LARGE = "The picture is too large for a mail."
 _SUBJECT = "{what}, {time} {time_zone}"
 _TEXT = """\
@@ -82,6 +90,7 @@ def _is_web(link: str) -> str:
 
 
 def _is_host(name: str) -> str:
+    name = name.removeprefix("[").removesuffix("]")  # of an IPv6 address
     try:
         name.encode("idna")
     except UnicodeError:
@@ -166,7 +175,12 @@ class SinkEmail(EventSink[SinkEmailSettings]):
         self._footage = FootageFiles(settings.footage_folders, context.base_folder)
         self._bare = ""
         """The id of the event whose mail was refused for its size: it is sent without the picture."""
-        self._mailing: tuple[str, Errand[dict[str, str]], _Conversation] | None = None
+        self._mailing: tuple[str, Errand[Refusals], _Conversation] | None = None
+        self._later = Postponed(
+            context.dead_letters.path.with_suffix(f".{context.worker}.postponed"), self._try_again, context.log
+        )
+        self._talking_later: _Conversation | None = None
+        self._is_trial = False
 
     @classmethod
     def check(cls, settings: SinkEmailSettings, base_folder: Path) -> SettingProblems:
@@ -176,6 +190,15 @@ class SinkEmail(EventSink[SinkEmailSettings]):
     def follow(cls, settings: SinkEmailSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
         return {**super().follow(settings, base_folder, upstream), **footage_beside(settings, upstream)}
 
+    def open(self) -> None:
+        super().open()
+        self._later.load()
+
+    def try_out(self, event: Event) -> None:
+        """See `EventSink`. Raises Refused if the server does not take the mail for each of the addresses."""
+        self._is_trial = True
+        super().try_out(event)
+
     def send(self, events: Sequence[EventView]) -> None:
         """One mail a call: the others come again at once."""
         view = events[0]
@@ -184,20 +207,91 @@ class SinkEmail(EventSink[SinkEmailSettings]):
         if len(events) > 1:
             raise Unavailable("further mails are to be sent", patient=True)
 
+    def finish(self, camera: str, end: End) -> Iterable[Message]:
+        """Whoever has not got a mail yet is named in a dead letter."""
+        for rest in self._later.take_all():
+            self._give_up(rest, "before the end of the run")
+        return super().finish(camera, end)
+
+    def close(self) -> None:
+        super().close()
+        if self._talking_later:
+            self._talking_later.abort()
+        self._later.close()
+
     def _mail(self, view: EventView) -> None:
         """Return once the server has the mail. Raises Unavailable while it is on the way, and Refused."""
         if self._mailing is None or self._mailing[0] != view.event.id:
             self.disconnect()
             mail = mail_about(view, self._words, *self._picture(view))
             conversation = _Conversation(self.settings, self.context.base_folder)
-            errand = Errand(lambda: conversation.send(mail), seconds(self.settings.limit), "mail")
+            everybody = [addr_spec(one) for one in self.settings.to]
+            errand = Errand(lambda: conversation.send(mail, everybody), seconds(self.settings.limit), "mail")
             self._mailing = view.event.id, errand, conversation
-        refused = self._answer(view, self._mailing[1])
+        refusals = self._answer(view, self._mailing[1])
+        if refusals and self._is_trial:
+            self.disconnect()
+            raise Refused({view.event.id: f"{self.settings.place}: the mail was not taken for {_named(refusals)}"})
+        self._note_refused(view, {one: refusal.words for one, refusal in refusals.items() if not refusal.is_for_now})
+        if later := {one: refusal.words for one, refusal in refusals.items() if refusal.is_for_now}:
+            self.context.log.info("recipients_later", id=view.event.own_id, recipients=later)
+            if given_up := self._later.add(Rest(view.event, later, time.time_ns())):
+                self._give_up(given_up, f"among more than {MOST} mails")
+
+    def _note_refused(self, view: EventView, refused: Mapping[str, str]) -> None:
         for recipient, why in refused.items():
             self.context.count("recipients_refused", view.event.stamp.camera)
             self.context.log.warning("recipient_refused", recipient=recipient, why=why)
 
-    def _answer(self, view: EventView, errand: Errand[dict[str, str]]) -> dict[str, str]:
+    # ---- those who get it later
+
+    def _try_again(self, rest: Rest) -> Rest | None:
+        """Send the mail to those who have not got it. Returns what is left to do. Runs in a thread of its own."""
+        left = replace(rest, why=self._refused_again(view_of(rest.event), rest.why))
+        limit = self.settings.expires or _AT_MOST
+        try:
+            if left.why and time.time_ns() - rest.since_ns > seconds(limit) * 1e9:
+                self._give_up(left, f"within {limit}")
+                return None
+        except EnvironmentProblem as error:  # no dead letter can be written now
+            self.context.log.warning("recipients_later", id=rest.event.own_id, why=str(error))
+        return left if left.why else None
+
+    def _refused_again(self, view: EventView, recipients: Mapping[str, str]) -> Mapping[str, str]:
+        """Address of who still has not got it -> the answer of the server."""
+        conversation = self._talking_later = _Conversation(self.settings, self.context.base_folder)
+        try:
+            mail = mail_about(view, self._words, *self._picture(view))
+            errand = Errand(lambda: conversation.send(mail, list(recipients)), seconds(self.settings.limit), "mail")
+            while not errand.is_over(_TURN_S):
+                pass
+            return {one: refusal.words for one, refusal in errand.result().items()}
+        except smtplib.SMTPRecipientsRefused as error:
+            return {**recipients, **{one: words_of(*answer) for one, answer in error.recipients.items()}}
+        except smtplib.SMTPException as error:
+            return dict.fromkeys(recipients, answer_of(error))
+        except (OSError, Unavailable) as error:
+            return dict.fromkeys(recipients, str(error) or type(error).__name__)
+        finally:
+            conversation.abort()
+
+    def _give_up(self, rest: Rest, when: str) -> None:
+        """Raises EnvironmentProblem if the dead letter cannot be written."""
+        named = ", ".join(f"{one} ({why})" for one, why in rest.why.items())
+        why = f"{self.settings.place}: not taken {when} for {named}; the others got the mail"
+        self.context.dead_letters.add(rest.event, why, attempts=rest.tries)
+        self.context.log.error(
+            "event_not_delivered",
+            camera=rest.event.stamp.camera,
+            id=rest.event.own_id,
+            incident=rest.event.incident,
+            why=why,
+        )
+        self._note_refused(view_of(rest.event), rest.why)
+
+    # ---- one mail
+
+    def _answer(self, view: EventView, errand: Errand[Refusals]) -> Refusals:
         place = self.settings.place
         try:
             if not errand.is_over(_TURN_S):
@@ -246,16 +340,61 @@ class SinkEmail(EventSink[SinkEmailSettings]):
             self._mailing = None
 
 
+class Refusal(NamedTuple):
+    """The answer to an address that got no mail."""
+
+    code: int
+    text: bytes
+
+    @property
+    def words(self) -> str:
+        return words_of(self.code, self.text)
+
+    @property
+    def is_for_now(self) -> bool:
+        """Whether the server may take the same later. As smtplib has it, a server that hangs up says -1."""
+        return self.code < _FOR_GOOD
+
+
+Refusals = Mapping[str, Refusal]
+"""Address -> why the server has not taken it."""
+
+
+def _named(refusals: Refusals) -> str:
+    return ", ".join(f"{one} ({refusal.words})" for one, refusal in refusals.items())
+
+
 class _Conversation:
-    """One connection to the server, for one mail."""
+    """One mail, over a connection of its own."""
 
     def __init__(self, settings: SinkEmailSettings, base_folder: Path) -> None:
         self._settings, self._base_folder = settings, base_folder
         self._server: smtplib.SMTP | None = None
         self._is_aborted = False
 
-    def send(self, mail: EmailMessage) -> dict[str, str]:
-        """Returns the addresses that the server has refused, with its words; the others get it."""
+    def send(self, mail: EmailMessage, recipients: Sequence[str]) -> Refusals:
+        """Returns the addresses that the server has refused; the others get it."""
+        refused: dict[str, tuple[int, bytes]] = {}
+        left = list(recipients)
+        while True:
+            try:
+                refused |= self._sent(mail, left)
+            except smtplib.SMTPRecipientsRefused as error:
+                cut_off = next((one for one, (code, _) in error.recipients.items() if code == _NOT_NOW), None)
+                taken = left[: left.index(cut_off)] if cut_off else []
+                taken = [one for one in taken if one not in error.recipients]
+                if cut_off is None or not taken:
+                    raise
+                # It has hung up amid the addresses, and nobody has the mail: first to those that it had taken.
+                refused |= {
+                    one: error.recipients.get(one, error.recipients[cut_off]) for one in left if one not in taken
+                }
+                left = taken
+            else:
+                return {one: Refusal(*answer) for one, answer in refused.items()}
+
+    def _sent(self, mail: EmailMessage, recipients: Sequence[str]) -> dict[str, tuple[int, bytes]]:
+        """Over one connection."""
         settings = self._settings
         with _not_of_the_mail():
             server = self._connected()
@@ -263,11 +402,9 @@ class _Conversation:
             if settings.user and settings.password:
                 with _not_of_the_mail():
                     _log_in(server, settings.user, settings.password)
-            recipients = [addr_spec(one) for one in settings.to]
-            refused = server.send_message(mail, addr_spec(settings.sender), recipients)
+            return server.send_message(mail, addr_spec(settings.sender), recipients)
         finally:
             _quit(server)
-        return {address: words_of(code, text) for address, (code, text) in refused.items()}
 
     def _connected(self) -> smtplib.SMTP:
         """Raises Unavailable, SMTPException and OSError."""

@@ -25,11 +25,15 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 from camgraph_test_stages.brokers import free_port
 from camgraph_test_stages.delivering import delivering, hand_in, letters, refusal
 from camgraph_test_stages.incident_views import incident
+from camgraph_test_stages.waiting import until
 from pydantic import ValidationError
 
 from pipeline.errors import Unavailable
-from pipeline.messages import Event
+from pipeline.messages import End, Event
 from pipeline.testing import feed, reports_of, stamp
+from stages import sink_email
+from stages.delivery.event_sink import Refused
+from stages.delivery.mail import postponed
 from stages.delivery.mail.mail_answers import answer_of, is_for_good
 from stages.sink_email import SinkEmail, SinkEmailSettings, _Conversation
 
@@ -346,7 +350,7 @@ def test_a_mail_waits_for_a_server_whose_answer_cannot_be_read(tmp_path: Path) -
     with scripted(**strange) as (port, _):
         talk = _Conversation(settings.model_copy(update={**login, "port": port, "security": "none"}), tmp_path)
         with pytest.raises(smtplib.SMTPResponseException) as raised:
-            talk.send(EmailMessage())
+            talk.send(EmailMessage(), [NIGHT])
     assert not is_for_good(raised.value)
     assert answer_of(raised.value) == "421 (its answer is not understood: Error)"
 
@@ -398,6 +402,114 @@ def test_a_refused_mail_is_final_and_the_next_is_tried(tmp_path: Path, answers: 
         hand_in(stage, [start(1), start(2)])
         assert list(letters(stage)) == [start(1).id, start(2).id]
     assert verbs.count("MAIL") == 2
+
+
+CHIEF, NIGHT = "chief@example.org", "night@example.org"
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is refused for now is tried again at once."""
+    monkeypatch.setattr(postponed, "PAUSES_S", (0.05,))
+
+
+@pytest.mark.parametrize("answer", ["450 busy", "451 4.7.1 greylisted", "452 4.2.2 mailbox full"])
+@pytest.mark.usefixtures("soon")
+def test_who_is_refused_for_now_gets_the_mail_later_and_nobody_twice(tmp_path: Path, answer: str) -> None:
+    box = Mailbox()
+    box.refused = {CHIEF: answer}
+    with serving(box) as port, sink_to(port, tmp_path) as stage:
+        assert hand_in(stage, [start(1), start(2)]) == []
+        assert box.recipients == [[NIGHT], [NIGHT]]
+        box.refused = {}
+        until(lambda: len(box.mails) == 4)
+        assert box.recipients[2:] == [[CHIEF], [CHIEF]]
+        assert {mail["Message-ID"] for mail in box.mails[:2]} == {mail["Message-ID"] for mail in box.mails[2:]}
+        until(lambda: not list(tmp_path.rglob("*.postponed")))
+        assert reports_of(stage).counts == {("written", "room-3"): 2}
+        assert letters(stage) == {}
+
+
+@pytest.mark.usefixtures("soon")
+def test_dead_letter_names_who_never_got_the_mail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sink_email, "_AT_MOST", "1s")
+    box = Mailbox()
+    box.refused = {CHIEF: "452 4.2.2 mailbox full"}
+    with serving(box) as port, sink_to(port, tmp_path) as stage:
+        hand_in(stage, [start()])
+        until(lambda: letters(stage))
+        [why] = letters(stage).values()
+        assert "not taken within 1s for chief@example.org (452 4.2.2 mailbox full); the others got the mail" in why
+        counts = {("written", "room-3"): 1, ("recipients_refused", "room-3"): 1}
+        until(lambda: reports_of(stage).counts == counts)
+    assert box.recipients == [[NIGHT]]
+
+
+@pytest.mark.usefixtures("soon")
+def test_who_is_refused_for_now_gets_the_mail_after_a_restart_and_while_the_server_is_away(tmp_path: Path) -> None:
+    box, port = Mailbox(), free_port()
+    box.refused = {CHIEF: "451 greylisted"}
+    with serving(box, port), sink_to(port, tmp_path) as stage:
+        hand_in(stage, [start()])
+    with sink_to(port, tmp_path) as stage:
+        until(lambda: any(rest.tries > 2 for rest, _ in stage._later._rests.values()))
+        box.refused = {}
+        with serving(box, port):
+            until(lambda: box.recipients == [[NIGHT], [CHIEF]])
+
+
+def test_end_of_a_run_names_who_has_not_got_the_mail(tmp_path: Path) -> None:
+    box = Mailbox()
+    box.refused = {CHIEF: "451 greylisted"}
+    with serving(box) as port, sink_to(port, tmp_path) as stage:
+        hand_in(stage, [start()])
+        assert letters(stage) == {}
+        stage.finish("room-3", End(stamp(9, "room-3")))
+        assert "chief@example.org (451 greylisted)" in letters(stage)[start().id]
+        assert not list(tmp_path.rglob("*.postponed"))
+
+
+@pytest.mark.usefixtures("soon")
+def test_server_that_hangs_up_amid_the_addresses_gets_them_in_parts(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Few(Mailbox):
+        async def handle_RCPT(  # noqa: N802
+            self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
+        ) -> str:
+            asked.append(address)
+            if envelope.rcpt_tos:
+                assert server.transport is not None
+                return "421 4.7.0 too many addresses"
+            envelope.rcpt_tos.append(address)
+            return "250 OK"
+
+    box = Few()
+    to = [NIGHT, CHIEF, "third@example.org"]
+    with serving(box) as port, sink_to(port, tmp_path, to=to) as stage:
+        assert hand_in(stage, [start()]) == []
+        until(lambda: sorted(box.recipients) == sorted([[one] for one in to]))
+        assert letters(stage) == {}
+
+
+def test_trial_has_not_arrived_if_one_of_the_addresses_was_refused(tmp_path: Path) -> None:
+    box = Mailbox()
+    with serving(box) as port, sink_to(port, tmp_path) as stage:
+        for answer in ("451 greylisted", "550 no such user"):
+            box.refused = {CHIEF: answer}
+            with pytest.raises(Refused, match=rf"not taken for chief@example.org \({answer}\)"):
+                until(lambda: is_tried_out(stage, start()), every_s=0.01)
+        assert not list(tmp_path.rglob("*.postponed"))
+        box.refused = {}
+        until(lambda: is_tried_out(stage, start(2)), every_s=0.01)
+
+
+def is_tried_out(stage: SinkEmail, event: Event) -> bool:
+    try:
+        stage.try_out(event)
+    except Unavailable:
+        return False
+    return True
 
 
 def test_a_mail_that_is_too_large_goes_without_its_picture(tmp_path: Path) -> None:

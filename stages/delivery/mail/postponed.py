@@ -1,0 +1,153 @@
+"""Mails that some of their recipients have not got yet, since the server refuses these addresses for now.
+
+    some take it, some are refused for now --add--> in the file --1, 2, 5, ... 60 min--> tried again for these alone
+                                                        `-- all are done, or time is up --> out of the file
+
+A server refuses an address for now (450, 451, 452) if it greylists, or a mailbox is full. The others must not get the
+mail twice meanwhile, and later mails must not wait. The file lies beside the dead letters, since it has to outlive the
+run if the power is cut.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pipeline.dead_letters import DeadLetter, read_letter
+from pipeline.messages import Event
+from pipeline.stage import Logger
+from pipeline.system.disk import write_whole
+
+PAUSES_S = (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
+"""Before the first further try, the second and so on; the last one is kept."""
+MOST = 1000
+"""Mails; the oldest of more is given up."""
+_CLOSED_S = 2.0
+
+
+@dataclass(frozen=True)
+class Rest:
+    """What is left to do of a mail. `since_ns` is UTC since 1970."""
+
+    event: Event
+    why: Mapping[str, str]
+    """Address of who has not got it -> the last answer of the server."""
+    since_ns: int
+    tries: int = 1
+
+    def line(self) -> str:
+        letter = DeadLetter("", "", self.since_ns, self.tries, self.event)
+        return json.dumps({"why": dict(self.why), "letter": json.loads(letter.line())})
+
+
+class Postponed:
+    """See the module. A thread tries again; all methods may be called from any other."""
+
+    def __init__(self, file: Path, try_again: Callable[[Rest], Rest | None], log: Logger) -> None:
+        """`try_again` returns what is left then, None if that is nothing. The thread calls it for one at a time."""
+        self._file, self._try_again, self._log = file, try_again, log
+        self._rests: dict[str, tuple[Rest, float]] = {}
+        """Id of an event -> the rest, and when it is tried again, in monotonic seconds."""
+        self._changed = threading.Condition()
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+
+    def load(self) -> None:
+        """Go on with the mails in the file, at once."""
+        with suppress(FileNotFoundError):
+            try:
+                found = [_rest(line) for line in self._file.read_text().splitlines()]
+            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+                if isinstance(error, FileNotFoundError):
+                    raise
+                self._log.warning("postponed_mails_not_read", file=str(self._file), why=str(error))
+                return
+            with self._changed:
+                self._rests = {rest.event.id: (rest, 0.0) for rest in found}
+                self._wake()
+
+    def add(self, rest: Rest) -> Rest | None:
+        """Returns the oldest if there are too many of them: it is given up."""
+        with self._changed:
+            self._rests[rest.event.id] = rest, time.monotonic() + PAUSES_S[0]
+            oldest = self._rests.pop(next(iter(self._rests)))[0] if len(self._rests) > MOST else None
+            self._keep()
+            self._wake()
+        return oldest
+
+    def take_all(self) -> Sequence[Rest]:
+        """No more is tried of these."""
+        with self._changed:
+            rests = [rest for rest, _ in self._rests.values()]
+            self._rests.clear()
+            self._keep()
+        return rests
+
+    def close(self) -> None:
+        """What is left stays in the file."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(_CLOSED_S)
+
+    def _wake(self) -> None:
+        if self._thread is None and self._rests:
+            self._thread = threading.Thread(target=self._work, name="postponed", daemon=True)
+            self._thread.start()
+        self._changed.notify_all()
+
+    def _work(self) -> None:
+        while (rest := self._next()) is not None:
+            try:
+                left = self._try_again(rest)
+            except Exception as error:  # noqa: BLE001 - the others of the file are tried all the same
+                self._log.exception("postponed_mail_failed", id=rest.event.own_id, error=type(error).__name__)
+                left = rest
+            with self._changed:
+                if rest.event.id not in self._rests or self._is_closed:
+                    continue
+                if left is None:
+                    del self._rests[rest.event.id]
+                else:
+                    left = replace(left, tries=rest.tries + 1)
+                    pause_s = PAUSES_S[min(left.tries, len(PAUSES_S)) - 1]
+                    self._rests[rest.event.id] = left, time.monotonic() + pause_s
+                self._keep()
+
+    def _next(self) -> Rest | None:
+        """Wait until one is due; None once closed."""
+        with self._changed:
+            while not self._is_closed:
+                due = min(self._rests.values(), key=lambda one: one[1], default=None)
+                wait_s = None if due is None else due[1] - time.monotonic()
+                if due is not None and due[1] <= time.monotonic():
+                    return due[0]
+                self._changed.wait(wait_s)
+        return None
+
+    def _keep(self) -> None:
+        try:
+            if self._rests:
+                self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                text = "".join(f"{rest.line()}\n" for rest, _ in self._rests.values())
+                write_whole(self._file, text.encode(), durable=True, mode=0o600)
+            else:
+                self._file.unlink(missing_ok=True)
+        except OSError as error:
+            self._log.warning("postponed_mails_not_kept", file=str(self._file), why=error.strerror)
+
+
+def _rest(line: str) -> Rest:
+    """Raises ValueError, KeyError, TypeError or AttributeError for a line that was not written here."""
+    values = json.loads(line)
+    letter = read_letter(json.dumps(values["letter"]).encode())
+    if letter is None:
+        raise ValueError("it holds no event")
+    why = {str(address): str(answer) for address, answer in values["why"].items()}
+    return Rest(letter.event, why, letter.at_ns, letter.attempts)
