@@ -29,6 +29,20 @@ _LEAST_PAYLOAD = 1024
 _TOO_LARGE_FOR_STREAM = 10054
 """JetStream's error code of a message above the stream's `max_msg_size`."""
 
+_NOT_STORED = 10077
+_FULL = "raise its `max_msgs` or `max_bytes`, or let it drop old messages (`discard: old`)"
+_REFUSALS = {
+    _NOT_STORED: f"the stream is full: {_FULL}",
+    10002: "its account has no room for more streams or messages: raise the limits of the account",
+    10023: "it has no memory or disk left for streams: raise `max_mem` and `max_file` of its `jetstream`",
+    10028: "it has no memory left for streams: raise `max_mem` of its `jetstream`",
+    10039: "its account has no JetStream: enable it there",
+    10047: "it has no disk left for streams: raise `max_file` of its `jetstream`, or free some disk space",
+    10065: "another stream has these subjects already: name that one as `stream`, or set another `prefix`",
+    10076: "it runs without JetStream: enable it there",
+    10109: "the stream is sealed: name another one",
+}
+"""JetStream's error codes, from the errors.json of nats-server."""
 _CONNECT_S = WAIT_S / 2
 
 T = TypeVar("T")
@@ -101,6 +115,7 @@ class SinkNats(BrokerSink[SinkNatsSettings]):
         self._refuse_too_large(events)
         publications = [_Publication(view, self._subject(view), _head(view)) for view in events]
         self._client.renew()
+        self._trouble = None
         self._try(self._publish(publications), WAIT_S + 1)
 
     def _refuse_too_large(self, events: Sequence[EventView]) -> None:
@@ -132,12 +147,13 @@ class SinkNats(BrokerSink[SinkNatsSettings]):
                     self.sent_already(view)
         except TimeoutError:
             # The library hands the refusal of a stream to `error_cb` alone, and the answer never comes.
-            if getattr(self._trouble, "err_code", None) != _TOO_LARGE_FOR_STREAM:
-                raise
-            self._trouble = None
-            raise Refused(
-                {awaited.event.id: "the stream does not take it: it is too large for its `max_msg_size`"}
-            ) from None
+            if _stream_error(self._trouble) == _TOO_LARGE_FOR_STREAM:
+                raise Refused(
+                    {awaited.event.id: "the stream does not take it: it is too large for its `max_msg_size`"}
+                ) from None
+            if self._trouble is not None and _stream_error(self._trouble):
+                raise self.away(_why(self._trouble)) from None
+            raise
 
     def _subject(self, view: EventView) -> str:
         return ".".join([self._prefix, *(_token(name) for name in (view.camera, view.action or view.kind))])
@@ -186,9 +202,19 @@ class _Publication(NamedTuple):
     head: dict[str, str]
 
 
+def _stream_error(error: Exception | None) -> int:
+    """JetStream's number of this error, 0 if it is none of JetStream."""
+    code = getattr(error, "err_code", None)
+    return code if isinstance(code, int) else 0
+
+
 def _why(error: Exception) -> Exception | str:
     from nats.errors import ProtocolError  # noqa: PLC0415 - an extra
 
+    if code := _stream_error(error):
+        if code == _NOT_STORED and "maximum" not in str(getattr(error, "description", "")):
+            return "it cannot store messages: is its disk full?"
+        return _REFUSALS.get(code, f"JetStream refuses it with the error {code}: its documentation has a list of them")
     if isinstance(error, NoTls):
         return "it speaks no TLS: nothing was sent to it"
     if isinstance(error, ProtocolError):

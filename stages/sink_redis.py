@@ -23,14 +23,40 @@ from stages.delivery.event_view import EventView
 _REFUSALS = {
     "WRONGPASS": "it does not accept this `username` and `password`",
     "NOAUTH": "it asks for a `password`",
-    "NOPERM": "this user may not write the stream",
-    "OOM": "its memory is full",
+    "NOPERM": "this user may not write the stream: allow XADD, MULTI, EXEC and the key in its access list",
+    "OOM": "its memory is full: raise its `maxmemory`, or choose a `maxmemory-policy` that drops old keys",
     "READONLY": "it is a replica, which takes no entries: name the address of the primary",
-    "LOADING": "it is still loading its data",
-    "WRONGTYPE": "the key of the stream holds something else",
-    "MISCONF": "it cannot write its own disk",
+    "LOADING": "it is still loading its data after a start",
+    "MASTERDOWN": "it is a replica, and has lost its primary: name the address of the primary",
+    "NOREPLICAS": "too few of its replicas are there (`min-replicas-to-write`)",
+    "WRONGTYPE": "the key of the stream holds something else: name another `stream`",
+    "MISCONF": "it cannot write its own disk: its log says why",
+    "MOVED": "it is one of a cluster, and another one holds this stream: name that one's address",
+    "CLUSTERDOWN": "its cluster is down",
+    "max number of clients": "it has as many clients as it takes: raise its `maxclients`",
 }
-"""How its errors begin."""
+"""How its errors begin; status shows the reason, and events wait until it takes them."""
+
+
+_CODES = {
+    "OutOfMemoryError": "OOM",
+    "ReadOnlyError": "READONLY",
+    "BusyLoadingError": "LOADING",
+    "NoPermissionError": "NOPERM",
+    "MasterDownError": "MASTERDOWN",
+    "MovedError": "MOVED",
+    "ClusterDownError": "CLUSTERDOWN",
+}
+"""Class of an error -> the code that the library has taken out of its text. Only its newer versions keep the code."""
+
+
+def _refusal(error: Exception) -> str:
+    """The reason in words; "" for one that is not known."""
+    code = getattr(error, "status_code", None) or _CODES.get(type(error).__name__, "")
+    if "Authentication required" in str(error):  # its class is also that of a wrong password
+        code = "NOAUTH"
+    text = f"{code} {error}"
+    return next((why for word, why in _REFUSALS.items() if word in text), "")
 
 
 class SinkRedisSettings(BrokerSettings):
@@ -105,13 +131,14 @@ class SinkRedis(BrokerSink[SinkRedisSettings]):
                 question()
             except errors.TimeoutError:
                 raise self.away("it does not answer in time") from None
-            except errors.AuthenticationError:
-                raise self.away(_REFUSALS["WRONGPASS"]) from None
+            except errors.AuthenticationError as error:
+                raise self.away(_refusal(error) or _REFUSALS["WRONGPASS"]) from None
             except errors.RedisError as error:
-                known = [why for word, why in _REFUSALS.items() if word in str(error)]
-                if known or not isinstance(error, errors.ConnectionError):
-                    raise self.away(known[0] if known else "it refuses the entries") from None
-                raise self.away(error) from None
+                if why := _refusal(error):
+                    raise self.away(why) from None
+                raise self.away(
+                    error if isinstance(error, errors.ConnectionError) else "it refuses the entries"
+                ) from None
 
 
 def _fields(view: EventView) -> dict[str, bytes]:

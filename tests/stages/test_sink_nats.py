@@ -21,7 +21,8 @@ from camgraph_test_stages.brokers import (
     stream,
     struck,
 )
-from nats.js.api import ConsumerConfig, DeliverPolicy
+from camgraph_test_stages.delivering import refusal
+from nats.js.api import ConsumerConfig, DeliverPolicy, DiscardPolicy
 
 from pipeline.errors import Unavailable
 from stages.sink_nats import SinkNats, _Loop
@@ -96,7 +97,7 @@ def test_an_event_that_is_too_large_is_buried_and_others_arrive(tmp_path, by: st
     limit = "max_payload: 4096" if by == "server" else ""
     with serving(nats_server(tmp_path, limit)) as server, sink_to(server.port, tmp_path) as sink:
         if by == "stream":
-            asyncio.run(limit_stream(server.port, 4096))
+            asyncio.run(make_stream(server.port, max_msg_size=4096))
         hand_in(sink, [incident(1, "a"), incident(2, "a", text="x" * 6000), incident(3, "a")], batch=3)
         assert sink.context.counts == {("written", "a"): 2, ("dropped.refused", "a"): 1}
         [letter] = sink.context.dead_letters
@@ -104,10 +105,29 @@ def test_an_event_that_is_too_large_is_buried_and_others_arrive(tmp_path, by: st
         assert len(messages(server.port)) == 2
 
 
-async def limit_stream(port: int, most: int) -> None:
+def test_full_stream_says_so_and_takes_events_once_it_has_room(tmp_path) -> None:
+    with serving(nats_server(tmp_path)) as server, sink_to(server.port, tmp_path) as sink:
+        asyncio.run(make_stream(server.port, max_msgs=1, discard=DiscardPolicy.NEW))
+        hand_in(sink, [incident(1, "a")])
+        assert "the stream is full: raise its `max_msgs`" in refusal(sink, [incident(2, "a")])
+        assert not list(sink.context.dead_letters)
+        asyncio.run(empty_stream(server.port))
+        hand_in(sink, [incident(2, "a")])
+        assert count(server.port) == 1
+
+
+async def empty_stream(port: int) -> None:
     client = await nats.connect(f"nats://127.0.0.1:{port}")
     try:
-        await client.jetstream().add_stream(name="CAMGRAPH", subjects=["camgraph.test.>"], max_msg_size=most)
+        await client.jetstream().purge_stream("CAMGRAPH")
+    finally:
+        await client.close()
+
+
+async def make_stream(port: int, **limits: Any) -> None:
+    client = await nats.connect(f"nats://127.0.0.1:{port}")
+    try:
+        await client.jetstream().add_stream(name="CAMGRAPH", subjects=["camgraph.test.>"], **limits)
     finally:
         await client.close()
 

@@ -21,8 +21,11 @@ from camgraph_test_stages.brokers import (
     stream,
     struck,
 )
+from camgraph_test_stages.delivering import refusal
+from camgraph_test_stages.hostile import hostile, saying
 
 from pipeline.errors import Unavailable
+from stages import sink_redis
 from stages.sink_redis import SinkRedis, SinkRedisSettings
 from tools.measuring import broker_servers
 
@@ -87,6 +90,41 @@ def test_a_server_that_is_away_or_silent(tmp_path) -> None:
     with sink_to(free_port(), tmp_path) as sink:
         with pytest.raises(Unavailable, match="no connection: Connection refused"):
             sink.process(stream(1))
+
+
+@pytest.mark.parametrize(
+    ("options", "user", "why"),
+    [
+        (["--maxmemory", "1"], {}, "its memory is full: raise its `maxmemory`"),
+        (["--min-replicas-to-write", "1"], {}, "too few of its replicas are there"),
+        (["--replicaof", "127.0.0.1 1"], {}, "it is a replica, which takes no entries"),
+        (["--requirepass", PASSWORD], {}, "it asks for a `password`"),
+        (
+            ["--user", "reader", "on", f">{PASSWORD}", "~*", "+@read", "+@connection"],
+            {"username": "reader", "password": PASSWORD},
+            "this user may not write the stream",
+        ),
+    ],
+)
+def test_status_says_why_a_server_takes_no_entries(
+    tmp_path, options: list[str], user: dict[str, str], why: str
+) -> None:
+    with serving(redis_server(tmp_path, *options)) as server, sink_to(server.port, tmp_path, **user) as sink:
+        with pytest.raises(Unavailable) as raised:
+            sink.process(stream(1))
+        assert why in str(raised.value)
+        assert not list(sink.context.dead_letters)
+
+
+def test_server_that_is_still_loading_gets_the_events_later(tmp_path) -> None:
+    with hostile(saying(b"-LOADING Redis is loading the dataset in memory\r\n")) as server:
+        with sink_to(server.port, tmp_path) as sink:
+            assert "it is still loading its data" in refusal(sink, stream(1))
+            assert not list(sink.context.dead_letters)
+
+
+def test_error_of_an_older_client_is_known_by_its_class() -> None:
+    assert "memory is full" in sink_redis._refusal(redis.exceptions.OutOfMemoryError("command not allowed"))
 
 
 def test_tls(tmp_path) -> None:
