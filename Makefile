@@ -95,6 +95,7 @@ prove: dev
 	$(BIN)/python -m tools.proofs.prove --report docs/proof.md || failed="$$failed prove"; \
 	$(BIN)/python -m tools.proofs.fuzz_check --report docs/proof.md || failed="$$failed fuzz_check"; \
 	$(BIN)/python -m tools.proofs.fuzz_rules --report docs/proof.md || failed="$$failed fuzz_rules"; \
+	$(BIN)/python -m tools.proofs.fuzz_stores --report docs/proof.md || failed="$$failed fuzz_stores"; \
 	$(BIN)/pip install -q $(EDITABLE) -e '.[fuzz]'; \
 	$(BIN)/python -m tools.proofs.fuzz_service --report docs/proof.md || failed="$$failed fuzz_service"; \
 	$(BIN)/python -m tools.proofs.stuck_model --report docs/proof.md || failed="$$failed stuck_model"; \

@@ -183,6 +183,9 @@ MOST_REPEATED = 1024
 """After a death, so many events at most come to a sink again: it is not given more while none of them is noted as
 delivered."""
 
+LONGEST_BODY = 4_000_000
+"""Bytes of an event's body: with its id and all else it travels as one message (`pipeline.transport.wire.MAX_BODY`)."""
+
 MARKS: tuple[type[Message], ...] = (End, Tombstone)
 
 

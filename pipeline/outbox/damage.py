@@ -11,13 +11,22 @@ for that. If the damage shows while the run goes on, `mark` leaves a note, and t
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pipeline.outbox.event_file import PENDING_SINKS, open_event_file, transaction
+from pipeline.outbox.event_file import (
+    LARGEST_ROW,
+    PENDING_SINKS,
+    Broken,
+    open_event_file,
+    require_sink,
+    transaction,
+)
+from pipeline.outbox.stored_event import WHOLE, read_event
 from pipeline.system.disk import sync_folder
 
 _NEW = "-new"
@@ -28,16 +37,34 @@ _STEP = 20
 """Over a part of the list that cannot be read."""
 _MOST_BLIND = 100_000
 """Rows that are tried one after the other where not even the list of events can be read: a file counts up for ever."""
+_WITHIN_S = 300.0
+_STEPS = 10_000
+"""Of SQLite's virtual machine, until it is asked whether it is late: a damaged tree may lead in a circle."""
 _WAITING = "SELECT row FROM pending WHERE sink = ? AND row > ? ORDER BY row LIMIT ?"
 _EXISTING = "SELECT row FROM events WHERE row > ? ORDER BY row LIMIT ?"
-_SMALL = ("incidents", "ended")
+_SEALED = f"SELECT {WHOLE} FROM events e WHERE e.row = ?"  # noqa: S608 - made of constants
+_UNSEALED = _SEALED.replace("e.checksum", "0")
+"""Of a file of an older version."""
+_BESIDE = {"producer": "", "part": 0, "incarnation": 0, "committed_ns": 0, "waits_from_s": 0}
+"""Facts of an event that it can be delivered without, and what stands for them."""
+_FACTS = ("id", "camera", "incident", "phase", "epoch", "seq", "time_ns", "checksum", "body")
+_PUT = (
+    f"INSERT OR IGNORE INTO events (row, {', '.join((*_FACTS, *_BESIDE))}) "  # noqa: S608 - made of constants
+    f"VALUES (?{', ?' * (len(_FACTS) + len(_BESIDE))})"
+)
+_RUN = ("first_row", "swept", "open_s")
+_MOST_OPEN_S = 1 << 31
 
 
 class Saved(NamedTuple):
-    """How many events were saved, and how many were known to wait and could not be read."""
+    """How many events were saved, and how many were known to wait and could not be read.
+
+    `is_sure`: no more events can have been lost: the list of what waited was read from its beginning to its end.
+    """
 
     events: int
     lost: int
+    is_sure: bool
 
 
 def mark(path: Path, why: str) -> None:
@@ -67,16 +94,19 @@ def finish_replacing(path: Path) -> None:
     _remove(new)
 
 
-def replace_damaged(path: Path, now_ns: int) -> tuple[Path, Saved]:
+def replace_damaged(
+    path: Path, now_ns: int, sinks: Collection[str] = (), *, within_s: float = _WITHIN_S
+) -> tuple[Path, Saved]:
     """Replace the file by one with the events that can be read; returns the new path of the old one.
 
-    Raises sqlite3.Error, OSError, and EnvironmentProblem, if the disk is full, say: then all is as it was.
+    `sinks`: those of the graph, which may not be found in the file. What has not been read `within_s` counts as not
+    readable. Raises sqlite3.Error, OSError, and EnvironmentProblem, if the disk is full, say: then all is as it was.
     """
     new = Path(f"{path}{_NEW}")
     _remove(new)
     try:
         with closing(open_event_file(new, by_time=False)) as db:
-            saved = save_from(path, db)
+            saved = save_from(path, db, sinks, within_s=within_s)
     except BaseException:
         _remove(new)
         raise
@@ -109,92 +139,167 @@ def _set_aside(path: Path, now_ns: int) -> Path:
     return aside
 
 
-def save_from(broken: Path, db: sqlite3.Connection) -> Saved:
+def save_from(
+    broken: Path, db: sqlite3.Connection, sinks: Collection[str] = (), *, within_s: float = _WITHIN_S
+) -> Saved:
     """Copy the waiting events that can be read, under their rows. Raises sqlite3.Error if `db` takes none.
 
     Where the list of what waits is broken, every event counts as one that waits: better twice than never.
     """
-    saved, lost = set[int](), set[int]()
     with closing(sqlite3.connect(broken, isolation_level=None)) as source:
-        source.execute("PRAGMA writable_schema = ON")  # reads a file that was cut off, too
-        _copy_small(source, db)
-        for sink in _sinks(source):
-            for rows in _pending(source, sink, _last_row(source)):
-                found = []
-                for row in rows:
-                    try:
-                        event = _read(source, row)
-                    except sqlite3.DatabaseError:
-                        lost.add(row)
-                    else:
-                        found += [(row, event)] if event else []
-                _insert(db, sink, found)
-                saved.update(row for row, _ in found)
-    return Saved(len(saved), len(lost))
+        rescue = _Rescue(source, db, time.monotonic() + within_s)
+        source.set_progress_handler(lambda: rescue.is_late, _STEPS)
+        return rescue.save(sinks)
 
 
-def _sinks(source: sqlite3.Connection) -> list[str]:
-    found: set[str] = set()
-    for query in (PENDING_SINKS, "SELECT sink FROM readers"):
-        with suppress(sqlite3.DatabaseError):
-            found |= {sink for (sink,) in source.execute(query)}
-    return sorted(found)
+class _Rescue:
+    """One rescue from `source` into `db`, until a moment (monotonic seconds)."""
 
+    def __init__(self, source: sqlite3.Connection, db: sqlite3.Connection, until_s: float) -> None:
+        self._source, self._db, self._until_s = source, db, until_s
+        self._saved, self._lost = set[int](), set[int]()
+        self._is_sure = True
 
-def _last_row(source: sqlite3.Connection) -> int:
-    for query in ("SELECT seq FROM sqlite_sequence WHERE name = 'events'", "SELECT max(row) FROM events"):
-        with suppress(sqlite3.DatabaseError, TypeError):
-            return int(source.execute(query).fetchone()[0])
-    return 0
+    @property
+    def is_late(self) -> bool:
+        """Whether the time is over."""
+        return time.monotonic() > self._until_s
 
+    def save(self, sinks: Collection[str]) -> Saved:
+        """See `save_from`."""
+        self._try("PRAGMA writable_schema = ON")  # reads a file that was cut off, too
+        last_row = self._last_row()
+        self._is_sure &= self._try("PRAGMA quick_check(pending)") == [("ok",)]
+        for sink in sorted({*sinks, *self._sinks()}):
+            for rows in self._pending(sink, last_row):
+                self._copy(sink, rows)
+        self._keep_open_incidents()
+        self._copy_run(last_row)
+        return Saved(len(self._saved), len(self._lost), self._is_sure and not self.is_late)
 
-def _copy_small(source: sqlite3.Connection, db: sqlite3.Connection) -> None:
-    with transaction(db):
-        for table in _SMALL:
-            with suppress(sqlite3.DatabaseError):
-                rows = source.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608 - one of our names
-                marks = ", ".join("?" * len(rows[0])) if rows else ""
-                db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)  # noqa: S608 - as above
-        with suppress(sqlite3.DatabaseError):
-            run = source.execute("SELECT first_row, swept, open_s FROM run").fetchone()
-            db.execute("UPDATE run SET first_row = ?, swept = ?, open_s = ?", run)
+    def _try(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]] | None:
+        """The rows of an answer; None if they cannot be read."""
+        try:
+            return self._source.execute(query, values).fetchall()
+        except (sqlite3.Error, OverflowError, MemoryError):
+            return None
 
+    # ---- what waits
 
-def _pending(source: sqlite3.Connection, sink: str, last_row: int) -> Iterator[list[int]]:
-    """The rows that a sink waits for, some at a time; all rows where that cannot be read."""
-    at = blind = 0
-    while at < last_row and blind < _MOST_BLIND:
-        rows = _rows(source, _WAITING, (sink, at, _PIECE))
-        if rows is None:
-            rows = _rows(source, _EXISTING, (at, _STEP))
-        if rows is None:
-            rows = [*range(at + 1, min(at + _STEP, last_row) + 1)]
-            blind += _STEP
+    def _sinks(self) -> set[str]:
+        found: set[str] = set()
+        for query in (PENDING_SINKS, "SELECT sink FROM readers"):
+            names = self._try(query)
+            self._is_sure &= names is not None or query != PENDING_SINKS
+            for (name,) in names or ():
+                with suppress(Broken):
+                    found.add(require_sink(name))
+        return found
+
+    def _last_row(self) -> int | None:
+        """The last row that was written, as far as it is known."""
+        queries = ("SELECT seq FROM sqlite_sequence WHERE name = 'events'", "SELECT max(row) FROM events")
+        answers = [self._try(query) for query in queries]
+        known = [row for answer in answers for (row,) in answer or () if type(row) is int and 0 <= row < LARGEST_ROW]
+        return max(known, default=None)
+
+    def _pending(self, sink: str, last_row: int | None) -> Iterator[list[int]]:
+        """The rows that a sink waits for, some at a time; all rows where that cannot be read."""
+        at = blind = 0
+        end = LARGEST_ROW if last_row is None else last_row
+        while at < end and blind < _MOST_BLIND and not self.is_late:
+            rows = self._rows(_WAITING, (sink, at, _PIECE), at, end)
+            if rows is None:
+                self._is_sure = False
+                rows = self._rows(_EXISTING, (at, _STEP), at, end)
+            if rows is None and last_row is None:
+                return
+            if rows is None:
+                rows = [*range(at + 1, min(at + _STEP, end) + 1)]
+                blind += _STEP
+            else:
+                blind = 0
+            if not rows:
+                return
+            at = rows[-1]
+            yield rows
+        self._is_sure &= at >= end or end == LARGEST_ROW
+
+    def _rows(self, query: str, values: tuple[object, ...], at: int, end: int) -> list[int] | None:
+        """The rows of an answer; None if they cannot be read, or do not count up from `at` to `end` at most.
+
+        Of an answer that begins right, that part alone, without its last row: one of the two is wrong.
+        """
+        answer = self._try(query, values)
+        if answer is None:
+            return None
+        rows: list[int] = []
+        for (row,) in answer:
+            if type(row) is not int or not (rows[-1] if rows else at) < row <= end:
+                return rows[:-1] or None
+            rows.append(row)
+        return rows
+
+    # ---- copying
+
+    def _copy(self, sink: str, rows: Sequence[int]) -> None:
+        """Raises sqlite3.Error if the new file does not take them."""
+        with transaction(self._db):
+            for row in rows:
+                if row not in self._saved and row not in self._lost:
+                    self._copy_event(row)
+                if row in self._saved:
+                    self._db.execute("INSERT OR IGNORE INTO pending VALUES (?, ?)", (sink, row))
+
+    def _copy_event(self, row: int) -> None:
+        """Raises sqlite3.Error if the new file does not take it."""
+        values = self._read(row)
+        if values is not None and self._db.execute(_PUT, values).rowcount:
+            self._saved.add(row)
         else:
-            blind = 0
-        if not rows:
-            return
-        at = rows[-1]
-        yield rows
+            self._lost.add(row)
 
+    def _read(self, row: int) -> tuple[object, ...] | None:
+        """The values for `_PUT`; None if the event cannot be read, or is none."""
+        answer = self._try(_SEALED, (row,))
+        if answer is None:
+            answer = self._try(_UNSEALED, (row,))
+        if not answer:
+            return None
+        try:
+            found = read_event(answer[0])
+        except Broken:
+            return None
+        beside = [self._fact(row, name, default) for name, default in _BESIDE.items()]
+        facts = (found.stored, *found[1:7], answer[0][7], found.body)
+        return (row, *facts, *beside)
 
-def _rows(source: sqlite3.Connection, query: str, values: tuple[object, ...]) -> list[int] | None:
-    """None if they cannot be read."""
-    try:
-        return [row for (row,) in source.execute(query, values)]
-    except sqlite3.DatabaseError:
-        return None
+    def _fact(self, row: int, name: str, default: object) -> object:
+        answer = self._try(f"SELECT {name} FROM events WHERE row = ?", (row,))  # noqa: S608 - one of our names
+        return answer[0][0] if answer and type(answer[0][0]) is type(default) else default
 
+    def _keep_open_incidents(self) -> None:
+        """The last events of incidents that go on: their ends are made from them, though nobody waits for them."""
+        with transaction(self._db):
+            for values in self._try("SELECT * FROM incidents") or ():
+                with suppress(sqlite3.IntegrityError, sqlite3.ProgrammingError, OverflowError):
+                    self._db.execute("INSERT OR IGNORE INTO incidents VALUES (?, ?, ?, ?, ?, ?)", values)
+            for (row,) in self._db.execute("SELECT row FROM incidents WHERE NOT over").fetchall():
+                event = None if row in self._saved or row in self._lost else self._read(row)
+                if event is not None:
+                    self._db.execute(_PUT, event)
+            for (camera,) in self._try("SELECT camera FROM ended") or ():
+                with suppress(sqlite3.IntegrityError):
+                    self._db.execute("INSERT OR IGNORE INTO ended VALUES (?)", (camera,))
 
-def _read(source: sqlite3.Connection, row: int) -> dict[str, object] | None:
-    cursor = source.execute("SELECT * FROM events WHERE row = ?", (row,))
-    found = cursor.fetchone()
-    return dict(zip((column[0] for column in cursor.description), found, strict=True)) if found else None
-
-
-def _insert(db: sqlite3.Connection, sink: str, rows: list[tuple[int, dict[str, object]]]) -> None:
-    with transaction(db):
-        for row, event in rows:
-            names, marks = ", ".join(event), ", ".join("?" * len(event))
-            db.execute(f"INSERT OR IGNORE INTO events ({names}) VALUES ({marks})", tuple(event.values()))  # noqa: S608
-            db.execute("INSERT OR IGNORE INTO pending VALUES (?, ?)", (sink, row))
+    def _copy_run(self, last_row: int | None) -> None:
+        """Go on with the numbers of the old file: none of its rows is given again."""
+        run = self._try(f"SELECT {', '.join(_RUN)} FROM run") or [(1, 0, 0)]  # noqa: S608 - made of constants
+        first_row, swept, open_s = (value if type(value) is int else 0 for value in run[0])
+        with transaction(self._db):
+            known = self._db.execute("SELECT max(row) FROM events").fetchone()[0]
+            last = max(last_row or 0, known or 0)
+            self._db.execute("DELETE FROM sqlite_sequence WHERE name = 'events'")
+            self._db.execute("INSERT INTO sqlite_sequence VALUES ('events', ?)", (last,))
+            values = (min(max(first_row, 1), last + 1), min(max(swept, 0), last), min(max(open_s, 0), _MOST_OPEN_S))
+            self._db.execute("UPDATE run SET first_row = ?, swept = ?, open_s = ?", values)

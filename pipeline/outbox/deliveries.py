@@ -7,6 +7,9 @@ disk. If the process dies first, a sink may get these events again: at most `MOS
 while that many are not written.
 
 Another process may requeue or drop events meanwhile (`pipeline.outbox.outbox_view`): `changed_outside`.
+
+An event that is not as it was written is not handed out: all reading methods raise `Broken` (a sqlite3.Error) for it,
+and also if events wait that the file does not give out. An event whose body is too large to be sent is given up.
 """
 
 from __future__ import annotations
@@ -15,18 +18,19 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, pairwise
 from typing import Any
 
 from pipeline.messages import MOST_REPEATED, Event, Stamp
-from pipeline.outbox.event_file import PENDING_SINKS, run_row, shown_id, transaction
+from pipeline.outbox.event_file import Broken, pending_sinks, run_row, shown_id, transaction
 from pipeline.outbox.old_events import forget_needless
+from pipeline.outbox.stored_event import TO_SEND, WHOLE, StoredEvent, read_event
 
-_NEVER = -(1 << 62)
-_COLUMNS = (
-    "e.row, e.id, e.incident, e.phase, e.body, e.camera, e.epoch, e.seq, e.time_ns, e.committed_ns, e.waits_from_s"
-)
+_NEVER, _ALWAYS = -(1 << 62), 1 << 62
+_COLUMNS = f"p.row, e.committed_ns, e.waits_from_s, {TO_SEND}"
+# LEFT JOIN: a row that waits without an event is damage, and must not be skipped.
 _BY_ROW = f"""
-SELECT {_COLUMNS} FROM pending p JOIN events e ON e.row = p.row
+SELECT {_COLUMNS} FROM pending p LEFT JOIN events e ON e.row = p.row
 WHERE p.sink = ? AND p.row > ? ORDER BY p.row LIMIT ?
 """  # noqa: S608 - made of constants
 # CROSS JOIN: along the index of the time, from the sink's position.
@@ -34,6 +38,13 @@ _BY_TIME = f"""
 SELECT {_COLUMNS} FROM events e CROSS JOIN pending p ON p.row = e.row AND p.sink = ?
 WHERE e.time_ns BETWEEN ? AND ? ORDER BY e.time_ns, e.camera, e.epoch, e.seq, e.part, e.producer, e.row LIMIT ?
 """  # noqa: S608 - made of constants
+_WHOLE = f"SELECT {WHOLE} FROM events e WHERE e.row = ?"  # noqa: S608 - made of constants
+_PASSED = "SELECT 1 FROM pending WHERE sink = ? AND row <= ? LIMIT 1"
+# One statement, because another process may requeue events at any time.
+_NONE_BY_TIME = """
+SELECT EXISTS (SELECT 1 FROM pending WHERE sink = ?) AND NOT EXISTS (
+    SELECT 1 FROM events e INDEXED BY by_time CROSS JOIN pending p ON p.row = e.row AND p.sink = ?)
+"""
 _HEAD = """
 SELECT p.row, e.camera, e.waits_from_s, e.committed_ns FROM pending p JOIN events e ON e.row = p.row
 WHERE p.sink = ? ORDER BY p.row LIMIT ?
@@ -49,12 +60,15 @@ class _Reading:
     time_ns: int = _NEVER
     handed: set[int] = field(default_factory=set)
     dry_at: tuple[int, int] | None = None
+    sound_at: tuple[int, int] | None = None
+    """Nothing was left, and the file says the same."""
 
 
 class Deliveries:
     """The rows of `pending` in the file of the outbox. `ordered`: sinks that want their events in order of time.
 
-    `committed_at`: see `CommitTimes.now`. `waiting`: how many events each sink has still to get, those in its hands
+    `committed_at`: see `CommitTimes.now`. `too_large(sink, event)` keeps an event that cannot be sent as a dead letter.
+    `waiting`: how many events each sink has still to get, those in its hands
     included; also for sinks that an earlier graph had.
     """
 
@@ -64,8 +78,10 @@ class Deliveries:
         sinks: Iterable[str],
         ordered: Collection[str],
         committed_at: Callable[[int, int, int], int],
+        too_large: Callable[[str, Event], None],
     ) -> None:
         self._db = db
+        self._too_large = too_large
         self._committed_at = committed_at
         self._ordered = ordered
         self._sinks = tuple(sinks)
@@ -81,7 +97,7 @@ class Deliveries:
         return self._waiting
 
     def _count(self) -> None:
-        names = {*self._sinks, *(name for (name,) in self._db.execute(PENDING_SINKS))}
+        names = {*self._sinks, *pending_sinks(self._db)}
         count = "SELECT count(*) FROM pending WHERE sink = ?"
         self._waiting = Counter({sink: self._db.execute(count, (sink,)).fetchone()[0] for sink in sorted(names)})
 
@@ -102,38 +118,81 @@ class Deliveries:
     def pull(self, sink: str, most: int, until_ns: int) -> list[tuple[int, Event]]:
         """Return up to `most` events that the sink has not got yet, with their row numbers, in the sink's order.
 
-        A sink in order of time gets none after `until_ns`.
+        A sink in order of time gets none after `until_ns`. Raises sqlite3.Error, and EnvironmentProblem if a dead
+        letter cannot be written; then the same events come again.
         """
         reading, now = self._readings[sink], (self._commits, until_ns)
         most = min(most, MOST_REPEATED - len(reading.handed))
-        if most <= 0 or reading.dry_at == now:
+        if reading.dry_at == now:
+            self._require_none_left(sink, reading, now)
             return []
-        fresh = self._by_time(sink, reading, most, until_ns) if sink in self._ordered else self._by_row(sink, most)
-        reading.handed.update(row for row, _ in fresh)
+        if most <= 0:
+            return []
+        is_ordered = sink in self._ordered
+        fresh = self._by_time(sink, reading, most, until_ns) if is_ordered else self._by_row(sink, reading, most)
+        for row, event in fresh:
+            if event is None:
+                self._give_up(sink, row)
+        self._go_on(reading, fresh, most, until_ns if is_ordered else None)
         if len(fresh) < most:
             reading.dry_at = now
-        return fresh
+        return [(row, event) for row, event in fresh if event is not None]
 
-    def _by_row(self, sink: str, most: int) -> list[tuple[int, Event]]:
-        reading = self._readings[sink]
+    def _by_row(self, sink: str, reading: _Reading, most: int) -> list[tuple[int, Event | None]]:
         fresh = [self._event(row) for row in self._db.execute(_BY_ROW, (sink, reading.row, most))]
-        reading.row = max((row for row, _ in fresh), default=reading.row)
+        rows = [reading.row, *(row for row, _ in fresh)]
+        if any(row >= after for row, after in pairwise(rows)):
+            raise Broken("the list of waiting events is not in order")
         return fresh
 
-    def _by_time(self, sink: str, reading: _Reading, most: int, until_ns: int) -> list[tuple[int, Event]]:
+    def _by_time(self, sink: str, reading: _Reading, most: int, until_ns: int) -> list[tuple[int, Event | None]]:
         rows = self._db.execute(_BY_TIME, (sink, reading.time_ns, until_ns, most + len(reading.handed)))
-        fresh = [self._event(row) for row in rows if row[0] not in reading.handed][:most]
-        if len(fresh) == most and fresh:
-            reading.time_ns = fresh[-1][1].stamp.time_ns
+        fresh = (self._event(row) for row in rows if row[0] not in reading.handed)
+        return list(islice(fresh, most))
+
+    def _go_on(
+        self, reading: _Reading, fresh: Sequence[tuple[int, Event | None]], most: int, until_ns: int | None
+    ) -> None:
+        """These events have been handed out; `until_ns`: of a sink in order of time."""
+        reading.handed.update(row for row, _ in fresh)
+        if until_ns is None:
+            reading.row = fresh[-1][0] if fresh else reading.row
         elif len(fresh) < most:
             reading.time_ns = max(reading.time_ns, until_ns)
-        return fresh
+        elif fresh[-1][1] is not None:
+            reading.time_ns = fresh[-1][1].stamp.time_ns
 
-    def _event(self, row: Any) -> tuple[int, Event]:
-        number, stored, incident, phase, body, camera, epoch, seq, time_ns, committed_ns, waits_from_s = row
-        stamp = Stamp(camera, epoch, min(seq, 1 << 53), time_ns, 0, 0)
-        at_ns = self._committed_at(number, committed_ns, waits_from_s)
-        return number, Event(stamp, shown_id(number, stored, self._first_row), incident, phase, body, at_ns)
+    def _require_none_left(self, sink: str, reading: _Reading, now: tuple[int, int]) -> None:
+        """Raises Broken if events wait that the lists do not lead to: the sink would wait for them without end."""
+        if reading.handed or reading.sound_at == now or (sink in self._ordered and now[1] < _ALWAYS):
+            return
+        if sink in self._ordered:
+            left = self._db.execute(_NONE_BY_TIME, (sink, sink)).fetchone()[0]
+        else:
+            left = self._db.execute(_PASSED, (sink, reading.row)).fetchone() is not None
+        if left:
+            raise Broken("events wait that are not in the list of events")
+        reading.sound_at = now
+
+    def _event(self, row: Any) -> tuple[int, Event | None]:
+        """None for one that is too large to be sent."""
+        number, committed_ns, waits_from_s, *values = row
+        found = read_event(values)
+        if type(committed_ns) is not int or type(waits_from_s) is not int or type(number) is not int:
+            raise Broken("an event lacks its time")
+        if found.body is None:
+            return number, None
+        return number, self._made(number, found, self._committed_at(number, committed_ns, waits_from_s))
+
+    def _made(self, number: int, found: StoredEvent, at_ns: int) -> Event:
+        stamp = Stamp(found.camera, found.epoch, min(found.seq, 1 << 53), found.time_ns, 0, 0)
+        shown = shown_id(number, found.stored, self._first_row)
+        return Event(stamp, shown, found.incident, found.phase, found.body or b"", at_ns)
+
+    def _give_up(self, sink: str, row: int) -> None:
+        """Keep an event that is too large to be sent as a dead letter. Raises EnvironmentProblem."""
+        self._too_large(sink, self._made(row, read_event(self._db.execute(_WHOLE, (row,)).fetchone()), 0))
+        self.acknowledge(sink, [row])
 
     def acknowledge(self, sink: str, rows: Sequence[int]) -> None:
         """The sink has delivered these."""

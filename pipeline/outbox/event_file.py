@@ -14,6 +14,8 @@ the events that earlier ones have left. These are the rows before `first_row`. A
 id "again <key> <id>", which belongs to no process (`NOBODY`).
 
 `PRAGMA user_version` is the version of all this. A file of version 0 is brought up to date; a newer one is refused.
+A file without the column `checksum` (`pipeline.outbox.stored_event`) gets it; programs of this version that do not know
+it go on with such a file.
 """
 
 from __future__ import annotations
@@ -45,6 +47,22 @@ SUFFIXES = ("", "-wal", "-shm", "-reserve", "-damaged", "-new", "-new-wal", "-ne
 """The suffixes of the path, for the files that belong together."""
 AGAIN = "again"
 
+# Also what cannot be wrong with fixed statements on a whole file: a missing table or column, a row that is there twice.
+_OF_DAMAGE = (
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_FORMAT,
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_TOOBIG,
+)
+_NO_VERSION = 1000
+"""From here on, damage has made the number of the version."""
+LARGEST_ROW = 1 << 62
+"""A larger number of a row is none that was counted up to."""
+_LARGEST_OPEN_S = 1 << 32
+
 Sync = Literal["full", "normal", "none"]
 _LEVELS = {"full": "FULL", "normal": "NORMAL", "none": "OFF"}
 
@@ -54,7 +72,8 @@ CREATE TABLE IF NOT EXISTS events (
     id TEXT NOT NULL UNIQUE, producer TEXT NOT NULL, camera TEXT NOT NULL,
     epoch INTEGER NOT NULL, seq INTEGER NOT NULL, part INTEGER NOT NULL, time_ns INTEGER NOT NULL,
     incident TEXT NOT NULL, phase TEXT NOT NULL, body BLOB NOT NULL, incarnation INTEGER NOT NULL DEFAULT 0,
-    committed_ns INTEGER NOT NULL DEFAULT 0, waits_from_s INTEGER NOT NULL DEFAULT 0
+    committed_ns INTEGER NOT NULL DEFAULT 0, waits_from_s INTEGER NOT NULL DEFAULT 0,
+    checksum INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE IF NOT EXISTS pending (
     sink TEXT NOT NULL, row INTEGER NOT NULL, PRIMARY KEY (sink, row)
@@ -73,7 +92,7 @@ INSERT OR IGNORE INTO run VALUES (1, 1, 0, 0);
 _AWAITED_S = 7 * 86_400
 """Later nobody waits for the end of an incident: the file of a graph that is not run again would stay for ever."""
 _BY_TIME = "CREATE INDEX IF NOT EXISTS by_time ON events (time_ns, camera, epoch, seq, part, producer)"
-_ADDED = ("incarnation", "committed_ns", "waits_from_s")
+_ADDED = ("incarnation", "committed_ns", "waits_from_s", "checksum")
 """Columns that files of older versions lack."""
 _OF_OLDER = ("by_incident", "of_incident", "of_row")
 """Indexes that older versions need, and this one does without."""
@@ -85,17 +104,24 @@ _BEGIN_RUN = (
     "DELETE FROM incidents",
     f"UPDATE run SET first_row = {_NEXT_ROW}",  # noqa: S608 - made of constants
 )
-# From one name to the next, along the index: as cheap as there are sinks, however much is pending.
+# From one name to the next, along the index: as cheap as there are sinks, however much is pending. UNION, because a
+# damaged index may lead in a circle.
 PENDING_SINKS = """
 WITH RECURSIVE named(sink) AS (
     SELECT min(sink) FROM pending
-    UNION ALL SELECT (SELECT min(sink) FROM pending WHERE pending.sink > named.sink) FROM named WHERE sink IS NOT NULL
+    UNION SELECT (SELECT min(sink) FROM pending WHERE pending.sink > named.sink) FROM named WHERE sink IS NOT NULL
 ) SELECT sink FROM named WHERE sink IS NOT NULL
 """
 
 
 class Damaged(Exception):
     """There is something in the place of the file that is no outbox, or it is broken. Its text is the reason."""
+
+
+class Broken(sqlite3.DatabaseError):
+    """The content of the file is not as it was written, though SQLite finds nothing wrong with its structure."""
+
+    sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
 
 class RunRow(NamedTuple):
@@ -116,6 +142,8 @@ def open_event_file(path: Path, *, by_time: bool, sync: Sync = "full", busy_s: f
     db = None
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.exists() and not path.stat().st_size:
+            raise Damaged("it is empty: the events that were in it are lost")
         db = sqlite3.connect(path, isolation_level=None, timeout=busy_s)
         is_new, older = _require_own(db, path)
         if is_new:
@@ -148,8 +176,10 @@ def _require_own(db: sqlite3.Connection, path: Path) -> tuple[bool, bool]:
     application, version = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
     tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not tables:
+        if application or version or db.execute("PRAGMA page_count").fetchone()[0] > 1:
+            raise Damaged("its tables are gone")
         return True, False
-    if application == _APPLICATION and version > VERSION:
+    if application == _APPLICATION and VERSION < version < _NO_VERSION:
         raise EnvironmentProblem(
             f"the outbox {path} is of a newer version of camgraph (its format is {version}, this version knows "
             f"{VERSION}): run that version, or move the file away, and its events wait until you move it back",
@@ -157,9 +187,10 @@ def _require_own(db: sqlite3.Connection, path: Path) -> tuple[bool, bool]:
         )
     if application == 0 and version == 0 and tables >= _OWN_TABLES:
         return False, True
-    if application != _APPLICATION or not tables >= _OWN_TABLES:
+    if application != _APPLICATION or not tables >= _OWN_TABLES or version > VERSION:
         raise Damaged("it is a database of another program")
-    return False, version < VERSION or not tables >= _NEW_TABLES
+    columns = {row[1] for row in db.execute("PRAGMA table_info(events)")}
+    return False, version < VERSION or not tables >= _NEW_TABLES or not columns.issuperset(_ADDED)
 
 
 def _bring_up_to_date(db: sqlite3.Connection, *, older: bool) -> None:
@@ -178,9 +209,10 @@ def _bring_up_to_date(db: sqlite3.Connection, *, older: bool) -> None:
 
 
 def raise_if_damaged(error: Exception) -> None:
-    """Raises Damaged if SQLite says that the file is broken, or is none of its own."""
+    """Raises Damaged if the file is broken, or is none of SQLite's: waiting would not help."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if isinstance(error, sqlite3.DatabaseError) and code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    is_no_text = not code and str(error).startswith("Could not decode")  # Python's own error, without a code
+    if isinstance(error, sqlite3.Error) and (code in _OF_DAMAGE or is_no_text):
         raise Damaged(str(error)) from None
 
 
@@ -194,7 +226,42 @@ def cannot_open(path: Path, error: Exception) -> EnvironmentProblem:
 
 def run_row(db: sqlite3.Connection) -> RunRow:
     """Raises sqlite3.Error."""
-    return RunRow(*db.execute("SELECT first_row, swept, open_s FROM run WHERE one = 1").fetchone())
+    values = db.execute("SELECT first_row, swept, open_s FROM run WHERE one = 1").fetchone()
+    if not values or set(map(type, values)) != {int}:
+        raise Broken("nothing is known about its run")
+    return RunRow(*values)
+
+
+def pending_sinks(db: sqlite3.Connection) -> list[str]:
+    """The sinks of which events are pending, by name. Raises sqlite3.Error."""
+    return sorted(map(require_sink, (name for (name,) in db.execute(PENDING_SINKS))))
+
+
+def require_sink(name: object) -> str:
+    """The name of a sink. Raises Broken for a value that no stage can have as its name."""
+    if not isinstance(name, str) or not name.isprintable() or "/" in name or not name:
+        raise Broken("a sink has no name")
+    return name
+
+
+def require_sound(db: sqlite3.Connection) -> None:
+    """Check what a damaged page can do to the lists without an error of SQLite, at no cost that grows with the events.
+
+    The list of what waits is read as a whole, as it is when it is counted. Raises sqlite3.Error.
+    """
+    found = db.execute("PRAGMA quick_check(pending)").fetchone()[0]
+    if found != "ok":
+        raise Broken(f"the list of waiting events is damaged: {found}")
+    run = run_row(db)
+    seq, last = db.execute(
+        "SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'events'), (SELECT max(row) FROM events)"
+    ).fetchone()
+    counted = 0 if seq is None else seq
+    if type(counted) is not int or not (last or 0) <= counted < LARGEST_ROW:
+        raise Broken("the number of its last event is wrong")
+    is_run = 1 <= run.first_row <= counted + 1 and 0 <= run.swept <= counted and 0 <= run.open_s < _LARGEST_OPEN_S
+    if not is_run:
+        raise Broken("the facts about its run are wrong")
 
 
 def last_row(db: sqlite3.Connection) -> int:
@@ -223,7 +290,7 @@ def note_sinks(db: sqlite3.Connection, sinks: Mapping[str, Sequence[str]]) -> No
         db.execute("DELETE FROM readers")
         rows = [(sink, json.dumps(list(producers))) for sink, producers in sinks.items()]
         db.executemany("INSERT INTO readers VALUES (?, ?)", rows)
-        for (sink,) in db.execute(PENDING_SINKS).fetchall():
+        for sink in pending_sinks(db):
             db.execute("INSERT OR IGNORE INTO readers VALUES (?, '[]')", (sink,))
 
 

@@ -6,7 +6,7 @@ A sink would retry for ever an event that it cannot write, or that a database ca
 from __future__ import annotations
 
 from pipeline.items import Item
-from pipeline.messages import Event
+from pipeline.messages import LONGEST_BODY, Event
 from pipeline.monitoring.event_format import event_format
 
 LONGEST_ID = 128
@@ -18,14 +18,19 @@ def why_invalid(item: Item) -> str:
     """Return the mistake in the event in `item`, as one of a few fixed sentences; "" if there is none."""
     event = item.payload
     assert isinstance(event, Event)
+    if event.stamp.camera != item.camera:
+        return "its stamp must have the camera of its item"
+    return why_unfit(event)
+
+
+def why_unfit(event: Event) -> str:
+    """As `why_invalid`, for an event of any camera."""
     if not _is_name(event.id):
         return f"its id must be 1 to {LONGEST_ID} printable characters without spaces"
     if not _is_name(event.incident):
         return f"its incident must be 1 to {LONGEST_ID} printable characters without spaces"
     if event.phase not in _PHASES:
         return f"its phase must be one of {', '.join(_PHASES)}"
-    if event.stamp.camera != item.camera:
-        return "its stamp must have the camera of its item"
     if type(event.stamp.time_ns) is not int or not -_MOST_NS < event.stamp.time_ns < _MOST_NS:
         return "the time of its stamp must be a whole number of nanoseconds, less than 2**62"
     return _why_no_line(event.body)
@@ -38,6 +43,8 @@ def _is_name(value: object) -> bool:
 def _why_no_line(body: object) -> str:
     if not isinstance(body, bytes):
         return "its body must be bytes"
+    if len(body) > LONGEST_BODY:
+        return f"its body must have at most {LONGEST_BODY:,} bytes"
     if b"\n" in body or b"\r" in body:
         return "its body must be one line"
     return event_format().why_invalid(body)

@@ -12,25 +12,27 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from pipeline.items import Item, Key
 from pipeline.messages import Event, Stamp
 from pipeline.monitoring.event_format import event_format
+from pipeline.outbox.event_file import Broken
+from pipeline.outbox.stored_event import TO_SEND, read_event
 
 _NOTE = """
 INSERT INTO incidents VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (incident) DO UPDATE
 SET row = excluded.row, over = excluded.over, incarnation = max(incarnation, excluded.incarnation) WHERE NOT over
 """
-_OPEN = """
-SELECT i.incident, e.body, e.time_ns, e.epoch, e.seq FROM incidents i JOIN events e ON e.row = i.row
+_OPEN = f"""
+SELECT i.incident, {TO_SEND} FROM incidents i JOIN events e ON e.row = i.row
 WHERE i.producer = ? AND i.camera = ? AND i.incarnation <= ? AND NOT i.over ORDER BY i.row
-"""
-_LEFT_OPEN = """
-SELECT i.producer, i.camera, i.incarnation, i.incident, e.body, e.time_ns, e.epoch, e.seq
+"""  # noqa: S608 - made of constants
+_LEFT_OPEN = f"""
+SELECT i.producer, i.camera, i.incarnation, i.incident, {TO_SEND}
 FROM incidents i JOIN events e ON e.row = i.row WHERE NOT i.over ORDER BY i.row
-"""
+"""  # noqa: S608 - made of constants
 _ENDED = "SELECT 1 FROM incidents WHERE incident = ? AND over"
 _LAST = "SELECT row FROM incidents WHERE incident = ? AND NOT over"
 _LARGEST_SEQ = 1 << 53
@@ -71,23 +73,25 @@ class LostIncidents:
         """Return ends for the incidents that the dead processes of a stage have left open."""
         dead = self._dead.get((producer, camera), 0)
         for row in db.execute(_OPEN, (producer, camera, dead)).fetchall():
-            yield replace(_lost_end(camera, row), sender=producer, incarnation=dead)
+            yield replace(_lost_end(camera, row[0], row[1:]), sender=producer, incarnation=dead)
 
 
 def left_open(db: sqlite3.Connection, producers: Collection[str]) -> list[Item]:
     """The ends of the incidents that these stages of an earlier run have left open. Raises sqlite3.Error."""
     rows = db.execute(_LEFT_OPEN).fetchall()
     return [
-        replace(_lost_end(camera, tuple(rest)), sender=producer, incarnation=incarnation)
-        for producer, camera, incarnation, *rest in rows
+        replace(_lost_end(camera, incident, stored), sender=producer, incarnation=incarnation)
+        for producer, camera, incarnation, incident, *stored in rows
         if producer in producers
     ]
 
 
-def _lost_end(camera: str, row: tuple[str, bytes, int, int, int]) -> Item:
-    """The end of an incident, made from its last event."""
-    incident, body, time_ns, epoch, seq = row
+def _lost_end(camera: str, incident: str, stored: Sequence[object]) -> Item:
+    """The end of an incident, made from its last event. Raises Broken if that is not as it was written."""
+    last = read_event(stored)
+    if (last.camera, last.incident) != (camera, incident):
+        raise Broken("an incident has the event of another one")
     event_id = hashlib.sha256(f"{incident} end lost".encode()).hexdigest()[:32]
-    stamp = Stamp(camera, epoch, min(seq, _LARGEST_SEQ), time_ns, 0, 0)
-    end = event_format().lost_end(event_id, body)
-    return Item(camera, Key(epoch, seq, 0), Event(stamp, event_id, incident, "end", end))
+    stamp = Stamp(camera, last.epoch, min(last.seq, _LARGEST_SEQ), last.time_ns, 0, 0)
+    end = event_format().lost_end(event_id, last.body or b"{}")
+    return Item(camera, Key(last.epoch, last.seq, 0), Event(stamp, event_id, incident, "end", end))

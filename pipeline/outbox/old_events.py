@@ -15,7 +15,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from pipeline.outbox.event_file import checkpoint, last_row, run_row, transaction
+from pipeline.outbox.event_file import Broken, checkpoint, last_row, run_row, transaction
 
 _KEPT = 10_000
 _EXAMINED = 8
@@ -65,6 +65,8 @@ def forget_oldest(db: sqlite3.Connection, row: int) -> int:
     one, 0 if there was none. Raises sqlite3.Error.
     """
     rows = db.execute(_OLDEST, (row, _PIECE)).fetchall()
+    if rows and not row < rows[0][0] <= rows[-1][0]:
+        raise Broken("the list of events is not in order")
     if rows:
         with transaction(db):
             db.executemany("DELETE FROM events WHERE row = ?", rows)

@@ -32,7 +32,7 @@ from pydantic import Field
 from pipeline.dead_letters import DeadLetters, LetterCount
 from pipeline.errors import EnvironmentProblem, NeedsNewProcess
 from pipeline.items import Item
-from pipeline.messages import Event
+from pipeline.messages import LONGEST_BODY, Event
 from pipeline.monitoring.outcome import GIVEN_UP
 from pipeline.monitoring.reports import SinkBacklog
 from pipeline.outbox.backlog import Backlog, Bounds, as_counts
@@ -53,12 +53,14 @@ from pipeline.outbox.event_file import (
     note_sinks,
     open_event_file,
     raise_if_damaged,
+    require_sound,
     run_row,
     transaction,
 )
 from pipeline.outbox.event_validity import why_invalid
 from pipeline.outbox.lost_incidents import LostIncidents, left_open
 from pipeline.outbox.old_events import OldEvents, forget_needless, make_room, shrink
+from pipeline.outbox.stored_event import checksum
 from pipeline.stage import Context, Counts, Settings, Stage
 
 T = TypeVar("T")
@@ -66,8 +68,8 @@ T = TypeVar("T")
 _NEVER = -(1 << 62)
 _INSERT = """
 INSERT INTO events (id, producer, camera, epoch, seq, part, time_ns, incident, phase, body, incarnation,
-    committed_ns, waits_from_s)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
+    committed_ns, waits_from_s, checksum)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
 """
 _LARGEST = (1 << 63) - 1
 """The range of numbers that SQLite holds."""
@@ -181,7 +183,7 @@ class Outbox(Stage[OutboxSettings]):
         """Go on with a new file, and the events of the old one that can be read. Raises EnvironmentProblem."""
         try:
             self.context.opening("saving events from a damaged outbox", _SAVE_S)
-            aside, saved = replace_damaged(path, self._wall_ns())
+            aside, saved = replace_damaged(path, self._wall_ns(), self.settings.sinks, within_s=_SAVE_S / 2)
             self._open(path)
         except (sqlite3.Error, OSError, Damaged) as error:
             raise cannot_open(path, error) from None
@@ -192,6 +194,7 @@ class Outbox(Stage[OutboxSettings]):
             kept_as=str(aside),
             saved=saved.events,
             not_readable=saved.lost,
+            more_may_be_lost=not saved.is_sure,
             means="events that waited and are not among the saved ones are lost, unless you recover them",
             recover=f"sqlite3 {aside} .recover > recovered.sql",
         )
@@ -208,7 +211,11 @@ class Outbox(Stage[OutboxSettings]):
         return self._db
 
     def _start(self) -> None:
-        """At the start of a run, all events in the file are left over; ids are only compared within a run."""
+        """At the start of a run, all events in the file are left over; ids are only compared within a run.
+
+        Raises sqlite3.Error, also if the file is damaged.
+        """
+        require_sound(self.db)
         started = self.context.state_folder / "started"
         if started.exists():
             for (camera,) in self.db.execute("SELECT camera FROM ended").fetchall():
@@ -222,7 +229,7 @@ class Outbox(Stage[OutboxSettings]):
         run = run_row(self.db)
         self._first_row, self._open_s, self._open_before_s = run.first_row, run.open_s, run.open_s
         times = CommitTimes(next_row(self.db), self._wall_ns, lambda: self._open_s)
-        self._deliveries = Deliveries(self.db, self.settings.sinks, self.settings.ordered, times.now)
+        self._deliveries = Deliveries(self.db, self.settings.sinks, self.settings.ordered, times.now, self._bury)
         self._data_version = self._version_now()
         self._bounded = Backlog(self.db, self._deliveries, self.settings.bounds, self._count_given_up, self.context.log)
         if not started.exists():
@@ -242,6 +249,17 @@ class Outbox(Stage[OutboxSettings]):
         with transaction(self.db):
             for item in left_open(self.db, self.settings.producers):
                 self._insert(item, self._wall_ns(), [])
+
+    def _bury(self, sink: str, event: Event) -> None:
+        """Keep an event that is too large for its sink as a dead letter. Raises EnvironmentProblem."""
+
+        def discarded(camera: str, n: int) -> None:
+            self.context.count("letters_discarded", camera, n)
+
+        why = f"its body has {len(event.body):,} bytes; at most {LONGEST_BODY:,} can be sent"
+        DeadLetters(Path(self.settings.path).parent, sink, discarded=discarded).add(event, why)
+        self.context.count("dropped.too_large", event.stamp.camera)
+        self.context.log.error("event_too_large", sink=sink, id=event.own_id, why=why, error_id="events-dropped")
 
     def _version_now(self) -> int:
         """Changes with each change of the file by another process."""
@@ -393,7 +411,9 @@ class Outbox(Stage[OutboxSettings]):
         what = (event.stamp.time_ns, event.incident, event.phase, event.body)
         times = (item.incarnation, now_ns, self._open_s)
         stored = self._stored(event.id)
-        cursor = self.db.execute(_INSERT, (stored, item.sender, item.camera, *place, *what, *times))
+        facts = (stored, item.camera, event.incident, event.phase, key.epoch, key.seq, event.stamp.time_ns)
+        seal = checksum(facts, event.body)
+        cursor = self.db.execute(_INSERT, (stored, item.sender, item.camera, *place, *what, *times, seal))
         if not cursor.rowcount:
             return False
         assert cursor.lastrowid

@@ -26,15 +26,18 @@ from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.outbox.event_file import (
     AGAIN,
     NOBODY,
-    PENDING_SINKS,
+    Broken,
     Damaged,
     open_event_file,
+    pending_sinks,
     raise_if_damaged,
+    require_sink,
     run_row,
     shown_id,
     transaction,
 )
 from pipeline.outbox.old_events import forget_needless
+from pipeline.outbox.stored_event import WHOLE, checksum, read_event
 from pipeline.system.spelling import did_you_mean
 
 FILE = "outbox.sqlite"
@@ -42,20 +45,20 @@ _BUSY_S = 10.0
 _PIECE = 200
 _LETTERS = 5000
 """So many dead letters are requeued before they are taken out of their file: fewer than the outbox knows again."""
-_COLUMNS = "e.row, e.id, e.camera, e.incident, e.phase, e.body, e.committed_ns, e.producer"
+_COLUMNS = f"e.row, e.committed_ns, e.producer, {WHOLE}"
 _WAITING = f"SELECT p.sink, {_COLUMNS} FROM pending p JOIN events e ON e.row = p.row WHERE p.sink = ? ORDER BY p.row"  # noqa: S608
 _OF_ID = f"SELECT {_COLUMNS} FROM events e WHERE instr(' ' || e.id, ?) ORDER BY e.row"  # noqa: S608 - made of constants
 _SINCE = f"SELECT {_COLUMNS} FROM events e WHERE e.committed_ns >= ? AND e.incarnation != {NOBODY} ORDER BY e.row"  # noqa: S608
 _COPY = f"""
 INSERT INTO events (id, producer, camera, epoch, seq, part, time_ns, incident, phase, body, incarnation, committed_ns,
-    waits_from_s)
-SELECT ?, producer, camera, epoch, seq, part, time_ns, incident, phase, body, {NOBODY}, ?, ?
+    waits_from_s, checksum)
+SELECT ?, producer, camera, epoch, seq, part, time_ns, incident, phase, body, {NOBODY}, ?, ?, checksum
 FROM events WHERE row = ? ON CONFLICT (id) DO NOTHING
 """  # noqa: S608 - made of constants
 _NEW = f"""
 INSERT INTO events (id, producer, camera, epoch, seq, part, time_ns, incident, phase, body, incarnation, committed_ns,
-    waits_from_s)
-VALUES (?, '', ?, ?, ?, 0, ?, ?, ?, ?, {NOBODY}, ?, ?) ON CONFLICT (id) DO NOTHING
+    waits_from_s, checksum)
+VALUES (?, '', ?, ?, ?, 0, ?, ?, ?, ?, {NOBODY}, ?, ?, ?) ON CONFLICT (id) DO NOTHING
 """  # noqa: S608 - made of constants
 
 
@@ -161,9 +164,12 @@ class OutboxView:
     def _requeue_letter(self, db: sqlite3.Connection, letter: DeadLetter) -> bool:
         event, key = letter.event, hashlib.sha256(letter.key.encode()).hexdigest()[:16]
         stamp = event.stamp
-        what = (stamp.camera, stamp.epoch, stamp.seq, stamp.time_ns, event.incident, event.phase, event.body)
+        at = (stamp.epoch, stamp.seq, stamp.time_ns)
+        stored, what = f"{AGAIN} {key} {letter.id}", (event.incident, event.phase, event.body)
         times = (self._wall_ns(), run_row(db).open_s)
-        return _wait_again(db, letter.sink, db.execute(_NEW, (f"{AGAIN} {key} {letter.id}", *what, *times)))
+        seal = checksum((stored, stamp.camera, event.incident, event.phase, *at), event.body)
+        values = (stored, stamp.camera, *at, *what, *times, seal)
+        return _wait_again(db, letter.sink, db.execute(_NEW, values))
 
     def requeue_events(self, sink: str, event_ids: Sequence[str]) -> int:
         """Hand events that are still in the file to a sink again, each by the newest of its rows."""
@@ -201,6 +207,8 @@ class OutboxView:
             query = _WAITING.replace("ORDER BY", "AND p.row > ? AND p.row <= ? ORDER BY") + " LIMIT ?"
             while rows := db.execute(query, (sink, at, last, _PIECE)).fetchall():
                 events = [_event(row[1:], (), first_row) for row in rows]
+                if not at < events[0].row <= events[-1].row:
+                    raise Broken("the list of waiting events is not in order")
                 dropped += _drop(db, sink, [event.row for event in events if wanted(event)])
                 at = events[-1].row
         return dropped
@@ -243,25 +251,31 @@ class OutboxView:
 
 
 def _sinks(db: sqlite3.Connection) -> list[str]:
-    known = {sink for (sink,) in db.execute("SELECT sink FROM readers")}
-    return sorted(known | {sink for (sink,) in db.execute(PENDING_SINKS)})
+    known = [require_sink(sink) for (sink,) in db.execute("SELECT sink FROM readers")]
+    return sorted({*known, *pending_sinks(db)})
 
 
 def _producers(db: sqlite3.Connection, sink: str) -> list[str]:
     found = db.execute("SELECT producers FROM readers WHERE sink = ?", (sink,)).fetchone()
-    return list(json.loads(found[0])) if found else []
+    try:
+        return list(json.loads(found[0])) if found else []
+    except (ValueError, TypeError):
+        raise Broken("nothing is known about the stages of a sink") from None
 
 
 def _waiting_for(db: sqlite3.Connection, sink: str) -> tuple[int, int]:
     count = db.execute("SELECT count(*) FROM pending WHERE sink = ?", (sink,)).fetchone()[0]
     head = db.execute(f"{_WAITING} LIMIT 1", (sink,)).fetchone()
-    return int(count), int(head[7]) if head else 0
+    return int(count), _event(head[1:], (), 0).committed_ns if head else 0
 
 
 def _event(row: Any, waits_for: tuple[str, ...], first_row: int) -> KeptEvent:
-    number, stored, camera, incident, phase, body, committed_ns, producer = row
-    shown = shown_id(number, stored, first_row)
-    return KeptEvent(number, shown, camera, incident, phase, body, committed_ns, producer, waits_for, stored)
+    number, committed_ns, producer, *values = row
+    found = read_event(values)
+    if type(committed_ns) is not int or type(producer) is not str:
+        raise Broken("an event lacks its facts")
+    shown, facts = shown_id(number, found.stored, first_row), (found.camera, found.incident, found.phase)
+    return KeptEvent(number, shown, *facts, found.body or b"", committed_ns, producer, waits_for, found.stored)
 
 
 def _events(db: sqlite3.Connection, event_id: str) -> list[KeptEvent]:

@@ -192,7 +192,39 @@ def _on_disk(folder: Path, busy_s: float = _BUSY_S) -> Iterator[sqlite3.Connecti
         return
     with closing(sqlite3.connect(path, timeout=busy_s, isolation_level=None)) as db:
         _prepare(db)
+        _check_once(db, path)
         yield db
+
+
+checked: set[tuple[int, int]] = set()
+"""The files, by device and number, whose incidents this process has counted."""
+_COUNTS = (
+    "SELECT count(*) FROM incidents NOT INDEXED",
+    "SELECT count(stamp) FROM incidents INDEXED BY by_day",  # the stamp is in the table alone: each is looked up there
+    "SELECT count(*) FROM incidents INDEXED BY by_incident",
+)
+
+
+def _check_once(db: sqlite3.Connection, path: Path) -> None:
+    """Whether a damaged page hides incidents, which SQLite does not notice. Raises sqlite3.Error."""
+    found = path.stat()
+    known = (found.st_dev, found.st_ino)
+    if known not in checked:
+        with _snapshot(db):
+            counts = {db.execute(query).fetchone()[0] for query in _COUNTS}
+        if len(counts) > 1:
+            raise _Damaged("some of its incidents are gone")
+        checked.add(known)
+
+
+@contextmanager
+def _snapshot(db: sqlite3.Connection) -> Iterator[None]:
+    """All is read as it is at one moment."""
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        db.execute("ROLLBACK")
 
 
 @contextmanager
@@ -514,7 +546,7 @@ class IndexKeeper:
         """Once, for it reads all of it."""
         if (self._folder / NAME).exists():
             with _on_disk(self._folder, _PATIENT_S) as db:
-                if db.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+                if db.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
                     raise _Damaged("it is damaged")
 
     def _refresh(self, is_over: Callable[[], bool] | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from camgraph_test_stages.outboxes import crash, deliver, fill, make_event, open_outbox, pull_ids
@@ -158,6 +159,136 @@ def test_a_file_that_was_cut_off_is_set_aside(tmp_path: Path) -> None:
     assert [line["event"] for line in logs].count("outbox_set_aside") == 1
     assert 10 < len(found) < 100
     outbox.accept([make_event(1)])
+    outbox.close()
+
+
+def opened_at_last(folder: Path, **more: Any) -> tuple[Outbox, list[str], list[dict[str, Any]]]:
+    """The outbox of the next run, the ids that it hands out, and what was logged; after as many starts as it takes."""
+    with capture_logs() as logs:
+        for incarnation in range(1, 5):
+            outbox = open_outbox(folder, run=2, incarnation=incarnation, **more)
+            try:
+                return outbox, pull_ids(outbox), [line for line in logs if line["event"] == "outbox_set_aside"]
+            except NeedsNewProcess:
+                crash(outbox)
+    raise AssertionError("broken at each start")
+
+
+def test_a_file_that_was_cut_off_anywhere_costs_no_more_than_its_end(tmp_path: Path) -> None:
+    whole = closed_file(tmp_path / "whole", 100).read_bytes()
+    for number, length in enumerate(range(0, len(whole), len(whole) // 23)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "outbox.sqlite").write_bytes(whole[:length])
+        outbox, found, told = opened_at_last(folder)
+        if not told:
+            assert len(found) == 100  # the last page was not in use
+            outbox.close()
+            continue
+        assert len(told) == 1, length
+        assert len(found) == told[0]["saved"]
+        assert told[0]["more_may_be_lost"] or told[0]["not_readable"] == 100 - len(found)
+        outbox.accept([make_event(1000)])
+        assert pull_ids(outbox) == ["e1000"]
+        outbox.close()
+
+
+def change_freely(path: Path, table: str, statement: str) -> None:
+    """As damage does, which knows no types."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        [sql] = db.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+        for text in (sql.replace(" STRICT", ""), sql):
+            db.execute("UPDATE sqlite_master SET sql = ? WHERE name = ?", (text, table))
+            db.execute("PRAGMA writable_schema = RESET")
+            if text != sql:
+                db.execute(statement)
+                db.execute("PRAGMA writable_schema = ON")
+
+
+@pytest.mark.parametrize("value", ["incident = x'05'", "body = 'text'", "seq = 'x'", "phase = 'begun'", "time_ns = 5"])
+def test_of_a_row_with_other_values_that_row_alone_is_lost(tmp_path: Path, value: str) -> None:
+    change_freely(closed_file(tmp_path, 20), "events", f"UPDATE events SET {value} WHERE row = 8")
+    outbox, found, [told] = opened_at_last(tmp_path)
+    assert found == [f"before {n + 1} e{n}" for n in range(20) if n != 7]
+    assert (told["saved"], told["not_readable"], told["more_may_be_lost"]) == (19, 1, False)
+    outbox.close()
+
+
+def test_a_sink_whose_name_is_no_text_is_left_out(tmp_path: Path) -> None:
+    path = closed_file(tmp_path, 5)
+    change_freely(path, "readers", "INSERT INTO readers VALUES (x'00', '[]')")
+    (tmp_path / "outbox.sqlite-damaged").write_text("broken, says somebody")
+    outbox, found, _ = opened_at_last(tmp_path)
+    assert len(found) == 5
+    outbox.close()
+
+
+def test_no_sink_gets_an_event_with_other_bytes(tmp_path: Path) -> None:
+    path = closed_file(tmp_path, 20)
+    data = bytearray(path.read_bytes())
+    data[data.index(b'"seq":13,')] ^= 1
+    data[data.index(b'"seq":15,"camera":"cam","text":"xxx') + 33] ^= 1
+    path.write_bytes(data)
+    outbox, found, [told] = opened_at_last(tmp_path)
+    assert {"before 14 e13", "before 16 e15"}.isdisjoint(found)
+    assert (len(found), told["not_readable"]) == (18, 2)
+    outbox.close()
+
+
+def test_an_event_that_waits_and_is_not_there_is_counted(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(closed_file(tmp_path, 20), isolation_level=None)) as db:
+        db.execute("DELETE FROM events WHERE row = 3")
+    outbox, found, [told] = opened_at_last(tmp_path)
+    assert (len(found), told["not_readable"], told["more_may_be_lost"]) == (19, 1, False)
+    outbox.close()
+
+
+def test_an_event_that_the_order_of_time_leaves_out_does_not_wait_without_end(tmp_path: Path) -> None:
+    outbox = open_outbox(tmp_path, ordered=["log"])
+    outbox.accept([make_event(n) for n in range(5)])
+    outbox.close()
+    with closing(sqlite3.connect(tmp_path / "outbox.sqlite", isolation_level=None)) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_master SET sql = sql || ' WHERE row != 3' WHERE name = 'by_time'")
+        db.execute("PRAGMA writable_schema = RESET")
+        db.execute("REINDEX by_time")
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_master SET sql = replace(sql, ' WHERE row != 3', '') WHERE name = 'by_time'")
+    first = open_outbox(tmp_path, run=2, ordered=["log"])
+    first.end("cam")
+    assert deliver(first) == [f"before {n} e{n - 1}" for n in (1, 2, 4, 5)]
+    with pytest.raises(NeedsNewProcess, match="is broken"):
+        deliver(first)
+    crash(first)
+    again = open_outbox(tmp_path, run=2, incarnation=2, ordered=["log"])
+    assert "before 3 e2" in pull_ids(again)
+    again.close()
+
+
+def test_an_empty_file_is_said_to_be_none(tmp_path: Path) -> None:
+    closed_file(tmp_path, 5).write_bytes(b"")
+    outbox, found, [told] = opened_at_last(tmp_path)
+    assert (found, told["saved"], told["more_may_be_lost"]) == ([], 0, True)
+    assert told["why"].startswith("it is empty")
+    outbox.close()
+
+
+def test_a_tree_that_leads_in_a_circle_ends_with_the_time(tmp_path: Path) -> None:
+    path = closed_file(tmp_path, 3000, size=0)
+    with closing(sqlite3.connect(path)) as db:
+        [page] = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'pending'").fetchone()
+    data = bytearray(path.read_bytes())
+    root = (page - 1) * PAGE
+    assert data[root] == 2, "the page is the root of an index"
+    cells = int.from_bytes(data[root + 3 : root + 5], "big")
+    for cell in range(cells):
+        at = root + int.from_bytes(data[root + 12 + 2 * cell : root + 14 + 2 * cell], "big")
+        data[at : at + 4] = page.to_bytes(4, "big")
+    path.write_bytes(data)
+    outbox, found, [told] = opened_at_last(tmp_path)
+    assert len(found) > 900
+    assert told["saved"] + told["not_readable"] >= 3000 or told["more_may_be_lost"]
     outbox.close()
 
 

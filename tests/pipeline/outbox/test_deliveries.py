@@ -35,7 +35,9 @@ def commit(db: sqlite3.Connection, *times_ns: int, sinks: tuple[str, ...] = ("lo
 
 
 def deliveries(db: sqlite3.Connection, *ordered: str, sinks: tuple[str, ...] = ("log",)) -> Deliveries:
-    return Deliveries(db, sinks, ordered, lambda row, committed_ns, waits_from_s: committed_ns)
+    return Deliveries(
+        db, sinks, ordered, lambda row, committed_ns, waits_from_s: committed_ns, lambda sink, event: None
+    )
 
 
 def pulled(found: Deliveries, most: int = 10, until_ns: int = LATEST, sink: str = "log") -> list[int]:

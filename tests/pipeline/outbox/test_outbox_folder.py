@@ -56,7 +56,7 @@ def test_outbox_folder_is_private_and_locked(plan: RunPlan) -> None:
     assert [path.name for path in folder.iterdir()] == ["outbox.sqlite"]
 
 
-ONE_EVENT = "INSERT INTO events VALUES (1, 'e', 'p', 'a', 0, 0, 0, 0, '', '', x'', 0, 0, 0)"
+ONE_EVENT = "INSERT INTO events VALUES (1, 'e', 'p', 'a', 0, 0, 0, 0, '', '', x'', 0, 0, 0, 0)"
 
 
 @pytest.mark.parametrize("had_event", [True, False])

@@ -170,12 +170,12 @@ def test_event_refused_by_full_disk_is_logged_once(joined: Joined) -> None:
 
 def test_a_file_that_cannot_be_read_for_a_while_is_waited_for(joined: Joined, tmp_path: Path) -> None:
     joined.outbox.accept([event(0)])
-    joined.outbox.db.execute("ALTER TABLE pending RENAME TO away")
+    joined.outbox.db.set_progress_handler(lambda: 1, 1)  # each statement is interrupted
     with capture_logs() as logs:
         for _ in range(3):
             joined.turn()
     assert "cannot be read" in joined.relay.waits_for
     assert [line["event"] for line in logs] == ["events_not_read"]
-    joined.outbox.db.execute("ALTER TABLE away RENAME TO pending")
+    joined.outbox.db.set_progress_handler(None, 0)
     until(lambda: joined.turn() or joined.taken)
     assert joined.relay.waits_for == ""

@@ -41,6 +41,8 @@ DAMAGED = ".damaged"
 _MOST_ASIDE = 5
 """Damaged files that stay: the first, which has the most in it, and the last ones."""
 _VERSION = 4
+_NO_VERSION = 1000
+"""From here on, damage has made the number of the version."""
 _APPLICATION = 0x63676869  # "cghi": of files since version 4
 _BUSY_S = 5.0
 _PIECE = 100
@@ -186,6 +188,7 @@ class EventHistory:
         self._is_suspect = False
         """Somebody could not read it."""
         self._why = ""
+        self._said_broken = False
         self._tidier = threading.Thread(target=self._tidy, name="history", daemon=True)
 
     # ---- the thread that adds
@@ -346,7 +349,15 @@ class EventHistory:
         return self._kept(query, values)
 
     def _kept(self, query: str, values: tuple[object, ...]) -> list[KeptEvent]:
-        return [KeptEvent(*row) for row in self._asked(query, values)]
+        return self._intact([KeptEvent(*row) for row in self._asked(query, values)])
+
+    def _intact(self, kept: Sequence[KeptEvent]) -> list[KeptEvent]:
+        """Without events whose bytes were changed, of which SQLite knows nothing. Says so once."""
+        intact = [one for one in kept if _is_event(one)]
+        if len(intact) < len(kept) and not self._said_broken:
+            self._said_broken = True
+            self._log.warning("history_events_left_out", path=str(self.path), why="the file is damaged")
+        return intact
 
     def _asked(self, query: str, values: tuple[object, ...]) -> list[Any]:
         """Nothing if there is no file yet. Raises EnvironmentProblem if it cannot be read now."""
@@ -441,7 +452,7 @@ class EventHistory:
             db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
         )
         tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if application == _APPLICATION and version > _VERSION:
+        if application == _APPLICATION and _VERSION < version < _NO_VERSION:
             raise EnvironmentProblem(
                 f"the history {self.path} is of a newer version of camgraph (its format is {version}, this version "
                 f"knows {_VERSION}): run that version, or move the file away, and a new one begins",
@@ -550,6 +561,12 @@ class EventHistory:
             db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
         )
         return bool((pages - free) * size > self._keep_bytes)
+
+
+def _is_event(kept: KeptEvent) -> bool:
+    with suppress(ValueError, RecursionError):
+        return type(kept.number) is int and type(kept.body) is bytes and isinstance(json.loads(kept.body), dict)
+    return False
 
 
 def _row(event: Event) -> tuple[object, ...]:
