@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -177,6 +178,24 @@ def test_a_large_body_is_refused(served: Served) -> None:
 def test_a_body_without_a_length_is_bounded_as_well(served: Served) -> None:
     answer = served.call("POST", "/login", content=iter([bytes(1000)] * 200))
     assert answer.status_code == 413
+
+
+def test_chunks_of_a_byte_without_a_token_keep_nobody_waiting(served: Served) -> None:
+    head = b"POST /login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", served.port), ANSWERED_S) as client:
+        client.sendall(head + b"1\r\nX\r\n" * 20_000)
+        began_s = time.monotonic()
+        assert served.get("/healthz").status_code == 200
+        assert served.get("/metrics", "viewer").status_code == 200
+        assert time.monotonic() - began_s < 5.0
+        assert client.recv(100).startswith(b"HTTP/1.1 413")
+
+
+@pytest.mark.parametrize("path", ["/login/", "/api/me/", "//evil.example/api/me/"])
+def test_no_answer_leads_to_the_host_that_a_request_names(served: Served, path: str) -> None:
+    answer = served.get(path, headers={"Host": "evil.example"})
+    assert answer.status_code == 404
+    assert "location" not in answer.headers
 
 
 def test_who_leaves_in_the_middle_of_a_request_is_no_bug(served: Served) -> None:

@@ -19,7 +19,7 @@ from stages.messages import People
 from tools.service.model.model_link import Looked, ModelLink, ModelWay, check_picture
 from tools.service.model.spare_time import SHARE, SpareTime
 from tools.service.run.run_link import NO_ANSWER, RunLink
-from tools.service.web.calls import Call, Gives, bytes_of, drained, failure
+from tools.service.web.calls import Call, Gives, bytes_of, failure
 from tools.service.web.queries import Text, query_of
 from tools.service.web.thread_pools import ThreadPool
 
@@ -88,7 +88,6 @@ class _Asking:
 
     async def answer(self, request: Request) -> Response:
         if self._waiting >= _MOST_WAITING:
-            await drained(request)
             return self._busy()
         self._waiting += 1
         try:

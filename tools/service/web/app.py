@@ -43,7 +43,10 @@ def build_app(calls: Sequence[Call], access: Access, log: Logger) -> ASGIApp:
 
     handlers: Any = {HTTPException: not_found, Exception: bug}
     bodies = {call.path: call.most_body for call in calls}
-    return AccessLayer(Starlette(routes=routes_of(every), exception_handlers=handlers), access, bodies)
+    application = Starlette(routes=routes_of(every), exception_handlers=handlers)
+    # A redirect goes to whatever host the request names.
+    application.router.redirect_slashes = False
+    return AccessLayer(application, access, bodies)
 
 
 class _LogLimit:

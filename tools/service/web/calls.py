@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
@@ -28,7 +27,7 @@ Role = Literal["anyone", "viewer", "operator", "admin"]
 """Each may do what those before it may. `anyone` needs no token: probes, and the page without its data."""
 ROLES: tuple[Role, ...] = get_args(Role)
 
-_BODY_S, _FILES_S, _DRAIN_S = 10.0, 60.0, 5.0
+_BODY_S, _FILES_S = 10.0, 60.0
 MOST_BODY = 64 << 10
 """Bytes of a body."""
 Answer = Callable[[Request], Awaitable[Response]]
@@ -189,14 +188,6 @@ async def body_of(request: Request, kind: type[B]) -> B:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = shown(".".join(map(str, first["loc"])))[:_MOST_SHOWN]
         raise UserError(f"expected {kind.words} ({where}: {first['msg']})", error_id="request-value") from None
-
-
-async def drained(request: Request) -> None:
-    """Read the body and drop it, for a moment: a client that still sends might not read the reason of the refusal."""
-    with suppress(TimeoutError, ClientDisconnect):
-        async with asyncio.timeout(_DRAIN_S):
-            async for _ in request.stream():
-                pass
 
 
 async def bytes_of(request: Request, most: int) -> bytes:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pipeline.errors import EnvironmentProblem
 from pipeline.stage import Logger
+from tools.service.web.calls import failure
 from tools.service.web.quotas import counted_address
 
 _MOST_CONNECTIONS = 256
@@ -31,8 +33,20 @@ _STALLED_S = 30.0
 """A client that takes none of an answer for so long is disconnected."""
 _MOST_UNSENT = 128 << 10
 """Bytes that the system takes of an answer before the network can."""
+_REQUEST_S = 65.0
+"""Within this time a whole request has to be there. No call waits for its body as long (tools/service/web/calls.py)."""
+_REST_S = 2.0
 _MOST_REST = 64 << 20
-"""Bytes of a body that still come after the answer: whoever sends them must be able to read that it was refused."""
+"""Bytes of a body that are dropped after the answer, and for how long: whoever still sends must be able to read the
+answer, and a connection that is closed while bytes are unread loses it."""
+_MOST_CHUNKS = 256
+_CHUNK = 4 << 10
+"""A body may come in so many chunks of any size, and in one more for each 4 kB. A chunk of a byte costs as much time as
+one of 64 kB: without a bound, one connection with chunks of a byte takes all the time of the service."""
+_MOST_FRAMING = 32 << 10
+"""Bytes between the head and the end of a request that belong to no body: extensions of chunks, and trailers."""
+_LINES_OF_CHUNK = 16
+"""Bytes around a chunk without extensions."""
 _RENEW_S = 60.0
 """So often it looks whether the certificate was renewed."""
 _STOP_S = 2
@@ -40,28 +54,161 @@ _STUCK_S = 30.0
 """A loop that has not turned for so long never will."""
 
 
-class _Protocol(H11Protocol):
-    """As uvicorn's, but a client that only takes a place is disconnected.
+class _Refused(Exception):
+    """A request that takes more than its share: `args` are the status and the reason."""
 
-    A head must be there soon after the connection, or after its own first byte, an answer must be read, and a body must
-    come to its end soon after the answer.
+
+class _Conversation(h11.Connection):
+    """As h11's, but bounds how the body of a request is cut into chunks, and takes one length for each body."""
+
+    def __init__(self, most_head: int) -> None:
+        super().__init__(h11.SERVER, most_head)
+        self._received = self._body = self._chunks = 0
+
+    @property
+    def lacks_body(self) -> bool:
+        """Whether a part of the request is still to come."""
+        return self.their_state is h11.SEND_BODY
+
+    def receive_data(self, data: bytes) -> None:
+        super().receive_data(data)
+        self._received += len(data)
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """Raises _Refused."""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self._begin(event)
+        elif isinstance(event, h11.Data):
+            self._count(event)
+        elif event is h11.NEED_DATA and self.lacks_body:
+            self._check_framing()
+        return event
+
+    def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
+        if isinstance(event, h11.Response) and self.lacks_body:  # whoever answers now reads no more of this body
+            event = h11.Response(
+                status_code=event.status_code,
+                headers=[*event.headers.raw_items(), (b"connection", b"close")],
+                reason=event.reason,
+            )
+        return super().send_with_data_passthrough(event)
+
+    def _begin(self, request: h11.Request) -> None:
+        # Of two lengths, a proxy in front may believe the other one: a part of the body is a request for one of them.
+        if {b"transfer-encoding", b"content-length"} <= {name for name, _ in request.headers}:
+            raise _Refused(400, "expected either Content-Length or Transfer-Encoding, got both")
+        self._received = len(self.trailing_data[0])
+        self._body = self._chunks = 0
+
+    def _count(self, data: h11.Data) -> None:
+        self._body += len(data.data)
+        self._chunks += data.chunk_end
+        if self._chunks > _MOST_CHUNKS + self._body // _CHUNK:
+            smallest = f"chunks of {_CHUNK >> 10} kB or more"
+            raise _Refused(413, f"expected {smallest}: only {_MOST_CHUNKS} chunks of a body may be smaller")
+
+    def _check_framing(self) -> None:
+        if self._received - self._body > _MOST_FRAMING + _LINES_OF_CHUNK * self._chunks:
+            raise _Refused(413, f"expected at most {_MOST_FRAMING >> 10} kB of extensions and trailers of a body")
+
+
+class _Transport:
+    """A transport that `close` closes once the client can have read the answer: see `_Protocol.part`."""
+
+    def __init__(self, transport: asyncio.Transport, part: Callable[[], bool]) -> None:
+        self._transport, self._part = transport, part
+        self._is_parting = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def is_closing(self) -> bool:
+        return self._is_parting or self._transport.is_closing()
+
+    def close(self) -> None:
+        if self._is_parting or self._transport.is_closing() or not self._part():
+            self._transport.close()
+        self._is_parting = True
+
+
+class _Protocol(H11Protocol):
+    """As uvicorn's, but a client that only takes a place, or the time of others, is disconnected.
+
+    A head must be there soon after the connection, or after its own first byte, a request must come to its end, and an
+    answer must be read. Once a request is answered, no more of its body is parsed.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._rest = 0
+        self.conn = self._conversation = _Conversation(self.config.h11_max_incomplete_event_size or _MOST_FRAMING)
+        self.transport = _Transport(transport, self.part)  # type: ignore[assignment]
+        self._dropped: int | None = None
+        """Bytes that came after the last answer of this connection; None before it."""
         self._stalls: asyncio.TimerHandle | None = None
+        self._whole: asyncio.TimerHandle | None = None
         self._head: asyncio.TimerHandle | None = self.loop.call_later(_HEAD_S, self.transport.abort)
 
     def data_received(self, data: bytes) -> None:
+        if self._dropped is not None:
+            self._drop(data)
+            return
         super().data_received(data)
-        self._rest = self._rest + len(data) if self._is_answered_early else 0
-        if self._rest > _MOST_REST:
-            self.transport.abort()
         if self._is_asked:
             self._end_head()
         elif self._head is None and self.conn.trailing_data[0]:
             self._head = self.loop.call_later(_HEAD_S, self.transport.abort)
+        self._time_request()
+
+    def handle_events(self) -> None:
+        try:
+            super().handle_events()
+        except _Refused as refused:
+            self._refuse(*refused.args)
+
+    def _time_request(self) -> None:
+        if self._dropped is not None:
+            return
+        if not self._conversation.lacks_body:
+            self._end_request()
+        elif self._whole is None:
+            self._whole = self.loop.call_later(_REQUEST_S, self.transport.abort)
+
+    def _refuse(self, status: int, why: str) -> None:
+        """Answer in the place of the call, which then sees a client that has left."""
+        if self._is_asked:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state is not h11.SEND_RESPONSE:  # a part of the answer is sent
+            self.transport.abort()
+            return
+        answer = failure(status, why, error_id="too-large" if status == 413 else "request-value")
+        head = h11.Response(status_code=status, headers=answer.raw_headers, reason=HTTPStatus(status).phrase.encode())
+        for event in (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def part(self) -> bool:
+        """Say that nothing more comes, and drop what the client still sends until it can have read the answer.
+
+        Returns False if the request is whole: then the connection can be closed.
+        """
+        if not self._conversation.lacks_body:
+            return False
+        self._dropped = 0
+        self._end_head()
+        self._end_request()
+        self._unset_keepalive_if_required()
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._whole = self.loop.call_later(_REST_S, self.transport.abort)
+        return True
+
+    def _drop(self, data: bytes) -> None:
+        self._dropped = (self._dropped or 0) + len(data)
+        if self._dropped > _MOST_REST:
+            self.transport.abort()
 
     @property
     def _is_asked(self) -> bool:
@@ -69,21 +216,21 @@ class _Protocol(H11Protocol):
         cycle = getattr(self, "cycle", None)
         return cycle is not None and not cycle.response_complete
 
-    @property
-    def _is_answered_early(self) -> bool:
-        """Whether the body of a request still comes after its answer."""
-        return not self._is_asked and self.conn.their_state is h11.SEND_BODY
-
     def on_response_complete(self) -> None:
         self._end_head()
         super().on_response_complete()
-        if not self._is_asked and self.conn.trailing_data[0]:
+        if not self._is_asked and self._dropped is None and self.conn.trailing_data[0]:
             self._head = self.loop.call_later(_HEAD_S, self.transport.abort)
 
     def _end_head(self) -> None:
         if self._head is not None:
             self._head.cancel()
         self._head = None
+
+    def _end_request(self) -> None:
+        if self._whole is not None:
+            self._whole.cancel()
+        self._whole = None
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -97,13 +244,9 @@ class _Protocol(H11Protocol):
         if self._stalls is not None:
             self._stalls.cancel()
 
-    def _part_if_silent(self) -> None:
-        is_asked = getattr(self, "cycle", None) is not None
-        if not is_asked and not self.transport.is_closing():
-            self.transport.close()
-
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_head()
+        self._end_request()
         self._end_stall()
         super().connection_lost(exc)
 

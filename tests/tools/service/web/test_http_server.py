@@ -6,8 +6,10 @@ import asyncio
 import socket
 import ssl
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 import httpx
@@ -163,22 +165,147 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
         server.stop()
 
 
-@pytest.mark.parametrize(("most", "is_cut"), [(1 << 20, True), (1 << 30, False)])
-def test_a_body_without_end_is_not_read_for_long(monkeypatch: pytest.MonkeyPatch, most: int, *, is_cut: bool) -> None:
-    """It was answered before; who sends a little more than is read shall still see why."""
-    monkeypatch.setattr(http_server, "_MOST_REST", most)
+CHUNKED = b"POST /%s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def answer_of(client: socket.socket) -> bytes:
+    """Read until the server parts with the client."""
+    client.settimeout(WITHIN_S)
+    answer = b""
+    with suppress(ConnectionError):
+        while piece := client.recv(1 << 16):
+            answer += piece
+    return answer
+
+
+def send_endlessly(client: socket.socket, piece: bytes, *, most: int = 1 << 40) -> int:
+    """Send the piece again and again until the server closes. Returns the bytes sent, which are at most `most`."""
     sent = 0
+    with suppress(ConnectionError):
+        while sent < most:
+            sent += client.send(piece)
+    return sent
+
+
+async def body_length(request: Request) -> Response:
+    return PlainTextResponse(str(len(await calls.bytes_of(request, 1 << 30))))
+
+
+@contextmanager
+def reading() -> Iterator[tuple[str, int]]:
+    """A server whose call reads any body to its end."""
+    answering = calls.Call("POST", "/", "anyone", body_length, "", calls.Gives(), most_body=1 << 30)
+    listener = bound("127.0.0.1", 0)
+    routes = [*calls.routes_of([answering]), Route("/here", small, methods=["GET", "POST"]), Route("/endless", endless)]
+    server = HttpServer(Starlette(routes=routes), listener, get_logger())
+    server.start()
+    try:
+        yield listener.getsockname()[:2]
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("path", [b"", b"here", b"none"])
+def test_chunks_of_a_byte_are_refused_and_nobody_else_waits(path: bytes) -> None:
+    """A chunk of a byte takes as much time as one of 64 kB: 10 MB of them used to stop the service for 30 s."""
+    with reading() as place, ExitStack() as stack:
+        floods = [stack.enter_context(socket.create_connection(place)) for _ in range(4)]
+        for client in floods:
+            client.settimeout(WITHIN_S)
+            client.sendall(CHUNKED % path)
+        threads = [threading.Thread(target=send_endlessly, args=(one, b"1\r\nX\r\n" * 40_000)) for one in floods]
+        for thread in threads:
+            thread.start()
+        began_s = time.monotonic()
+        assert httpx.get(f"http://{place[0]}:{place[1]}/here", timeout=WITHIN_S).text == "here"
+        assert time.monotonic() - began_s < 5.0
+        for thread in threads:
+            thread.join(WITHIN_S)
+            assert not thread.is_alive(), "it was still read"
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"1\r\nX\r\n" * 1000, "expected chunks of 4 kB or more"),
+        (b"1;%s\r\nX\r\n" % (b"x" * 9000) * 20, "expected at most 32 kB of extensions"),
+    ],
+)
+def test_a_body_in_costly_chunks_is_refused_in_words(body: bytes, why: str) -> None:
+    with reading() as place, socket.create_connection(place) as client:
+        client.sendall(CHUNKED % b"" + body)
+        answer = answer_of(client)
+        assert answer.startswith(b"HTTP/1.1 413")
+        assert b"connection: close" in answer
+        assert why.encode() in answer
+
+
+@pytest.mark.parametrize("chunk", [4 << 10, 64 << 10])
+def test_a_large_body_in_ordinary_chunks_is_taken(chunk: int) -> None:
+    pieces = (bytes(chunk) for _ in range((8 << 20) // chunk))
+    small_ones = (b"x" for _ in range(100))
+    with reading() as place:
+        answer = httpx.post(f"http://{place[0]}:{place[1]}/", content=chain(small_ones, pieces), timeout=WITHIN_S)
+        assert answer.text == str((8 << 20) + 100)
+
+
+def test_a_body_of_two_lengths_is_refused() -> None:
+    """A proxy in front may believe the other one, and take a part of the body for the request of somebody else."""
+    with reading() as place, socket.create_connection(place) as client:
+        client.sendall(
+            b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        )
+        answer = answer_of(client)
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert b"expected either Content-Length or Transfer-Encoding" in answer
+
+
+def test_a_refused_request_behind_another_one_leaves_the_first_answer_whole() -> None:
+    with reading() as place, socket.create_connection(place) as client:
+        client.sendall(GET % b"here" + CHUNKED % b"" + b"1\r\nX\r\n" * 1000)
+        answer = answer_of(client)
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert answer.count(b"HTTP/1.1 413") == 1
+
+
+def test_a_request_that_does_not_come_to_its_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while its answer is sent and read."""
+    monkeypatch.setattr(http_server, "_REQUEST_S", 0.5)
+    with served() as place, socket.create_connection(place) as client:
+        client.sendall(b"GET /endless HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n")
+        assert is_closed(client)
+
+
+@pytest.mark.parametrize(("most", "is_cut"), [(1 << 20, True), (1 << 30, False)])
+def test_a_body_that_still_comes_after_its_answer_is_dropped_for_a_moment(
+    monkeypatch: pytest.MonkeyPatch, most: int, *, is_cut: bool
+) -> None:
+    """Whoever sends a little more than is read shall still see why."""
+    monkeypatch.setattr(http_server, "_MOST_REST", most)
+    monkeypatch.setattr(http_server, "_REST_S", WITHIN_S)
     with served() as place, socket.create_connection(place) as client:
         client.settimeout(WITHIN_S)
         client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 999999999999\r\n\r\n")
         assert client.recv(1000).startswith(b"HTTP/1.1 200")
-        try:
-            while sent < 32 << 20:
-                sent += client.send(bytes(1 << 16))
-        except ConnectionError:
-            assert is_cut
-        else:
-            assert not is_cut
+        assert (send_endlessly(client, bytes(1 << 16), most=32 << 20) < 32 << 20) is is_cut
+
+
+@pytest.mark.parametrize("head", [b"", b"Connection: close\r\n"])
+def test_an_answer_is_read_though_the_body_still_comes(head: bytes) -> None:
+    """A connection closed with unread bytes is reset, and the client loses the answer that waits for it."""
+    with reading() as place, socket.create_connection(place) as client:
+        client.settimeout(WITHIN_S)
+        client.sendall(b"POST /none HTTP/1.1\r\nHost: a\r\n%sContent-Length: 4000000\r\n\r\n" % head)
+        assert send_endlessly(client, bytes(1 << 16), most=3 << 20) >= 3 << 20
+        assert answer_of(client).startswith(b"HTTP/1.1 404")
+
+
+def test_a_slow_endless_body_is_not_read_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "_REST_S", 0.5)
+    with reading() as place, socket.create_connection(place) as client:
+        client.sendall(b"POST /none HTTP/1.1\r\nHost: a\r\nContent-Length: 4000000\r\n\r\n")
+        assert answer_of(client).startswith(b"HTTP/1.1 404")
+        until(lambda: not send_endlessly(client, b"x", most=1), WITHIN_S, every_s=0.05)
 
 
 def test_one_address_has_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
