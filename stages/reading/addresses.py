@@ -52,9 +52,14 @@ def is_rtsp(url: str) -> bool:
     return scheme_of(url) in ("rtsp", "rtsps")
 
 
+def is_web(url: str) -> bool:
+    """Whether it is spoken to by HTTP, with or without TLS."""
+    return scheme_of(url) in ("http", "https")
+
+
 def is_gated(url: str) -> bool:
     """Whether camgraph itself connects to it, and FFmpeg to camgraph: see `stages.reading.live.gate`."""
-    return scheme_of(url) in ("rtsp", "rtsps", "http", "https")
+    return is_rtsp(url) or is_web(url)
 
 
 def is_playlist(url: str) -> bool:

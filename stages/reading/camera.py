@@ -54,7 +54,14 @@ class Camera(CameraSettings):
         ge=1,
         le=300,
         description="Live: after this many seconds without a packet it is `stalled`, and 8 s later it is connected to "
-        "again. By default 3, and 12 for a playlist (HLS)",
+        "again. By default 3, 12 for a playlist (HLS), and at least 2 more than `every_s`",
+    )
+    every_s: float = Field(
+        1.0,
+        ge=0.1,
+        le=3600,
+        description="HTTP: if the `url` is the address of one picture (JPEG), it is fetched again after this many "
+        "seconds. A stream ignores it",
     )
     max_fps: float | None = Field(
         None, gt=0, le=1000, description="The most frames to take for each second of media time; by default all"
@@ -106,6 +113,12 @@ class Camera(CameraSettings):
         "Europe/Berlin or +01:00",
     )
 
+    @field_validator("url")
+    @classmethod
+    def _ends_with_no_blank(cls, url: str) -> str:
+        # Copied with its line end. The name of a file may have blanks around it.
+        return url.strip() if addresses.is_live(url.strip()) else url
+
     @field_validator("start_at")
     @classmethod
     def _fits_64_bits(cls, at: datetime | None) -> datetime | None:
@@ -142,6 +155,10 @@ class Camera(CameraSettings):
             yield "transport", "transport is for rtsp cameras, and the `url` of this one is not rtsp://...; remove it"
         if "redirects" in self.model_fields_set and not addresses.is_gated(self.url):
             yield "redirects", "redirects is for rtsp and http cameras, and the `url` of this one is neither; remove it"
+        if "every_s" in self.model_fields_set and not addresses.is_web(self.url):
+            yield "every_s", "every_s is for cameras with an http address, and the `url` of this one is none; remove it"
+        elif self.stalled_s is not None and "every_s" in self.model_fields_set and self.stalled_s <= self.every_s:
+            yield "stalled_s", f"expected more than every_s ({self.every_s:g}), got {self.stalled_s:g}"
         if self.transport == "udp" and addresses.scheme_of(self.url) == "rtsps":
             yield "transport", "rtsps carries pictures in its encrypted connection alone: expected tcp, got udp"
 

@@ -4,6 +4,7 @@ time_ns   monotonic arrival: never backwards (not here)
 Pace      the camera's own time stamps, which do not jitter, held to the arrival, which does not lie: for `max_fps`
 WallClock the camera's clock where its reports (RTCP) make sense, else this machine's; says which
 Rate      pictures a second, as they come
+Ticks     time stamps for pictures that have none: by their arrival
 """
 
 from __future__ import annotations
@@ -58,6 +59,22 @@ class Pace:
             return passed
         step = ticks_to_ns(pts - last_pts, self._time_base)
         return step if 0 < step <= passed + MOST_AHEAD_NS else passed
+
+
+class Ticks:
+    """Time stamps by arrival, in ticks of `TICK` since the first picture, each later than the one before."""
+
+    TICK = Fraction(1, 90_000)
+
+    def __init__(self) -> None:
+        self._first_ns: int | None = None
+        self._last = -1
+
+    def at(self, arrived_ns: int) -> int:
+        """The stamp of the next picture. `arrived_ns` must not run backwards."""
+        self._first_ns = arrived_ns if self._first_ns is None else self._first_ns
+        self._last = max(self._last + 1, round((arrived_ns - self._first_ns) / SECOND_NS / self.TICK))
+        return self._last
 
 
 class Reading(NamedTuple):

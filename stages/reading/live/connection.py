@@ -22,10 +22,11 @@ from av.video.stream import VideoStream
 from pipeline.stage import Stop
 from stages.reading.camera import Camera
 from stages.reading.live.arrivals import Arrival
+from stages.reading.live.clocks import Ticks
 from stages.reading.live.gate.gate import Gate
 from stages.reading.live.gate.web_gate import WebGate
 from stages.reading.live.lifeline import Lifeline
-from stages.reading.live.options import format_of, options_of
+from stages.reading.live.options import PICTURES, format_of, options_of
 from stages.reading.live.pacing import Pacer
 from stages.reading.live.timeouts import Timeouts, timeouts_of
 from stages.reading.live.verdicts import Dropped
@@ -52,6 +53,11 @@ class Connection:
         self._timeouts = timeouts
         self._lifeline = lifeline
         self._pacer = Pacer() if container.format.name == _PORTIONS else None
+        # FFmpeg counts 25 pictures a second, whatever comes.
+        self._ticks = Ticks() if container.format.name == PICTURES else None
+        if self._ticks:
+            for stream in container.streams.video:
+                stream.time_base = Ticks.TICK
 
     @property
     def stream(self) -> VideoStream:
@@ -72,7 +78,11 @@ class Connection:
         """
         while (packet := self._next(stop)) is not None:
             if not self._paced(packet, stop):
-                yield Arrival(packet, time.monotonic_ns(), time.time_ns())
+                arrival = Arrival(packet, time.monotonic_ns(), time.time_ns())
+                if self._ticks:
+                    packet.time_base = Ticks.TICK
+                    packet.pts = packet.dts = self._ticks.at(arrival.arrived_ns)
+                yield arrival
 
     def _next(self, stop: Stop) -> Packet[VideoStream] | None:
         """The next packet; None when the stop came first."""
@@ -145,12 +155,12 @@ def connected(camera: Camera, lifeline: Lifeline, gate: Gate | None = None) -> I
 
 def _open(camera: Camera, gate: Gate | None) -> InputContainer:
     timeout = (camera.connect_s, timeouts_of(camera).give_up_s)
-    playlist = gate.ask() if isinstance(gate, WebGate) else False
+    served = gate.ask() if isinstance(gate, WebGate) else "stream"
     try:
         return av.open(
             gate.url if gate else camera.url,
-            format=format_of(camera, playlist=playlist),
-            options=options_of(camera, playlist=playlist),
+            format=format_of(camera, served),
+            options=options_of(camera, served),
             timeout=timeout,
         )
     except av.ArgumentError:

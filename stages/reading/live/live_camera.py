@@ -156,7 +156,8 @@ class LiveCamera:
         if not addresses.is_gated(camera.url):
             return nullcontext()
         where = frozenset(peer.address for peer in peers)
-        road = Road(camera.url, where, follow=camera.redirects == "follow", connect_s=camera.connect_s)
+        follow = camera.redirects == "follow"
+        road = Road(camera.url, where, follow, camera.connect_s, camera.every_s)
         return RtspGate(road) if addresses.is_rtsp(camera.url) else WebGate(road)
 
     @contextmanager

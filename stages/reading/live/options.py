@@ -5,16 +5,20 @@ from __future__ import annotations
 from stages.reading import addresses
 from stages.reading.camera import Camera
 from stages.reading.formats import LIVE_FORMATS
+from stages.reading.live.gate.web_answer import Served
 
 # Identifying a stream takes 3.4 s by default if a client joins in the middle of a group of pictures.
 _PROBING = {"probesize": "200000", "analyzeduration": "500000"}
 MOST_TRACKS = 16
 """Of one camera over RTSP; each costs a request and memory, and FFmpeg would take a thousand."""
+PICTURES = "mpjpeg"
+"""The format of pictures as the gate sends them, each in a part of its own."""
 DECODER_OPTIONS = {"max_pixels": str(8192 * 4352)}
 """No level of H.264 or H.265 has larger pictures. A camera that claims one is refused before any memory is taken."""
 
 
 _ALONE = {"format_whitelist": LIVE_FORMATS}
+_PICTURES = {"format_whitelist": PICTURES}
 _THROUGH_GATE = {
     "protocol_whitelist": "http,tcp,crypto",
     # FFmpeg would go by the proxy of the environment, even to this machine.
@@ -34,12 +38,16 @@ _PLAYLIST = {
 }
 
 
-def format_of(camera: Camera, *, playlist: bool = False) -> str | None:
-    """The demuxer's name if the address does not show it; `playlist`: the camera has answered with one."""
-    return "video4linux2" if addresses.is_device(camera.url) else "hls" if playlist else None
+_OF_SERVED: dict[Served, dict[str, str]] = {"playlist": _PLAYLIST, "pictures": _PICTURES, "stream": _ALONE}
+_FORMATS: dict[Served, str | None] = {"playlist": "hls", "pictures": PICTURES, "stream": None}
 
 
-def options_of(camera: Camera, *, playlist: bool = False) -> dict[str, str]:
+def format_of(camera: Camera, served: Served = "stream") -> str | None:
+    """The demuxer's name if the address does not show it; `served`: what the camera has answered with."""
+    return "video4linux2" if addresses.is_device(camera.url) else _FORMATS[served]
+
+
+def options_of(camera: Camera, served: Served = "stream") -> dict[str, str]:
     """Options of demuxer and protocol."""
     if addresses.is_device(camera.url):
         return {}
@@ -48,7 +56,7 @@ def options_of(camera: Camera, *, playlist: bool = False) -> dict[str, str]:
         wanted = {"rtsp_transport": camera.transport, "allowed_media_types": "video", "max_streams": str(MOST_TRACKS)}
         return {**_PROBING, **DECODER_OPTIONS, **wanted}
     if addresses.is_gated(camera.url):
-        return {**_PROBING, **DECODER_OPTIONS, **_THROUGH_GATE, **(_PLAYLIST if playlist else _ALONE)}
+        return {**_PROBING, **DECODER_OPTIONS, **_THROUGH_GATE, **_OF_SERVED[served]}
     # FFmpeg itself makes a description of RTP from the packets.
     formats = f"rtp,sdp,{LIVE_FORMATS}" if addresses.scheme_of(camera.url) == "rtp" else LIVE_FORMATS
     return {**_PROBING, **DECODER_OPTIONS, "format_whitelist": formats}

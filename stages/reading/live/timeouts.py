@@ -12,6 +12,8 @@ AFTER_STALLED_S = 8.0
 _STALLED_S = 3.0
 # A playlist brings some seconds at once, and a recorder may be late with it.
 _STALLED_HLS_S = 12.0
+_ANSWERS_S = 2.0
+"""An address of one picture takes so long to answer at most."""
 
 
 class Timeouts(NamedTuple):
@@ -23,5 +25,6 @@ class Timeouts(NamedTuple):
 
 def timeouts_of(camera: Camera) -> Timeouts:
     """By the camera's settings, else as usual for its kind."""
-    stalled_s = camera.stalled_s or (_STALLED_HLS_S if addresses.is_playlist(camera.url) else _STALLED_S)
+    usual_s = _STALLED_HLS_S if addresses.is_playlist(camera.url) else _STALLED_S
+    stalled_s = camera.stalled_s or max(usual_s, camera.every_s + _ANSWERS_S)
     return Timeouts(stalled_s, stalled_s + AFTER_STALLED_S)

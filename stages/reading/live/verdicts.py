@@ -18,7 +18,11 @@ _SCARCE = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 class Dropped(Exception):
-    """A connection that was open is over; its text says why, without secrets."""
+    """A connection that was open is over, or is not to be had; its text says why, without secrets."""
+
+    def __init__(self, why: str, state: CameraState = "lost") -> None:
+        super().__init__(why)
+        self.state: CameraState = state
 
 
 class Verdict(NamedTuple):
@@ -43,7 +47,8 @@ def verdict_on(error: Exception, shown_url: str, opening_s: float, connect_s: fl
         )
     if isinstance(error, av.HTTPNotFoundError):
         return Verdict("gone", f"the camera has no stream at the path of `url` ({shown_url}): correct it there")
-    return Verdict("lost", f"{shown_url}: {_reason(error, opening_s, connect_s)}")
+    state = error.state if isinstance(error, Dropped) else "lost"
+    return Verdict(state, f"{shown_url}: {_reason(error, opening_s, connect_s)}")
 
 
 def _reason(error: Exception, opening_s: float, connect_s: float) -> str:
@@ -55,4 +60,6 @@ def _reason(error: Exception, opening_s: float, connect_s: float) -> str:
         return scarcity.in_words(error) or reason_of(error)
     if isinstance(error, (av.ExitError, av.InvalidDataError, av.PermissionError)) and opening_s >= connect_s:
         return f"no usable answer within {connect_s:g} s (connect_s)"
+    if isinstance(error, av.InvalidDataError):
+        return "what it sends cannot be read as video: try another stream, codec or quality of the camera"
     return reason_of(error)

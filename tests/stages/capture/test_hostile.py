@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -323,11 +324,11 @@ def test_a_text_is_no_video(web_server: WebServers, watch: Watch) -> None:
 
 
 def test_what_grows_without_an_end_is_lost_for_its_memory(web_server: WebServers, watch: Watch) -> None:
+    claimed = struct.pack("<IHHI", 2_000_000_000, 0, 0, 54)
+    bitmap = b"BM" + claimed + struct.pack("<IiiHHIIiiII", 40, 8000, 4000, 1, 24, 0, 0, 0, 0, 0, 0)
+
     def serve(request: BaseHTTPRequestHandler) -> None:
-        request.send_response(200)
-        request.send_header("Content-Type", "multipart/x-mixed-replace; boundary=frame")
-        request.end_headers()
-        request.wfile.write(b"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: 2000000000\r\n\r\n")
+        request.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n" + bitmap)
         while not server.closing.is_set():
             request.wfile.write(bytes(1 << 20))
 

@@ -9,13 +9,22 @@ import threading
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
 
+from pipeline.foreign_text import shown
 from stages.reading.live.gate.origins import Login
 
 _SCHEME = re.compile(r"(?:^|,)\s*(Basic|Digest)\s+", re.IGNORECASE)
 _PARAMETER = re.compile(r'([A-Za-z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,]*))')
+_MOST_SHOWN = 100
 _ESCAPED = re.compile(r"\\(.)")
 
+_SHA_512_256 = "sha512_256"
+"""Python has it from OpenSSL, which may be built without."""
 _HASHES: Mapping[str, Callable[[bytes], str]] = {
+    **(
+        {"SHA-512-256": lambda data: hashlib.new(_SHA_512_256, data).hexdigest()}
+        if _SHA_512_256 in hashlib.algorithms_available
+        else {}
+    ),
     "SHA-256": lambda data: hashlib.sha256(data).hexdigest(),
     "MD5": lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest(),
 }
@@ -74,7 +83,9 @@ class Authorization:
             secret = hashed(secret, nonce, cnonce)
         asked = hashed(method, uri)
         count = f"{number:08x}"
-        fields = {"username": self._login.user, "realm": realm, "nonce": nonce, "uri": uri}
+        is_hashed = challenge.get("userhash", "").lower() == "true"
+        user = hashed(self._login.user, realm) if is_hashed else self._login.user
+        fields = {"username": user, "realm": realm, "nonce": nonce, "uri": uri}
         if "qop" in challenge:
             fields["response"] = hashed(secret, nonce, count, cnonce, "auth", asked)
         else:
@@ -86,7 +97,23 @@ class Authorization:
             text += f", algorithm={challenge['algorithm']}"
         if "qop" in challenge:
             text += f', qop=auth, nc={count}, cnonce="{cnonce}"'
+        if is_hashed:
+            text += ", userhash=true"
         return f"Digest {text}"
+
+
+def why_not_answered(headers: Iterable[str]) -> str:
+    """Why no challenge in these headers (`WWW-Authenticate`) can be answered; "" if one can, or if there is none."""
+    challenges = list(headers)
+    found = [challenge for header in challenges for challenge in _challenges(header)]
+    if not challenges or any(scheme == "basic" or _can_answer(parameters) for scheme, parameters in found):
+        return ""
+    asked = [f"Digest by {_algorithm(one)[0]} (qop: {one.get('qop', 'auth')})" for _, one in found]
+    named = ", ".join(asked or [challenge.split(maxsplit=1)[0] for challenge in challenges if challenge.strip()])
+    return (
+        f"it asks for a kind of login that camgraph does not know: {shown(named, _MOST_SHOWN)}; choose one in the "
+        f"camera: expected Basic, or Digest by {', '.join(_HASHES)}. The user and password of `url` were not sent"
+    )
 
 
 def _challenges(header: str) -> list[tuple[str, dict[str, str]]]:

@@ -43,12 +43,16 @@ _MOST_SHOWN = 200
 
 
 class Road(NamedTuple):
-    """How the camera is reached. `addresses`: its own, as numbers; `connect_s`: for connecting, with TLS."""
+    """How the camera is reached. `addresses`: its own, as numbers; `connect_s`: for connecting, with TLS.
+
+    `every_s`: if its address is that of one picture, how often that is asked for.
+    """
 
     url: str
     addresses: frozenset[str]
     follow: bool
     connect_s: float
+    every_s: float = 1.0
 
 
 class Gate(ABC):
@@ -234,9 +238,10 @@ class Gate(ABC):
         """Credentials go to the host and port that they were written for."""
         return self._authorization if origin == self._camera.origin else None
 
-    def _dialled(self, origin: Origin) -> socket.socket:
+    def _dialled(self, origin: Origin, *, is_final: bool = True) -> socket.socket:
         """A connection to this host, to be ended by `_hang_up`. Raises Dropped, and OSError.
 
+        ``is_final``: a failure is the problem of this gate; else the caller tries again.
         TLS without a look at certificates, which cameras make themselves, as FFmpeg does.
         """
         places = [place for address in self._addresses(origin) for place in places_of(address, origin.port)]
@@ -247,7 +252,8 @@ class Gate(ABC):
         except TimeoutError:
             raise self._too_late() from None
         except OSError as error:
-            self._refused(error)
+            if is_final:
+                self._refused(error)
             raise
         connected.settimeout(None)
         return self._secured(connected, origin, until) if origin.is_secure else connected

@@ -1,4 +1,4 @@
-"""The gate for HTTP: pictures, streams and playlists (HLS).
+"""The gate for HTTP: pictures (MJPEG, or one at a time), streams and playlists (HLS).
 
     http://127.0.0.1:port/<token>/<kind>/<scheme>/<host:port>/<path?query>     FFmpeg's request
     kind: camera    the address of the camera: a stream, or a playlist
@@ -7,20 +7,34 @@
 
 Playlists pass with all names in them replaced by such addresses (`stages.reading.playlists`), so FFmpeg asks nobody
 else, and no playlist leads on without an end.
+
+Pictures are cut out of the camera's answers (`mjpeg_stream`), and pass in parts that are written here. If a whole
+answer is one picture, its address is asked again and again: for FFmpeg, that is one stream.
 """
 
 from __future__ import annotations
 
+import errno
 import http.client
 import re
+import select
 import socket
+import time
 from collections import OrderedDict
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from typing import Literal, NamedTuple, cast, get_args
 from urllib.parse import quote
 
+import av
+
 from stages.reading import playlists
+from stages.reading.live.gate.authorization import why_not_answered
 from stages.reading.live.gate.gate import MOST_REDIRECTS, Gate, Road, fit_to_show
+from stages.reading.live.gate.mjpeg_stream import MOST_PICTURE, PictureCutter, PictureTooLarge
 from stages.reading.live.gate.origins import Origin, Target, target_from, target_of
+from stages.reading.live.gate.web_answer import BEGIN_BYTES, PLAYLIST_BEGIN, Served, is_enough, served, status_words
+from stages.reading.live.gate.web_body import WebBody
 from stages.reading.live.verdicts import Dropped
 
 Kind = Literal["camera", "list", "segment"]
@@ -28,13 +42,18 @@ Kind = Literal["camera", "list", "segment"]
 _GOOD = (http.client.OK, http.client.PARTIAL_CONTENT)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _CHUNK = 1 << 16
-_BEGIN = playlists.BEGIN.encode()
 _PASSED_ON = ("range", "user-agent", "accept", "icy-metadata")
+_REFUSED = (http.client.UNAUTHORIZED, http.client.FORBIDDEN)
+_MISSING = (http.client.NOT_FOUND, http.client.GONE)
 _PASSED_BACK = ("Content-Type", "Content-Range", "Accept-Ranges")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 _MOST_COOKIES, _MOST_COOKIE = 32, 4096
 MOST_WITH_COOKIES = 8
 """Hosts: of one more, those of the host that was asked longest ago are forgotten."""
+_PARTS_HEAD = (
+    b"HTTP/1.1 200 -\r\nConnection: close\r\nContent-Type: multipart/x-mixed-replace; boundary=camgraph\r\n\r\n"
+)
+_PART_HEAD = "--camgraph\r\nContent-Type: image/jpeg\r\nContent-Length: {}\r\n\r\n"
 _SAFE = "/?&=%:;,@+$!*'()~-._[]"
 
 
@@ -49,18 +68,15 @@ class _Asked(NamedTuple):
 class _Answer(NamedTuple):
     """The camera's answer: who has it hangs `server` up.
 
-    `begin`: the first of its bytes, as far as a playlist shows; `size`: of all of them, None if it does not say.
+    `begin`: the first bytes of its content, as far as they show what is `served`.
     """
 
     server: socket.socket
     response: http.client.HTTPResponse
     target: Target
+    body: WebBody
     begin: bytes
-    size: int | None
-
-    @property
-    def is_playlist(self) -> bool:
-        return self.response.status in _GOOD and self.begin == _BEGIN
+    served: Served
 
 
 class WebGate(Gate):
@@ -72,13 +88,16 @@ class WebGate(Gate):
         super().__init__(road)
         self._first: _Answer | None = None
         self._cookies: OrderedDict[Origin, dict[str, str]] = OrderedDict()
+        self._cutter: PictureCutter | None = None
+        self._unanswered: Exception | None = None
+        """Why the last request for one more picture has failed; None if it has not."""
 
     @property
     def url(self) -> str:
         return self._here("camera", self._camera)
 
-    def ask(self) -> bool:
-        """Ask the camera before FFmpeg starts, because FFmpeg must know whether to expect a playlist.
+    def ask(self) -> Served:
+        """Ask the camera before FFmpeg starts, because FFmpeg must know what to expect.
 
         FFmpeg's first request gets this answer: some cameras do not answer twice. Raises Dropped, OSError.
         """
@@ -87,7 +106,21 @@ class WebGate(Gate):
             self._first, closed = first, self._closed
         if closed:
             self.close()
-        return first.is_playlist
+        _require_good(first.response)
+        return first.served
+
+    @property
+    def problem(self) -> Exception | None:
+        return super().problem or self._pictures_problem()
+
+    def _pictures_problem(self) -> Exception | None:
+        """Why no picture has come for FFmpeg, of a camera that sends pictures; None if that is not so."""
+        cutter = self._cutter
+        if self._unanswered is not None or cutter is None or cutter.pictures or not cutter.bytes:
+            return self._unanswered
+        if cutter.is_in_picture:
+            return Dropped("it sends a picture without its end")
+        return _no_picture(cutter.bytes)
 
     def close(self) -> None:
         super().close()
@@ -115,6 +148,9 @@ class WebGate(Gate):
             return
         # The reader bounds how long the camera may take for later requests.
         answer = (self._taken_first() if asked.kind == "camera" else None) or self._answered(asked, None)
+        if asked.kind == "camera" and answer.served == "pictures":
+            self._pass_on_pictures(client, asked, answer)
+            return
         try:
             self._pass_on(client, asked.kind, answer)
         finally:
@@ -134,12 +170,15 @@ class WebGate(Gate):
         passed = {name: headers[name] for name in _PASSED_ON if name in headers}
         return _Asked(cast("Kind", kind), target, passed)
 
-    def _answered(self, asked: _Asked, within_s: float | None) -> _Answer:
-        """The camera's answer, after its redirects and its challenge. Raises Dropped, OSError."""
+    def _answered(self, asked: _Asked, within_s: float | None, *, is_final: bool = True) -> _Answer:
+        """The camera's answer, after its redirects and its challenge. Raises Dropped, OSError.
+
+        ``is_final``: if the camera cannot be reached, that is the problem of this gate.
+        """
         target, challenged = asked.target, False
         self._require_allowed(target, "names")
         for _ in range(MOST_REDIRECTS + 2):
-            server = self._dialled(target.origin)
+            server = self._dialled(target.origin, is_final=is_final)
             server.settimeout(within_s)
             response = http.client.HTTPResponse(server, method="GET")
             kept: _Answer | None = None
@@ -150,13 +189,15 @@ class WebGate(Gate):
                 location = response.getheader("Location")
                 if response.status == http.client.UNAUTHORIZED and authorization and not challenged:
                     challenged = True
-                    if authorization.take(response.headers.get_all("WWW-Authenticate") or ()):
+                    challenges = response.headers.get_all("WWW-Authenticate") or ()
+                    if authorization.take(challenges):
                         continue
+                    if why := why_not_answered(challenges):
+                        raise Dropped(why, "unauthorised")
                 elif response.status in _REDIRECTS and location:
                     target = self._target_after(location, target_from(target, location))
                     continue
-                size = response.length  # of the rest that is still to be read
-                kept = _Answer(server, response, target, self._begin_of(server, response), size)
+                kept = self._begun(server, response, target, asked.kind)
                 return kept
             finally:
                 if kept is None:
@@ -176,12 +217,19 @@ class WebGate(Gate):
                 if len(self._cookies) > MOST_WITH_COOKIES:
                     self._cookies.popitem(last=False)
 
-    def _begin_of(self, server: socket.socket, response: http.client.HTTPResponse) -> bytes:
-        begin = self._read(response, len(_BEGIN))
-        while begin and _BEGIN.startswith(begin) and (more := self._read(response, len(_BEGIN) - len(begin))):
+    def _begun(self, server: socket.socket, response: http.client.HTTPResponse, target: Target, kind: Kind) -> _Answer:
+        """The answer with its first bytes. Raises Dropped if a camera's stream is expected, and it is none."""
+        body, begin = WebBody(response), b""
+        declared = response.getheader("Content-Type") or ""
+        is_good = response.status in _GOOD
+        while is_good and not is_enough(declared, begin) and (more := self._read(body, BEGIN_BYTES - len(begin))):
             begin += more
         server.settimeout(None)
-        return begin
+        if is_good and kind == "camera":
+            what = served(declared, begin)
+        else:
+            what = "playlist" if begin == PLAYLIST_BEGIN else "stream"
+        return _Answer(server, response, target, body, begin, what)
 
     def _exchange(
         self, server: socket.socket, response: http.client.HTTPResponse, target: Target, headers: dict[str, str]
@@ -189,7 +237,7 @@ class WebGate(Gate):
         path = quote(target.path or "/", safe=_SAFE)
         default = {"http": 80, "https": 443}[target.origin.scheme] == target.origin.port
         host = target.origin.authority.rpartition(":")[0] if default else target.origin.authority
-        lines = [f"GET {path} HTTP/1.1", f"Host: {host}", "Connection: close"]
+        lines = [f"GET {path} HTTP/1.1", f"Host: {host}", "Connection: close", "Accept-Encoding: identity"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         authorization = self._authorization_for(target.origin)
         signed = authorization.header("GET", path) if authorization else ""
@@ -210,24 +258,97 @@ class WebGate(Gate):
             raise Dropped("it answers with something that is not HTTP") from None
 
     def _pass_on(self, client: socket.socket, kind: Kind, answer: _Answer) -> None:
-        if answer.is_playlist:
+        if answer.served == "playlist":
             self._pass_on_playlist(client, kind, answer)
             return
-        response, data = answer.response, answer.begin
+        response, data = answer.response, answer.begin or self._read(answer.body, _CHUNK)
         if kind == "list" and response.status in _GOOD:
             raise Dropped("its playlist names something as a playlist that is none")
         # Written anew, so that FFmpeg reads nothing that was not read here.
         lines = [f"HTTP/1.1 {response.status} -", "Connection: close"]
         lines += [f"{name}: {_CONTROL.sub(' ', value)}" for name in _PASSED_BACK if (value := response.getheader(name))]
-        lines += [f"Content-Length: {answer.size}"] if answer.size is not None else []
+        lines += [f"Content-Length: {answer.body.size}"] if answer.body.size is not None else []
         client.sendall("\r\n".join([*lines, "", ""]).encode("latin-1", "replace"))
         while data:
             client.sendall(data)
-            data = self._read(response, _CHUNK)
+            data = self._read(answer.body, _CHUNK)
+
+    # ---- pictures
+
+    def _pass_on_pictures(self, client: socket.socket, asked: _Asked, first: _Answer) -> None:
+        """Until FFmpeg hangs up, or an answer with several pictures ends. Raises Dropped then, OSError."""
+        client.sendall(_PARTS_HEAD)
+        with closing(self._answers_with_pictures(client, asked, first)) as answers:
+            for answer in answers:
+                self._cutter = cutter = PictureCutter()
+                for picture in self._pictures(answer, cutter):
+                    client.sendall(_PART_HEAD.format(len(picture)).encode() + picture + b"\r\n")
+                if cutter.pictures > 1 or (answer is first and not (cutter.pictures and answer.body.is_whole)):
+                    raise self._pictures_problem() or Dropped("the stream ended")
+                self._unanswered = None if cutter.pictures else self._pictures_problem()
+
+    def _pictures(self, answer: _Answer, cutter: PictureCutter) -> Iterator[bytes]:
+        data = answer.begin or self._read(answer.body, _CHUNK)
+        try:
+            while data:
+                yield from cutter.feed(data)
+                if not cutter.pictures and cutter.bytes > MOST_PICTURE:
+                    raise _no_picture(cutter.bytes)
+                data = self._read(answer.body, _CHUNK)
+        except PictureTooLarge:
+            raise Dropped(f"it sends a picture of more than {MOST_PICTURE >> 20} MB") from None
+        except OSError as problem:
+            self._require_open()
+            self._unanswered = problem
+            return
+        if answer.body.is_whole:
+            yield from cutter.finish()
+
+    def _answers_with_pictures(
+        self, client: socket.socket, asked: _Asked, first: _Answer
+    ) -> Generator[_Answer, None, None]:
+        """The first answer, then one each `every_s`; the last one is hung up before the next is asked for."""
+        answer: _Answer | None = first
+        plain = asked._replace(headers={name: value for name, value in asked.headers.items() if name != "range"})
+        while True:
+            asked_s = time.monotonic()
+            if answer is not None:
+                try:
+                    yield answer
+                finally:
+                    self._drop(answer)
+            _wait_for_end(client, asked_s + self._road.every_s - time.monotonic())
+            answer = self._next_picture(plain)
+
+    def _next_picture(self, asked: _Asked) -> _Answer | None:
+        """One more answer; None if the camera has none just now: then it is silent, which has a bound.
+
+        Raises Dropped if the camera refuses the user, or has nothing at this address any more.
+        """
+        try:
+            answer = self._answered(asked, self._road.connect_s, is_final=False)
+        except (Dropped, OSError) as problem:
+            self._require_open()
+            if isinstance(problem, Dropped) and problem.state == "unauthorised":
+                raise
+            self._unanswered = problem
+            return None
+        try:
+            _require_good(answer.response)
+        except Dropped as problem:
+            self._unanswered = problem
+            self._drop(answer)
+            return None
+        except av.FFmpegError:
+            self._drop(answer)
+            raise
+        return answer
+
+    # ---- playlists
 
     def _pass_on_playlist(self, client: socket.socket, kind: Kind, answer: _Answer) -> None:
         text = bytearray(answer.begin)
-        while more := self._read(answer.response, _CHUNK):
+        while more := self._read(answer.body, _CHUNK):
             text += more
             if len(text) > playlists.MOST_BYTES:
                 raise Dropped(f"its playlist is longer than {playlists.MOST_BYTES >> 20} MB")
@@ -249,11 +370,31 @@ class WebGate(Gate):
 
         return playlists.rewritten(text, here)
 
-    def _read(self, response: http.client.HTTPResponse, most: int) -> bytes:
-        """The next data, as soon as there is some; nothing at the end. Raises Dropped if nothing ever came."""
+    def _read(self, body: WebBody, most: int) -> bytes:
+        """The next content, as soon as there is some; nothing at the end. Raises Dropped if nothing ever came."""
         try:
-            return response.read1(most)
+            return body.read(most)
         except TimeoutError:
             raise self._too_late() from None
-        except http.client.HTTPException:
-            return b""
+
+
+def _no_picture(sent: int) -> Dropped:
+    return Dropped(f"there is no picture (JPEG) in the {sent} bytes that it sent: choose MJPEG in the camera")
+
+
+def _require_good(response: http.client.HTTPResponse) -> None:
+    """Raises av.FFmpegError as FFmpeg does if the user is refused or nothing is there, and Dropped if it fails."""
+    if response.status in _REFUSED:
+        raise av.HTTPUnauthorizedError(errno.EACCES, "refused")
+    if response.status in _MISSING:
+        raise av.HTTPNotFoundError(errno.ENOENT, "not there")
+    if response.status not in _GOOD:
+        raise Dropped(f"it answers with {status_words(response.status, response.reason)}")
+
+
+def _wait_for_end(client: socket.socket, seconds: float) -> None:
+    """Wait so long. Raises OSError as soon as FFmpeg, or who closes this gate, ends the connection."""
+    ended = select.poll()
+    ended.register(client, select.POLLIN | select.POLLRDHUP)
+    if ended.poll(max(seconds, 0) * 1000):
+        raise ConnectionResetError(errno.ECONNRESET, "FFmpeg has hung up")

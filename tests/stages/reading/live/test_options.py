@@ -68,7 +68,7 @@ def page() -> Iterator[str]:
 
 def test_the_formats_that_are_allowed_hold_for_segments_too(page: str) -> None:
     camera = Camera(url=f"{page}/a.m3u8")
-    options = options_of(camera, playlist=True)
+    options = options_of(camera, "playlist")
     with av.open(
         camera.url, format="hls", options={**options, "format_whitelist": "hls,tty", "seg_format_options": ""}
     ):

@@ -28,7 +28,7 @@ class Asked:
 
     def __init__(self, gate: WebGate) -> None:
         self._gate = gate
-        self._outcome: list[bool | Exception] = []
+        self._outcome: list[str | Exception] = []
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -38,7 +38,7 @@ class Asked:
         except Exception as error:  # noqa: BLE001 - whatever it is
             self._outcome.append(error)
 
-    def outcome(self) -> bool | Exception:
+    def outcome(self) -> str | Exception:
         self._thread.join(WITHIN_S)
         return self._outcome[0]
 
@@ -172,8 +172,8 @@ def test_ffmpeg_goes_nowhere_either(listener: Listeners, call: Callers, ask: Ask
             b"HTTP/1.1 200 -\r\nConnection: close\r\n\r\nabc",
         ),
         (
-            b"HTTP/1.1 200 OK\r\nContent-Type: a\r\n b\x00c\r\nContent-Length: 0\r\n\r\n",
-            b"HTTP/1.1 200 -\r\nConnection: close\r\nContent-Type: a  b c\r\nContent-Length: 0\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Type: a\r\n b\x00c\r\nContent-Length: 1\r\n\r\n.",
+            b"HTTP/1.1 200 -\r\nConnection: close\r\nContent-Type: a  b c\r\nContent-Length: 1\r\n\r\n.",
         ),
         (
             b"HTTP/1.1 404 \r\nContent-Length: 2\r\n\r\nno",
@@ -197,7 +197,7 @@ def test_ffmpeg_gets_the_answer_to_the_first_question(listener: Listeners, call:
         server = camera.next()
         assert server.head().startswith(f"GET /x HTTP/1.1\r\nHost: 127.0.0.1:{camera.port}\r\n")
         server.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n123456789")
-        assert asked.outcome() is False
+        assert asked.outcome() == "stream"
         assert call(gate.url).say(request(gate.url)).all().endswith(b"Content-Length: 9\r\n\r\n123456789")
     assert not camera.was_called()
 

@@ -1,0 +1,78 @@
+"""What an HTTP camera has answered with, by the type that it declares and its first bytes. Pure."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import Literal
+
+from pipeline.foreign_text import shown
+from stages.reading import playlists
+from stages.reading.live.gate import mjpeg_stream
+from stages.reading.live.verdicts import Dropped
+
+Served = Literal["playlist", "pictures", "stream"]
+"""`pictures`: JPEG after JPEG, or a single one; `stream`: everything else, which FFmpeg has to recognise."""
+
+PLAYLIST_BEGIN = playlists.BEGIN.encode()
+BEGIN_BYTES = len(PLAYLIST_BEGIN)
+"""The first bytes that show what is served."""
+_TEXT = re.compile(rb"[\t\r\n\x20-\x7e\x80-\xff]*\Z")
+_TEXT_TYPES = re.compile(r"text/|application/(json|xml|xhtml)")
+_MARK = b"\xef\xbb\xbf"
+"""Some texts in UTF-8 begin so."""
+_MOST_TYPE = 60
+_MOST_REASON = 80
+
+
+def served(content_type: str, begin: bytes) -> Served:
+    """``begin``: the first bytes of the content, as many as are enough.
+
+    Raises Dropped if no camera's stream is what has been answered.
+    """
+    if begin == PLAYLIST_BEGIN:
+        return "playlist"
+    kind = content_type.partition(";")[0].strip().lower()
+    content = begin.removeprefix(_MARK).lstrip()
+    if not begin and not is_of_parts(content_type):
+        raise Dropped("its answer is empty")
+    if is_of_parts(content_type) or content.startswith((b"--", mjpeg_stream.BEGIN)):
+        return "pictures"
+    declared = shown(kind, _MOST_TYPE) or "no type"
+    if content[:1] in (b"<", b"{") or (_TEXT_TYPES.match(kind) and _TEXT.match(begin)):
+        page = "a web page" if "html" in kind or content.startswith(b"<") else "a text"
+        raise Dropped(
+            f"it answers with {page} ({declared}) instead of video: write the address of the stream itself in `url` "
+            "(the camera's manual has it), and user and password if the page asks for them",
+            "gone",
+        )
+    if kind.startswith("image/") and kind not in ("image/jpeg", "image/jpg", "image/pjpeg"):
+        raise Dropped(
+            f"it answers with a picture ({declared}): camgraph reads pictures of cameras as JPEG alone; "
+            "choose JPEG, or a stream, in the camera",
+            "gone",
+        )
+    return "stream"
+
+
+def is_enough(content_type: str, begin: bytes) -> bool:
+    """Whether these first bytes show what is served."""
+    if len(begin) >= BEGIN_BYTES or is_of_parts(content_type):
+        return True
+    content = begin.removeprefix(_MARK).lstrip()
+    may_be = any(one.startswith(content) for one in (PLAYLIST_BEGIN, mjpeg_stream.BEGIN, b"--"))
+    return not may_be and not _TEXT_TYPES.match(content_type.lower())
+
+
+def is_of_parts(content_type: str) -> bool:
+    """Whether the content is declared as one part after the other, of which the first may come late."""
+    return content_type.strip().lower().startswith("multipart/")
+
+
+def status_words(status: int, reason: str) -> str:
+    """A status by its number and name, for people; ``reason``: the name that the camera gives to it."""
+    try:
+        name = HTTPStatus(status).phrase
+    except ValueError:
+        name = shown(reason, _MOST_REASON)
+    return f"{status} {name}".rstrip()
