@@ -23,11 +23,11 @@ from structlog import get_logger
 
 from pipeline.messages import Event
 from pipeline.testing import stamp
+from stages.footage.incident_labels import NAME
 from stages.footage.incident_record import FileState, IncidentRecord
 from tools.benchmarks.incident_lists import record as record_of
 from tools.service.history.event_history import EventHistory
 from tools.service.history.incident_calls import incident_calls
-from stages.footage.incident_labels import NAME
 from tools.service.web.access import Access, Token
 from tools.service.web.app import build_app
 from tools.service.web.file_answer import FileAnswer, OpenFile
