@@ -41,7 +41,7 @@ def _a_name(_: click.Context, __: click.Parameter, text: str) -> str:
     "cameras it is 384.",
 )
 @click.option(
-    "--rules", metavar="FILE", help="The rules to judge by; by default hands up, lying, lingering and the like."
+    "--rules", metavar="FILE", help="The rules to judge by; by default falls, lying, hands up, lingering and the like."
 )
 @click.option(
     "--events",
