@@ -1,7 +1,7 @@
 """How capture reads: video files, folders of pictures, live cameras; their times, and which frames are taken.
 
 before the run   camera (the settings), addresses, inspection, examiner, examination, probe, exif, samples
-files            opening, video, places, recording, pictures, playlists, scripts, sequences, truncation
+files            opening, contents, tiff, video, places, recording, pictures, playlists, scripts, sequences, truncation
 times            timeline, dates
 frames           shots, pixels, pixel_shape
 limits           formats, memory, file_memory, slot_memory, waiting, ffmpeg_errors

@@ -23,8 +23,8 @@ import av
 
 from pipeline.errors import EnvironmentProblem, UserError
 from stages.reading.dates import DATES, MOST_OF_A_DATE
-from stages.reading.opening import Refused, length_of, metadata_of, pixel_shape_of
-from stages.reading.pictures import is_album, require_size
+from stages.reading.opening import ENCRYPTED, Refused, is_encrypted, length_of, metadata_of, pixel_shape_of
+from stages.reading.pictures import is_album, read_picture, unjudged, why_unreadable
 from stages.reading.pixels import U8
 from stages.reading.probe import largest_frame
 from stages.reading.samples import some_frames
@@ -53,6 +53,7 @@ class Answer:
     `shapes`: of the frames that follow.
     `length_s`, `fps`: of a video, by its container; None if that gives none.
     `pixel_shape`: of a video, as `odd_pixel_shape`.
+    `unjudged`: of a picture file, as `stages.reading.pictures.unjudged`.
     `metadata`: of a video, the keys that may give its beginning.
     `too_much_memory`: it could not be read, and came near its limit.
     `last`: this process ends now.
@@ -67,6 +68,7 @@ class Answer:
     length_s: float | None = None
     fps: float | None = None
     pixel_shape: str = ""
+    unjudged: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
     too_much_memory: bool = False
     last: bool = False
@@ -93,20 +95,31 @@ def _examined(path: Path, *, playlist: bool) -> Answer:
     try:
         if path.is_dir():
             return found
-        if is_album(path):
-            with suppress(av.FFmpegError, OSError):  # reading a damaged picture reports it later
-                require_size(path)
-        else:
-            metadata = metadata_of(path, playlist=playlist)
-            length_s, fps = length_of(path, playlist=playlist) or (None, None)
-            dates = {key: metadata[key][:MOST_OF_A_DATE] for key in DATES if key in metadata}
-            shape = pixel_shape_of(path, playlist=playlist)
-            return replace(found, metadata=dates, length_s=length_s, fps=fps, pixel_shape=shape)
+        return _with_picture(path, found) if is_album(path) else _with_video(path, found, playlist=playlist)
     except Refused as error:
         return Answer(refused=str(error))
     except UserError as error:
         return replace(found, unreadable=str(error))
-    return found
+
+
+def _with_video(path: Path, found: Answer, *, playlist: bool) -> Answer:
+    """Raises Refused and UserError."""
+    if is_encrypted(path, playlist=playlist):
+        return Answer(unreadable=f"{path} is {ENCRYPTED}")
+    metadata = metadata_of(path, playlist=playlist)
+    length_s, fps = length_of(path, playlist=playlist) or (None, None)
+    dates = {key: metadata[key][:MOST_OF_A_DATE] for key in DATES if key in metadata}
+    shape = pixel_shape_of(path, playlist=playlist)
+    return replace(found, metadata=dates, length_s=length_s, fps=fps, pixel_shape=shape)
+
+
+def _with_picture(path: Path, found: Answer) -> Answer:
+    """Raises Refused."""
+    try:
+        read_picture(path)
+    except (av.FFmpegError, OSError) as error:
+        return replace(found, unreadable=why_unreadable(path, error))
+    return replace(found, unjudged=unjudged(path))
 
 
 def main() -> None:

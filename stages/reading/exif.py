@@ -2,21 +2,19 @@
 
 It stands behind a mark, and is a small TIFF; a TIFF file has the same tag in its own list:
 
-    JPEG   Exif 0 0        header (8): byte order, 42, place of the list
-    PNG    eXIf            list: a count (2), then tags (12): number, type, count, value
+    JPEG   Exif 0 0
+    PNG    eXIf
     WebP   EXIF, size (4)
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
-from contextlib import suppress
+
+from stages.reading import tiff
 
 _MARKS = ((b"Exif\0\0", 0), (b"eXIf", 0), (b"EXIF", 4))
 """Each with the bytes between it and the header."""
-_ORDERS = {b"II*\0": "<", b"MM\0*": ">"}
-_ORIENTATION, _SHORT = 0x0112, 3
 _FIRST_SIDEWAYS, _LAST_SIDEWAYS = 5, 8
 
 
@@ -34,15 +32,7 @@ def _headers(picture: bytes) -> Iterator[int]:
             yield at + len(mark) + between
 
 
-def _orientation(picture: bytes, at: int) -> int:
-    """By the header at `at`; 1, upright, if there is none or it is damaged."""
-    order = _ORDERS.get(picture[at : at + 4])
-    if order is None:
-        return 1
-    with suppress(struct.error):  # it points behind the end
-        tags = at + struct.unpack_from(f"{order}I", picture, at + 4)[0]
-        for index in range(struct.unpack_from(f"{order}H", picture, tags)[0]):
-            tag, kind, _, value = struct.unpack_from(f"{order}HHIH", picture, tags + 2 + 12 * index)
-            if (tag, kind) == (_ORIENTATION, _SHORT):
-                return int(value)
-    return 1
+def _orientation(picture: bytes, begin: int) -> int:
+    """By the header at `begin`; 1, upright, if there is none or it is damaged."""
+    tags = tiff.first_list(lambda at, count: picture[begin + at : begin + at + count])
+    return tags.get(tiff.ORIENTATION, 1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -19,9 +20,12 @@ from pipeline.errors import BadItem, EnvironmentProblem, UserError
 from pipeline.system import scarcity
 from pipeline.system.paths import instead_of_file
 from stages.reading import formats, scripts
+from stages.reading.contents import codec_of_matroska, content_of, is_tiled_photograph
 from stages.reading.ffmpeg_errors import reason_of
+from stages.reading.live.ffmpeg_log import FfmpegLog, codec_in, listening
 from stages.reading.pixel_shape import odd_pixel_shape
 from stages.reading.sequences import Sequences
+from stages.reading.tiff import Read, why_unread
 from stages.reading.timeline import SECOND_NS, MediaClock
 from stages.reading.truncation import end_ns, missing_part
 
@@ -48,6 +52,7 @@ class Signs(NamedTuple):
 
 
 _SILENT = Signs()
+ENCRYPTED = "encrypted (DRM), and camgraph has no key: get the video without encryption"
 
 
 class Refused(UserError):
@@ -73,11 +78,48 @@ def open_file(path: Path, *, playlist: bool = False) -> InputContainer:
         container.close()
         raise Refused(f"{path}: is a text, expected a video")
     try:
+        _require_readable(path, container)
         _bound_pictures(path, container)
-    except Refused:
+    except BaseException:
         container.close()
         raise
     return container
+
+
+@contextmanager
+def bytes_of(path: Path) -> Iterator[tuple[Read, int]]:
+    """Reads any part of a file, and its size. Raises OSError."""
+    with path.open("rb") as file:
+
+        def read(at: int, count: int) -> bytes:
+            file.seek(at)
+            return file.read(count)
+
+        yield read, file.seek(0, os.SEEK_END)
+
+
+def what_it_is(path: Path) -> str:
+    """As `contents.content_of`; "" for folders and for what cannot be read."""
+    try:
+        with bytes_of(path) as (read, size):
+            return content_of(read, size)
+    except OSError:
+        return ""
+
+
+def _require_readable(path: Path, container: InputContainer) -> None:
+    """Raises Refused for pictures that FFmpeg reads wrongly without a word."""
+    names = {stream.codec_context.name for stream in container.streams.video if is_decodable(stream)}
+    if "tiff" in names:
+        with bytes_of(path) as (read, _):
+            why = why_unread(read)
+        if why:
+            raise Refused(f"{path}: {why}, which FFmpeg does not read; save it uncompressed, with LZW, or as PNG")
+    if "mov" in container.format.name and len(container.streams) > 1:
+        with bytes_of(path) as (read, _):
+            tiled = is_tiled_photograph(read)
+        if tiled:
+            raise Refused(f"{path}: is a photograph in tiles (HEIC), of which FFmpeg gives one; save it as JPEG")
 
 
 def _bound_pictures(path: Path, container: InputContainer) -> None:
@@ -86,16 +128,27 @@ def _bound_pictures(path: Path, container: InputContainer) -> None:
     Options of opening do not reach the decoders of PyAV.
     """
     for stream in container.streams.video:
-        # PyAV gives no context if its FFmpeg has no decoder.
-        context = cast("VideoCodecContext | None", stream.codec_context)
-        if context is None:
+        if not is_decodable(stream):
             continue
+        context = stream.codec_context
         if context.width * context.height > formats.MOST_FILE_PIXELS:
             raise Refused(
                 f"{path}: its pictures are {context.width}x{context.height}, expected at most "
                 f"{formats.MOST_FILE_PIXELS // 1_000_000} megapixels"
             )
         context.options = {"max_pixels": str(formats.MOST_FILE_PIXELS)}
+
+
+def _codec_by_file(path: Path) -> str:
+    """The format of a video that FFmpeg does not name."""
+    with suppress(OSError), bytes_of(path) as (read, _):
+        return codec_of_matroska(read)
+    return ""
+
+
+def is_decodable(stream: VideoStream) -> bool:
+    """Whether FFmpeg has a decoder for it: without one, PyAV gives no context."""
+    return cast("VideoCodecContext | None", stream.codec_context) is not None
 
 
 def _require_followed(path: Path, script: scripts.ScriptKind, *, playlist: bool) -> None:
@@ -115,8 +168,9 @@ def open_video(
     path: Path, signs: Signs = _SILENT, *, playlist: bool = False
 ) -> Iterator[tuple[InputContainer, VideoStream]]:
     """The file and its first video stream, decoded by this thread alone. Raises UserError, EnvironmentProblem."""
+    log = FfmpegLog([])
     try:
-        with signs.in_ffmpeg:
+        with signs.in_ffmpeg, listening() as log:
             container = open_file(path, playlist=playlist)
     except MemoryError as error:
         raise EnvironmentProblem(f"{path}: {scarcity.in_words(error)}", error_id="system-limit") from None
@@ -125,7 +179,14 @@ def open_video(
     with container:
         if not container.streams.video:
             raise UserError(f"{path}: there is no video in it, expected a video file", error_id="video-unreadable")
-        stream = container.streams.video[0]
+        stream = next((one for one in container.streams.video if is_decodable(one)), None)
+        if stream is None:
+            name = codec_in(log.take_lines()) or _codec_by_file(path)
+            raise UserError(
+                f"{path}: its video is of {f'the format `{name}`' if name else 'an unknown format'}, which the FFmpeg "
+                "of this installation cannot decode; make a copy with a program that can, as H.264 in MP4",
+                error_id="video-unreadable",
+            )
         # PyAV has FFmpeg invent the presentation times that a file lacks. Those that it invents for H.264 in AVI know
         # nothing of B-frames: they run backwards.
         container.flags &= ~cast("int", Flags.gen_pts.value)
@@ -172,6 +233,9 @@ def _why_not_open(path: Path, error: Exception) -> str:
         return "no permission to read it"
     if path.is_file() and path.stat().st_size == 0:
         return "the file is empty, expected a video"
+    content = what_it_is(path)
+    if content:
+        return f"cannot be read as a video: it {content}"
     return (
         f"cannot be read as a video ({reason_of(error)}); it may be none, be of a format that camgraph does not read, "
         "or be cut off before its index"
@@ -204,6 +268,22 @@ def is_repetition(packet: Packet[VideoStream]) -> bool:
     return packet.size == 0 and (packet.pts is not None or packet.dts is not None)
 
 
+def _require_key(path: Path, packet: Packet[VideoStream]) -> None:
+    """Raises BadItem for an encrypted packet: FFmpeg decodes it as if it were not."""
+    if packet.has_sidedata("encryption_info"):
+        raise BadItem("unreadable", f"{path} is {ENCRYPTED}")
+
+
+def is_encrypted(path: Path, *, playlist: bool = False) -> bool:
+    """Whether the first picture is. Raises as `open_video`."""
+    with open_video(path, playlist=playlist) as (container, stream):
+        try:
+            first = next(container.demux(stream), None)
+        except av.FFmpegError:
+            return False
+        return first is not None and first.has_sidedata("encryption_info")
+
+
 def _held_back(context: VideoCodecContext, signs: Signs) -> list[VideoFrame]:
     """The pictures that are left in the decoder, which begins anew then."""
     try:
@@ -229,6 +309,7 @@ def decoded(path: Path, container: InputContainer, stream: VideoStream, signs: S
                 continue
             if packet.size:
                 packets += 1
+                _require_key(path, packet)
                 signs.packet(packet)
                 if sequences.is_new(memoryview(packet)):
                     yield from _held_back(context, signs)

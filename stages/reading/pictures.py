@@ -8,13 +8,16 @@ from fractions import Fraction
 from pathlib import Path
 
 import av
+from av.container import InputContainer
 from av.video.frame import VideoFrame
 
 from pipeline.errors import UserError
 from pipeline.system.paths import instead_of_file
+from stages.reading.contents import further_pictures, is_photograph
+from stages.reading.ffmpeg_errors import reason_of
 from stages.reading.formats import MOST_FILE_PIXELS
 from stages.reading.live.ffmpeg_log import FfmpegLog, harm_of, listening
-from stages.reading.opening import Refused, open_file
+from stages.reading.opening import Refused, bytes_of, open_file, what_it_is
 from stages.reading.timeline import SECOND_NS
 from stages.reading.video import Timed
 
@@ -23,6 +26,8 @@ SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"}
 _MOST = f"{MOST_FILE_PIXELS // 1_000_000} megapixels"
 _REFUSED_SIZE = re.compile(r"Picture size (\d+)x(\d+) ")
 """libavutil/imgutils.c."""
+_FILMS = frozenset({"mov", "matroska", "avi", "mpegts", "mpeg", "flv", "asf", "ogg", "h264", "hevc", "ivf", "mxf"})
+"""Formats of FFmpeg that no picture has, but for HEIC and AVIF."""
 VIDEO_SUFFIXES = frozenset(
     f".{name}"
     for name in (
@@ -121,12 +126,6 @@ def picture_and_harm(path: Path) -> tuple[VideoFrame, str]:
         return frame, harm_of(log.take_lines())
 
 
-def require_size(path: Path) -> None:
-    """Raises Refused if the picture says that it is larger than any; av.FFmpegError or OSError if it is none."""
-    with listening() as log, open_file(path):
-        _require_size(path, log)
-
-
 def _require_size(path: Path, log: FfmpegLog) -> None:
     """FFmpeg leaves the size of a picture that it refuses at 0: only its log has it."""
     found = next(filter(None, (_REFUSED_SIZE.match(line.text) for line in log.take_lines())), None)
@@ -134,8 +133,37 @@ def _require_size(path: Path, log: FfmpegLog) -> None:
         raise Refused(f"{path}: its picture is {found[1]}x{found[2]}, expected at most {_MOST}; make it smaller")
 
 
+def why_unreadable(path: Path, error: Exception) -> str:
+    """Why this is no picture, for people. ``error``: of `read_picture`."""
+    if isinstance(error, Refused):
+        return str(error)
+    content = what_it_is(path)
+    return f"{path}: cannot be read as a picture" + (f": it {content}" if content else f" ({reason_of(error)})")
+
+
+def unjudged(path: Path) -> str:
+    """What a picture file has beside its first picture, and what to do, for people; "" if nothing."""
+    try:
+        with bytes_of(path) as (read, _):
+            further = further_pictures(read)
+    except OSError:
+        return ""
+    return f"{path}: {further}" if further else ""
+
+
+def _require_still(path: Path, container: InputContainer) -> None:
+    """Raises Refused for a video with the name of a picture."""
+    if _FILMS.isdisjoint(container.format.name.split(",")):
+        return
+    with bytes_of(path) as (read, _):
+        if is_photograph(read):
+            return
+    raise Refused(f"{path}: is a video with the name of a picture; give it the end of a video, such as .mp4")
+
+
 def _first_frame(path: Path) -> VideoFrame:
     with open_file(path) as container:
+        _require_still(path, container)
         for frame in container.decode(video=0):
             return frame
     raise av.InvalidDataError(0, "no picture in it")

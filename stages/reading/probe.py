@@ -54,5 +54,5 @@ def _picture_size(path: Path) -> tuple[int, int] | None:
             return (stored.height, stored.width) if lies_sideways(data) else (stored.width, stored.height)
     except MemoryError:
         raise
-    except (UserError, av.FFmpegError, OSError, IndexError):
+    except (UserError, av.FFmpegError, OSError, IndexError, AttributeError):  # no video, or no decoder for it
         return None

@@ -24,7 +24,6 @@ from stages.reading import pictures, video
 from stages.reading.addresses import file_of
 from stages.reading.camera import Camera
 from stages.reading.dates import Beginning
-from stages.reading.ffmpeg_errors import reason_of
 from stages.reading.file_memory import FileMemory
 from stages.reading.live.ffmpeg_log import FfmpegLog, listening
 from stages.reading.opening import Refused, Signs, metadata_of
@@ -61,6 +60,7 @@ class Recording:
         self._bad_packets, self._decoded, self._bad_frames, self._logged = 0, 0, 0, False
         self._beginning = Beginning(0, "file")
         self._alone = False
+        self._unjudged = False
 
     def shots(self, stop: Stop, resume: Stamp | None) -> Shots:
         """The file once, or with `loop` again and again. Raises UserError and BadItem, as `video.frames_of` does."""
@@ -172,22 +172,24 @@ class Recording:
         except (Refused, BadItem, av.FFmpegError, OSError) as error:
             if self._memory.is_too_large:
                 raise
-            why = (
-                str(error)
-                if isinstance(error, Refused | BadItem)
-                else f"cannot be read as a picture ({reason_of(error)})"
-            )
+            why = str(error) if isinstance(error, BadItem) else pictures.why_unreadable(path, error)
             if path == self._camera.path(self._context.base_folder):
-                raise UserError(
-                    why if isinstance(error, Refused | BadItem) else f"{path}: {why}", error_id="video-unreadable"
-                ) from None
+                raise UserError(why, error_id="video-unreadable") from None
             self._context.log.warning("picture_unreadable", camera=self._name, path=str(path), why=why)
             self._damaged()
             return None
+        self._report_unjudged(path)
         if harm:
             self._context.log.warning("picture_damaged", camera=self._name, path=str(path), why=harm)
             self._context.count(DAMAGED, self._name)
         return picture
+
+    def _report_unjudged(self, path: Path) -> None:
+        """Once: a folder may have thousands of such pictures."""
+        why = "" if self._unjudged else pictures.unjudged(path)
+        if why:
+            self._unjudged = True
+            self._context.log.warning("pictures_not_judged", camera=self._name, path=str(path), why=why)
 
     def _is_damaged(self, frame: VideoFrame) -> bool:
         """Whether the decoder says so of this frame, or of a packet since the frame before."""

@@ -23,7 +23,9 @@ from pipeline.stage import Stop
 from stages.reading.camera import Camera
 from stages.reading.live.arrivals import Arrival
 from stages.reading.live.clocks import Ticks
+from stages.reading.live.ffmpeg_log import FfmpegLog
 from stages.reading.live.gate.gate import Gate
+from stages.reading.live.gate.rtsp_gate import RtspGate
 from stages.reading.live.gate.web_gate import WebGate
 from stages.reading.live.lifeline import Lifeline
 from stages.reading.live.options import PICTURES, format_of, options_of
@@ -47,8 +49,10 @@ _PORTIONS = "hls"
 class Connection:
     """An open connection; used by the thread that opened it alone."""
 
-    def __init__(self, container: InputContainer, timeouts: Timeouts, lifeline: Lifeline) -> None:
+    def __init__(self, container: InputContainer, timeouts: Timeouts, lifeline: Lifeline, codec: str = "") -> None:
+        """`codec`: the name of its video, if FFmpeg has no decoder for it and the name is known."""
         self._container = container
+        self._codec = codec
         self._demuxed: Demuxed | None = None
         self._timeouts = timeouts
         self._lifeline = lifeline
@@ -69,7 +73,11 @@ class Connection:
             # PyAV gives no context if its FFmpeg has no decoder.
             if cast("VideoCodecContext | None", stream.codec_context) is not None:
                 return stream
-        raise Dropped("its video is in a format that the FFmpeg of this installation cannot decode")
+        form = f"of the format `{self._codec}`" if self._codec else "of an unknown format"
+        raise Dropped(
+            f"its video is {form}, which the FFmpeg of this installation cannot decode; choose another, such as "
+            "H.264, in the settings of the camera"
+        )
 
     def packets(self, stop: Stop) -> Generator[Arrival, None, None]:
         """As they come, until the stop comes.
@@ -140,12 +148,18 @@ def why_no_packet(took_s: float, give_up_s: float) -> str:
 
 
 @contextmanager
-def connected(camera: Camera, lifeline: Lifeline, gate: Gate | None = None) -> Iterator[Connection]:
-    """A connection to this camera, through its gate. Raises av.FFmpegError, OSError or Dropped if there is none."""
+def connected(
+    camera: Camera, lifeline: Lifeline, gate: Gate | None = None, log: FfmpegLog | None = None
+) -> Iterator[Connection]:
+    """A connection to this camera, through its gate. Raises av.FFmpegError, OSError or Dropped if there is none.
+
+    `log`: FFmpeg's, of this thread.
+    """
     # FFmpeg has this time to connect, and then as much again to identify the stream.
     with lifeline.lease(2 * camera.connect_s + _MARGIN_S):
         container = _open(camera, gate)
-    connection = Connection(container, timeouts_of(camera), lifeline)
+    codec = (gate.codec if isinstance(gate, RtspGate) else "") or (log.codec() if log else "")
+    connection = Connection(container, timeouts_of(camera), lifeline, codec)
     lifeline.note_arrival()
     try:
         yield connection

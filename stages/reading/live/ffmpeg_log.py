@@ -10,6 +10,7 @@ Lines may hold addresses with passwords: they are compared here, and never shown
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -67,6 +68,18 @@ def harm_of(lines: Iterable[LogLine]) -> str:
     return ""
 
 
+_UNKNOWN_CODEC = re.compile(r"Could not find codec parameters for stream \d+ \(Video: (\w+)(?: \(([\w ]+) /)?")
+"""libavformat/demux.c."""
+
+
+def codec_in(lines: Iterable[LogLine]) -> str:
+    """The format of a video without a decoder, by the lines that came while it was opened; "" if they name none."""
+    found = next(filter(None, (_UNKNOWN_CODEC.match(line.text) for line in lines)), None)
+    if found is None:
+        return ""
+    return found[1] if found[1] != "none" else (found[2] or "").strip()
+
+
 class FfmpegLog:
     """FFmpeg's lines in one thread since `listening`, or since the last call."""
 
@@ -95,6 +108,12 @@ class FfmpegLog:
             lines = [LogLine(*line) for line in self._lines]
             del self._lines[: len(lines)]
         return lines
+
+    def codec(self) -> str:
+        """As `codec_in`, of the lines that are kept; they stay."""
+        with self._lock:
+            lines = self._lines[:]
+        return codec_in(LogLine(*line) for line in lines)
 
     def shorten(self) -> None:
         """Forget the lines, but not their meaning. Any thread may call it, while one packet takes long to come.

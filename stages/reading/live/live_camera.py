@@ -128,7 +128,7 @@ class LiveCamera:
                 self._reporter, stop, peers, stalled_s, log, cut=gate.close if gate else None, memory=memory
             ) as lifeline,
             self._true_causes(gate, lifeline),
-            connected(self._camera, lifeline, gate) as connection,
+            connected(self._camera, lifeline, gate, log) as connection,
         ):
             self._facts.connected(self._camera, connection.stream)
             decoder = Decoder(connection.stream, self._camera, self._reporter, log)

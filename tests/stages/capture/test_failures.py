@@ -46,7 +46,8 @@ def test_undecodable_format_is_lost_with_reason(scripted_camera: Callable[..., A
     camera = scripted_camera(NO_DECODER)
     watching = watch(camera.url, connect_s=1)
     watching.until_state("lost")
-    assert "the FFmpeg of this installation cannot decode" in watching.context.camera_states[-1][2]
+    why = watching.context.camera_states[-1][2]
+    assert "its video is of the format `X-NONE`, which the FFmpeg of this installation cannot decode" in why
     watching.until(lambda: camera.clients >= 2)
     assert watching.stop() < 2
     assert watching.states == ["connecting", "lost"]

@@ -24,6 +24,10 @@ _PASSED_BACK = ("Session", "Public", "Content-Base", "Content-Type", "Range", "R
 _PASSED_BACK_OF_REQUEST = ("CSeq", "Session")
 _NUMBERS = r"(?:^|;)\s*{}\s*=\s*([0-9]{{1,5}}(?:-[0-9]{{1,5}})?)\s*(?=;|$)"
 
+_VIDEO_CODEC = re.compile(
+    rb"^m=video [^\r\n]*(?:\r?\n(?!m=)[^\r\n]*)*?\r?\na=rtpmap:\d+ ([\w.+-]{1,40})(?:/|\r|\n|$)", re.MULTILINE
+)
+
 
 class RtspGate(Gate):
     """See the module's docstring."""
@@ -34,6 +38,8 @@ class RtspGate(Gate):
         super().__init__(road)
         self._target = self._camera
         self._redirects = 0
+        self.codec = ""
+        """The name of the first video's format, as the camera describes it: FFmpeg names none that it does not know."""
 
     @property
     def url(self) -> str:
@@ -188,6 +194,8 @@ class _Talk:
         if asked.request.first.startswith("SETUP "):
             wanted = asked.request.value("transport")
             message.set("Transport", _transport(wanted, answer.value("transport"), self._server.getpeername()[0]))
+        if asked.request.first.startswith("DESCRIBE "):
+            self._gate.codec = codec_in(answer.body)
         if answer.body:
             message.set("Content-Length", str(len(answer.body)))
         return message.to_bytes()
@@ -201,6 +209,12 @@ class _Talk:
         if asked is None:
             raise Dropped("it sends an answer without a request")
         return asked
+
+
+def codec_in(description: bytes) -> str:
+    """The format of the first video in a description (SDP), as `H265`; "" if that names none in plain letters."""
+    found = _VIDEO_CODEC.search(description)
+    return found[1].decode() if found else ""
 
 
 def _transport(wanted: str, declared: str, camera: str) -> str:
