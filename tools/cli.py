@@ -19,6 +19,7 @@ import click
 
 from pipeline.errors import EXIT_SIGINT, CamgraphError, GraphError
 from pipeline.foreign_text import shown
+from pipeline.system.process_one import leave_orphans_to_parent
 from pipeline.system.redaction import redact_urls
 from pipeline.system.scarcity import require_address_space
 from pipeline.system.spelling import did_you_mean
@@ -182,6 +183,7 @@ def _shown(error: CamgraphError) -> str:
 @click.version_option(package_name="camgraph", message="%(prog)s %(version)s")
 def main() -> None:
     """Watch many cameras on one machine, and turn what people do in front of them into events."""
+    leave_orphans_to_parent()
     atexit.register(gc.freeze)  # see pipeline.worker.child: nothing is gained by a last look for cycles
     atexit.register(_let_go_of_errors)
 
