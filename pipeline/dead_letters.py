@@ -37,6 +37,8 @@ _OLDER = ".1"
 _PIECE = 1 << 20
 _BODY = b', "event": '
 _PART = ".part"
+_TYPES = [str, int, int, int, str, str, str]
+"""Of camera, epoch, seq, time, id, incident, phase."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +238,8 @@ def read_letter(line: bytes) -> DeadLetter | None:
         event = Event(stamp, values["id"], values["incident"], values["phase"], _body_in(line, values["event"]))
         at = datetime.fromisoformat(values["at"])
         at_ns = round(at.timestamp() * 1000) * 1_000_000
+        if list(map(type, (*stamp[:4], event.id, event.incident, event.phase))) != _TYPES:
+            return None
         return DeadLetter(values["sink"], str(values["why"]), at_ns, int(values["attempts"]), event)
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

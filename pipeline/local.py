@@ -29,7 +29,7 @@ from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import End, Event, Stamp
 from pipeline.monitoring.cameras import Cameras
 from pipeline.monitoring.counter_resets import CounterResets
-from pipeline.monitoring.event_format import EventSummary, event_format
+from pipeline.monitoring.event_format import EventSummary
 from pipeline.monitoring.health import Phase
 from pipeline.monitoring.metrics import Counters, counter_of
 from pipeline.monitoring.notices import Notices
@@ -329,10 +329,9 @@ class LocalRun:
                 self._commit_emitted()
             outbox.try_to_note(time.monotonic())
             outbox.tend(time.monotonic())
-            for body in outbox.committed:
-                event = event_format().summary(body)
+            for event_id, event in outbox.committed:
                 self.meter.note_event(event)
-                self._notices.committed(event.id)
+                self._notices.committed(event_id)
                 self.events.append(event)
             outbox.committed.clear()
         self._note_cameras()

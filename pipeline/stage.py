@@ -231,7 +231,8 @@ class Context(Protocol):
 
         For sinks of events that say so (`Stage.emits`), from any of their threads. Returns once the event is committed;
         the other sinks get it if they read from a stage that this sink reads from. Its id must be the same each time it
-        is made. Raises Unavailable if the outbox does not commit it within 5 s: call it again.
+        is made. Raises Unavailable if the outbox does not commit it within 5 s: call it again. An event that no sink
+        could take (no line of JSON, say, or too large) is logged, counted and dropped.
         """
 
 

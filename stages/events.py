@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from pipeline.foreign_text import printable_json
-from pipeline.messages import Event, Stamp
+from pipeline.messages import LONGEST_BODY, Event, Stamp
 from pipeline.monitoring.camera_states import Change, LossEnd, LossOver
 from pipeline.monitoring.event_format import EventSummary, Origin
 from pipeline.stage import AwayState
@@ -524,24 +524,24 @@ class CloudEvents:
         event = _object(body)
         data = _data_of(event)
         counter = data.get("counter") if event.get("dataschema") == COUNTER_SCHEMA else None
-        action = str(counter or data.get("action") or event.get("action") or event.get("type") or "event")
-        is_footage = str(event.get("type", "")).startswith(FOOTAGE_TYPES)
+        action = _text(counter or data.get("action") or event.get("action") or event.get("type")) or "event"
+        kind = _text(event.get("type"))
+        is_footage = kind.startswith(FOOTAGE_TYPES)
         if is_footage:
-            action += f": {data.get('kind')} {str(event['type']).removeprefix(FOOTAGE_TYPES)}"
-        camera = str(data.get("camera") or event.get("camera") or event.get("subject") or "")
+            action += f": {_text(data.get('kind'))} {kind.removeprefix(FOOTAGE_TYPES)}"
+        camera = _text(data.get("camera") or event.get("camera") or event.get("subject"))
         people = data.get("people")
         known = [one.get("track_id") for one in people if isinstance(one, dict)] if isinstance(people, list) else []
         return EventSummary(
-            id=str(event.get("id", "")),
             camera=camera,
             action=action,
             begins=counter is None and not is_footage and data.get("phase") not in ("update", "end"),
             shown={
-                "time": str(event.get("time", "")),
+                "time": _text(event.get("time")),
                 "camera": camera,
                 "action": action,
-                "phase": str(data.get("phase") or (data.get("reason", "") if counter else "")),
-                "people": [track_id for track_id in known if isinstance(track_id, int)],
+                "phase": _text(data.get("phase") or (data.get("reason", "") if counter else "")),
+                "people": [one for one in known if isinstance(one, int) and abs(one) < _NO_TRACK][:_MOST_SHOWN],
             },
         )
 
@@ -550,8 +550,12 @@ class CloudEvents:
         event = _object(last)
         data = {**_data_of(event), "phase": "end", "reason": "lost"}
         data.pop("evidence", None)
-        event_type = str(event.get("type", "")).rpartition(".")[0] + ".end"
-        return _line({**event, "id": event_id, "type": event_type, "data": data})
+        end = {**event, "id": event_id, "type": _text(event.get("type")).rpartition(".")[0] + ".end", "data": data}
+        try:
+            line = _line(end)
+        except RecursionError:
+            line = b""
+        return line if 0 < len(line) <= LONGEST_BODY else _line({**_small(end), "data": _small(data)})
 
     def stage_restarted(self, origin: Origin, *, stage: str, camera: str, reason: str) -> bytes:
         """`camgraph.stage.restarted`: a stage has lost its state of a camera."""
@@ -564,6 +568,32 @@ class CloudEvents:
         data = {"incident": incident, "phase": phase, "camera": change.camera, **more}
         form = {"datacontenttype": "application/json", "dataschema": CAMERA_SCHEMA}
         return _line({**_head(origin, CAMERA_TYPES + name, change.camera), **form, "data": data})
+
+
+_MOST_SHOWN = 200
+"""Letters of a text, and people: the body of a third party's event may hold anything."""
+_NO_TRACK = 1 << 63
+
+
+def _text(value: object) -> str:
+    """As the run counts and shows it; "" for what is no text and no number."""
+    return str(value)[:_MOST_SHOWN] if isinstance(value, str | int | float) else ""
+
+
+def _small(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The short texts and numbers among these values, also one level down."""
+    plain = {name: value for name, value in values.items() if len(name) <= _MOST_SHOWN}
+    short = {name: value for name, value in plain.items() if isinstance(value, dict) or _is_short(value)}
+    return {
+        name: {key: one for key, one in list(value.items())[:_MOST_SHOWN] if len(key) <= _MOST_SHOWN and _is_short(one)}
+        if isinstance(value, dict)
+        else value
+        for name, value in list(short.items())[:_MOST_SHOWN]
+    }
+
+
+def _is_short(value: object) -> bool:
+    return value is None or (isinstance(value, str | int | float) and len(str(value)) <= _MOST_SHOWN)
 
 
 def _refuse(constant: str) -> Any:
@@ -604,4 +634,4 @@ def _camera_change(change: Change | LossOver) -> tuple[str, str, dict[str, Any]]
 
 
 def _line(event: dict[str, Any]) -> bytes:
-    return json.dumps(event, separators=(",", ":")).encode()
+    return printable_json(json.dumps(event, separators=(",", ":"), ensure_ascii=False)).encode()

@@ -16,6 +16,7 @@ from pipeline.errors import BadItem
 from pipeline.execution.emissions import Emissions
 from pipeline.messages import Array, Event
 from pipeline.monitoring.metrics import Counters
+from pipeline.outbox.event_validity import why_unfit
 from pipeline.stage import CameraState, Logger
 from pipeline.traces import traceparent
 
@@ -232,4 +233,9 @@ class StageContext:
         """See `pipeline.stage.Context`."""
         if self._emissions is None:
             raise TypeError(f"{self.stage} must declare `emits` to give events of its own to the outbox")
+        why = why_unfit(event)
+        if why:  # the outbox would not commit it, and the stage would wait for that without end
+            self.count("dropped.invalid_event", str(event.stamp.camera))
+            self.log.error("event_refused", stage=self.stage, id=str(event.id), why=why, error_id="events-dropped")
+            return
         self._emissions.emit(self.stage, event)

@@ -24,11 +24,10 @@ GROUP = "camgraph.event_format"
 class EventSummary:
     """The facts about an event that a run counts and shows.
 
-    `id`: "" if its body has none. `camera`, `action`: it is counted under these. `begins`: it begins an incident, or is
+    `camera`, `action`: it is counted under these. `begins`: it begins an incident, or is
     a whole one. `shown`: plain values for `status`.
     """
 
-    id: str
     camera: str
     action: str
     begins: bool
@@ -45,13 +44,16 @@ class Origin:
 
 
 class EventFormat(Protocol):
-    """Reads and writes the bodies of events. Every body that it makes is valid to it, and fits on one line."""
+    """Reads and writes the bodies of events.
+
+    Every body that it makes is valid to it, fits on one line, and has at most `LONGEST_BODY` bytes.
+    """
 
     def why_invalid(self, body: bytes) -> str:
         """The mistake in a body of one line, as one of a few fixed sentences; "" if every sink can take it."""
 
     def summary(self, body: bytes) -> EventSummary:
-        """Summarise any body, also one that is not an event of this format."""
+        """Summarise any body, also one that is not an event of this format, in a few short texts and numbers."""
 
     def lost_end(self, event_id: str, last: bytes) -> bytes:
         """Return the end of an incident whose process has died, made from the body of its last event."""

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, NonNegativeInt, 
 from pipeline.errors import EXIT_DONE, WireError
 from pipeline.messages import EndReason, Stamp
 from pipeline.monitoring.camera_states import StateChange
+from pipeline.monitoring.event_format import EventSummary
 from pipeline.monitoring.histogram import BUCKETS, Histogram
 
 
@@ -154,13 +155,24 @@ class Line(_Report):
 
 
 class Committed(_Report):
-    """An event, as its sinks get it. `again`: it was committed before, perhaps by a process that died before it
-    reported it.
+    """An event of this id, and what a run counts and shows of it (`pipeline.monitoring.event_format.EventSummary`).
+
+    The id is beside the summary, because a body may have another one, or none. `again`: it was committed before,
+    perhaps by a process that died before it reported it.
     """
 
     op: Literal["event"]
-    body: bytes
+    id: str
+    camera: str
+    action: str
+    begins: bool
+    shown: dict[str, Any]
     again: bool = False
+
+    @property
+    def summary(self) -> EventSummary:
+        """Its summary."""
+        return EventSummary(self.camera, self.action, self.begins, self.shown)
 
 
 class Emitted(_Report):

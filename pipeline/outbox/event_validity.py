@@ -27,6 +27,8 @@ def why_unfit(event: Event) -> str:
     """As `why_invalid`, for an event of any camera."""
     if not _is_name(event.id):
         return f"its id must be 1 to {LONGEST_ID} printable characters without spaces"
+    if type(event.stamp.camera) is not str:
+        return "its stamp must have the name of a camera"
     if not _is_name(event.incident):
         return f"its incident must be 1 to {LONGEST_ID} printable characters without spaces"
     if event.phase not in _PHASES:

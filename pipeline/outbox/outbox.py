@@ -33,6 +33,7 @@ from pipeline.dead_letters import DeadLetters, LetterCount
 from pipeline.errors import EnvironmentProblem, NeedsNewProcess
 from pipeline.items import Item
 from pipeline.messages import LONGEST_BODY, Event
+from pipeline.monitoring.event_format import EventSummary, event_format
 from pipeline.monitoring.outcome import GIVEN_UP
 from pipeline.monitoring.reports import SinkBacklog
 from pipeline.outbox.backlog import Backlog, Bounds, as_counts
@@ -102,9 +103,9 @@ class OutboxSettings(Settings):
 class Outbox(Stage[OutboxSettings]):
     """Keeps events until every sink that wants them has them.
 
-    `committed`: the bodies of events that have not been reported yet. `unnoted`: the reason if a delivery cannot be
-    recorded. `backlog`: what waits for each sink, as of the last `tend`. `expects_more`: cameras are about to come, see
-    `ProcessPlan`. `wall_ns`: the clock of `Event.committed_ns`.
+    `committed`: the ids of events that have not been reported yet, and what a run counts and shows of them. `unnoted`:
+    the reason if a delivery cannot be recorded. `backlog`: what waits for each sink, as of the last `tend`.
+    `expects_more`: cameras are about to come, see `ProcessPlan`. `wall_ns`: the clock of `Event.committed_ns`.
     """
 
     settings_type = OutboxSettings
@@ -114,8 +115,8 @@ class Outbox(Stage[OutboxSettings]):
         "events": "Events that the outbox has committed.",
         "late": "Events that came when the outbox had already ended their incident, because their stage had died; they "
         "are left out.",
-        "dropped.invalid_event": "A stage made an event that is not valid JSON of the right form. This counts events, "
-        "not frames.",
+        "dropped.invalid_event": "A stage made an event that is not valid JSON of the right form, or is larger than "
+        "4 MB. This counts events, not frames.",
         f"{GIVEN_UP}SINK": "Events that waited for this sink and were given up, because there were too many, or they "
         "waited for too long (`camgraph help outbox`). A run in which that happens ends with status 1.",
     }
@@ -141,7 +142,7 @@ class Outbox(Stage[OutboxSettings]):
         self._lost, self._old = LostIncidents(), OldEvents()
         self._refused: set[tuple[str, str]] = set()
         self._reserve = DiskReserve(Path(f"{settings.path}-reserve"), RESERVE_BYTES)
-        self.committed: list[bytes] = []
+        self.committed: list[tuple[str, EventSummary]] = []
 
     def _places(self) -> list[tuple[str, str]]:
         """(camera, producer) of all whose frames are reported."""
@@ -258,7 +259,7 @@ class Outbox(Stage[OutboxSettings]):
 
         why = f"its body has {len(event.body):,} bytes; at most {LONGEST_BODY:,} can be sent"
         DeadLetters(Path(self.settings.path).parent, sink, discarded=discarded).add(event, why)
-        self.context.count("dropped.too_large", event.stamp.camera)
+        self.context.count("dropped.invalid_event", event.stamp.camera)
         self.context.log.error("event_too_large", sink=sink, id=event.own_id, why=why, error_id="events-dropped")
 
     def _version_now(self) -> int:
@@ -395,7 +396,9 @@ class Outbox(Stage[OutboxSettings]):
         for name, items in (("events", new), ("late", over)):
             for camera, n in Counter(item.camera for item in items).items():
                 self.context.count(name, camera, n)
-        self.committed += [item.payload.body for item in new if isinstance(item.payload, Event)]
+        summary = event_format().summary
+        events = [item.payload for item in new if isinstance(item.payload, Event)]
+        self.committed += [(event.id, summary(event.body)) for event in events]
         if new:
             wanted = Counter(sink for item in new for sink in self._readers(item.sender))
             self._deliveries.committed(min(item.stamp.time_ns for item in new), wanted)

@@ -36,6 +36,7 @@ from pipeline.outbox.event_file import (
     shown_id,
     transaction,
 )
+from pipeline.outbox.event_validity import why_unfit
 from pipeline.outbox.old_events import forget_needless
 from pipeline.outbox.stored_event import WHOLE, checksum, read_event
 from pipeline.system.spelling import did_you_mean
@@ -149,9 +150,12 @@ class OutboxView:
     # ---- changing
 
     def requeue_letters(self, sink: str, wanted: Callable[[DeadLetter], bool]) -> int:
-        """Hand dead letters to the sink again; returns how many events these are."""
+        """Hand dead letters to the sink again; returns how many events these are.
+
+        Raises UserError, after that, if there are some that the outbox does not take: they stay.
+        """
         requeued = 0
-        while some := self.letters(sink, wanted, _LETTERS):
+        while some := self.letters(sink, lambda letter: wanted(letter) and not why_unfit(letter.event), _LETTERS):
             keys = {letter.key for letter in some}
             by_id = {letter.id: letter for letter in some}  # of two letters about one event, the last
             with self._opened() as db:
@@ -159,6 +163,12 @@ class OutboxView:
                     with transaction(db):
                         requeued += sum(self._requeue_letter(db, letter) for letter in piece)
             self.drop_letters(sink, lambda letter, keys=keys: letter.key in keys)  # type: ignore[misc]
+        for left in self.letters(sink, wanted, 1):
+            raise UserError(
+                f"{requeued} events were requeued; the dead letter {left.id} of {sink}, and perhaps others, cannot be: "
+                f"{why_unfit(left.event)}; take it from `camgraph outbox show {left.id}`, and then drop it",
+                error_id="events-dropped",
+            )
         return requeued
 
     def _requeue_letter(self, db: sqlite3.Connection, letter: DeadLetter) -> bool:

@@ -24,7 +24,7 @@ import zmq
 from pipeline.errors import EXIT_GAVE_UP, ProblemText
 from pipeline.monitoring.cameras import Cameras
 from pipeline.monitoring.counter_resets import CounterResets
-from pipeline.monitoring.event_format import EventSummary, event_format
+from pipeline.monitoring.event_format import EventSummary
 from pipeline.monitoring.health import Phase
 from pipeline.monitoring.notices import Notices
 from pipeline.monitoring.outcome import Outcome, not_drained
@@ -303,11 +303,10 @@ class Supervisor:
             case Failed():
                 process.note_failure(report)
             case Committed():
-                event = event_format().summary(report.body)
-                self._send_committed(event.id)
-                if self._notices.committed(event.id) or not report.again:
-                    self.meter.note_event(event)
-                    self.events.append(event)
+                self._send_committed(report.id)
+                if self._notices.committed(report.id) or not report.again:
+                    self.meter.note_event(report.summary)
+                    self.events.append(report.summary)
             case Emitted():
                 self._emitters[report.id] = process.plan.name
                 values = report.model_dump(include={"id", "incident", "phase", "time_ns", "body"})

@@ -20,7 +20,7 @@ import msgpack
 import numpy as np
 
 from pipeline.errors import BadItem, WireError
-from pipeline.messages import Array, Message, Stamp, frozen
+from pipeline.messages import Array, Event, Message, Stamp, frozen
 from pipeline.shm.mappings import MappedSegment
 from pipeline.shm.segments import ALIGN, Descriptor
 from pipeline.shm.slots import Slot, SlotRing
@@ -104,7 +104,8 @@ def encode(message: Message, ring: SlotRing) -> Encoded:
     if len(body) > MAX_BODY:
         if slot:
             ring.release(slot)
-        raise BadItem("too_large", f"a {message.TYPE} of {len(body)} bytes; at most {MAX_BODY} can be sent")
+        reason = "invalid_event" if isinstance(message, Event) else "too_large"  # the outbox would refuse the event
+        raise BadItem(reason, f"a {message.TYPE} of {len(body)} bytes; at most {MAX_BODY} can be sent")
     return Encoded(body, slot)
 
 

@@ -12,6 +12,7 @@ from pipeline.errors import EnvironmentProblem
 from pipeline.execution.retry import RETRY_S
 from pipeline.items import END_SEQ, Item, Key
 from pipeline.messages import End, Event, Stamp
+from pipeline.monitoring.event_format import EventSummary, event_format
 from pipeline.outbox.outbox import Outbox
 from pipeline.plan import EVERY_CAMERA, EdgePlan, ProcessPlan
 from pipeline.stage import Logger
@@ -68,8 +69,8 @@ class OutboxRelay:
             self._unread = ""
 
     def _report_committed(self) -> None:
-        for body in self._outbox.committed:
-            self._channel.send("event", body=body)
+        for event_id, summary in self._outbox.committed:
+            self._channel.send("event", id=event_id, **_plain(summary))
         self._outbox.committed.clear()
 
     @property
@@ -115,7 +116,7 @@ class OutboxRelay:
         try:
             if self._outbox.knows(event.id):
                 self._report_committed()  # it may be among them, and is counted when it is first reported
-                self._channel.send("event", body=event.body, again=True)
+                self._channel.send("event", id=event.id, **_plain(event_format().summary(event.body)), again=True)
                 return
             self._outbox.end_lost(values["sender"], [values["camera"]], values["incarnation"])
             self._outbox.accept([Item(values["camera"], Key(0, 0, 0), event, values["sender"])])
@@ -125,3 +126,7 @@ class OutboxRelay:
             self._unkept = True
         else:
             self._unkept = False
+
+
+def _plain(summary: EventSummary) -> dict[str, Any]:
+    return {"camera": summary.camera, "action": summary.action, "begins": summary.begins, "shown": dict(summary.shown)}

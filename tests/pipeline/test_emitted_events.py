@@ -22,7 +22,7 @@ stages:
   src: {{use: count_source}}
   emit: {{use: emit, from: src, with: {{every: 4}}}}
   other: {{use: emit, from: src, with: {{every: 20}}}}
-  comment: {{use: comment, from: emit, with: {{after_s: {after_s}, at_end: {at_end}}}}}
+  comment: {{use: comment, from: emit, with: {{after_s: {after_s}, at_end: {at_end}, body: {body}}}}}
   all: {{use: sink_jsonl, from: events, with: {{path: all.jsonl}}}}
   same: {{use: sink_jsonl, from: emit, with: {{path: same.jsonl}}}}
   elsewhere: {{use: sink_jsonl, from: other, with: {{path: elsewhere.jsonl}}}}
@@ -31,9 +31,9 @@ stages:
 EVENTS = 2 * FRAMES // 4
 
 
-def write(folder: Path, processes: str, after_s: float = 0.0, *, at_end: bool = False) -> Path:
+def write(folder: Path, processes: str, after_s: float = 0.0, *, at_end: bool = False, body: str = "whole") -> Path:
     path = folder / "graph.yaml"
-    values = {"pid": os.getpid(), "processes": processes, "frames": FRAMES, "after_s": after_s}
+    values = {"pid": os.getpid(), "processes": processes, "frames": FRAMES, "after_s": after_s, "body": body}
     path.write_text(GRAPH.format(**values, at_end=str(at_end).lower()))
     return path
 
@@ -48,7 +48,7 @@ def comments(path: Path) -> set[str]:
 
 def events(path: Path) -> set[str]:
     """The ids of the other events."""
-    return {line["id"] for line in map(json.loads, path.read_text().splitlines()) if "on" not in line}
+    return {line.get("id", "") for line in map(json.loads, path.read_text().splitlines()) if "on" not in line}
 
 
 @pytest.mark.parametrize("processes", ["separate", "one"])
@@ -64,6 +64,24 @@ def test_comments_reach_those_who_read_the_same(tmp_path: Path, processes: str, 
     assert comments(tmp_path / "all.jsonl") == judged
     assert comments(tmp_path / "elsewhere.jsonl") == set()
     assert comments(tmp_path / "sorted.jsonl") == set(), "in order of time, the same lines come in every run"
+
+
+@pytest.mark.parametrize("processes", ["separate", "one"])
+def test_a_comment_without_an_id_in_its_body_is_committed_as_others_are(tmp_path: Path, processes: str) -> None:
+    outcome, status = run_graph(load_plan(write(tmp_path, processes, body="without_id")))
+    assert (outcome.status, outcome.problems) == (0, [])
+    assert comments(tmp_path / "same.jsonl") == events(tmp_path / "same.jsonl")
+    assert status["totals"]["committed"] == 2 * EVENTS + 2 * FRAMES // 20
+
+
+@pytest.mark.parametrize("processes", ["separate", "one"])
+@pytest.mark.parametrize("body", ["no_json", "too_large"])
+def test_a_comment_that_no_sink_could_take_is_dropped_alone(tmp_path: Path, processes: str, body: str) -> None:
+    outcome, _ = run_graph(load_plan(write(tmp_path, processes, body=body)))
+    assert outcome.status == 1
+    assert [problem for problem in outcome.problems if "events that no sink could take" not in problem] == []
+    assert comments(tmp_path / "same.jsonl") == set()
+    assert len(events(tmp_path / "same.jsonl")) == EVENTS
 
 
 @pytest.mark.parametrize("victim", ["outbox", "comment"])

@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from pipeline.messages import LONGEST_BODY
 from pipeline.monitoring.camera_states import Change
 from pipeline.monitoring.notices import Notices
 from pipeline.testing import stamp
+from pipeline.transport.wire import pack
 from stages import events
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -130,7 +132,7 @@ def test_the_events_of_cameras_are_what_their_schema_says(lost_s: float | None) 
 def test_a_summary_has_what_is_counted_and_shown() -> None:
     data = {"camera": "front", "action": "fall", "phase": "update", "people": [{"track_id": 4}, {"track_id": "x"}, 7]}
     summary = events.CloudEvents().summary(json.dumps({"id": "1", "time": "now", "type": "t", "data": data}).encode())
-    assert (summary.id, summary.camera, summary.action, summary.begins) == ("1", "front", "fall", False)
+    assert (summary.camera, summary.action, summary.begins) == ("front", "fall", False)
     assert summary.shown == {"time": "now", "camera": "front", "action": "fall", "phase": "update", "people": [4]}
 
 
@@ -146,7 +148,39 @@ def test_any_body_has_a_summary_and_a_lost_end(body: bytes) -> None:
     assert isinstance(form.summary(body).camera, str)
     end = form.lost_end("7", body)
     assert form.why_invalid(end) == ""
-    assert (form.summary(end).id, form.summary(end).begins) == ("7", False)
+    assert (json.loads(end)["id"], form.summary(end).begins) == ("7", False)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"data": {"people": [{"track_id": 10**30}], "action": "a" * 10**6}},
+        {"data": {"camera": {"a": 1}, "kind": "x" * 10**6}, "type": events.FOOTAGE_TYPES + "x", "time": "t" * 10**6},
+        {"action": json.loads("[" * 900 + "]" * 900)},
+    ],
+)
+def test_a_summary_is_small_enough_to_be_reported(odd: dict[str, Any]) -> None:
+    summary = events.CloudEvents().summary(json.dumps(odd).encode())
+    assert len(pack([summary.camera, summary.action, dict(summary.shown)])) < 2000
+
+
+@pytest.mark.parametrize("text", ["x" * 3_999_000, "ü" * 1_999_000])
+def test_a_lost_end_is_no_larger_than_an_event_may_be(text: str) -> None:
+    data = {"phase": "update", "incident": "i", "camera": "hall", "rule": {"id": "fall"}, "more": {text[:300]: 1}}
+    last = json.dumps({"id": "1", "type": "camgraph.incident.update", "data": data, "text": text}, ensure_ascii=False)
+    end = events.CloudEvents().lost_end("7", last.encode())
+    assert len(end) <= LONGEST_BODY
+    assert json.loads(end)["data"]["rule"] == {"id": "fall"}
+    assert json.loads(end)["data"]["reason"] == "lost"
+
+
+def test_a_lost_end_of_an_event_at_the_limit_is_cut_to_its_facts() -> None:
+    data = {"phase": "update", "incident": "i", "camera": "hall", "rule": {"id": "fall"}}
+    last = json.dumps({"id": "1", "type": "t.update", "data": data, "text": ""}, separators=(",", ":")).encode()
+    last = last.replace(b'"text":""', b'"text":"%s"' % (b"x" * (LONGEST_BODY - len(last))))
+    assert len(last) == LONGEST_BODY
+    end = json.loads(events.CloudEvents().lost_end("7", last))
+    assert end == {"id": "7", "type": "t.end", "data": {**data, "phase": "end", "reason": "lost"}}
 
 
 def test_a_lost_end_keeps_the_incident_without_its_evidence() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.items import Item, Key
-from pipeline.messages import Event
+from pipeline.messages import LONGEST_BODY, Event
 from pipeline.outbox.event_validity import why_invalid
 from pipeline.outbox.outbox import Outbox
 from pipeline.testing import HandContext, stamp
@@ -46,6 +46,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"body": b'{"a": NaN}'}, "JSON in UTF-8"),
     ({"body": b"[" * 100_000}, "JSON in UTF-8"),
     ({"body": b"[1]"}, "JSON object"),
+    ({"body": b'{"a": "%s"}' % (b"x" * LONGEST_BODY)}, "at most 4,000,000 bytes"),
     ({"body": b"null"}, "JSON object"),
 ]
 

@@ -16,7 +16,7 @@ from camgraph_test_stages.waiting import until
 
 from pipeline.dead_letters import DeadLetters
 from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.messages import Event
+from pipeline.messages import LONGEST_BODY, Event
 from pipeline.outbox.outbox import Outbox
 from pipeline.outbox.outbox_view import OutboxView
 
@@ -96,6 +96,20 @@ def test_dead_letters_are_handed_out_again_once(tmp_path: Path) -> None:
     assert isinstance(original, Event)
     assert (rows[1][1].body, rows[1][1].incident, rows[1][1].stamp.seq) == (original.body, "i6", 6)
     assert rows[1][1].committed_ns
+    outbox.close()
+
+
+def test_dead_letters_that_no_sink_could_take_stay(tmp_path: Path) -> None:
+    outbox = open_outbox(tmp_path, sync="none")
+    bury(tmp_path, 5, 6, 7)
+    path = DeadLetters(tmp_path, "log").path
+    lines = path.read_bytes().splitlines()
+    large = lines[1].replace(b'"text":"', b'"text":"' + b"x" * LONGEST_BODY)
+    path.write_bytes(b"\n".join([lines[0], large, lines[2].replace(b'"seq": 7', b'"seq": "7"')]) + b"\n")
+    with pytest.raises(UserError, match=r"1 events were requeued; the dead letter e6 .*at most 4,000,000 bytes"):
+        OutboxView(tmp_path).requeue_letters("log", lambda _: True)
+    assert own([event.id for _, event in looked(outbox, 0.0).pull("log", 9)]) == ["e5"]
+    assert [letter.id for letter in DeadLetters(tmp_path, "log")] == ["e6"]
     outbox.close()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,9 +14,12 @@ import zmq
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
+from pipeline.dead_letters import DeadLetters
 from pipeline.items import Item, Key
-from pipeline.messages import End, Event
+from pipeline.messages import LONGEST_BODY, End, Event
 from pipeline.monitoring.metrics import Counters
+from pipeline.monitoring.reports import Committed, read_report
+from pipeline.outbox.event_validity import LONGEST_ID
 from pipeline.outbox.outbox import Outbox
 from pipeline.plan import EVERY_CAMERA, EdgePlan, ProcessPlan, StagePlan
 from pipeline.shm.slots import SlotRing
@@ -24,6 +27,7 @@ from pipeline.testing import HandContext, stamp
 from pipeline.transport.channel import Channel
 from pipeline.transport.receiver import Receiver
 from pipeline.transport.sender import Sender
+from pipeline.transport.wire import MAX_BODY
 from pipeline.worker.outbox_relay import OutboxRelay
 
 EDGE = EdgePlan("outbox", "log", "", "event", "block", 8)
@@ -35,8 +39,8 @@ def process(name: str, cameras: tuple[str, ...]) -> ProcessPlan:
     return ProcessPlan(f"{name}.0", (StagePlan(name, name, {}),), cameras, 8, (EDGE,), ROUTES, senders=senders)
 
 
-def make_outbox(folder: Path) -> Outbox:
-    values = {"path": str(folder / "outbox.sqlite"), "sinks": {"log": []}}
+def make_outbox(folder: Path, ordered: Sequence[str]) -> Outbox:
+    values = {"path": str(folder / "outbox.sqlite"), "sinks": {"log": []}, "ordered": ordered}
     outbox = Outbox(Outbox.settings_type.model_validate(values), HandContext(folder, folder))
     outbox.open()
     return outbox
@@ -45,10 +49,10 @@ def make_outbox(folder: Path) -> Outbox:
 class Joined:
     """The process of the outbox, and that of a sink which is done with an event at once; a test turns both."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, ordered: Sequence[str] = ()) -> None:
         log = structlog.get_logger()
         self.taken: list[Item] = []
-        self.outbox = make_outbox(folder)
+        self.outbox = make_outbox(folder, ordered)
         self.poller = zmq.Poller()
         self.ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-outbox.1", 8)
         self.sender = Sender(
@@ -94,11 +98,12 @@ class Joined:
         self.channel.close()
         self._theirs.close()
 
-    def reports(self) -> list[tuple[bytes, bool]]:
-        """The events that the supervisor has heard of: the body, and whether it was committed before."""
+    def reports(self) -> list[tuple[str, bool]]:
+        """The events that the supervisor has heard of: the id, and whether it was committed before."""
         self.channel.flush()
         supervisor = Channel(self._theirs)
-        return [(report["body"], report.get("again", False)) for report in supervisor.receive()]
+        reports = [read_report(message) for message in supervisor.receive()]
+        return [(report.id, report.again) for report in reports if isinstance(report, Committed)]
 
 
 @pytest.fixture
@@ -152,7 +157,39 @@ def test_repeated_event_is_reported_as_new_first(joined: Joined) -> None:
     for _ in range(2):
         joined.relay.emit({**given, "time_ns": 0, "body": b"{}"})
     joined.turn()
-    assert joined.reports() == [(b"{}", False), (b"{}", True)]
+    assert joined.reports() == [("x", False), ("x", True)]
+
+
+@pytest.mark.parametrize("size", [LONGEST_BODY + 1, MAX_BODY - 120, MAX_BODY, 8 << 20, 30 << 20])
+@pytest.mark.parametrize("ordered", [[], ["log"]])
+def test_event_of_an_earlier_version_that_is_too_large_becomes_a_dead_letter(
+    tmp_path: Path, size: int, ordered: list[str]
+) -> None:
+    joined = Joined(tmp_path, ordered=ordered)
+    try:
+        joined.outbox.accept([event(seq) for seq in range(3)])
+        body = b'{"text":"%s"}' % (b"x" * (size - 11))
+        joined.outbox.db.execute("UPDATE events SET body = ?, checksum = 0 WHERE id LIKE '% e1'", (body,))
+        joined.outbox.end("cam")
+        until(lambda: joined.turn() or joined.has_ended)
+        ids = [item.payload.id for item in joined.taken if isinstance(item.payload, Event)]
+        assert ids == ["e0", "e2"]
+        [letter] = DeadLetters(tmp_path, "log")
+        assert (letter.id, letter.event.body) == ("e1", body)
+        assert letter.why == f"its body has {size:,} bytes; at most 4,000,000 can be sent"
+    finally:
+        joined.close()
+
+
+def test_any_event_that_is_committed_can_be_sent(joined: Joined) -> None:
+    name = "\N{GRINNING FACE}" * LONGEST_ID
+    body = b'{"text":"%s"}' % (b"x" * (LONGEST_BODY - 11))
+    made = Event(stamp(1), name, name, "single", body)
+    joined.outbox.accept([Item("cam", Key(0, 1, 0), made, "rules")])
+    until(lambda: joined.turn() or joined.taken)
+    [taken] = joined.taken
+    assert isinstance(taken.payload, Event)
+    assert taken.payload.body == body
 
 
 def test_event_refused_by_full_disk_is_logged_once(joined: Joined) -> None:

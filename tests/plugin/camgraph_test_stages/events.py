@@ -16,7 +16,7 @@ from pydantic import Field
 from camgraph_test_stages.messages import Number
 from camgraph_test_stages.waiting import until
 from pipeline.errors import BadItem, Unavailable
-from pipeline.messages import End, Event, Message
+from pipeline.messages import LONGEST_BODY, End, Event, Message
 from pipeline.stage import Context, Counts, Settings, Stage
 from pipeline.system.paths import resolve
 
@@ -129,6 +129,7 @@ class CommentSettings(Settings):
 
     after_s: float = Field(0.0, ge=0, description="So long after it got an event.")
     at_end: bool = Field(False, description="Only when it gets no more events.")
+    body: Literal["whole", "without_id", "no_json", "too_large"] = Field("whole", description="Of its comments.")
 
 
 class Comment(Stage[CommentSettings]):
@@ -152,24 +153,28 @@ class Comment(Stage[CommentSettings]):
                 self._late.append(threading.Thread(target=self._comment_later, args=(item,)))
                 self._late[-1].start()
             else:
-                self.context.emit(_comment_on(item))
+                self.context.emit(self._comment_on(item))
         return ()
 
     def _comment_later(self, event: Event) -> None:
         time.sleep(self.settings.after_s)
-        self.context.emit(_comment_on(event))
+        self.context.emit(self._comment_on(event))
 
     def finish(self, camera: str, end: End) -> Iterable[Message]:
         while self._kept:
-            self.context.emit(_comment_on(self._kept[0]))
+            self.context.emit(self._comment_on(self._kept[0]))
             del self._kept[0]
         for thread in self._late:
             thread.join()
         return ()
 
-
-def _comment_on(event: Event) -> Event:
-    event_id = hashlib.sha256(f"comment on {event.own_id}".encode()).hexdigest()[:16]
-    body = {**json.loads(event.body), "id": event_id, "on": event.own_id}
-    stamp = event.stamp._replace(camera=body["camera"])
-    return Event(stamp, event_id, event_id, "single", json.dumps(body).encode())
+    def _comment_on(self, event: Event) -> Event:
+        event_id = hashlib.sha256(f"comment on {event.own_id}".encode()).hexdigest()[:16]
+        body = {**json.loads(event.body), "id": event_id, "on": event.own_id}
+        stamp = event.stamp._replace(camera=body["camera"])
+        if self.settings.body == "without_id":
+            del body["id"]
+        if self.settings.body == "too_large":
+            body["text"] = "x" * LONGEST_BODY
+        text = "no JSON" if self.settings.body == "no_json" else json.dumps(body)
+        return Event(stamp, event_id, event_id, "single", text.encode())
