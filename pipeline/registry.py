@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from importlib.metadata import Distribution, EntryPoint, entry_points
+from traceback import walk_tb
 from typing import Any
 
 from pipeline.errors import EnvironmentProblem, UserError
@@ -19,6 +20,9 @@ from pipeline.stage import Source, Stage
 from pipeline.system.spelling import did_you_mean
 
 GROUP = "camgraph.stages"
+
+_OWN = {"camgraph", "pipeline", "stages", "tools"}
+"""The packages of camgraph itself."""
 
 AnyStage = type[Stage[Any]] | type[Source[Any]]
 
@@ -35,6 +39,18 @@ def registered(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
 def distribution_of(point: EntryPoint) -> str:
     """The name of the distribution that registers an entry point."""
     return _name_of(point.dist) if point.dist else "an unknown distribution"
+
+
+def place_in_stage(bug: BaseException) -> str:
+    """Where an exception left a stage of another package: "package.module, line 12"; "" if it went through none.
+
+    The runtime calls stages in many places, and an exception is not its own bug if a stage has raised it.
+    """
+    points = (point for named in registered(GROUP).values() for point in named)
+    packages = {point.value.partition(":")[0].partition(".")[0] for point in points} - _OWN
+    modules = [(str(frame.f_globals.get("__name__")), line) for frame, line in walk_tb(bug.__traceback__)]
+    places = [f"{module}, line {line}" for module, line in modules if module.partition(".")[0] in packages]
+    return places[-1] if places else ""
 
 
 @functools.cache
@@ -69,8 +85,9 @@ def find_stage(use: str) -> AnyStage:
     try:
         found = point.load()
     except Exception as error:
+        place = place_in_stage(error)
         raise EnvironmentProblem(
-            f"{provided} cannot be loaded: {type(error).__name__}: {error}; install what is missing, or its update",
+            f"{provided} cannot be loaded: {type(error).__name__}: {error}{place and f' ({place})'}; install what is missing, or its update",
             error_id="stage-broken",
         ) from error
     if not (isinstance(found, type) and issubclass(found, Stage | Source)):

@@ -12,6 +12,8 @@ OSError, MemoryError            of a stage that takes events: as Unavailable. Th
                                 committed event waits for it; frames are too many to wait
 anything else                   a bug of the stage: as BadItem, with its traceback in the log
 
+If outputs of several items have stamps that none of them has, the stage gets one item at a time from then on.
+
 An event that is dropped stays as a dead letter (`pipeline.dead_letters`): it was committed, and nobody else has it.
 """
 
@@ -50,6 +52,10 @@ def ends_the_run(error: BaseException) -> bool:
 
 def _is_logged(error: BaseException) -> bool:
     return isinstance(error, BadItem) and error.logged
+
+
+class _OtherStamp(Exception):
+    """An output of several items has a stamp that none of them has, so it is not known which item it was made of."""
 
 
 class Runner(Protocol):
@@ -92,6 +98,10 @@ class StageRunner:
         self._retry = retry
         self._log = log
         self._tracer = tracer
+        self._takes_batches = True
+        self._bugs = 0
+        """Items that failed alone."""
+        self._said_alone = False
 
     def run(self, items: Sequence[Item]) -> list[list[Message]]:
         """See `Runner`."""
@@ -127,7 +137,7 @@ class StageRunner:
 
     def _piece(self, items: Sequence[Item]) -> Sequence[Item]:
         """As many of the first items as one call can take: up to the next that is due for a tick."""
-        if len(items) == 1 or self.stage.stateful:
+        if len(items) == 1 or self.stage.stateful or not self._takes_batches:
             return items[:1]
         due = self.stage.due_ns
         if due is not None:
@@ -157,12 +167,34 @@ class StageRunner:
             return [self._run_one(items[0])]
         try:
             return self._retry.until_taken(self.plan.name, self._call_piece, items)
+        except _OtherStamp as other:
+            self._stop_batches(str(other))
+            return [self._run_one(item) for item in items]
         except BUGS as error:
             if ends_the_run(error):
                 raise
             if not _is_logged(error):
                 self._log.info("batch_split", stage=self.plan.name, items=len(items), error=str(error))
-            return [self._run_one(item) for item in items]
+            before = self._bugs
+            made = [self._run_one(item) for item in items]
+            if self._bugs == before and not isinstance(error, BadItem):
+                self._say_alone(error)
+            return made
+
+    def _stop_batches(self, why: str) -> None:
+        """Each batch would be processed twice: together in vain, and then one item after the other."""
+        if self._takes_batches:
+            self._takes_batches = False
+            means = "it gets one item at a time from now on: give each output the stamp of the item that it is made of"
+            self._log.warning("batches_given_up", stage=self.plan.name, why=why, means=means)
+            self._counters.stage_shows(self.plan.name, {"batches": f"given up: {why}"})
+
+    def _say_alone(self, error: BaseException) -> None:
+        """Once: the stage fails with several items and with none of them alone, which costs a second call each time."""
+        if not self._said_alone:
+            self._said_alone = True
+            means = "each item alone was processed; the stage cannot take them together"
+            self._log.warning("stage_failed_with_batch", stage=self.plan.name, means=means, exc_info=error)
 
     def _run_one(self, item: Item) -> list[Message]:
         # The camera of the stamp: to a sink, the events of all cameras come under one name.
@@ -187,6 +219,7 @@ class StageRunner:
         except BUGS as error:
             if ends_the_run(error):
                 raise
+            self._bugs += 1
             self._counters.add("dropped.error", camera)
             self._counters.add(f"failed.{self.plan.name}", camera)
             self._log.exception("stage_failed", stage=self.plan.name, camera=camera)
@@ -213,7 +246,12 @@ class StageRunner:
         rows: list[list[Message]] = [[] for _ in items]
         places = {item.stamp[:3]: row for item, row in zip(items, rows, strict=True)}
         for output in self._call(items):
-            places[output.stamp[:3]].append(output)
+            row = places.get(output.stamp[:3])
+            if row is None:
+                camera, epoch, seq = output.stamp[:3]
+                place = f"camera {camera}, epoch {epoch}, seq {seq}"
+                raise _OtherStamp(f"it made {type(output).__name__} of {place}, which none of its items has")
+            row.append(output)
         return rows
 
     def _call(self, items: Sequence[Item]) -> list[Message]:

@@ -18,7 +18,7 @@ _WHY = {
     "error": "{stages} failed on them; the log has the details",
     "invalid_event": "a stage made events that no sink could take; the log has the reasons",
     "quarantined": "processes died while they worked on them",
-    "wire": "their messages were damaged",
+    "wire": "their messages could not be read; the log has the details",
     "write_failed": "they could not be written",
     "too_large": "a stage made a message that is too large to be sent",
     "torn": "their memory changed while it was read",

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from pipeline.errors import CamgraphError, GraphError, UserError
 from pipeline.plan import RunPlan, StagePlan, outline, run_from_wire
-from pipeline.registry import find_stage
+from pipeline.registry import find_stage, place_in_stage
 from pipeline.stage import FrameSize, Logger, Source, Stage
 from pipeline.supervision.jobs import Answer, Job, Later
 from pipeline.supervision.membership import Membership, same_structure
@@ -94,8 +94,8 @@ class Requests:
             return
         try:
             answer = self._signalled.poll()
-        except Exception:  # noqa: BLE001 - a bug in loading a graph must not end the run
-            self._log.exception("reload_failed", why="a bug of camgraph")
+        except Exception as bug:  # noqa: BLE001 - a bug in loading a graph must not end the run
+            self._log.exception("reload_failed", why=f"a bug in {place_in_stage(bug) or 'camgraph'}")
             answer = {}
         if answer is not None:
             self._signalled = None

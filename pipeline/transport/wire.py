@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import math
 import threading
+import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import repeat
+from pathlib import PurePath
 from typing import Any
 
 import msgpack
@@ -211,12 +213,20 @@ def _read_array(row: Any, memory: Array | None) -> tuple[str, Array]:
 
 
 def build(header: Header, types: Mapping[str, type[Message]], arrays: Mapping[str, Array]) -> Message:
-    """The message itself. Raises WireError."""
+    """The message itself. Raises WireError, also for a bug in the class of the message."""
+    kind = types.get(header.type, Message)
     try:
-        message = types.get(header.type, Message).build(header.stamp, header.fields, arrays)
+        message = kind.build(header.stamp, header.fields, arrays)
         return with_steps(message, header.steps) if header.steps else message
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise WireError(f"a {header.type} message with a missing or broken field: {error!r}") from None
+    except WireError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the class may be a third party's
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{PurePath(last.filename).name}, line {last.lineno}"
+        raise WireError(
+            f"a {header.type} message that {kind.__name__}.build does not take: {error!r} ({where}): a missing or "
+            "broken field, or a bug there"
+        ) from None
 
 
 def types_for(accepted: Iterable[type[Message]]) -> dict[str, type[Message]]:

@@ -27,6 +27,7 @@ import structlog
 from pipeline.boot import Boot
 from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError
 from pipeline.execution.pool import POOL_THREAD
+from pipeline.registry import place_in_stage
 from pipeline.shm.segments import unlink_prefix
 from pipeline.system.confidential import allow_dumps, forbid_dumps, hide_until_allowed
 from pipeline.system.file_access import keep_from_others
@@ -81,7 +82,9 @@ def run_child(control: int, life: int, label: str) -> int:
             channel.send("failed", status=EXIT_ENVIRONMENT, error=text, error_id="system-limit")
             return EXIT_ENVIRONMENT
         log.exception("process_failed")
-        message = f"{boot.plan.name}: {type(bug).__name__} in the runtime; the log has the details"
+        message = (
+            f"{boot.plan.name}: {type(bug).__name__} in {place_in_stage(bug) or 'the runtime'}; the log has the details"
+        )
         channel.send("failed", status=EXIT_GAVE_UP, error=message, error_id="bug")
         return EXIT_GAVE_UP
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from pipeline.errors import BadItem, EnvironmentProblem
+from pipeline.errors import BadItem, CamgraphError, EnvironmentProblem
 from pipeline.execution.retry import Retry
 from pipeline.execution.stage_chain import Made
 from pipeline.items import Item
@@ -54,7 +54,9 @@ class Emitter:
             if (camera, bad.reason) not in self._logged:  # from there on the counter shows it
                 self._logged.add((camera, bad.reason))
                 self._log.error("message_dropped", camera=camera, error=str(bad))
-        except (TypeError, ValueError, OverflowError):  # a stage made an output that no message can hold
+        except CamgraphError:
+            raise
+        except Exception:  # noqa: BLE001 - an output that no message can hold, or a bug in its class
             stage = one.edges[0].sender
             self._counters.add("dropped.error", camera)
             self._counters.add(f"failed.{stage}", camera)

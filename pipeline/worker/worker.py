@@ -305,7 +305,8 @@ class Worker:
         try:
             self._chain.change_settings(boot.plan)
         except Exception as error:  # noqa: BLE001 - a bug of a stage, or its way to be started anew
-            self._log.warning("settings_not_taken", why=f"{type(error).__name__}: {error}")
+            is_bug = not isinstance(error, CamgraphError)
+            self._log.warning("settings_not_taken", why=f"{type(error).__name__}: {error}", exc_info=is_bug)
             self._order.add("close")
             return
         self._boot = boot

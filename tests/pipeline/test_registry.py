@@ -12,7 +12,7 @@ from camgraph_test_stages.source import CountSource
 from pipeline import registry
 from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.messages import Event, Message
-from pipeline.registry import find_stage, stage_distribution, stage_names
+from pipeline.registry import find_stage, place_in_stage, stage_distribution, stage_names
 from pipeline.stage import Ports, Settings, Stage
 
 Register = Callable[..., None]
@@ -41,6 +41,13 @@ def test_a_stage_of_another_package_is_found_like_our_own() -> None:
     assert "count_source" in stage_names("camgraph-test-stages")
     assert "count_source" not in stage_names("camgraph")
     assert {"count_source", "capture", "outbox"} <= set(stage_names())
+
+
+def test_a_bug_of_a_stage_is_not_taken_for_one_of_the_runtime() -> None:
+    with pytest.raises(AttributeError) as bug:
+        CountSource.is_live(None)
+    assert place_in_stage(bug.value).startswith("camgraph_test_stages.source, line ")
+    assert place_in_stage(RuntimeError("of nobody")) == ""
 
 
 def test_a_mistyped_name() -> None:

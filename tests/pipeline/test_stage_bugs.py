@@ -51,6 +51,12 @@ def test_a_stage_that_cannot_be_opened_is_named(tmp_path: Path, processes: str) 
     assert outcome.status == 1
 
 
+def test_a_stage_that_cannot_be_made_is_named_with_the_line(tmp_path: Path) -> None:
+    outcome, _ = run_graph(load_plan(chain(tmp_path, "separate", {"at_seq": 999, "how": "make"})))
+    assert outcome.status == 1
+    assert "RuntimeError in camgraph_test_stages.crash, line " in outcome.problems[0]
+
+
 @pytest.mark.parametrize("processes", ["separate", "compact", "one"])
 def test_a_stage_that_cannot_be_closed_shows_in_the_exit_status(tmp_path: Path, processes: str) -> None:
     outcome, _ = run_graph(load_plan(chain(tmp_path, processes, {"at_seq": 999, "how": "close"})))

@@ -220,6 +220,50 @@ def test_what_is_given_up_after_a_wait_is_waited_for_no_longer(tmp_path: Path, a
     assert sum(n for name, _, n in counters.snapshot() if name.startswith("dropped.")) == 1
 
 
+class Shifted(Diary):
+    """Stamps its outputs as if they were made of other frames."""
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        return [Message(made.stamp._replace(seq=made.stamp.seq + 100)) for made in super().process(items)]
+
+
+def test_outputs_with_other_stamps_cost_the_batches_and_that_is_said_once(tmp_path: Path) -> None:
+    stage = Shifted(tmp_path)
+    with capture_logs() as logs:
+        run, counters = runner(stage)
+        rows = [*run.run(items(0, 1, 2)), *run.run(items(3, 4, 5))]
+    assert [[made.stamp.seq for made in row] for row in rows] == [[100], [101], [102], [103], [104], [105]]
+    assert stage.calls == [[0, 1, 2], [0], [1], [2], [3], [4], [5]], "nothing is processed twice any more"
+    assert [(line["event"], line["log_level"], line["stage"]) for line in logs] == [
+        ("batches_given_up", "warning", "diary")
+    ]
+    assert "Message of camera cam, epoch 0, seq 100" in logs[0]["why"]
+    assert counters.stage_facts["diary"]["batches"] == f"given up: {logs[0]['why']}"
+    assert not [name for name, _, _ in counters.snapshot() if name.startswith("dropped.")]
+
+
+class Alone(Diary):
+    """Cannot take several items at once."""
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        if len(items) > 1:
+            raise ValueError("all input arrays must have the same shape")
+        return super().process(items)
+
+
+def test_a_stage_that_fails_with_batches_alone_is_told_once_with_its_traceback(tmp_path: Path) -> None:
+    with capture_logs() as logs:
+        run, counters = runner(Alone(tmp_path))
+        for seq in (0, 2, 4):
+            assert [len(made) for made in run.run(items(seq, seq + 1))] == [1, 1]
+    [line] = [line for line in logs if line["log_level"] == "warning"]
+    assert (line["event"], str(line["exc_info"])) == (
+        "stage_failed_with_batch",
+        "all input arrays must have the same shape",
+    )
+    assert not [name for name, _, _ in counters.snapshot() if name.startswith("dropped.")]
+
+
 class Crowd(Diary):
     """More than there are keys for."""
 

@@ -203,6 +203,21 @@ def test_a_missing_field_is_refused() -> None:
         decode(pack(["event", 2, stamp(), {"id": "x"}, None, []]))
 
 
+@dataclass(frozen=True, eq=False)
+class Buggy(Message):
+    TYPE: ClassVar[str] = "buggy"
+
+    @classmethod
+    def build(cls, stamp: Stamp, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        raise RuntimeError("oh")
+
+
+def test_a_bug_in_the_class_of_a_message_is_told_as_one_with_its_place() -> None:
+    body = pack(["buggy", 1, stamp(), {}, None, []])
+    with pytest.raises(WireError, match=r"Buggy.build does not take: RuntimeError.*\(test_wire.py, line \d+\).*a bug"):
+        build(read_header(body, types_for([Buggy])), types_for([Buggy]), {})
+
+
 def test_a_message_over_the_bound_is_refused() -> None:
     with pytest.raises(WireError, match="at most"):
         unpack(b"\0" * (5 << 20))

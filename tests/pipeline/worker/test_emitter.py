@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import structlog
+from structlog.testing import capture_logs
 
 from pipeline.errors import EnvironmentProblem
 from pipeline.execution.context import Collector
@@ -16,6 +17,13 @@ from pipeline.monitoring.metrics import Counters
 from pipeline.plan import EdgePlan
 from pipeline.testing import stamp
 from pipeline.worker.emitter import Emitter
+
+
+class Broken:
+    """A sender that meets a message whose class has a bug."""
+
+    def submit(self, edges: Any, camera: str, key: Key, message: Message, ticket: Any) -> None:
+        raise AttributeError("'Pose' object has no attribute 'joints'")
 
 
 class ShortOfMemory:
@@ -43,3 +51,16 @@ def test_lack_of_shared_memory_is_retried_and_sent_once() -> None:
     emitter.submit([item], [Made([edge], item, Message(stamp(1)), item.key)], done.append)
     assert (sender.sent, len(waits), done) == ([item.key], 2, [item]), "it is tried again at once, then after pauses"
     assert (retry.waits_for, counters.snapshot()) == ("", [])
+
+
+def test_a_bug_in_the_class_of_a_message_costs_that_message_and_names_its_stage() -> None:
+    log, counters = structlog.get_logger(), Counters()
+    item = Item("cam", Key(0, 1, 0), Message(stamp(1)))
+    edge = EdgePlan("model", "sink", "", "message", "block", 4)
+    done: list[Item] = []
+    emitter = Emitter(Broken(), counters, Retry(lambda _: True, Collector(), log), log)  # type: ignore[arg-type]
+    with capture_logs() as logs:
+        emitter.submit([item], [Made([edge], item, Message(stamp(1)), item.key)], done.append)
+    assert [(line["event"], line["stage"]) for line in logs] == [("message_cannot_be_sent", "model")]
+    assert counters.snapshot() == [("dropped.error", "cam", 1), ("failed.model", "cam", 1)]
+    assert done == [item]

@@ -22,13 +22,14 @@ from pydantic import Field
 from camgraph_test_stages.messages import Number
 from pipeline.errors import BadItem, UserError
 from pipeline.messages import Message
-from pipeline.stage import Counts, Settings, Stage
+from pipeline.stage import Context, Counts, Settings, Stage
 from pipeline.system.paths import resolve
 from pipeline.worker.batcher import Batcher
 
 How = Literal[
     "raise", "bad_item", "user_error", "interrupt", "system_exit", "exit", "kill", "segfault", "hang", "close",
     "close_segfault", "close_slowly", "open", "babble", "misreport", "shout", "stall", "speak", "flood", "confess",
+    "make",
 ]  # fmt: skip
 _PR_GET_DUMPABLE = 3
 _SAYS = {
@@ -62,6 +63,11 @@ class Crash(Stage[CrashSettings]):
     inputs = Number
     outputs = (Number,)
     counts: ClassVar[Counts] = {"dropped.told": "The settings said to refuse this number."}
+
+    def __init__(self, settings: CrashSettings, context: Context) -> None:
+        super().__init__(settings, context)
+        if settings.how == "make":
+            raise RuntimeError("told not to be made")
 
     def process(self, items: Sequence[Number]) -> Iterable[Message]:
         for item in items:
