@@ -55,7 +55,7 @@ class Part(BaseModel):
 
 
 class Person(Part):
-    """Someone whom the event is about, as seen in `frame`."""
+    """Someone whom the event is about, as seen in `frame`, or in `last_seen`."""
 
     track_id: int = Field(description="The same person in the same run and camera; never used again for another one")
     continues: int | None = Field(
@@ -79,7 +79,7 @@ class RuleName(Part):
 
 
 class FrameName(Part):
-    """The frame that shows `people`: for a start the frame that decided, for an end the last one that was true."""
+    """A frame: for a start the one that decided, for an end the last one that was true."""
 
     epoch: int = Field(description="Grows with each new connection of a live camera, and with each round of a loop")
     seq: int = Field(description="The number of the frame within its epoch, from 0")
@@ -148,7 +148,9 @@ class IncidentData(Part):
         None, description="Of the rule's `during`, those in whose time it began; left out if there is no time of day"
     )
     camera: str = Field(description="The camera's name in the graph")
-    people: list[Person] = Field(description="The people whom the event is about, as seen in `frame`")
+    people: list[Person] = Field(
+        description="The people whom the event is about, as seen in `frame`, or in `last_seen`"
+    )
     everyone: list[int] | None = Field(
         None,
         description="With `merge`: the track ids of all people of the incident so far, seen in `frame` or not. With "
@@ -167,10 +169,16 @@ class IncidentData(Part):
         "The others: how the camera ended",
     )
     frame: FrameName
+    last_seen: FrameName | None = Field(
+        None,
+        description="The frame that shows `people`, if `frame` shows none of them, for they are `lost` or `gone`. The "
+        "picture of the incident is that of this frame",
+    )
     heads: list[tuple[int, int, int, int]] | None = Field(
         None,
-        description="The areas of `frame` that hold the heads of all people, whom the event is about or not: "
-        "x1, y1, x2, y2. They are hidden in the picture. Left out if no stage `sink_footage` has `look: blurred_faces`",
+        description="The areas of `frame`, or of `last_seen`, that hold the heads of all people, whom the event is "
+        "about or not: x1, y1, x2, y2. They are hidden in the picture. Left out if no stage `sink_footage` has "
+        "`look: blurred_faces`",
     )
     snapshot: str | None = Field(
         None,

@@ -531,6 +531,7 @@ class Rules(Stage[RulesSettings]):
         self, camera: _Camera, ready: ReadyRule, verdict: Verdict, phase: events.Phase, reason: str
     ) -> events.IncidentData:
         begun, seen = verdict.incident.begun.moment, verdict.picture.moment
+        shown = verdict.picture.showing(verdict.rows)
         ended = phase == "end"
         return events.IncidentData.model_validate(
             {
@@ -554,7 +555,8 @@ class Rules(Stage[RulesSettings]):
                 "duration_s": events.share((seen.time_ns - begun.time_ns) / 1e9),
                 "reason": reason if ended else None,
                 "frame": self._frame(verdict.picture),
-                "heads": _heads(verdict.picture),
+                "last_seen": None if shown is verdict.picture else self._frame(shown),
+                "heads": _heads(shown),
                 "evidence": None if ended else _evidence(verdict),
                 "model": self.settings.model.model_dump() if self.settings.model else None,
             }

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import cv2
 import numpy as np
 
+from stages.footage.packets import shown_frame
 from stages.footage.still import Picture
 
 MOST_DECODED = 5
@@ -65,7 +66,7 @@ class Best:
 
 def certainty(data: Mapping[str, Any]) -> float:
     """How large and how certain the people of an event are: the sum over them of side length, score and joints."""
-    frame = data.get("frame") or {}
+    frame = shown_frame(data)
     area = float((frame.get("width") or 1) * (frame.get("height") or 1))
     return sum(_certainty_of(one, area) for one in data.get("people") or [])
 
@@ -94,7 +95,7 @@ def _sharp(part: Picture) -> float:
 
 def boxes(picture: Picture, data: Mapping[str, Any], *, margin: float = 0.0) -> Iterator[Box]:
     """The people of an event in its picture, which may be larger than the judged frame; none outside of it."""
-    frame = data.get("frame") or {}
+    frame = shown_frame(data)
     height, width = picture.shape[:2]
     across, down = width / (frame.get("width") or width), height / (frame.get("height") or height)
     for one in (data.get("people") or [])[:MOST_CROPS]:

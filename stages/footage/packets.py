@@ -71,6 +71,11 @@ class Packet:
     data: bytes
 
 
+def shown_frame(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The name of the frame that shows the people of an event; empty if the event names none."""
+    return data.get("last_seen") or data.get("frame") or {}
+
+
 class Moment(NamedTuple):
     """A picture of a stream, by its time in seconds of the stream."""
 
@@ -80,7 +85,15 @@ class Moment(NamedTuple):
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Moment | None:
         """Of the frame that the `data` of an event name; None if the camera gives its pictures no times."""
-        frame = data["frame"]
+        return cls._of_frame(data["frame"])
+
+    @classmethod
+    def shown(cls, data: Mapping[str, Any]) -> Moment | None:
+        """Of the frame that shows the people of an event: who is lost is no longer seen in that of the event."""
+        return cls._of_frame(shown_frame(data))
+
+    @classmethod
+    def _of_frame(cls, frame: Mapping[str, Any]) -> Moment | None:
         if frame.get("pts") is None:
             return None
         return cls(int(frame["epoch"]), Fraction(*frame["time_base"]) * int(frame["pts"]))

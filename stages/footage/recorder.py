@@ -46,6 +46,8 @@ from stages.writing.recording import whole_length
 _TURN_S = 0.1
 _COMES_S = 5.0
 """How long a packet may take to come after the event about its picture."""
+_LAST_SEEN_S = 10.0
+"""How long before an event its people may have been seen for the last time: `lost` is true for so long."""
 _LATE_S = 10.0
 """How much longer than `after_s` a clip waits for packets of a camera that is silent."""
 _CLOSING_S = 3.0
@@ -80,7 +82,7 @@ class Wanted:
     @property
     def ring_s(self) -> float:
         """The seconds of packets that the ring keeps: an event may come late, because a rule may wait (`for`)."""
-        return self.before_s + _COMES_S + 60.0 if self.clips else 2 * _COMES_S
+        return self.before_s + _COMES_S + 60.0 if self.clips else 2 * _COMES_S + _LAST_SEEN_S
 
 
 @dataclass(slots=True, eq=False)
@@ -529,7 +531,7 @@ class Recorder:
             if waiting.kind == "snapshot":
                 self._missing(waiting.record, "snapshot", why)
             return True
-        stream, moment = camera.ring.stream, Moment.of(waiting.data)
+        stream, moment = camera.ring.stream, Moment.shown(waiting.data)
         assert moment is not None
         packets = camera.ring.up_to(moment.epoch, moment.pts(stream.time_base)) if stream else ()
         if not packets:

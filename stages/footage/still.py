@@ -19,7 +19,7 @@ from av.packet import Packet as AvPacket
 from av.video.frame import VideoFrame
 from numpy.typing import NDArray
 
-from stages.footage.packets import Packet, VideoStreamInfo
+from stages.footage.packets import Packet, VideoStreamInfo, shown_frame
 from stages.vision.drawing import draw_caption, draw_people, draw_reasons, free_places
 
 Picture = NDArray[np.uint8]
@@ -128,7 +128,7 @@ def _people(
 
 def _scale(data: Mapping[str, Any], shape: tuple[int, ...]) -> NDArray[np.float32]:
     """(4,): of x, y, x, y, from the judged frame to a picture of this shape."""
-    frame = data.get("frame") or {}
+    frame = shown_frame(data)
     across, down = shape[1] / (frame.get("width") or shape[1]), shape[0] / (frame.get("height") or shape[0])
     return np.array([across, down, across, down], np.float32)
 

@@ -55,6 +55,9 @@ def test_somebody_lost_is_shown_where_they_were_last_seen(tmp_path: Path) -> Non
     assert (start.people[0].track_id, start.people[0].bbox) == (7, (140.0, 140.0, 160.0, 200.0))
     assert (start.start_time, start.zones) == ("1970-01-01T00:00:01.900Z", ["door"])
     assert (end.end_time, end.reason, end.duration_s) == ("1970-01-01T00:00:03.900Z", "condition", 2.0)
+    for event, seq in ((start, 19), (end, 39)):
+        assert event.last_seen is not None
+        assert (event.frame.seq, event.last_seen.seq) == (seq, 9), "the frame that shows them"
     assert run(rules("lost while in door", lost_after="5s"), [tracks(i, p) for i, p in enumerate(film)], tmp_path) == []
 
 
@@ -64,6 +67,21 @@ def test_the_lost_whom_a_scene_counts_are_shown_too(tmp_path: Path) -> None:
     start, end = run(one, [tracks(i, people) for i, people in enumerate(film)], tmp_path)
     assert [(person.track_id, person.bbox) for person in start.people] == [(7, (140.0, 140.0, 160.0, 200.0))]
     assert [person.track_id for person in end.people] == [7]
+    assert start.last_seen is not None
+    assert start.last_seen.seq == 9
+
+
+def test_people_who_are_seen_are_shown_in_the_frame_that_decides(tmp_path: Path) -> None:
+    """Also beside somebody who is lost; and hidden heads are those of the frame that shows people."""
+    film = [[INSIDE, OTHER]] * 10 + [[OTHER]] * 30
+    both = rules("count >= 2", scope="scene", who="lost or score > 0", hold="0s")
+    start = run(both, [tracks(i, people) for i, people in enumerate(film)], tmp_path)[0]
+    assert start.last_seen is None
+    film = [[INSIDE]] * 10 + [[]] * 30
+    one = {**rules("lost while in door", hold="0s"), "heads": True}
+    start = run(one, [tracks(i, people) for i, people in enumerate(film)], tmp_path)[0]
+    assert start.heads is not None
+    assert [x1 <= 140 <= x2 for x1, _, x2, _ in start.heads] == [True]
 
 
 def test_one_rule_after_another_on_the_screen() -> None:

@@ -217,6 +217,28 @@ def test_a_video_that_no_decoder_of_clips_knows_says_why(make_clip: MakeClip, tm
     assert not list(tmp_path.rglob("*.part"))
 
 
+@pytest.mark.parametrize("clips", [True, False])
+def test_the_picture_of_somebody_lost_is_the_frame_that_shows_them(
+    make_clip: MakeClip, tmp_path: Path, *, clips: bool
+) -> None:
+    """And the clip goes on after the incident, not after that frame."""
+    path = make_clip("a.mp4", frames=160, options={"g": "10", "bf": "0"})
+    with watched(tmp_path, path, before_s=1, after_s=1, look="clean", best=False, clips=clips) as camera:
+        camera.read()
+        before, now = camera.frames[30].stamp, camera.frames[120].stamp
+        name = {"epoch": before.epoch, "seq": before.seq, "pts": before.pts, "time_base": before.time_base}
+        last_seen = {**name, "width": 96, "height": 64}
+        camera.sink.process([camera.event(now, "single", last_seen=last_seen)])
+        camera.finish()
+        (record,) = camera.records
+        still = cv2.imread(str(record.file("snapshot")))
+        assert still is not None
+        assert np.abs(still.astype(int) - camera.frames[30].bgr()).mean() < 6
+        assert np.abs(still.astype(int) - camera.frames[120].bgr()).mean() > 6
+        shown = pictures_in(record.file("clip")) if clips else [camera.frames[130].bgr()]
+        assert min(np.abs(shown[-n].astype(int) - camera.frames[130].bgr()).mean() for n in (1, 2, 3)[: len(shown)]) < 6
+
+
 def test_clips_begin_at_a_keyframe_with_times_that_grow(make_clip: MakeClip, tmp_path: Path) -> None:
     with watched(tmp_path, make_clip("a.mp4", frames=60, options={"g": "10", "bf": "2"})) as camera:
         camera.read()

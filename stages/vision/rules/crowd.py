@@ -74,10 +74,19 @@ class Picture:
     """Of each row, if classifiers have looked: class -> score, NaN if unknown."""
     heads: Sequence[Area] | None = None
     """The areas of all heads, if they are to be hidden."""
+    lost: tuple[Picture, ...] = ()
+    """Of the last rows, whose people are no longer seen: the pictures in which they were last seen."""
 
     @property
     def time_ns(self) -> int:
         return int(self.moment.time_ns)
+
+    def showing(self, rows: Sequence[int]) -> Picture:
+        """This picture if it shows one of these people, or if they are none; else the newest that shows one."""
+        seen = len(self.ids) - len(self.lost)
+        if not rows or min(rows) < seen:
+            return self
+        return max((self.lost[row - seen] for row in rows), key=lambda picture: picture.time_ns)
 
 
 class Bodies:
@@ -447,4 +456,5 @@ def _extended(picture: Picture, lost: Sequence[_Last]) -> Picture:
     arrays = {name: with_rows(name) for name in ("ids", "boxes", "scores", "keypoints")}
     tracks = [(last.picture.continues, int(last.picture.ids[last.row])) for last in lost]
     continues = {track: before[track] for before, track in tracks if track in before}
-    return replace(picture, **arrays, continues={**picture.continues, **continues})
+    pictures = tuple(last.picture for last in lost)
+    return replace(picture, **arrays, continues={**picture.continues, **continues}, lost=pictures)
