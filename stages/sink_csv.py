@@ -4,7 +4,7 @@
 
 The row comes when the incident ends, or at once for one of a single moment. Events of other kinds, such as a lost
 camera, have no row. A row is on the disk before the outbox forgets the event. A cell that a spreadsheet would take for
-a formula gets an apostrophe in front. If the file is moved away, the next row begins a new one.
+a formula gets an apostrophe in front. If the file is moved away or emptied, the next row begins a new one.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class SinkCsv(EventSink[SinkCsvSettings]):
     def __init__(self, settings: SinkCsvSettings, context: Context) -> None:
         super().__init__(settings, context)
         self._file: TableFile | None = None
+        self._warned = False
         self._delimiter = _DELIMITERS[settings.delimiter]
         self._read_back: frozenset[str] = frozenset()
         """Ids of rows that this run had written before its process was started again."""
@@ -93,7 +94,7 @@ class SinkCsv(EventSink[SinkCsvSettings]):
             self._file = None
 
     def send(self, events: Sequence[EventView]) -> None:
-        if self._file is not None and not self._file.is_at_path():
+        if self._file is not None and not self._file.is_whole():
             self.disconnect()
         self.connect()
         assert self._file is not None
@@ -106,11 +107,19 @@ class SinkCsv(EventSink[SinkCsvSettings]):
                 self._file.append("".join(lines).encode())
         except OSError as error:
             raise Unavailable(str(cannot_write(self._file.path, error))) from None
+        self._report_others(self._file)
         for view in events:
             if view in known:
                 self._finished(view, "repeated")
             elif view not in ended:
                 self._finished(view, "filtered")
+
+    def _report_others(self, file: TableFile) -> None:
+        """Once: another program may leave one line without an end after the other."""
+        if file.kept_bytes and not self._warned:
+            self._warned = True
+            why = "another program writes into this file too, and does not end its lines"
+            self.context.log.warning("torn_line_of_others_kept", path=str(file.path), bytes=file.kept_bytes, why=why)
 
     # ---- what a process that was started again knows
 

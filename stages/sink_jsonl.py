@@ -82,6 +82,8 @@ class SinkJsonl(SelectingSink[SinkJsonlSettings]):
         self._rotation: Rotation | None = None
         self._selection = Selection(settings.only, settings.never, settings.time_zone)
         self._read_back: frozenset[str] = frozenset()
+        self._warned = False
+        """Of lines that another program has not ended: once, because it may leave one after the other."""
         self._written: dict[str, None] = {}
         """The ids of the last events that this process has written, the oldest first."""
 
@@ -167,7 +169,10 @@ class SinkJsonl(SelectingSink[SinkJsonlSettings]):
     def _append(self, out: LineFile | LineStream, data: bytes) -> None:
         out.append(data)
         if isinstance(out, LineFile) and out.kept_bytes:
-            self.context.log.warning("torn_line_of_others_kept", path=str(out.path), bytes=out.kept_bytes)
+            if not self._warned:
+                why = "another program writes into this file too, and does not end its lines"
+                self.context.log.warning("torn_line_of_others_kept", path=str(out.path), bytes=out.kept_bytes, why=why)
+            self._warned = True
             out.kept_bytes = 0
 
     def _knows(self, event: Event) -> bool:

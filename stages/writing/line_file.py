@@ -1,7 +1,8 @@
 """A file of lines that only grows, and only by whole lines.
 
 open      the file is locked against a second writer; a torn last line of a killed writer goes
-append    one write, then fdatasync; after a failure the file is as long as before
+append    one write, then fdatasync; after a failure the file is as long as before. If another program has left a line
+          without an end meanwhile, the write begins with that end
 rotated   the path names another file now (logrotate): the next append opens that one
 
 Only regular files are written. A symbolic link is followed if it was there when the run began, and only while its
@@ -25,6 +26,8 @@ from pipeline.system.disk import open_regular, sync_data, sync_folder, try_lock
 CHUNK = 1 << 16
 LONGEST_LINE = 1 << 24
 _PIECE = 1 << 20
+_CUT = -1
+"""In place of the end of what was written last: somebody has made the file shorter since."""
 _HEADS = (b'{"specversion":"1.0","id":"', b'{"specversion": "1.0", "id": "')
 _BEHIND_ID = (b'","source":"camgraph/', b'", "source": "camgraph/')
 """How the lines of a run begin, whichever run it was: with and without spaces."""
@@ -87,6 +90,8 @@ class LineFile:
             before = self.size
             if self._torn:
                 before = self._end_torn_line(data)
+            elif before != self._end:
+                before = self._end_line_of_others()
             _write_all(self._descriptor, data)
             if self._sync:
                 sync_data(self._descriptor)
@@ -123,6 +128,28 @@ class LineFile:
         self._torn = b""
         return self.size
 
+    def _end_line_of_others(self) -> int:
+        """After somebody else has changed the file: end its last line if that has no end, so that ours begins anew.
+
+        A piece that a cut has left of a line of ours goes. Returns the size of the file then.
+        """
+        size = self.size
+        line = self._unfinished(size)
+        if line and self._end == _CUT and _is_own(line):
+            self.cut_bytes = len(line)
+            os.ftruncate(self._descriptor, size - len(line))
+        elif line:
+            _write_all(self._descriptor, b"\n")
+            self.kept_bytes = len(line)
+        return self.size
+
+    def _unfinished(self, size: int) -> bytes:
+        """The last line if it has no end, else nothing."""
+        if not size or _read_at(self._descriptor, 1, size - 1) == b"\n":
+            return b""
+        start = _last_line_start(self._descriptor, size)
+        return _read_at(self._descriptor, size - start, start)
+
     def follow(self) -> bool:
         """Open the file that the path names now; True if that is another file or an emptied one.
 
@@ -134,7 +161,8 @@ class LineFile:
         except OSError:
             same = False
         if same:
-            shorter, self._end = self.size < self._end, self.size
+            shorter = self.size < self._end
+            self._end = _CUT if shorter else self._end
             return shorter
         old = self._descriptor
         try:
@@ -354,8 +382,8 @@ def _lock(descriptor: int, path: Path) -> None:
 def _mended(descriptor: int, path: Path) -> bytes:
     """Give whole JSON that only lacks its line's end that end; any other last line without one is returned.
 
-    That may be the beginning that a killed writer left. Text that is no JSON line, also before it, was not written by a
-    sink, and is left alone: UserError.
+    That may be the beginning that a killed writer left. A file that does not begin with a line of a sink, and whose last
+    lines are no JSON, is none of ours, and is left alone: UserError.
     """
     size = os.fstat(descriptor).st_size
     start = _last_line_start(descriptor, size)
@@ -363,7 +391,8 @@ def _mended(descriptor: int, path: Path) -> bytes:
     whole = _read_at(descriptor, 1, _last_line_start(descriptor, start - 1)) if start else b"{"
     if not line and whole == b"{":
         return b""
-    if whole != b"{" or not line.startswith(b"{"):
+    begin = _read_at(descriptor, max(map(len, _HEADS)), 0)
+    if not begin.startswith(_HEADS) and (whole != b"{" or not line.startswith(b"{")):
         raise UserError(
             f"{path}: is no file of JSON lines: its last line is none; name another path, or move it away",
             error_id="file-kind",

@@ -24,6 +24,9 @@ class TableFile:
     def __init__(self, path: Path, header: str) -> None:
         """Raises UserError if it is another table or another process writes it, EnvironmentProblem, OSError."""
         self.path = path
+        self.kept_bytes = 0
+        """The length of an unfinished last line of another program: it was ended and kept."""
+        self._end = 0
         self._descriptor = open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             if not try_lock(self._descriptor):
@@ -51,6 +54,7 @@ class TableFile:
         torn = len(last) - (last.rfind(b"\n") + 1)
         if torn:
             os.ftruncate(self._descriptor, size - torn)
+        self._end = self.size
 
     @property
     def size(self) -> int:
@@ -59,11 +63,15 @@ class TableFile:
     def append(self, rows: bytes) -> None:
         """The rows are on the disk when this returns. Raises OSError; then none of them is in the file."""
         before = self.size
+        if before != self._end and before and os.pread(self._descriptor, 1, before - 1) != b"\n":
+            self.kept_bytes = before - self._end
+            rows = b"\n" + rows
         try:
             rest = memoryview(rows)
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
             sync_data(self._descriptor)
+            self._end = before + len(rows)
         except OSError:
             os.ftruncate(self._descriptor, before)
             raise
@@ -77,13 +85,13 @@ class TableFile:
             start += len(piece)
         yield from b"".join(pieces).decode(errors="replace").splitlines()
 
-    def is_at_path(self) -> bool:
-        """False once somebody has moved or removed it."""
+    def is_whole(self) -> bool:
+        """False once somebody has moved or removed it, or made it shorter: then it may lack its header."""
         try:
             found, own = self.path.stat(), os.fstat(self._descriptor)
         except OSError:
             return False
-        return (found.st_ino, found.st_dev) == (own.st_ino, own.st_dev)
+        return (found.st_ino, found.st_dev) == (own.st_ino, own.st_dev) and own.st_size >= self._end
 
     def close(self) -> None:
         if self._descriptor >= 0:

@@ -90,6 +90,7 @@ class TextTracks:
         self.last: Place | None = None
         self.torn: Place | None = None
         self._torn_at = 0
+        self._end = 0
 
     @property
     def target(self) -> Path:
@@ -106,7 +107,12 @@ class TextTracks:
     def append(self, tracks: Tracks) -> None:
         if tracks.stamp.place == self.torn:
             self._file.cut(self._torn_at)
-        self._file.append(self._lines_of(tracks))
+        lines = self._lines_of(tracks)
+        # Another program may have added or cut something.
+        if self._file.size != self._end and self._file.tail(1) not in (b"", b"\n"):
+            lines = b"\n" + lines
+        self._file.append(lines)
+        self._end = self._file.size
         self.last, self.torn = tracks.stamp.place, None
 
     def complete(self) -> Path:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,29 @@ def test_no_row_of_a_file_that_is_moved_away_is_known(tmp_path) -> None:
         feed(sink, [ended(2)])
     with opened(SinkCsv, {"path": "table.csv"}, folder=tmp_path, incarnation=2) as sink:
         (tmp_path / "table.csv").rename(tmp_path / "old.csv")
+        feed(sink, [ended(2)])
+    assert [row["incident"] for row in rows(tmp_path)] == ["0002"]
+
+
+def test_row_begins_anew_behind_text_of_others(tmp_path) -> None:
+    table = tmp_path / "table.csv"
+    with opened(SinkCsv, {"path": "table.csv"}, folder=tmp_path) as sink:
+        feed(sink, [ended(1)])
+        with table.open("ab") as other:
+            other.write(b"a note")
+        feed(sink, [ended(2)])
+        feed(sink, [ended(3)])
+    lines = table.read_bytes().splitlines()
+    assert (len(lines), lines[2]) == (5, b"a note")
+    assert [row["incident"] for row in rows(tmp_path) if row["incident"]] == ["0001", "0002", "0003"]
+
+
+@pytest.mark.parametrize("size", [0, 10, -7])
+def test_table_that_was_cut_gets_its_header_and_whole_rows(tmp_path, size: int) -> None:
+    table = tmp_path / "table.csv"
+    with opened(SinkCsv, {"path": "table.csv"}, folder=tmp_path) as sink:
+        feed(sink, [ended(1)])
+        os.truncate(table, size if size >= 0 else table.stat().st_size + size)
         feed(sink, [ended(2)])
     assert [row["incident"] for row in rows(tmp_path)] == ["0002"]
 

@@ -276,6 +276,48 @@ def test_a_file_that_was_emptied_in_place_grows_again(tmp_path) -> None:
     assert ids(file) == ["e3", "e4"]
 
 
+def test_lines_begin_anew_behind_text_of_others(tmp_path) -> None:
+    """Another program appends text without its end while the sink writes: once, and again, and with an end."""
+    file = tmp_path / "events.jsonl"
+
+    def add(text: bytes) -> None:
+        with file.open("ab") as other:
+            other.write(text)
+
+    with structlog.testing.capture_logs() as logs, opened(SinkJsonl, {"path": "events.jsonl"}, folder=tmp_path) as sink:
+        feed(sink, events(1))
+        add(b"backup begins ... ")
+        feed(sink, events(2, 3))
+        add(b'{"half": ')
+        feed(sink, events(4))
+        add(b"ended\n")
+        feed(sink, events(5))
+    kept = [event(1).body, b"backup begins ... ", event(2).body, event(3).body, b'{"half": ', event(4).body, b"ended"]
+    assert file.read_bytes().split(b"\n") == [*kept, event(5).body, b""]
+    assert [log["bytes"] for log in logs if log["event"] == "torn_line_of_others_kept"] == [18]
+    write(tmp_path, events(5, 6), incarnation=2)
+    assert file.read_bytes().split(b"\n") == [*kept, event(5).body, event(6).body, b""]
+
+
+@pytest.mark.parametrize("text", [b"a note", b"a note\n", b"\n\n"])
+def test_events_file_with_notes_of_others_at_its_end_is_taken_up(tmp_path, text) -> None:
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(event(1).body + b"\n" + text)
+    write(tmp_path, events(2))
+    assert file.read_bytes().rstrip().splitlines()[-1] == event(2).body
+    assert file.read_bytes().startswith(event(1).body + b"\n" + text)
+
+
+@pytest.mark.parametrize(("size", "left"), [(30, []), (0, [])])
+def test_file_that_was_cut_within_a_line_goes_on_with_whole_ones(tmp_path, size: int, left: list[str]) -> None:
+    file = tmp_path / "events.jsonl"
+    with opened(SinkJsonl, {"path": "events.jsonl"}, folder=tmp_path) as sink:
+        feed(sink, events(1, 2))
+        os.truncate(file, size)
+        feed(sink, events(3, 4))
+    assert ids(file) == [*left, "e3", "e4"]
+
+
 def test_events_wait_for_a_missing_folder(tmp_path) -> None:
     with opened(SinkJsonl, {"path": "out/events.jsonl"}, folder=tmp_path) as sink:
         (tmp_path / "out").rename(tmp_path / "away")

@@ -312,6 +312,18 @@ def test_the_file_of_a_living_run_is_left_alone(tmp_path: Path) -> None:
     assert seqs(tmp_path, "jsonl", "cam.2") == [1]
 
 
+@pytest.mark.parametrize("form", ["mot", "jsonl"])
+def test_frames_begin_a_line_behind_text_of_others(tmp_path: Path, form: str) -> None:
+    with opened(SinkTracks, {"format": form}, folder=tmp_path) as sink:
+        feed(sink, some(1))
+        part = next((tmp_path / "tracks").glob("*.part"))
+        with part.open("ab") as other:
+            other.write(b"a note")
+        feed(sink, some(5, 6))
+        lines = part.read_bytes().splitlines()
+    assert (len(lines), lines[1]) == (5 if form == "mot" else 4, b"a note")
+
+
 def test_a_file_that_somebody_takes_away_ends_no_run(tmp_path: Path) -> None:
     with opened(SinkTracks, {}, folder=tmp_path) as sink:
         feed(sink, some(1))
