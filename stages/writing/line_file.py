@@ -58,6 +58,8 @@ class LineFile:
         """A last line without its end, whose writer is not known yet."""
         self._cut_to: int | None = None
         """The length to cut the file to, if a failed write could not be taken back."""
+        self._end = 0
+        """The size of the file as this left it, or `_CUT`."""
         self._sync = sync
         self.link = link
         self._descriptor = -1
@@ -382,8 +384,8 @@ def _lock(descriptor: int, path: Path) -> None:
 def _mended(descriptor: int, path: Path) -> bytes:
     """Give whole JSON that only lacks its line's end that end; any other last line without one is returned.
 
-    That may be the beginning that a killed writer left. A file that does not begin with a line of a sink, and whose last
-    lines are no JSON, is none of ours, and is left alone: UserError.
+    That may be the beginning that a killed writer left. A file that does not begin with a line of a sink, and whose
+    last lines are no JSON, is none of ours, and is left alone: UserError.
     """
     size = os.fstat(descriptor).st_size
     start = _last_line_start(descriptor, size)
