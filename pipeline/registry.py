@@ -87,7 +87,8 @@ def find_stage(use: str) -> AnyStage:
     except Exception as error:
         place = place_in_stage(error)
         raise EnvironmentProblem(
-            f"{provided} cannot be loaded: {type(error).__name__}: {error}{place and f' ({place})'}; install what is missing, or its update",
+            f"{provided} cannot be loaded: {type(error).__name__}: {error}{place and f' ({place})'}; install what is "
+            "missing, or its update",
             error_id="stage-broken",
         ) from error
     if not (isinstance(found, type) and issubclass(found, Stage | Source)):

@@ -33,7 +33,7 @@ _ADDRESS_AS_PATH = re.compile(r"(?P<head>(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.
 # The name of a protocol is as long as any is: a long word without one must not be looked through from each letter.
 _ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]{0,30})?://")
 # A name, or an address in brackets, then a port; "user:password" is none.
-HOST = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[^\[\]:@]*)(:[0-9]{1,5})?")
+HOST = re.compile(r"(\[[0-9A-Fa-f:.%]*(?:%[A-Za-z0-9._~-]+)?\]|[^\[\]:@]*)(:[0-9]{1,5})?")
 SECRET_IN_PATH = re.compile(r"(?i)(user\w*|login|pass\w*|pwd|psw|token|key|secret|auth\w*)=")
 _SECRET_IN_QUERY = re.compile(
     r"(?P<head>[?&][^=&?\s]{0,200}?(?:pass|pwd|psw|secret|token|key|auth)[^=&?\s]{0,200}=)[^&\s]+", re.IGNORECASE

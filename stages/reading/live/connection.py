@@ -19,13 +19,13 @@ from av.packet import Packet
 from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 
+from pipeline.foreign_text import shown
 from pipeline.stage import Stop
 from stages.reading.camera import Camera
 from stages.reading.live.arrivals import Arrival
 from stages.reading.live.clocks import Ticks
 from stages.reading.live.ffmpeg_log import FfmpegLog
 from stages.reading.live.gate.gate import Gate
-from stages.reading.live.gate.rtsp_gate import RtspGate
 from stages.reading.live.gate.web_gate import WebGate
 from stages.reading.live.lifeline import Lifeline
 from stages.reading.live.options import PICTURES, format_of, options_of
@@ -42,6 +42,7 @@ CLOSE_S = 1.0
 _MARGIN_S = 1.0
 """The time that FFmpeg may take beyond its own time-outs."""
 
+_MOST_NAME = 40
 _PORTIONS = "hls"
 """The format of streams that come in portions of some seconds."""
 
@@ -50,7 +51,7 @@ class Connection:
     """An open connection; used by the thread that opened it alone."""
 
     def __init__(self, container: InputContainer, timeouts: Timeouts, lifeline: Lifeline, codec: str = "") -> None:
-        """`codec`: the name of its video, if FFmpeg has no decoder for it and the name is known."""
+        """``codec``: the name of the video's format, if the camera or FFmpeg has said."""
         self._container = container
         self._codec = codec
         self._demuxed: Demuxed | None = None
@@ -73,10 +74,10 @@ class Connection:
             # PyAV gives no context if its FFmpeg has no decoder.
             if cast("VideoCodecContext | None", stream.codec_context) is not None:
                 return stream
-        form = f"of the format `{self._codec}`" if self._codec else "of an unknown format"
+        name = f"the format {shown(self._codec, _MOST_NAME)}" if self._codec else "a format"
         raise Dropped(
-            f"its video is {form}, which the FFmpeg of this installation cannot decode; choose another, such as "
-            "H.264, in the settings of the camera"
+            f"its video is in {name} that the FFmpeg of this installation cannot decode: choose another codec in the "
+            "camera, such as H.264 or H.265"
         )
 
     def packets(self, stop: Stop) -> Generator[Arrival, None, None]:
@@ -158,7 +159,7 @@ def connected(
     # FFmpeg has this time to connect, and then as much again to identify the stream.
     with lifeline.lease(2 * camera.connect_s + _MARGIN_S):
         container = _open(camera, gate)
-    codec = (gate.codec if isinstance(gate, RtspGate) else "") or (log.codec() if log else "")
+    codec = (gate.codec if gate else "") or (log.codec() if log else "")
     connection = Connection(container, timeouts_of(camera), lifeline, codec)
     lifeline.note_arrival()
     try:

@@ -60,6 +60,14 @@ def _reason(error: Exception, opening_s: float, connect_s: float) -> str:
         return scarcity.in_words(error) or reason_of(error)
     if isinstance(error, (av.ExitError, av.InvalidDataError, av.PermissionError)) and opening_s >= connect_s:
         return f"no usable answer within {connect_s:g} s (connect_s)"
+    return _reason_of_ffmpeg(error)
+
+
+def _reason_of_ffmpeg(error: Exception) -> str:
+    if isinstance(error, av.EOFError):
+        return "it ended the connection before a picture came"
+    if getattr(error, "errno", None) == errno.EIO:
+        return "the connection broke, and FFmpeg knows no reason"
     if isinstance(error, av.InvalidDataError):
         return "what it sends cannot be read as video: try another stream, codec or quality of the camera"
     return reason_of(error)

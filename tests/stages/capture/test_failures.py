@@ -15,6 +15,7 @@ from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimu
 
 Watch = Callable[..., Any]
 
+VIDEO = "v=0\r\ns=x\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=control:a\r\n"
 NO_DECODER = "v=0\r\ns=x\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\na=rtpmap:96 X-NONE/90000\r\na=control:a\r\n"
 
 
@@ -46,11 +47,57 @@ def test_undecodable_format_is_lost_with_reason(scripted_camera: Callable[..., A
     camera = scripted_camera(NO_DECODER)
     watching = watch(camera.url, connect_s=1)
     watching.until_state("lost")
-    why = watching.context.camera_states[-1][2]
-    assert "its video is of the format `X-NONE`, which the FFmpeg of this installation cannot decode" in why
+    assert (
+        "the format X-NONE that the FFmpeg of this installation cannot decode" in watching.context.camera_states[-1][2]
+    )
     watching.until(lambda: camera.clients >= 2)
     assert watching.stop() < 2
     assert watching.states == ["connecting", "lost"]
+
+
+def refuses(method: str, status: str) -> dict[str, Callable[[], bytes]]:
+    return {method: f"RTSP/1.0 {status}\r\n\r\n".encode}
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "words"),
+    [
+        ("SETUP", "461 No", "it does not send over tcp (461 Unsupported Transport): write `transport: udp`"),
+        ("SETUP", "453 No", "it answers SETUP with 453 Not Enough Bandwidth: end other viewers of the camera"),
+        ("PLAY", "454 No", "it answers PLAY with 454 Session Not Found"),
+        ("DESCRIBE", "500 No", "it answers DESCRIBE with 500 Internal Server Error"),
+        ("DESCRIBE", "499 Too\x1bmany eyes", "it answers DESCRIBE with 499 Too many eyes"),
+        ("OPTIONS", "405 No", "it answers OPTIONS with 405 Method Not Allowed"),
+        (
+            "DESCRIBE",
+            '401 No\r\nWWW-Authenticate: Digest realm="r", nonce="n", algorithm=SHA-1',
+            "a kind of login that camgraph does not know: Digest by SHA-1",
+        ),
+    ],
+)
+def test_a_refusal_is_told_by_its_name(
+    scripted_camera: Callable[..., Any], watch: Watch, method: str, status: str, words: str
+) -> None:
+    camera = scripted_camera(VIDEO, answers=refuses(method, status))
+    watching = watch(camera.url)
+    watching.until_state("lost", "unauthorised")
+    assert words in watching.context.camera_states[-1][2]
+    assert watching.states[-1] == ("unauthorised" if "login" in words else "lost")
+
+
+def test_refused_udp_names_tcp(scripted_camera: Callable[..., Any], watch: Watch) -> None:
+    camera = scripted_camera(VIDEO, answers=refuses("SETUP", "461 No"))
+    watching = watch(camera.url, transport="udp")
+    watching.until_state("lost")
+    assert "it does not send over udp (461 Unsupported Transport): write `transport: tcp`" in watching.reported
+
+
+@pytest.mark.parametrize("description", ["", "no description", "v=0\r\n"])
+def test_a_description_of_nothing_is_told(scripted_camera: Callable[..., Any], watch: Watch, description: str) -> None:
+    watching = watch(scripted_camera(description).url)
+    watching.until_state("lost")
+    assert "Invalid data" not in watching.reported
+    assert watching.context.camera_states[-1][2].partition(": ")[2].startswith(("it sends no video", "what it sends"))
 
 
 def test_pictures_over_max_pixels_are_refused(

@@ -85,7 +85,7 @@ def test_what_is_declared_is_told_and_not_believed(
 ABSENT: dict[str, tuple[Callable[[CameraHandle], None], str, str]] = {
     "refuses": (lambda camera: camera.refuse(), "lost", "Connection refused"),
     "is silent": (lambda camera: camera.silence(), "lost", "no usable answer within 1.5 s (connect_s)"),
-    "503": (lambda camera: camera.answer(503), "lost", "5XX Server Error"),
+    "503": (lambda camera: camera.answer(503), "lost", "it answers DESCRIBE with 503 Service Unavailable"),
     "401": (lambda camera: camera.answer(401), "unauthorised", "refuses the user or password of `url`"),
     "404": (lambda camera: camera.answer(404), "gone", "no stream at the path of `url`"),
 }

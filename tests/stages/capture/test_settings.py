@@ -96,6 +96,10 @@ NONSENSE = [
     ("a.mp4", "decode: cuda", "decode is for live cameras"),
     ("rtsp://v:geheim@h/a", "connect_s: 0", "0.5"),
     ("rtsp://v:geheim@h/a", "stalled_s: 500", "300"),
+    ("rtsp://v:geheim@h/a", "every_s: 5", "every_s is for cameras with an http address"),
+    ("a.mp4", "every_s: 5", "every_s is for cameras with an http address"),
+    ("http://v:geheim@h/a.jpg", "every_s: 0", "0.1"),
+    ("http://v:geheim@h/a.jpg", "stalled_s: 9\n    every_s: 9", "expected more than every_s (9), got 9"),
 ]
 
 

@@ -530,3 +530,33 @@ def test_a_login_that_is_not_known_is_no_wrong_password(web_server: WebServers, 
     watching.until_state("unauthorised")
     assert "it asks for a kind of login that camgraph does not know: Digest by SHA-1" in why(watching)
     assert "password of `url` were not sent" in why(watching)
+
+
+# --- addresses as people write them
+
+
+@pytest.mark.parametrize("around", [" ", "\n", "\t \r\n"])
+def test_blanks_around_an_address_are_left_out(still: Still, watch: Watch, around: str) -> None:
+    watching = watch(f"{around}{still.server.url('snap.jpg')}{around}", every_s=0.2)
+    watching.until_frames(1)
+    assert still.server.paths()[0] == "/snap.jpg"
+
+
+def test_an_address_with_a_zone_is_reached_and_the_camera_does_not_see_the_zone(watch: Watch) -> None:
+    heard: list[bytes] = []
+
+    def serve() -> None:
+        listener.settimeout(60)
+        client, _ = listener.accept()
+        with client:
+            heard.append(client.recv(4096))
+            client.sendall(HEAD + part(jpeg(1)) + part(jpeg(2)))
+
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        port = listener.getsockname()[1]
+        watching = watch(f"http://[::1%1]:{port}/stream")
+        watching.until_frames(2)
+        thread.join(60)
+    assert f"Host: [::1]:{port}\r\n".encode() in heard[0]

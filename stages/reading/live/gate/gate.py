@@ -111,6 +111,11 @@ class Gate(ABC):
         """The address that FFmpeg opens instead of the camera's."""
 
     @property
+    def codec(self) -> str:
+        """The name of the video's format in the words of the camera; "" if it does not say before it sends."""
+        return ""
+
+    @property
     def problem(self) -> Exception | None:
         """Why the gate has refused or failed, in better words than FFmpeg has for it; None while it has not."""
         with self._lock:

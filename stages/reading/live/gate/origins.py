@@ -14,7 +14,7 @@ _SECURE = frozenset({"rtsps", "https"})
 
 
 class Origin(NamedTuple):
-    """The origin that credentials are for. `host` is in lower case, without brackets."""
+    """The origin that credentials are for. `host` is in lower case (but for a zone), without brackets."""
 
     scheme: str
     host: str
@@ -29,6 +29,11 @@ class Origin(NamedTuple):
     def authority(self) -> str:
         """`host:port` as an address has it."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def named(self) -> str:
+        """`host:port` for the camera: a zone such as `%eth0` means something to this machine alone (RFC 6874)."""
+        return self._replace(host=self.host.partition("%")[0]).authority
 
 
 class Login(NamedTuple):
@@ -51,16 +56,20 @@ class Target(NamedTuple):
 
 
 def target_of(url: str) -> Target | None:
-    """The target of an address, None if it is none of RTSP or HTTP. The user part may hold anything but `/ ? #`."""
+    """The target of an address, None if it is none of RTSP or HTTP. The user part may hold anything but `/ ? #`.
+
+    The zone of a link-local address is written as `[fe80::1%eth0]`, or `%25eth0` as RFC 6874 has it.
+    """
     scheme, colon, rest = url.partition("://")
     scheme = scheme.lower()
     if not colon or scheme not in _DEFAULT_PORTS:
         return None
     authority, path = _split(rest)
     found = HOST.fullmatch(authority.rpartition("@")[2])
-    host = found[1].strip("[]").lower() if found else ""
+    address, percent, zone = found[1].strip("[]").partition("%") if found else ("", "", "")
+    host = address.lower() + percent + zone.removeprefix("25")
     port = int(found[2][1:]) if found and found[2] else _DEFAULT_PORTS[scheme]
-    if not host or not 0 < port <= _MOST_PORT:
+    if not address or not 0 < port <= _MOST_PORT:
         return None
     if scheme.startswith("http"):
         path = path.partition("#")[0]

@@ -11,7 +11,8 @@ import socket
 import ssl
 from dataclasses import dataclass, field
 
-from stages.reading.live.gate.authorization import Authorization
+from stages.reading.live.gate import statuses
+from stages.reading.live.gate.authorization import Authorization, why_not_answered
 from stages.reading.live.gate.gate import MOST_REDIRECTS, Gate, Road
 from stages.reading.live.gate.origins import Target, target_of
 from stages.reading.live.gate.rtsp_stream import Malformed, Message, Splitter
@@ -21,12 +22,14 @@ _CHUNK = 1 << 16
 _MOST_UNANSWERED = 32
 _PASSED_BACK = ("Session", "Public", "Content-Base", "Content-Type", "Range", "RTP-Info")
 """Of an answer, as it is: nothing by which FFmpeg goes elsewhere, asks again, or takes the camera for another kind."""
+_TOLD_BY_FFMPEG = (401, 403, 404)
+"""Statuses that the state of the camera follows from."""
+_OPENING = ("OPTIONS", "DESCRIBE", "SETUP", "PLAY")
+"""If one of these is refused before pictures come, there is no connection."""
+_VIDEO = re.compile(r"^m=video [0-9/]+ \S+ ([0-9]+)", re.MULTILINE)
+_ENCODING = r"^a=rtpmap:{} +([^/\s]+)"
 _PASSED_BACK_OF_REQUEST = ("CSeq", "Session")
 _NUMBERS = r"(?:^|;)\s*{}\s*=\s*([0-9]{{1,5}}(?:-[0-9]{{1,5}})?)\s*(?=;|$)"
-
-_VIDEO_CODEC = re.compile(
-    rb"^m=video [^\r\n]*(?:\r?\n(?!m=)[^\r\n]*)*?\r?\na=rtpmap:\d+ ([\w.+-]{1,40})(?:/|\r|\n|$)", re.MULTILINE
-)
 
 
 class RtspGate(Gate):
@@ -38,12 +41,19 @@ class RtspGate(Gate):
         super().__init__(road)
         self._target = self._camera
         self._redirects = 0
-        self.codec = ""
-        """The name of the first video's format, as the camera describes it: FFmpeg names none that it does not know."""
+        self._codec = ""
 
     @property
     def url(self) -> str:
         return f"rtsp://{self._own}{self._camera.path}"
+
+    @property
+    def codec(self) -> str:
+        return self._codec
+
+    def described(self, description: str) -> None:
+        """Note what the camera says of its streams."""
+        self._codec = codec_in(description)
 
     def _serve(self, client: socket.socket, begun: bytes) -> None:
         with self._lock:
@@ -62,7 +72,7 @@ class RtspGate(Gate):
         """A request's address for the camera: this gate's becomes the camera's, the camera's own stays."""
         own = f"rtsp://{self._own}"
         if uri.startswith(own):
-            return f"{target.origin.scheme}://{target.origin.authority}{uri[len(own) :]}"
+            return f"{target.origin.scheme}://{target.origin.named}{uri[len(own) :]}"
         return uri
 
     def redirected(self, location: str) -> str:
@@ -97,6 +107,7 @@ class _Talk:
         self._from_client, self._from_server = Splitter(), Splitter()
         self._asked: dict[str, _Asked] = {}
         self._number = 0
+        self._is_playing = False
         # `recv` takes all that it may read for each packet, and cuts it down: that riddles the thread's heap with gaps.
         self._buffer = bytearray(_CHUNK)
 
@@ -185,6 +196,7 @@ class _Talk:
             asked.signed = True
             self._ask(asked)
             return b""
+        self._require_good(status, answer, asked.request)
         message = Message(f"RTSP/1.0 {status} -", [], answer.body)
         message.set("CSeq", asked.number)
         for name in _PASSED_BACK:
@@ -194,11 +206,25 @@ class _Talk:
         if asked.request.first.startswith("SETUP "):
             wanted = asked.request.value("transport")
             message.set("Transport", _transport(wanted, answer.value("transport"), self._server.getpeername()[0]))
-        if asked.request.first.startswith("DESCRIBE "):
-            self._gate.codec = codec_in(answer.body)
         if answer.body:
             message.set("Content-Length", str(len(answer.body)))
         return message.to_bytes()
+
+    def _require_good(self, status: int, answer: Message, request: Message) -> None:
+        """Raises Dropped for a refusal that FFmpeg has no words for."""
+        method = request.first.partition(" ")[0]
+        if status == 401 and self._authorization and (why := why_not_answered(answer.values("www-authenticate"))):
+            raise Dropped(why, "unauthorised")
+        if status < 400 and method == "DESCRIBE":
+            self._gate.described(answer.body.decode("latin-1"))
+        if self._is_playing or method not in _OPENING or status in _TOLD_BY_FFMPEG or status < 400:
+            self._is_playing = self._is_playing or (method == "PLAY" and status < 300)
+            return
+        named = statuses.of_rtsp(status, answer.first.partition(str(status))[2])
+        if status == 461:
+            wanted, other = ("tcp", "udp") if "/TCP" in request.value("transport").upper() else ("udp", "tcp")
+            raise Dropped(f"it does not send over {wanted} ({named}): write `transport: {other}` for this camera")
+        raise Dropped(f"it answers {method} with {named}")
 
     def _asked_for(self, answer: Message) -> _Asked:
         """The request that it answers: by its number, else the oldest one, as FFmpeg has it. Raises Dropped."""
@@ -209,12 +235,6 @@ class _Talk:
         if asked is None:
             raise Dropped("it sends an answer without a request")
         return asked
-
-
-def codec_in(description: bytes) -> str:
-    """The format of the first video in a description (SDP), as `H265`; "" if that names none in plain letters."""
-    found = _VIDEO_CODEC.search(description)
-    return found[1].decode() if found else ""
 
 
 def _transport(wanted: str, declared: str, camera: str) -> str:
@@ -230,3 +250,10 @@ def _transport(wanted: str, declared: str, camera: str) -> str:
         found = re.search(_NUMBERS.format(name), parameters, re.IGNORECASE)
         parts += [f"{name}={found[1]}"] if found else []
     return ";".join(parts if is_tcp else (*parts, f"source={camera}"))
+
+
+def codec_in(description: str) -> str:
+    """The name of the first video in a description (SDP, RFC 8866), as the camera writes it; "" if it has none."""
+    video = _VIDEO.search(description)
+    found = re.search(_ENCODING.format(video[1]), description, re.MULTILINE) if video else None
+    return found[1] if found else ""

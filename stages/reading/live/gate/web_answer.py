@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from http import HTTPStatus
 from typing import Literal
 
 from pipeline.foreign_text import shown
@@ -22,7 +21,6 @@ _TEXT_TYPES = re.compile(r"text/|application/(json|xml|xhtml)")
 _MARK = b"\xef\xbb\xbf"
 """Some texts in UTF-8 begin so."""
 _MOST_TYPE = 60
-_MOST_REASON = 80
 
 
 def served(content_type: str, begin: bytes) -> Served:
@@ -67,12 +65,3 @@ def is_enough(content_type: str, begin: bytes) -> bool:
 def is_of_parts(content_type: str) -> bool:
     """Whether the content is declared as one part after the other, of which the first may come late."""
     return content_type.strip().lower().startswith("multipart/")
-
-
-def status_words(status: int, reason: str) -> str:
-    """A status by its number and name, for people; ``reason``: the name that the camera gives to it."""
-    try:
-        name = HTTPStatus(status).phrase
-    except ValueError:
-        name = shown(reason, _MOST_REASON)
-    return f"{status} {name}".rstrip()

@@ -29,11 +29,12 @@ from urllib.parse import quote
 import av
 
 from stages.reading import playlists
+from stages.reading.live.gate import statuses
 from stages.reading.live.gate.authorization import why_not_answered
 from stages.reading.live.gate.gate import MOST_REDIRECTS, Gate, Road, fit_to_show
 from stages.reading.live.gate.mjpeg_stream import MOST_PICTURE, PictureCutter, PictureTooLarge
 from stages.reading.live.gate.origins import Origin, Target, target_from, target_of
-from stages.reading.live.gate.web_answer import BEGIN_BYTES, PLAYLIST_BEGIN, Served, is_enough, served, status_words
+from stages.reading.live.gate.web_answer import BEGIN_BYTES, PLAYLIST_BEGIN, Served, is_enough, served
 from stages.reading.live.gate.web_body import WebBody
 from stages.reading.live.verdicts import Dropped
 
@@ -236,7 +237,7 @@ class WebGate(Gate):
     ) -> None:
         path = quote(target.path or "/", safe=_SAFE)
         default = {"http": 80, "https": 443}[target.origin.scheme] == target.origin.port
-        host = target.origin.authority.rpartition(":")[0] if default else target.origin.authority
+        host = target.origin.named.rpartition(":")[0] if default else target.origin.named
         lines = [f"GET {path} HTTP/1.1", f"Host: {host}", "Connection: close", "Accept-Encoding: identity"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         authorization = self._authorization_for(target.origin)
@@ -389,7 +390,7 @@ def _require_good(response: http.client.HTTPResponse) -> None:
     if response.status in _MISSING:
         raise av.HTTPNotFoundError(errno.ENOENT, "not there")
     if response.status not in _GOOD:
-        raise Dropped(f"it answers with {status_words(response.status, response.reason)}")
+        raise Dropped(f"it answers with {statuses.of_http(response.status, response.reason)}")
 
 
 def _wait_for_end(client: socket.socket, seconds: float) -> None:

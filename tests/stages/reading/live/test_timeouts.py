@@ -17,6 +17,9 @@ from stages.reading.live.timeouts import Timeouts, timeouts_of
         ({"url": "https://h/x.m3u8"}, Timeouts(12, 20)),
         ({"url": "https://h/x.m3u8", "stalled_s": 60}, Timeouts(60, 68)),
         ({"url": "rtsp://h/x", "stalled_s": 1}, Timeouts(1, 9)),
+        ({"url": "http://h/x.jpg"}, Timeouts(3, 11)),
+        ({"url": "http://h/x.jpg", "every_s": 60}, Timeouts(62, 70)),
+        ({"url": "http://h/x.jpg", "every_s": 60, "stalled_s": 100}, Timeouts(100, 108)),
     ],
 )
 def test_playlists_may_be_silent_for_longer_and_settings_decide(settings: dict[str, Any], expected: Timeouts) -> None:

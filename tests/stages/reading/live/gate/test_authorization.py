@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stages.reading.live.gate.authorization import Authorization
+from stages.reading.live.gate.authorization import Authorization, why_not_answered
 from stages.reading.live.gate.origins import Login
 
 REALM = 'realm="http-auth@example.org"'
@@ -37,6 +37,39 @@ def test_digest_as_in_rfc_7616(algorithm: str, response: str) -> None:
     for part in ('username="Mufasa"', REALM, NONCE, OPAQUE, "qop=auth", "nc=00000001", f"algorithm={algorithm}"):
         assert part in header
     assert "nc=00000002" in one.header("GET", "/dir/index.html")
+
+
+def test_a_name_is_hashed_if_the_camera_wants_it() -> None:
+    """RFC 7616, 3.4.4: the name itself goes into the answer. Its example 3.9.2 was computed by a hash cut short."""
+    one = Authorization(Login("J\u00e4s\u00f8n Doe", "Secret, or not?"), lambda: "c")
+    assert one.take(['Digest realm="api@example.org", qop="auth", algorithm=SHA-512-256, nonce="n", userhash=true'])
+    header = one.header("GET", "/doe.json")
+
+    def hashed(text: str) -> str:
+        return hashlib.new("sha512_256", text.encode()).hexdigest()
+
+    secret = hashed("J\u00e4s\u00f8n Doe:api@example.org:Secret, or not?")
+    expected = hashed(f"{secret}:n:00000001:c:auth:{hashed('GET:/doe.json')}")
+    assert 'username="793263caabb707a56211940d90411ea4a575adeccb7e360aeb624ed06ece9b0b"' in header
+    assert f'response="{expected}"' in header
+    assert header.endswith(", userhash=true")
+
+
+@pytest.mark.parametrize(
+    ("challenges", "named"),
+    [
+        (['Digest realm="r", nonce="n", algorithm=SHA-1'], "Digest by SHA-1 (qop: auth)"),
+        (['Digest realm="r", nonce="n", qop="auth-int"'], "Digest by MD5 (qop: auth-int)"),
+        (["Bearer", "Negotiate"], "Bearer, Negotiate"),
+    ],
+)
+def test_a_login_that_is_not_known_is_named(challenges: list[str], named: str) -> None:
+    assert f"does not know: {named}; choose one" in why_not_answered(challenges)
+
+
+@pytest.mark.parametrize("challenges", [[], ['Basic realm="r"'], ["Negotiate", 'Digest realm="r", nonce="n"']])
+def test_a_known_login_or_none_is_no_reason(challenges: list[str]) -> None:
+    assert why_not_answered(challenges) == ""
 
 
 def test_digest_as_cameras_have_it() -> None:

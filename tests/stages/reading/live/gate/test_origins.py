@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.system.redaction import redact_url
 from stages.reading.live.gate.origins import Login, Origin, login_of, may_be_reached, target_from, target_of
 
 
@@ -46,6 +47,16 @@ def test_origin_includes_scheme_and_port() -> None:
     v6 = target_of("rtsp://[fe80::1]/x")
     assert v6 is not None
     assert v6.origin.authority == "[fe80::1]:554"
+
+
+@pytest.mark.parametrize("url", ["rtsp://me:p@[FE80::1%Eth0.7]:8554/x", "rtsp://me:p@[fe80::1%25Eth0.7]:8554/x"])
+def test_a_zone_is_for_this_machine_alone(url: str) -> None:
+    target = target_of(url)
+    assert target is not None
+    assert target.origin == Origin("rtsp", "fe80::1%Eth0.7", 8554)
+    assert target.origin.named == "[fe80::1]:8554"
+    assert target_of(target.url) == target
+    assert redact_url(url).partition("@")[2] == url.partition("@")[2]
 
 
 @pytest.mark.parametrize(
