@@ -22,7 +22,7 @@ _FILES = {"snapshot": "picture", "best": "better picture", "clip": "clip"}
 _COUNTED = {"rightward": "to the right", "leftward": "to the left", "entered": "entered", "left": "left"}
 _REASONS: Mapping[str, str] = {
     "condition": "it was seen no longer",
-    "unseen": "nobody was to be seen any more",
+    "unseen": "out of sight, so how it ended is not known",
     "schedule": "the rule's time was over",
     "switch": "the rule was switched off",
     "reload": "the rule was changed or removed",
@@ -62,6 +62,8 @@ def _length(end: Mapping[str, Any]) -> str:
     if end.get("reason") == "lost":
         return "Nobody saw its end: the program that watched it died."
     lasted = span(end.get("duration_s"))
+    if lasted and end.get("reason") == "unseen":
+        return f"It was seen for {lasted}. Then nobody was in sight, so how it ended is not known."
     return f"It lasted {lasted}." if lasted else ""
 
 

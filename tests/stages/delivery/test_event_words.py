@@ -30,6 +30,11 @@ PERIOD = {"entered": 12, "left": 10}
         (incident("a", "single", camera="room-3"), "Fall on room-3", ""),
         (incident("a", "update", duration_s=9.0), "Fall on cam goes on", ""),
         (incident("a", "end", duration_s=200.2), "Fall on cam is over", "It lasted 3 min 20 s."),
+        (
+            incident("a", "end", duration_s=8.0, reason="unseen"),
+            "Fall on cam is over",
+            "It was seen for 8 s. Then nobody was in sight, so how it ended is not known.",
+        ),
         (view_of(trial_event("ward", "room-3", 1)), "Test on room-3", "This is a test: nothing has happened."),
         (
             view("camera.lost", phase="start", state="lost", why="x"),
@@ -80,7 +85,7 @@ def test_spans(seconds: object, told: str) -> None:
 
 
 def test_reasons_are_words() -> None:
-    assert filled("{why}", incident("a", "end", reason="unseen"), "UTC") == "nobody was to be seen any more"
+    assert filled("{why}", incident("a", "end", reason="unseen"), "UTC") == "out of sight, so how it ended is not known"
     assert filled("{why}", view("camera.lost", phase="start", why="no answer"), "UTC") == "no answer"
 
 

@@ -40,8 +40,9 @@ class IncidentFile(TypedDict):
 
 class IncidentFacts(TypedDict):
     """What the events of an incident tell. `end_time`, `duration_s`: null while it goes on; a `phase` that is `lost`:
-    its end was not reported, for the run died. `because`: the conditions that held, as the rule has them, with their
-    values; `measured`: those of them that can be said to people who do not know the rule; `labels`: the oldest first.
+    its end was not reported, for the run died. `unseen`: its people were out of sight, so how it ended is not known.
+    `because`: the conditions that held, as the rule has them, with their values; `measured`: those of them that can be
+    said to people who do not know the rule; `labels`: the oldest first.
     """
 
     incident: str
@@ -53,6 +54,7 @@ class IncidentFacts(TypedDict):
     start_time: str
     end_time: str | None
     duration_s: float | None
+    unseen: bool
     phase: Phase | Literal["lost"]
     reason: str
     people: int
@@ -205,6 +207,7 @@ def facts_of(record: IncidentRecord, labels: Labels, written_s: float, begun_s: 
         "end_time": None if is_lost else {"over": over, "single": one.start_time, "running": None}[one.phase],
         "duration_s": None if is_lost or one.phase == "running" else one.duration_s,
         "phase": "lost" if is_lost else one.phase,
+        "unseen": one.phase == "over" and end.get("reason") == "unseen",
         "reason": reason(end.get("reason")) if one.phase == "over" and not is_lost else "",
         "people": len(_list(data.get("people"))),
         "zones": list(map(str, _list(data.get("zones")))),

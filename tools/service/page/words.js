@@ -146,7 +146,7 @@ export function lasted(incident, silences) {
   if (incident.phase === "running") return "still going on";
   if (incident.phase === "lost") return "its end was not seen";
   if (incident.phase === "single") return "one moment";
-  return `lasted ${length(incident.duration_s)}`;
+  return `${incident.unseen ? "seen for" : "lasted"} ${length(incident.duration_s)}`;
 }
 
 export const LABELS = { acknowledged: "Seen", true_alarm: "Real", false_alarm: "False alarm" };

@@ -163,6 +163,11 @@ def test_lengths_are_told_as_in_mails(page: Browser, seconds: float) -> None:
     assert page.run(f"page.lasted({over}, new page.Silences())") == f"lasted {span(seconds)}"
 
 
+def test_how_long_somebody_lay_who_left_the_picture_is_not_known(page: Browser) -> None:
+    over = json.dumps({"camera": "hall", "phase": "over", "duration_s": 8, "unseen": True})
+    assert page.run(f"page.lasted({over}, new page.Silences())") == "seen for 8 s"
+
+
 def test_plots_tell_how_old_the_last_value_is(page: Browser) -> None:
     page.run("window.plot = new page.Plot('Age', ' ms', 10, [['p50', 'half', ''], ['p95', 'most', '']])")
     tell = "(p50, p95) => { plot.update({at: [1e9, 1e9 + 2400], every_s: 5, p50, p95}); return plot.now.innerText; }"
