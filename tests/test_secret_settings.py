@@ -10,7 +10,7 @@ import yaml
 
 from pipeline.errors import GraphError
 from pipeline.graph import parse_graph
-from pipeline.graph.yaml_source import holds_secret
+from pipeline.graph.yaml_reader import holds_secret
 from pipeline.registry import find_stage, stage_names
 
 PLANTED = "918273645"

@@ -11,7 +11,7 @@ import unicodedata
 from difflib import get_close_matches
 
 from pipeline.foreign_text import shown
-from pipeline.system.redaction import redact_urls
+from pipeline.system.redaction import is_called_secret, redact_urls
 
 _WIDTH = 100
 _BEFORE = 60
@@ -19,12 +19,14 @@ _BEFORE = 60
 _INDENT = "    "
 _CUT_OFF = "..."
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
-_ABOUT_SECRETS = re.compile("passw|passphrase|secret|token|credential|api_?key|private_?key", re.IGNORECASE)
+_ABOUT_SECRETS = re.compile(
+    "passw|passphrase|secret|token|credential|api_?key|private_?key|authorization|bearer ", re.IGNORECASE
+)
 _SECRETS = ("password", "passphrase", "secret", "token", "credentials", "api_key", "private_key")
 _ALIKE = 0.75
 _NEAR = 300
 """A whole line, of up to a million keys, would take too long."""
-_KEY = re.compile(r"([\w-]{3,40})['\"]?\s*:")
+_KEY = re.compile(r"([\w-]{2,40})['\"]?\s*:")
 
 
 def lines_of(text: str) -> list[str]:
@@ -46,9 +48,12 @@ def excerpt(line: str, column: int) -> str:
 
 
 def _has_key_like_secret(text: str) -> bool:
-    """Whether one of the keys is the mistyped name of a secret."""
-    words = {word for key in _KEY.findall(text.lower()) for word in (key, *re.split("[_-]", key))}
-    return any(get_close_matches(word, _SECRETS, 1, _ALIKE) for word in words)
+    """Whether one of the keys is the name of a secret, or a mistyped one."""
+    keys = _KEY.findall(text.lower())
+    words = {word for key in keys for word in (key, *re.split("[_-]", key))}
+    return any(is_called_secret(key.replace("-", "_")) for key in keys) or any(
+        get_close_matches(word, _SECRETS, 1, _ALIKE) for word in words
+    )
 
 
 def _columns(text: str) -> int:

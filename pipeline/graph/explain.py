@@ -15,8 +15,7 @@ from pydantic_core import ErrorDetails, ValidationError
 from pipeline.graph.definition import CAMERA_NAME_ERROR, StageEntry
 from pipeline.graph.report import Report, dotted
 from pipeline.graph.schema_walk import Schema, described, lists_texts, schema_of
-from pipeline.graph.yaml_reader import Path
-from pipeline.graph.yaml_source import holds_secret
+from pipeline.graph.yaml_reader import Path, holds_secret
 from pipeline.stage import Definition
 from pipeline.system.names import A_CAMERA_NAME, A_NAME, MAX_NAME, NAME_PATTERN, nearest_camera_name, nearest_name
 from pipeline.system.spelling import did_you_mean, did_you_mean_key, nearest
@@ -248,12 +247,16 @@ class _Reporter:
             quotes = "; write it in quotes" if wanted == ["text"] and got == "a number" else ""
             return f"expected {' or '.join(wanted)}, got {got} (it is not shown){quotes}"
         got = shown(self.report.source.shown(place, value))
-        return f"expected {' or '.join(wanted)}, got {got}{_hint(group, value) or self._as_list(group, value)}"
+        return f"expected {' or '.join(wanted)}, got {got}{_hint(group, value) or self._as_list(group, place, value)}"
 
-    def _as_list(self, group: list[Found], value: Any) -> str:
+    def _as_list(self, group: list[Found], place: Path, value: Any) -> str:
         """How to write a single text where several may stand."""
         wants_list = {one.kind for one in group} == {"list_type"} and isinstance(value, str)
-        return f"; write [{_short(value)}]" if wants_list and lists_texts(self.schema, group[0].path) else ""
+        return (
+            f"; write [{_short(self.report.source.shown(place, value))}]"
+            if wants_list and lists_texts(self.schema, group[0].path)
+            else ""
+        )
 
 
 _OF_A_STAGE = {field.alias or name for name, field in StageEntry.model_fields.items()}

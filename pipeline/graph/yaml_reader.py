@@ -16,6 +16,7 @@ import yaml
 from pipeline.errors import GraphError, Problem
 from pipeline.graph.variables import substitute
 from pipeline.system.names import nfc
+from pipeline.system.redaction import HIDDEN, is_called_secret
 
 Path = tuple[str | int, ...]
 
@@ -39,6 +40,12 @@ class Place(NamedTuple):
 def place_of(node: Any) -> Place:
     """The place at which a node or an event of PyYAML begins."""
     return Place(node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+def holds_secret(path: Path) -> bool:
+    """Whether the value at `path` is a secret, by the name of its key: no message may show it."""
+    name = next((part for part in reversed(path) if isinstance(part, str)), "")
+    return is_called_secret(name.replace("-", "_").removesuffix("s"))
 
 
 class Reader:
@@ -185,9 +192,12 @@ class Reader:
         return result.text
 
     def _bool(self, node: yaml.ScalarNode, text: str, path: Path) -> bool:
+        quoted = HIDDEN if holds_secret(path) else text
         if text.lower() not in ("true", "false"):
             self._complain(
-                node, path, f'`{text}` is a boolean to some readers of YAML: write true, false, or "{text}" in quotes'
+                node,
+                path,
+                f'`{quoted}` is a boolean to some readers of YAML: write true, false, or "{quoted}" in quotes',
             )
         return text.lower() in ("true", "yes", "on")
 
@@ -195,12 +205,16 @@ class Reader:
         bare = text.replace("_", "")
         if ":" in text:
             shown_number = text if len(text) <= _MAX_DIGITS else f"{text[:_MAX_DIGITS]}..."
+            shown_number = HIDDEN if holds_secret(path) else shown_number
             self._complain(
                 node, path, f'`{shown_number}` is a number to base 60 in YAML: write "{shown_number}" with quotes'
             )
         elif kind == "int" and _OCTAL.fullmatch(text):
-            octal = int(bare, 8)
-            self._complain(node, path, f'`{text}` is octal in YAML: write {octal} for the number, "{text}" for text')
+            meant = f'{int(bare, 8)} for the number, "{text}" for text'
+            text_of_secret = f"`{HIDDEN}` is octal in YAML: write it in quotes"
+            self._complain(
+                node, path, text_of_secret if holds_secret(path) else f"`{text}` is octal in YAML: write {meant}"
+            )
         elif len(bare) > _MAX_DIGITS:
             self._complain(node, path, f"a number of {len(bare)} digits: at most {_MAX_DIGITS} are accepted")
         else:

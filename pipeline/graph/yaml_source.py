@@ -15,12 +15,16 @@ import yaml
 
 from pipeline.errors import GraphError, Problem
 from pipeline.graph.excerpt import excerpt, lines_of
-from pipeline.graph.yaml_reader import MAX_CHARACTERS, MAX_DEPTH, Path, Place, Reader, place_of
-from pipeline.system.redaction import is_called_secret, redact_urls
+from pipeline.graph.yaml_reader import MAX_CHARACTERS, MAX_DEPTH, Path, Place, Reader, holds_secret, place_of
+from pipeline.system.redaction import HIDDEN, redact_urls
+from pipeline.system.spelling import without_guess
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_TEXT = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _LONG = 4
+_CUT = 8
+"""Letters of a value by which the rest of one that was cut off is found."""
+_WORD = re.compile(r"\w{3,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,8 @@ class Source:
 
     def shown_in(self, problem: Problem) -> Problem:
         """The problem with the line of the file, unless that holds a value that is to be hidden."""
+        if any(place.line == problem.line and holds_secret(path) for path, place in self.values.items()):
+            return problem  # a literal secret, whose key may stand on the line before
         return _shown_in(problem, self.lines, self._to_hide)
 
     @property
@@ -86,7 +92,8 @@ class Source:
     def redact(self, path: Path, text: str) -> str:
         """Return `text`, a message about the value at `path`, without secrets.
 
-        Very short values are hidden only in messages about their own part of the file; a 1 may be anywhere.
+        Very short values are hidden only in messages about their own part of the file; a 1 may be anywhere. Of a value
+        that came from a variable, no suggestion is made, and no word of it is shown: any part of it may be secret.
         """
         found = [
             (secret, name)
@@ -96,13 +103,23 @@ class Source:
         ]
         for secret, name in sorted(found, key=lambda item: -len(item[0])):
             text = text.replace(secret, name)
-        return redact_urls(text)
+        own = {
+            secret: name
+            for at, items in self.secrets.items()
+            if at[: len(path)] == path
+            for secret, name in items.items()
+        }
+        return redact_urls(_without_parts(without_guess(text), own) if own else text)
 
 
-def holds_secret(path: Path) -> bool:
-    """Whether the value at `path` is a secret, by the name of its key: no message may show it."""
-    name = next((part for part in reversed(path) if isinstance(part, str)), "")
-    return is_called_secret(name.replace("-", "_").removesuffix("s"))
+def _without_parts(text: str, secrets: Mapping[str, str]) -> str:
+    """`text` without the words of these secrets, which a message may quote alone, and without what it cut off."""
+    for secret, name in secrets.items():
+        if len(secret) > _CUT:
+            text = re.sub(re.escape(secret[:_CUT]) + r"\S*", name.replace("\\", r"\\"), text)
+        for word in sorted(set(_WORD.findall(secret)), key=len, reverse=True):
+            text = re.sub(rf"(?<![\w{{]){re.escape(word)}(?![\w}}])", HIDDEN, text)
+    return text
 
 
 def load(text: str, file: str, environ: Mapping[str, str] | None = None) -> Source:

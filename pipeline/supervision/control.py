@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -14,9 +15,11 @@ import structlog
 import zmq
 
 from pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem, UserError
+from pipeline.supervision.control_client import exchange
 from pipeline.supervision.jobs import Answer, Later
 from pipeline.system.disk import open_regular
 from pipeline.system.found_runs import FoundRun, found_runs
+from pipeline.system.names import user_name
 from pipeline.system.paths import runs_folder
 from pipeline.system.redaction import redact_urls
 from pipeline.system.run_folder import CONTROL, is_private, unlink_socket
@@ -111,15 +114,16 @@ def _as_bytes(answer: dict[str, Any]) -> bytes:
     return json.dumps(answer).encode()
 
 
-def find_run(name: str | None, *, of_others: bool = False, graph: Path | None = None) -> str:
+def find_run(name: str | None, *, owner: int | None = None, graph: Path | None = None) -> str:
     """Return the name of the run that is meant.
 
     That is the named one; else the one that was started from the file `graph`; else the one whose graph is in this
-    folder; else, in a folder without a graph, the only run of this user. `of_others`: root may mean a run of another
-    user, but must not ask it for secrets. Raises UserError.
+    folder; else, in a folder without a graph, the only run of this user. `owner`: the number of the user whose run it
+    is, if not this one; only root may say that, and must not ask such a run for secrets. No run of another user is
+    taken otherwise: anybody may give a run any name. Raises UserError.
     """
     runs = found_runs()
-    meant = _meant(name, runs, of_others=of_others)
+    meant = _meant(name, runs, owner)
     if name is None:
         meant = _by_graph(meant, graph)
     if len(meant) == 1:
@@ -129,16 +133,17 @@ def find_run(name: str | None, *, of_others: bool = False, graph: Path | None = 
             f"the run {meant[0].name} has one process and no socket: look at it and stop it in its own terminal",
             error_id="run-one-process",
         )
-    raise UserError(_not_found(name, runs, meant), error_id="run-not-found")
+    raise UserError(_not_found(name, runs, meant, owner), error_id="run-not-found")
 
 
-def _meant(name: str | None, runs: Sequence[FoundRun], *, of_others: bool) -> list[FoundRun]:
+def _meant(name: str | None, runs: Sequence[FoundRun], owner: int | None) -> list[FoundRun]:
     """Return the runs that may be meant; only the nearest ones if several folders have runs."""
     if name is not None:
         runs = [run for run in runs if run.name == name]
+    if owner is not None and owner != os.getuid():
+        return [run for run in runs if run.owner == owner]
     here = [run for run in runs if run.here]
-    own = here or [run for run in runs if run.own]
-    return own or [run for run in runs if name is not None and of_others and os.getuid() == 0]
+    return here or [run for run in runs if run.own]
 
 
 def _by_graph(runs: Sequence[FoundRun], graph: Path | None) -> list[FoundRun]:
@@ -175,21 +180,23 @@ def _is_graph(path: Path) -> bool:
         return False
 
 
-def _not_found(name: str | None, runs: Sequence[FoundRun], meant: Sequence[FoundRun]) -> str:
-    own = [run for run in runs if run.own]
+def _not_found(name: str | None, runs: Sequence[FoundRun], meant: Sequence[FoundRun], owner: int | None) -> str:
+    asked = os.getuid() if owner is None else owner
+    own = [run for run in runs if run.owner == asked]
     names = [run.name for run in own]
     message = f"running: {', '.join(map(_in_words, own))}" if own else ""
-    others = [run for run in runs if not run.own]
+    others = [run for run in runs if run.owner != asked]
     if others:
         listed = ", ".join(f"{run.name} {run.where}" for run in others)
         message += (
-            f"{'; ' if message else ''}running as another user: {listed}; ask as that user, or as root with --name"
+            f"{'; ' if message else ''}running as another user: {listed}; ask as that user, or as root with --user"
         )
     if meant:
         return f"which run? choose one with --name; {message}"
     missing = f"no run called {name}" if name else ""
     if not own:
-        nothing = "none of your runs is running" if others else "nothing is running"
+        whose = "your runs" if owner is None else f"the runs of {user_name(owner)}"
+        nothing = f"none of {whose} is running" if others or owner is not None else "nothing is running"
         starts = f"{nothing}; `camgraph run GRAPH` starts a graph"
         return "; ".join(part for part in (": ".join(p for p in (missing, starts) if p), message) if part)
     return f"{missing}; {message}{did_you_mean(name, names) if name else ''}"
@@ -200,36 +207,56 @@ def _in_words(run: FoundRun) -> str:
     return f"{run.name} ({run.graph_file})" if run.graph_file else run.name if run.here else f"{run.name} {run.where}"
 
 
-def _address(name: str, *, of_others: bool) -> str:
-    """Return the address of the control socket of a run that `find_run` has found."""
+def _socket(name: str, owner: int | None) -> Path:
+    """Return the path of the control socket of a run that `find_run` has found."""
     root = runs_folder()
-    if not is_private(root) or not (root / name / CONTROL).exists():
-        meant = _meant(name, found_runs(), of_others=of_others)
+    is_other = owner is not None and owner != os.getuid()
+    if is_other or not is_private(root) or not (root / name / CONTROL).exists():
+        meant = _meant(name, found_runs(), owner)
         if meant:
-            return meant[0].control
+            return meant[0].folder / CONTROL
         raise UserError(f"no run called {name} any more", error_id="run-not-found")
-    return f"ipc://{root}/{name}/{CONTROL}"
+    return root / name / CONTROL
 
 
-def ask(name: str, op: str, *, within_s: float = _ANSWER_S, **values: Any) -> dict[str, Any]:
+def ask(name: str, op: str, *, owner: int | None = None, within_s: float = _ANSWER_S, **values: Any) -> dict[str, Any]:
     """Send a request to a run (see `pipeline.supervision.requests`). Raises EnvironmentProblem if it does not answer.
 
-    If the run refuses the request, raises UserError; if it lacks resources for it, EnvironmentProblem.
+    `owner`: as for `find_run`. If the run refuses the request, raises UserError; if it lacks resources for it,
+    EnvironmentProblem.
     """
-    socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.REQ)
-    socket.setsockopt(zmq.LINGER, 0)
+    if owner is not None and op not in _WITHOUT_SECRETS:
+        raise ValueError(f"{op} may tell secrets to a run of another user")
+    request = json.dumps({"op": op, **values}).encode()
+    user = os.getuid() if owner is None else owner
     try:
-        socket.connect(_address(name, of_others=op in _WITHOUT_SECRETS))
-        socket.send(json.dumps({"op": op, **values}).encode())
-        if not socket.poll(int(within_s * 1000)):
-            raise EnvironmentProblem(
-                f"the run {name} does not answer within {within_s:g} s: try again, and look at its log",
-                error_id="run-silent",
-            )
-        answer = json.loads(socket.recv())
-    finally:
-        socket.close(0)
+        answer = _read(exchange(_socket(name, owner), request, owner=user, within_s=within_s))
+    except TimeoutError:
+        raise EnvironmentProblem(
+            f"the run {name} does not answer within {within_s:g} s: try again, and look at its log",
+            error_id="run-silent",
+        ) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise EnvironmentProblem(
+            f"the answer of the run {name} cannot be read ({error}): is it from another version of camgraph?",
+            error_id="run-unreadable",
+        ) from None
     if "error" in answer:
         kind = EnvironmentProblem if answer.get("status") == EXIT_ENVIRONMENT else UserError
-        raise kind(answer["error"], error_id=str(answer.get("error_id", "")))
-    return dict(answer)
+        raise kind(str(answer["error"]), error_id=str(answer.get("error_id", "")))
+    return answer
+
+
+def _read(answer: bytes) -> dict[str, Any]:
+    """Raises ValueError if it is no object, or has a number that is none."""
+    found = json.loads(answer, parse_constant=_finite, parse_float=_finite)
+    if not isinstance(found, dict):
+        raise ValueError("expected a JSON object")
+    return found
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("a number is too large, or none")
+    return value

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
+import time
 from pathlib import Path
+
+_PEER = struct.Struct("3i")
+"""pid, uid and gid, as Linux tells them of the process at the other end."""
+_PIECE = 1 << 20
 
 
 def listening(path: Path, backlog: int) -> socket.socket:
@@ -33,3 +39,61 @@ class short_address:  # noqa: N801 - a context manager, as in contextlib
 
     def __exit__(self, *_: object) -> None:
         os.close(self._folder)
+
+
+def answering_user(connection: socket.socket) -> int:
+    """The number of the user whose process listens at the other end of a connected socket. Linux vouches for it."""
+    _, uid, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    return int(uid)
+
+
+class Exchange:
+    """A connected socket with a deadline for a whole request or answer, however slowly its bytes come.
+
+    A time-out of a socket bounds each of its reads: whoever sends a byte a second never meets it. All methods raise
+    TimeoutError after the deadline, ConnectionResetError if the other side ends before, and OSError.
+    """
+
+    def __init__(self, connection: socket.socket, within_s: float) -> None:
+        self._connection = connection
+        self._in = bytearray()
+        self.extend(within_s)
+
+    def extend(self, within_s: float) -> None:
+        """Begin the next part of the exchange: the deadline is so far away from now."""
+        self._until_s = time.monotonic() + within_s
+
+    def send(self, data: bytes | memoryview) -> None:
+        """All of `data`."""
+        self._bound()
+        self._connection.sendall(data)  # its time-out is one for all
+
+    def read(self, size: int) -> bytes:
+        """Exactly so many bytes."""
+        while len(self._in) < size:
+            self._receive(min(size - len(self._in), _PIECE))
+        return self._taken(size)
+
+    def line(self, most: int) -> bytes:
+        """A line with its end; the first bytes, if `most` of them bring no end."""
+        while (end := self._in.find(b"\n", 0, most) + 1) == 0 and len(self._in) < most:
+            self._receive(min(most, _PIECE))
+        return self._taken(end or most)
+
+    def _receive(self, most: int) -> None:
+        self._bound()
+        received = self._connection.recv(most)
+        if not received:
+            raise ConnectionResetError("the rest did not come")
+        self._in += received
+
+    def _taken(self, size: int) -> bytes:
+        taken = bytes(self._in[:size])
+        del self._in[:size]
+        return taken
+
+    def _bound(self) -> None:
+        left_s = self._until_s - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("timed out")
+        self._connection.settimeout(left_s)

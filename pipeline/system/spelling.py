@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+_GUESS = re.compile(r"[;:,]? ?did you mean [^?]*\?")
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
@@ -32,3 +35,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean `x`?` for the known word that is nearest, or nothing."""
     near = nearest(word, known)
     return f"; did you mean `{near[0]}`?" if near else ""
+
+
+def without_guess(text: str) -> str:
+    """A message without its suggestion: one that is made of a secret repeats the secret in other letters."""
+    return _GUESS.sub("", text)

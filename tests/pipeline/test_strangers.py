@@ -224,12 +224,90 @@ def test_only_root_may_ask_run_of_another_user(person: Callable[[], Person]) -> 
             done = stranger.camgraph(*words)
             assert done.returncode == 2
             assert re.search(rf"running as another user: .*\b{name} of user {owner.uid}", done.stderr), done.stderr
-        root = {**os.environ, "CAMGRAPH_RUN_DIR": "", "HOME": "/root"}
-        for words in (["status", "--json", "--name", name], ["stop", "--name", name]):
-            command = [sys.executable, "-m", "tools.cli", *words]
-            asked = subprocess.run(command, env=root, capture_output=True, text=True, check=False, timeout=60)
-            assert asked.returncode == 0, asked.stderr
+            refused = stranger.camgraph(*words, "--user", owner.uid)
+            assert refused.returncode == 2
+            assert "only root may ask the runs of other users" in refused.stderr
+        assert as_root("status", "--name", name).returncode == 2
+        asked = as_root("status", "--json", "--name", name, "--user", owner.uid)
+        assert json.loads(asked.stdout)["graph"] == name, asked.stderr
+        stopped = as_root("stop", "--name", name, "--user", owner.uid)
+        assert stopped.stdout == f"{name} of user {owner.uid} is stopping\n", stopped.stderr
         assert run.wait(60) == 0, log.read_text()
+
+
+def as_root(*words: object) -> subprocess.CompletedProcess[str]:
+    """A command of camgraph that root types, wherever the runs are."""
+    environ = {**os.environ, "CAMGRAPH_RUN_DIR": "", "HOME": "/root", "COLUMNS": "300"}
+    command = [sys.executable, "-m", "tools.cli", *map(str, words)]
+    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=120)
+
+
+POSES = """
+import json, os, sys, zmq
+folder = os.path.join(os.getcwd(), "camgraph", sys.argv[1])
+os.makedirs(folder, mode=0o700)
+socket = zmq.Context().socket(zmq.ROUTER)
+socket.bind(f"ipc://{folder}/camgraph.control")
+print("listens", flush=True)
+while True:
+    identity, *_ = socket.recv_multipart()
+    print("asked", flush=True)
+    socket.send_multipart([identity, b"", sys.argv[2].encode()])
+"""
+HEALTHY = {"graph": "lobby", "health": {"level": "healthy", "reason": "all is well"}}
+
+
+def test_a_stranger_does_not_pose_as_the_run_that_root_asks_for(person: Callable[[], Person]) -> None:
+    """A monitor of root asks for a run by its name: anybody may give a run that name."""
+    stranger = person()
+    name = f"n{stranger.uid}"
+    posing = stranger.start("-c", POSES, name, json.dumps(HEALTHY))
+    try:
+        assert next_line(posing) == "listens\n"
+        checked = as_root("status", "--check", "--name", name)
+        assert (checked.returncode, checked.stdout.partition(":")[0]) == (3, "unknown"), checked.stdout
+        assert f"{name} of user {stranger.uid}" in checked.stdout
+        for words in (["status"], ["stop"]):
+            refused = as_root(*words, "--name", name)
+            assert refused.returncode == 2
+            assert f"{name} of user {stranger.uid}; ask as that user, or as root with --user" in refused.stderr
+        told = as_root("status", "--check", "--name", name, "--user", stranger.uid)
+        assert told.stdout == f"healthy: {name} of user {stranger.uid}: all is well\n"
+    finally:
+        posing.kill()
+        assert posing.communicate()[0] == "asked\n", "it was asked without --user"
+
+
+def test_a_stranger_does_not_take_the_name_of_a_run_of_root(person: Callable[[], Person]) -> None:
+    owner, stranger = person(), person()
+    name = f"n{owner.uid}"
+    posing = stranger.start("-c", POSES, name, json.dumps(HEALTHY))
+    try:
+        assert next_line(posing) == "listens\n"
+        with running(owner, EVENTS.format(name=name), **login(owner, "h")) as (run, log):
+            wait(has_events(owner), run, log)
+            told = as_root("status", "--check", "--name", name, "--user", owner.uid)
+            assert f"{name} of user {owner.uid}" in told.stdout
+            assert "all is well" not in told.stdout
+    finally:
+        posing.kill()
+        assert posing.communicate()[0] == ""
+
+
+@pytest.mark.parametrize("lie", ["[]", '{"cameras": 7}', '{"health": {"level": []}}', '{"uptime_s": 1e999}', "\x1b"])
+def test_lies_of_a_run_of_another_user_are_told_in_words(person: Callable[[], Person], lie: str) -> None:
+    stranger = person()
+    name = f"n{stranger.uid}"
+    posing = stranger.start("-c", POSES, name, lie)
+    try:
+        assert next_line(posing) == "listens\n"
+        told = as_root("status", "--name", name, "--user", stranger.uid)
+        assert told.returncode in (2, 3)
+        assert "cannot be read" in told.stderr
+        assert "Traceback" not in told.stderr
+    finally:
+        posing.kill()
+        posing.communicate()
 
 
 @pytest.mark.parametrize("by_link", [False, True])

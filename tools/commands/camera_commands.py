@@ -89,7 +89,7 @@ def add(
     text = json.dumps(given)
     first, remarks = Variables(env_files, environ={}).anew()
     show_remarks(remarks)
-    variables = {"first": _named_in(text, first), "besides": _named_in(text, os.environ)}
+    variables: dict[str, Any] = {"first": _named_in(text, first), "besides": _named_in(text, os.environ)}
     answer = ask(run, "add", within_s=_LOAD_S, camera=camera, given=given, **variables)
     if url and _PASSWORD.search(url):
         click.echo("other users can see the password in the command line: write ${NAME} in its place", err=True)

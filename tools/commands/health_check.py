@@ -9,6 +9,7 @@ from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.foreign_text import shown
 from pipeline.supervision.control import ask, find_run
 from pipeline.system.redaction import redact_urls
+from tools.commands.owner_option import of_owner
 from tools.display.run_status import HealthStatus, Status
 
 Level = Literal["healthy", "degraded", "down", "unknown"]
@@ -16,25 +17,25 @@ EXIT_OF: Mapping[str, int] = {"healthy": 0, "degraded": 1, "down": 2, "unknown":
 """OK, WARNING, CRITICAL and UNKNOWN. A level of a newer camgraph is unknown, too."""
 
 
-def checked(name: str | None) -> HealthStatus:
-    """The verdict on the named run, or the only one. Never raises: any error is a verdict.
+def checked(name: str | None, owner: int | None = None) -> HealthStatus:
+    """The verdict on the named run, or the only one; `owner` as for `find_run`. Never raises: any error is a verdict.
 
     `unknown`: there is no such run, or it cannot be said which one is meant, or it does not say how it is. `down`: it
     is there and does not answer.
     """
     try:
-        run = find_run(name, of_others=True)
+        run = find_run(name, owner=owner)
     except UserError as error:
         return _verdict("unknown", str(error))
     try:
-        health = Status.from_json(ask(run, "status")).health
+        health = Status.from_json(ask(run, "status", owner=owner)).health
     except EnvironmentProblem as error:
         return _verdict("down", str(error))
     except UserError as error:
         return _verdict("unknown", str(error))
     if health.level not in EXIT_OF:
         return _verdict("unknown", f"the run {run} is from another version of camgraph, and does not report its health")
-    return _verdict(health.level, f"{run}: {health.reason}")
+    return _verdict(health.level, f"{run}{of_owner(owner)}: {health.reason}")
 
 
 def _verdict(level: str, reason: str) -> HealthStatus:

@@ -21,6 +21,7 @@ from pipeline.system.scarcity import require_processes
 from tools.commands.env_file_option import env_file_option, show_remarks
 from tools.commands.health_check import EXIT_OF, checked
 from tools.commands.local_path import LocalPath
+from tools.commands.owner_option import of_owner, owner_option
 from tools.display.console import console_of_output
 from tools.display.live_table import render
 from tools.display.run_status import Status
@@ -87,29 +88,35 @@ def _show(text: str, *, quiet: bool) -> None:
 
 @click.command()
 @click.option("--name", help="The run; by default that of the graph in this folder, or the only one.")
+@owner_option
 @click.option("--json", "as_json", is_flag=True, help="All that is known, as JSON.")
 @click.option("--check", "as_check", is_flag=True, help="One line and an exit status for monitors; see below.")
-def status(name: str | None, as_json: bool, as_check: bool) -> None:
+def status(name: str | None, owner: int | None, as_json: bool, as_check: bool) -> None:
     """Show the state of a running graph.
 
     With --check: exit status 0 if the run is healthy, 1 if it is degraded, 2 if it is down, 3 if there is no such run;
     one line gives the reason. Healthy means: frames of every camera went through lately, and there is no trouble.
     """
     if as_check:
-        verdict = checked(name)
+        verdict = checked(name, owner)
         click.echo(json.dumps(asdict(verdict)) if as_json else f"{verdict.level}: {verdict.reason}")
         sys.exit(EXIT_OF[verdict.level])
-    answer = ask(find_run(name, of_others=True), "status")
+    run_name = find_run(name, owner=owner)
+    answer = ask(run_name, "status", owner=owner)
     if as_json:
         click.echo(json.dumps(answer, indent=2))
-    else:
-        console_of_output().print(render(Status.from_json(answer)))
+        return
+    shown = Status.from_json(answer)
+    if owner is not None:
+        click.echo(f"{run_name}{of_owner(owner)}:")
+    console_of_output().print(render(shown))
 
 
 @click.command()
 @click.option("--name", help="The run; by default that of the graph in this folder, or the only one.")
-def stop(name: str | None) -> None:
+@owner_option
+def stop(name: str | None, owner: int | None) -> None:
     """Stop a running graph in order: its cameras end, and frames on the way still arrive."""
-    run_name = find_run(name, of_others=True)
-    ask(run_name, "stop")
-    click.echo(f"{run_name} is stopping")
+    run_name = find_run(name, owner=owner)
+    ask(run_name, "stop", owner=owner)
+    click.echo(f"{run_name}{of_owner(owner)} is stopping")

@@ -19,6 +19,7 @@ from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.foreign_text import shown
 from pipeline.supervision.control import ask, find_run
 from tools.commands.camera_commands import name_option
+from tools.commands.owner_option import of_owner, owner_option
 from tools.display.console import console_of_output
 from tools.display.live_table import render
 from tools.display.run_status import CameraStatus, Status
@@ -40,7 +41,8 @@ _ESCAPE, _ENTER, _BACKSPACE = "\x1b", "\r\n", "\x7f\b"
 
 @click.command("top")
 @name_option
-def top_command(name: str | None) -> None:
+@owner_option
+def top_command(name: str | None, owner: int | None) -> None:
     """Watch a running graph live: cameras, stages, sinks and events.
 
     Keys: `s` sorts the cameras, by trouble, frames a second, age, drops or incidents; `r` reverses; `/` shows only
@@ -50,7 +52,7 @@ def top_command(name: str | None) -> None:
         raise UserError(
             "top needs a terminal: `camgraph status` prints the table once, also into a pipe", error_id="option-value"
         )
-    _Top(find_run(name, of_others=True)).run()
+    _Top(find_run(name, owner=owner), owner).run()
 
 
 @dataclass(slots=True)
@@ -111,8 +113,8 @@ class View:
 
 
 class _Top:
-    def __init__(self, run: str) -> None:
-        self._run = run
+    def __init__(self, run: str, owner: int | None = None) -> None:
+        self._run, self._owner = run, owner
         self._view = View()
         self._status = Status(run)
         self._why = ""
@@ -133,14 +135,16 @@ class _Top:
         if self._view.is_paused:
             return
         try:
-            self._status, self._why = Status.from_json(ask(self._run, "status")), ""
+            self._status, self._why = Status.from_json(ask(self._run, "status", owner=self._owner)), ""
         except EnvironmentProblem as error:
             self._why = str(error)
 
     def _shown(self) -> Group:
         last = [Text(shown(self._why), "bold red")] if self._why else []
         return Group(
-            Text(shown(self._view.line), "reverse", no_wrap=True), *last, render(self._view.arranged(self._status))
+            Text(shown(self._view.line + of_owner(self._owner)), "reverse", no_wrap=True),
+            *last,
+            render(self._view.arranged(self._status)),
         )
 
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, TypeVar
 
+from pydantic import TypeAdapter
+
+from pipeline.errors import UserError
+
 T = TypeVar("T")
+_LARGEST = 1e15
+"""No count or time of a run is as large; larger ones cannot be told in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +152,18 @@ class Status:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Status:
-        """Made of a run's answer. Keys of a newer run are passed over, those that an older one lacks have defaults."""
+        """Made of a run's answer. Keys of a newer run are passed over, those that an older one lacks have defaults.
+
+        Raises UserError for an answer of another form.
+        """
+        return _readable(lambda: cls._made(data))
+
+    @classmethod
+    def _made(cls, data: Mapping[str, Any]) -> Status:
         cameras = {name: _made(CameraStatus, values) for name, values in data.get("cameras", {}).items()}
         return cls(
             graph=str(data.get("graph", "")),
-            uptime_s=float(data.get("uptime_s", 0)),
+            uptime_s=_checked(float, data.get("uptime_s", 0)),
             progress=_made(ProgressStatus, data["progress"]) if data.get("progress") else None,
             phase=str(data.get("phase", "running")),
             health=_made(HealthStatus, data.get("health") or {}),
@@ -161,10 +175,10 @@ class Status:
                 _made(EventStatus, {**event, "people": tuple(event.get("people", ()))})
                 for event in data.get("events", ())
             ),
-            memory_mb=float(data.get("memory_mb", 0)),
+            memory_mb=_checked(float, data.get("memory_mb", 0)),
             totals=Totals.from_json(data, cameras.values()),
-            switches=dict(data.get("switches", {})),
-            counters=dict(data.get("counters", {})),
+            switches=_checked(dict[str, bool], data.get("switches", {})),
+            counters=_checked(dict[str, dict[str, dict[str, int]]], data.get("counters", {})),
             backlogs={sink: _made(BacklogStatus, values) for sink, values in data.get("outbox", {}).items()},
         )
 
@@ -194,8 +208,12 @@ class CameraList:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CameraList:
         """Made of a run's answer, as `Status.from_json`."""
-        cameras = {name: _made(CameraStatus, values) for name, values in data.get("cameras", {}).items()}
-        return _made(cls, {**data, "cameras": cameras})
+
+        def made() -> CameraList:
+            cameras = {name: _made(CameraStatus, values) for name, values in data.get("cameras", {}).items()}
+            return _made(cls, {**data, "cameras": cameras})
+
+        return _readable(made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +233,7 @@ class Reloaded:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Reloaded:
         """Made of a run's answer, as `Status.from_json`."""
-        return _made(cls, data)
+        return _readable(lambda: _made(cls, data))
 
     @property
     def changes_something(self) -> bool:
@@ -276,4 +294,36 @@ def _limit(data: Mapping[str, Any]) -> str:
 
 def _made(kind: type[T], values: Mapping[str, Any]) -> T:
     known = {entry.name for entry in fields(kind)}  # type: ignore[arg-type]  # T is one of the dataclasses above
-    return kind(**{name: value for name, value in values.items() if name in known})
+    return _checked(kind, {name: value for name, value in values.items() if name in known})
+
+
+def _checked(kind: type[T], value: Any) -> T:
+    """Raises ValueError for a value of another type."""
+    _check_numbers(value)
+    checked: T = _adapter(kind).validate_python(value)  # type: ignore[arg-type]  # types are hashable
+    return checked
+
+
+def _check_numbers(value: Any) -> None:
+    if isinstance(value, int | float) and not abs(value) < _LARGEST:
+        raise ValueError(f"expected a number below {_LARGEST:g}")
+    if isinstance(value, Mapping):
+        for part in value.values():
+            _check_numbers(part)
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _readable(made: Callable[[], T]) -> T:
+    """What `made` returns. Raises UserError if the answer of a run has another form than this version knows."""
+    try:
+        return made()
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(
+            f"the answer of the run cannot be read ({why}): is it from another version of camgraph than this command?",
+            error_id="run-unreadable",
+        ) from None

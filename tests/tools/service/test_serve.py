@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import time
@@ -178,6 +179,15 @@ def test_a_large_body_is_refused(served: Served) -> None:
 def test_a_body_without_a_length_is_bounded_as_well(served: Served) -> None:
     answer = served.call("POST", "/login", content=iter([bytes(1000)] * 200))
     assert answer.status_code == 413
+
+
+def test_viewers_see_no_folders_of_the_machine(served: Served) -> None:
+    status = served.get("/api/status", "admin").json()
+    assert str(served.folder) in json.dumps(status), "the test shows nothing"
+    for path in ("/api/status", "/api/graph", "/api/cameras", "/readyz", "/api/incidents", "/metrics"):
+        told = served.get(path, "viewer").text
+        assert str(served.folder) not in told
+        assert not re.search(r'[" (`]/(?!api)[a-z]+/', told), path
 
 
 def test_chunks_of_a_byte_without_a_token_keep_nobody_waiting(served: Served) -> None:

@@ -17,6 +17,7 @@ from pipeline.system.names import nfc
 from tools.service.run.run_link import NO_ANSWER, RunLink
 from tools.service.web.calls import NOT_MODIFIED, NOTHING, Body, Call, Gives, NotThere, body_of
 from tools.service.web.thread_pools import ThreadPools
+from tools.service.web.withheld_paths import as_told_to
 
 _SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "srt", "udp", "rtp")
 _REFUSED = {400: "the run refuses it, and says why", **NO_ANSWER}
@@ -100,8 +101,8 @@ class _CameraCalls:
     def __init__(self, run: RunLink, threads: ThreadPools) -> None:
         self._run, self._threads = run, threads
 
-    async def cameras(self, _: Request) -> Response:
-        return JSONResponse({"cameras": await self._threads.run.run(self._listed)})
+    async def cameras(self, request: Request) -> Response:
+        return JSONResponse({"cameras": as_told_to(request, await self._threads.run.run(self._listed))})
 
     def _listed(self) -> list[dict[str, Any]]:
         return [

@@ -11,6 +11,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from tools.service.run.run_link import NO_ANSWER, RunLink
 from tools.service.web.calls import Call, Gives
 from tools.service.web.thread_pools import ThreadPools
+from tools.service.web.withheld_paths import as_told_to
 
 GraphEdge = TypedDict(
     "GraphEdge",
@@ -49,7 +50,7 @@ def graph_calls(run: RunLink, threads: ThreadPools) -> list[Call]:
         return {**graph, "stages": stages}
 
     async def answer(request: Request) -> Response:
-        return JSONResponse(await threads.run.run(whole))
+        return JSONResponse(as_told_to(request, await threads.run.run(whole)))
 
     return [
         Call("GET", "/api/graph", "viewer", answer, "The stages and edges of the run, and which model runs where.",

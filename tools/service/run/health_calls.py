@@ -19,6 +19,7 @@ from tools.service.run.metrics import CONTENT_TYPE, exposition
 from tools.service.run.run_link import FRESH_S, NO_ANSWER, RunLink
 from tools.service.web.calls import NOTHING, Call, Gives
 from tools.service.web.thread_pools import ThreadPools
+from tools.service.web.withheld_paths import as_told_to, sees_paths, without_folders
 
 
 class Rendered:
@@ -48,6 +49,10 @@ def _as_json(status: Mapping[str, Any]) -> bytes:
     return bytes(JSONResponse(dict(status)).body)
 
 
+def _for_viewers(status: Mapping[str, Any]) -> bytes:
+    return _as_json(without_folders(status))
+
+
 class HealthAnswer(TypedDict):
     """`reason`: for those alone who have a token."""
 
@@ -66,14 +71,15 @@ def health_calls(run: RunLink, threads: ThreadPools) -> list[Call]:
         Call("GET", "/metrics", "viewer", calls.metrics, "All metrics, for Prometheus.",
              Gives(media=CONTENT_TYPE), errors=NO_ANSWER),
         Call("GET", "/api/status", "viewer", calls.whole,
-             "All that is known of the run, as `camgraph status --json`.", Gives(type=NOTHING), errors=NO_ANSWER),
+             "All that is known of the run, as `camgraph status --json`; viewers see paths without folders.",
+             Gives(type=NOTHING), errors=NO_ANSWER),
     ]  # fmt: skip
 
 
 class _HealthCalls:
     def __init__(self, run: RunLink, threads: ThreadPools) -> None:
         self._run, self._threads, self._gpus = run, threads, Gpus()
-        self._text, self._plain = Rendered(_exposed), Rendered(_as_json)
+        self._text, self._plain, self._viewed = Rendered(_exposed), Rendered(_as_json), Rendered(_for_viewers)
 
     async def healthz(self, request: Request) -> Response:
         return await self._health(request, is_ready=False)
@@ -87,7 +93,7 @@ class _HealthCalls:
         good = level != "down" and (not is_ready or (status is not None and status["phase"] == "running"))
         answer: HealthAnswer = {"level": level}
         if request.scope["camgraph.role"] != "anyone":
-            answer["reason"] = status["health"]["reason"] if status else why
+            answer["reason"] = as_told_to(request, status["health"]["reason"] if status else why)
         return JSONResponse(answer, 200 if good else 503)
 
     async def _known(self) -> tuple[Mapping[str, Any] | None, str]:
@@ -107,8 +113,9 @@ class _HealthCalls:
             status = None
         return self._text.of(status, self._gpus.now)
 
-    async def whole(self, _: Request) -> Response:
-        return Response(await self._threads.health.run(self._whole), media_type="application/json")
+    async def whole(self, request: Request) -> Response:
+        rendered = self._plain if sees_paths(request) else self._viewed
+        return Response(await self._threads.health.run(self._whole, rendered), media_type="application/json")
 
-    def _whole(self) -> bytes:
-        return self._plain.of(self._run.status())
+    def _whole(self, rendered: Rendered) -> bytes:
+        return rendered.of(self._run.status())

@@ -22,6 +22,7 @@ from pipeline.foreign_text import shown
 from pipeline.system.redaction import redact_urls
 from tools.service.web.queries import Parameter
 from tools.service.web.quotas import QuotaExceeded
+from tools.service.web.withheld_paths import as_told_to
 
 Role = Literal["anyone", "viewer", "operator", "admin"]
 """Each may do what those before it may. `anyone` needs no token: probes, and the page without its data."""
@@ -103,7 +104,7 @@ class Call:
         try:
             return await self.answer(request)
         except (CamgraphError, ClientDisconnect) as error:
-            why = str(error) or "the rest of the request did not come"
+            why = as_told_to(request, str(error) or "the rest of the request did not come")
             return failure(_status_of(error), why, error_id=_id_of(error))
 
 

@@ -1,0 +1,27 @@
+"""Paths of the machine in texts for viewers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.service.web.withheld_paths import without_folders
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("/srv/cam/clips/hall.mp4: no such file", "hall.mp4: no such file"),
+        ("cannot write `/var/lib/camgraph/lobby/events.jsonl`", "cannot write `events.jsonl`"),
+        ("written: /a/b/, /c", "written: b, c"),
+        ("(/root/.cache/x)", "(x)"),
+        (
+            "rtsp://***@10.0.0.1:554/main/sub?*** and http://h/a/b",
+            "rtsp://***@10.0.0.1:554/main/sub?*** and http://h/a/b",
+        ),
+        ("rtsp://[::1]/main", "rtsp://[::1]/main"),
+        ("see /api/cameras", "see /api/cameras"),
+        ("clips/hall.mp4 at 3/4", "clips/hall.mp4 at 3/4"),
+    ],
+)
+def test_only_the_last_name_of_a_path_is_told(text: str, told: str) -> None:
+    assert without_folders({"a": [text, 7, None]}) == {"a": [told, 7, None]}
