@@ -433,6 +433,17 @@ class _Conversation:
             raise ConnectionAbortedError
         return server
 
+    def log_in(self) -> None:
+        """As before a mail, and send none. Raises SMTPException and OSError."""
+        with _not_of_the_mail():
+            server = self._connected()
+        try:
+            if self._settings.user and self._settings.password:
+                with _not_of_the_mail():
+                    _log_in(server, self._settings.user, self._settings.password)
+        finally:
+            _quit(server)
+
     def abort(self) -> None:
         """Let the thread that talks fail soon."""
         self._is_aborted = True
@@ -440,6 +451,31 @@ class _Conversation:
         if sock is not None:
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
+
+
+def try_login(settings: SinkEmailSettings, base_folder: Path, within_s: float = _CALL_S) -> None:
+    """Connect and log in as for a mail, and send none.
+
+    Raises SSLCertVerificationError if the certificate is not trusted, and Unavailable, with the reason, for all else.
+    """
+    place, conversation = settings.place, _Conversation(settings, base_folder)
+    errand = Errand(conversation.log_in, within_s, "mail")
+    try:
+        while not errand.is_over(_TURN_S):
+            pass
+        errand.result()
+    except TimeoutError:
+        raise Unavailable(f"{place}: no answer within {within_s:g} s") from None
+    except smtplib.SMTPException as error:
+        raise Unavailable(f"{place}: {answer_of(error)}") from None
+    except ssl.SSLCertVerificationError:
+        raise
+    except ssl.SSLError as error:
+        raise Unavailable(f"{place}: {tls_failure(error)}") from None
+    except OSError as error:
+        raise Unavailable(f"{place}: {error.strerror or error}") from None
+    finally:
+        conversation.abort()
 
 
 class _Server(smtplib.SMTP):

@@ -94,6 +94,7 @@ def client_tls(tls: TlsSettings | None, base_folder: Path) -> ssl.SSLContext:
         context.load_default_certs()
     if tls is not None:
         _load(context, tls, base_folder)
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # `ca` may be the very certificate of the server
     return context
 
 

@@ -26,6 +26,7 @@ from tools.commands.init import wishes as wish
 from tools.commands.init.bed import draw_bed
 from tools.commands.init.cameras import CameraQuestions, require_cameras
 from tools.commands.init.dialog import Dialog
+from tools.commands.init.mail_trial import tried_mail
 from tools.commands.init.placing import Folder
 from tools.commands.init.texts import GRAPH, RULES, SECRETS, files_for
 from tools.commands.init.wishes import Broker, Mail, Wishes, ZoneFrom
@@ -90,7 +91,12 @@ class Given:
 @click.option("--mqtt-user", metavar="NAME", help="Log in there with this name and the variable MQTT_PASSWORD.")
 @click.option("--page/--no-page", default=True, help="Have a page for the browser.  [default: page]")
 @click.option("--yes", is_flag=True, help="Ask nothing: take what is usual for all that no option says.")
-@click.option("--try/--no-try", "tries", default=True, help="Connect to each camera at once.  [default: try]")
+@click.option(
+    "--try/--no-try",
+    "tries",
+    default=True,
+    help="Connect to each camera at once, and in a talk to the mail server.  [default: try]",
+)
 @click.option("--force", is_flag=True, help="Replace the files that are in FOLDER already.")
 @env_file_option("NAME=VALUE lines for ${VARIABLE} in these options.")
 def init(**options: object) -> None:
@@ -292,18 +298,33 @@ def _mail(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> Mail:
         sender = wish.mail_address(given.mail_from or to)
     else:
         sender = dialog.ask_for("From which address of yours", wish.mail_address, to)
+    mail = _account(given, dialog, variables, Mail(to, sender, ""))
+    while dialog.asks and given.tries:
+        if tried := tried_mail(dialog, mail):
+            return tried
+        mail = _account(replace(given, mail_server=None, mail_user=None), dialog, {}, mail)
+    return mail
+
+
+def _account(given: Given, dialog: Dialog, variables: Mapping[str, str], before: Mail) -> Mail:
+    """The server, and the login there; `before`: what was answered before, which did not work."""
     if given.mail_server:
         server, port = wish.mail_server(given.mail_server)
     else:
         question = "Your mail server (your mail program calls it outgoing server, or SMTP)"
-        server, port = dialog.ask_for(question, wish.mail_server, wish.usual_server(sender))
+        place = f"{before.server}:{before.port}" if before.port else before.server
+        server, port = dialog.ask_for(question, wish.mail_server, place or wish.usual_server(before.sender))
     user = given.mail_user or ""
     if dialog.asks and not user:
-        user = dialog.ask_for("User name there (- if it asks for none)", wish.mail_login, sender)
+        usual = (before.user or "-") if before.server else before.sender
+        user = dialog.ask_for("User name there (- if it asks for none)", wish.mail_login, usual)
+    mail = replace(before, server=server, port=port, user="", password="")
+    if server != before.server:
+        mail = replace(mail, certificate="", server_name="")
     if user in ("", "-"):
-        return Mail(to, sender, server, port)
+        return mail
     password = _password("MAIL_PASSWORD", "Password of that user", dialog, variables, wish.mail_login)
-    return Mail(to, sender, server, port, user, password)
+    return replace(mail, user=user, password=password)
 
 
 def _webhook(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> str:

@@ -23,6 +23,9 @@ from tools.commands.init.wishes import (
 from tools.commands.watching.models import MULTIPOSE
 
 GRAPH, RULES, SECRETS, IGNORED = "graph.yaml", RULES_FILE, "secrets.env", ".gitignore"
+CERTIFICATE = "mail-server.pem"
+"""Of a mail server that the user trusts by its certificate."""
+_PORT_OF_TLS, _PORTS_IN_CLEAR = 465, (25, 1025)
 _ZONES: Mapping[ZoneFrom, str] = {
     "asked": "The zone of the times below.",
     "machine": "The zone of the times below: that of the machine. Write yours if it is another, such as Europe/Berlin.",
@@ -63,6 +66,8 @@ def files_for(
         GRAPH: _text(_graph(urls, wishes, name, sides or {}, has_secrets=bool(secrets))),
         RULES: _text(_rules(wishes, [camera.name for camera in cameras])),
     }
+    if wishes.mail and wishes.mail.certificate:
+        files[CERTIFICATE] = wishes.mail.certificate
     return files | ({SECRETS: _text(_secrets(secrets))} if secrets else {})
 
 
@@ -152,18 +157,32 @@ def _mail(mail: Mail) -> Iterator[str]:
     yield "    use: sink_email"
     yield "    from: events"
     yield "    with:"
-    yield f"      server: {quoted(mail.server)}"
+    for key, value in mail_settings(mail).items():
+        yield f"      {key}: {_value(value)}"
+
+
+def mail_settings(mail: Mail) -> dict[str, str | int | dict[str, str]]:
+    """The settings of `sink_email`, with its password as a secret."""
+    settings: dict[str, str | int | dict[str, str]] = {"server": mail.server}
     if mail.port:
-        yield f"      port: {mail.port}"
-    if mail.port == 465:
-        yield "      security: tls"
-    elif not mail.password and mail.port in (25, 1025):
-        yield "      security: none"
+        settings["port"] = mail.port
+    if mail.port == _PORT_OF_TLS:
+        settings["security"] = "tls"
+    elif not mail.password and mail.port in _PORTS_IN_CLEAR:
+        settings["security"] = "none"
+    if mail.certificate:
+        settings["tls"] = {"ca": CERTIFICATE} | ({"server_name": mail.server_name} if mail.server_name else {})
     if mail.password:
-        yield f"      user: {quoted(mail.user)}"
-        yield '      password: "${secret:MAIL_PASSWORD}"'
-    yield f"      sender: {quoted(mail.sender)}"
-    yield f"      to: {quoted(mail.to)}"
+        settings |= {"user": mail.user, "password": "${secret:MAIL_PASSWORD}"}
+    return settings | {"sender": mail.sender, "to": mail.to}
+
+
+def _value(value: str | int | dict[str, str]) -> str:
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_value(one)}' for key, one in value.items())}}}"
+    if isinstance(value, int):
+        return str(value)
+    return f'"{value}"' if value.startswith("${secret:") else quoted(value)
 
 
 def _fps(wishes: Wishes) -> float:

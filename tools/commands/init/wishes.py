@@ -54,7 +54,9 @@ _MAIL = re.compile(r"[^@\s<>,]+@[^@\s<>,]+")
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """`password`: as people type it, "" if the server asks for none."""
+    """`password`: as people type it, "" if the server asks for none. `certificate`: the server's own, in PEM format, if
+    the user trusts that one; `server_name`: the name in it, if not the server's.
+    """
 
     to: str
     sender: str
@@ -62,6 +64,8 @@ class Mail:
     port: int | None = None
     user: str = ""
     password: str = field(default="", repr=False)
+    certificate: str = ""
+    server_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
