@@ -25,7 +25,8 @@ from tools.commands.env_file_option import env_file_option, show_remarks
 from tools.commands.init import wishes as wish
 from tools.commands.init.bed import draw_bed
 from tools.commands.init.cameras import CameraQuestions, require_cameras
-from tools.commands.init.dialog import Dialog
+from tools.commands.init.chats import CHATS, chat_at
+from tools.commands.init.dialog import Dialog, chosen
 from tools.commands.init.mail_trial import tried_mail
 from tools.commands.init.placing import Folder
 from tools.commands.init.texts import GRAPH, RULES, SECRETS, files_for
@@ -56,6 +57,7 @@ class Given:
     webhook: str | None
     mqtt: str | None
     mqtt_user: str | None
+    home_assistant: bool
     page: bool
     yes: bool
     tries: bool
@@ -89,6 +91,7 @@ class Given:
 @click.option("--webhook", metavar="URL", help="Send each incident to a web server; ${VARIABLE} is filled in.")
 @click.option("--mqtt", metavar="ADDRESS", help="Send each event to this MQTT broker, such as mqtt://10.0.0.5.")
 @click.option("--mqtt-user", metavar="NAME", help="Log in there with this name and the variable MQTT_PASSWORD.")
+@click.option("--home-assistant", is_flag=True, help="Have Home Assistant show the cameras, by that broker.")
 @click.option("--page/--no-page", default=True, help="Have a page for the browser.  [default: page]")
 @click.option("--yes", is_flag=True, help="Ask nothing: take what is usual for all that no option says.")
 @click.option(
@@ -271,7 +274,8 @@ def _with_ways(given: Given, dialog: Dialog, variables: Mapping[str, str], wante
         wanted,
         page=page,
         mail=_mail(given, dialog, variables) if given.mail_to or "mail" in ways else None,
-        webhook=_webhook(given, dialog, variables) if given.webhook or "webhook" in ways else "",
+        webhook=(url := _webhook(given, dialog, variables) if given.webhook or "webhook" in ways else ""),
+        chat=_chat(dialog, url) if url else "",
         broker=_broker(given, dialog, variables) if given.mqtt or "mqtt" in ways else None,
     )
 
@@ -335,6 +339,20 @@ def _webhook(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> str:
     return _webhook_url(given.webhook, variables)
 
 
+def _chat(dialog: Dialog, url: str) -> str:
+    """What is at this address: the name in CHATS; "" for a program that takes whole events."""
+    if known := chat_at(url):
+        dialog.show(f"It gets one message when an incident begins, in the form of {CHATS[known].name}.", "  ")
+        return known
+    if not dialog.asks:
+        return ""
+    dialog.show("What is there?")
+    dialog.show("  1  a program, which takes each event as JSON")
+    for number, chat in enumerate(CHATS.values(), 2):
+        dialog.show(f"  {number}  {chat.name}: one message when an incident begins")
+    return dialog.ask_for("A number", lambda text: chosen(text, ["", *CHATS])[0], "1")
+
+
 def _webhook_url(text: str, variables: Mapping[str, str]) -> str:
     filled = substitute(text, variables)
     if filled.problems:
@@ -351,7 +369,9 @@ def _broker(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> Broke
         address = dialog.ask_for("Address of the broker, such as mqtt://10.0.0.5", wish.broker_address)
         user = dialog.ask("User name there (Enter: none)", given.mqtt_user or "")
     password = _password("MQTT_PASSWORD", "Password of that user", dialog, variables) if user else ""
-    return Broker(address, user, password)
+    question = "Does Home Assistant listen to this broker? Then it shows each camera and what happens there"
+    house = given.home_assistant or dialog.confirm(question, default=False)
+    return Broker(address, user, password, house)
 
 
 def _password(

@@ -12,6 +12,7 @@ from stages.preprocess import USUAL_MAX_SIDE
 from stages.rulebook.library import library
 from tools.commands.init.address import Address, variable
 from tools.commands.init.bed import BED, bed_zones, need_bed
+from tools.commands.init.chats import CHATS
 from tools.commands.init.wishes import (
     RULES_FILE,
     Mail,
@@ -142,12 +143,17 @@ def _ways(wishes: Wishes) -> Iterator[str]:
     if wishes.webhook:
         host = urlsplit(wishes.webhook).hostname or ""
         private = ", allow_private: true" if is_private(host) else ""
-        yield "  # Each incident goes to a web server. Its address may hold a token, so it is a secret."
-        yield f'  web:     {{use: sink_webhook, from: actions, with: {{url: "${{secret:WEBHOOK_URL}}"{private}}}}}'
+        what = "One message for each incident" if wishes.chat else "Each event"
+        form = f", {CHATS[wishes.chat].settings()}" if wishes.chat else ""
+        yield f"  # {what} goes to a web server. Its address may hold a token, so it is a secret."
+        settings = f'url: "${{secret:WEBHOOK_URL}}"{private}{form}'
+        yield f"  web:     {{use: sink_webhook, from: actions, with: {{{settings}}}}}"
     if wishes.broker:
         login = f", username: {quoted(wishes.broker.user)}" if wishes.broker.user else ""
         login += ', password: "${secret:MQTT_PASSWORD}"' if wishes.broker.password else ""
-        yield "  # Each event goes to an MQTT broker, for a house that listens to one."
+        login += ", home_assistant: true, snapshots: true" if wishes.broker.home_assistant else ""
+        whom = "Home Assistant" if wishes.broker.home_assistant else "a house that listens to one"
+        yield f"  # Each event goes to an MQTT broker, for {whom}."
         yield f"  house:   {{use: sink_mqtt, from: events, with: {{address: {quoted(wishes.broker.address)}{login}}}}}"
 
 

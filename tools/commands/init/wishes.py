@@ -70,16 +70,20 @@ class Mail:
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """An MQTT broker."""
+    """An MQTT broker. `home_assistant`: whether Home Assistant listens there."""
 
     address: str
     user: str = ""
     password: str = field(default="", repr=False)
+    home_assistant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """`cameras`: empty for all. `between`: None for always. `zone_from`: who gave the zone."""
+    """`cameras`: empty for all. `between`: None for always. `zone_from`: who gave the zone.
+
+    `chat`: the name in CHATS of what is at `webhook`; "" for a program that takes whole events.
+    """
 
     actions: tuple[str, ...]
     cameras: tuple[str, ...] = ()
@@ -89,6 +93,7 @@ class Wishes:
     page: bool = True
     mail: Mail | None = None
     webhook: str = field(default="", repr=False)
+    chat: str = ""
     broker: Broker | None = None
 
 

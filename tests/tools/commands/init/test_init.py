@@ -21,13 +21,17 @@ import cv2
 import numpy as np
 import pytest
 from camgraph_test_stages.brokers import free_port
+from camgraph_test_stages.delivering import delivering, hand_in
+from camgraph_test_stages.incident_views import incident
 from camgraph_test_stages.waiting import until
+from camgraph_test_stages.web_receiver import web_receiver
 from click.testing import CliRunner, Result
 
 from pipeline.errors import GraphError
-from pipeline.graph import load_graph
+from pipeline.graph import load_graph, load_plan
 from pipeline.graph.env_file import read_env_file
 from stages.rulebook.rule_set import read_rules
+from stages.sink_webhook import SinkWebhook
 from tools.assets.pull import asset_path
 from tools.cli import main
 from tools.commands.init import trial, wishes
@@ -330,6 +334,7 @@ def test_all_ways_pass_the_check(empty: Path) -> None:
     ]
     words += ["--mail-to", "night@example.org", "--mail-server", "mail.example.org:465", "--mail-user", "ward"]
     words += ["--webhook", "https://10.0.0.5/quiet-token", "--mqtt", "10.0.0.6", "--mqtt-user", "ward"]
+    words += ["--home-assistant"]
     (empty / "given.env").write_text("MAIL_PASSWORD=quiet-mail\nMQTT_PASSWORD=quiet-broker\n")
     result = init("night", *words, "--env-file", "given.env")
     assert result.exit_code == 0, result.output
@@ -340,6 +345,30 @@ def test_all_ways_pass_the_check(empty: Path) -> None:
     graph = load_graph(folder / "graph.yaml", environ={**os.environ, **secrets}, strict=True)
     assert {"mail", "web", "house", "page", "footage", "log"} <= set(graph.file.stages)
     assert list(graph.cameras) == ["süd", "on"]
+
+
+@pytest.mark.parametrize(
+    ("url", "sent"),
+    [
+        ("/hooks/quiet-token", {"text": "Fall on room-3"}),
+        ("/api/webhooks/1/quiet-token", {"content": "Fall on room-3"}),
+    ],
+)
+def test_a_chat_gets_one_message_for_an_incident(empty: Path, url: str, sent: dict[str, str]) -> None:
+    """And none for its updates and its end."""
+    with web_receiver() as server:
+        words = ["--camera", "room-3=rtsp://127.0.0.1:9/a", "--tell", "fall", "--no-try", "--yes", "--no-page"]
+        result = init("night", *words, "--webhook", server.url.replace("/hook", url))
+        assert result.exit_code == 0, result.output
+        secrets = read_env_file(empty / "night" / "secrets.env")
+        plan = load_plan(empty / "night" / "graph.yaml", environ={**os.environ, **secrets})
+        phases = ("start", "update", "update", "end")
+        [web] = [stage for process in plan.processes for stage in process.stages if stage.name == "web"]
+        with delivering(SinkWebhook, dict(web.settings), empty) as stage:
+            hand_in(stage, [incident("i1", phase, at_s=at, camera="room-3").event for at, phase in enumerate(phases)])
+    [request] = server.requests
+    [(key, text)] = json.loads(request.body).items()
+    assert {key: text.partition(",")[0]} == sent
 
 
 # ---- on a terminal
@@ -487,14 +516,20 @@ def test_a_wrong_answer_is_asked_for_again(empty: Path) -> None:
         somebody.answer("web server", "https://u:p@hook.example/x")
         somebody.wait_for("write name and password as")
         somebody.answer("web server", "https://hook.example/x")
+        somebody.wait_for("What is there?")
+        somebody.answer("A number", "2")
         somebody.answer("broker", "mqtt://h:99999")
         somebody.wait_for("with a port from 1 to 65535")
         somebody.answer("broker", "mqtt://h")
         somebody.answer("User name there", "")
+        somebody.answer("Home Assistant", "y")
         somebody.answer("Send a test", "n")
         assert somebody.end() == 0, somebody.shown
     assert "quiet" not in somebody.shown
-    assert "mail.x.de" in (empty / "night" / "graph.yaml").read_text()
+    graph = (empty / "night" / "graph.yaml").read_text()
+    assert "mail.x.de" in graph
+    assert 'only: {phase: [start, single]}, body: {"text": "{what}, {time} {time_zone}. {about}"}' in graph
+    assert "home_assistant: true, snapshots: true" in graph
 
 
 def test_a_mistake_at_the_end_names_the_users_folder(tmp_path: Path) -> None:
