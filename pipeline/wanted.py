@@ -15,7 +15,8 @@ class WantedGraph:
     """A requested graph. `text`: None to read `file`. `besides`: variables of the requester.
 
     `folder`: the start of relative paths, by default the folder of `file`. Messages call the graph `file`. `further`:
-    cameras that the run has in addition. `env_files`: those of the run from now on; None keeps the present ones.
+    cameras that the run has in addition. `removed`: cameras that it had, of which the rules may still speak.
+    `env_files`: those of the run from now on; None keeps the present ones.
     """
 
     file: str
@@ -24,6 +25,7 @@ class WantedGraph:
     folder: str = ""
     besides: Mapping[str, str] = field(default_factory=dict, repr=False)
     further: Collection[str] = ()
+    removed: Collection[str] = ()
     env_files: Sequence[Path] | None = None
 
 

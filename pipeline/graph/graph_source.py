@@ -44,7 +44,7 @@ class GraphSource:
             str(file),
             base_folder=folder,
             name=wanted.name,
-            further=wanted.further,
+            further=[*wanted.further, *wanted.removed],
             environ=environ,
             amend=self._amend,
         )

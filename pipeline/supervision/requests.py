@@ -57,7 +57,7 @@ class Requests:
         self._log = log
         self._by_command: set[str] = set()
         self._removed: set[str] = set()
-        """Cameras of the graph that were removed by command: its rules may still speak of them."""
+        """Cameras that were removed by command: the rules may still speak of them."""
         self._loader = loader
         self._last: Later[Any] | None = None
         """The last request to the loader, which loads one thing at a time, in the order of the requests."""
@@ -320,7 +320,9 @@ class Requests:
         loader = self._loader
 
         def begin() -> Job[LoadedGraph]:
-            asked = replace(wanted, further=self._further)
+            asked = replace(
+                wanted, further=self._further, removed=sorted(self._removed - self._membership.wanted.keys())
+            )
             return Job(lambda: loader.plan(asked))
 
         def take_over(loaded: LoadedGraph) -> Answer:
@@ -352,7 +354,7 @@ class Requests:
         members, before = self._membership, self._membership.plan
         members.keep_secret(wanted.secrets)
         self._by_command -= wanted.camera_settings.keys()
-        self._removed.clear()
+        self._removed -= wanted.camera_settings.keys()
         # Cameras that were added by command stay, unless the file has one of that name.
         kept = {name: values for name, values in members.wanted.items() if name in self._by_command}
         live_before = set(members.live) - wanted.camera_settings.keys()

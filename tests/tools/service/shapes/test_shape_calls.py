@@ -14,6 +14,7 @@ import pytest
 import yaml
 from camgraph_test_stages.described import assert_as_described
 from camgraph_test_stages.services import Served, serving_run, with_tokens, write_light
+from camgraph_test_stages.waiting import until
 
 from pipeline.errors import CamgraphError, EnvironmentProblem, UserError
 from tools.service.run.run_link import RunLink
@@ -46,6 +47,7 @@ stages:
       rules: [{{id: seen, when: score > 0.3}}]   # everybody
   page: {{use: serve, from: events, with: {{address: "127.0.0.1:{port}"{more}}}}}
 """
+WITHIN_S = 60.0
 SQUARE = [[0.1, 0.1], [0.9, 0.1], [0.9, 0.9]]
 
 
@@ -167,6 +169,32 @@ def test_what_the_run_refuses_leaves_the_file_as_it_was(served: Served) -> None:
     assert "the file is as it was" in answer.json()["error"]
     assert (served.folder / "rules.yaml").read_text() == RULES
     assert len(list(served.folder.glob("*.backup"))) == backups
+
+
+def test_zones_of_a_camera_that_was_removed_block_nothing(served: Served) -> None:
+    """Its zones stay in the rules, for the day when it comes back."""
+
+    def add(name: str) -> httpx.Response:
+        return served.call("POST", "/api/cameras", "admin", json={"name": name, "settings": {}})
+
+    def here() -> set[str]:
+        return {one["name"] for one in served.get("/api/cameras", "viewer").json()["cameras"]}
+
+    assert add("gate").status_code == 202
+    until(lambda: "gate" in here(), WITHIN_S, every_s=0.2)
+    drawn = send(served, camera="gate", kind="zone", name="path", points=SQUARE, save=True, **{"for": "camera"})
+    assert drawn.status_code == 200, drawn.text
+    assert served.call("DELETE", "/api/cameras/gate", "admin").status_code == 202
+    until(lambda: "gate" not in here(), WITHIN_S, every_s=0.2)
+    drawn = send(served, kind="zone", name="desk", points=SQUARE, save=True)
+    assert drawn.status_code == 200, drawn.text
+    added = add("barn")
+    assert added.status_code == 202, added.text
+    until(lambda: "barn" in here(), WITHIN_S, every_s=0.2)
+    drawn = send(served, camera="barn", kind="zone", name="stall", points=SQUARE, save=True, **{"for": "camera"})
+    assert drawn.status_code == 200, drawn.text
+    assert served.call("DELETE", "/api/cameras/barn", "admin").status_code == 202
+    until(lambda: "barn" not in here(), WITHIN_S, every_s=0.2)
 
 
 def test_a_graph_that_cannot_be_read_leaves_the_file_as_it_was(served: Served) -> None:
