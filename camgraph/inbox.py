@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import select
 import socket
 import threading
 import time
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from pipeline.errors import WireError
 from stages.handover.link import BUFFER_BYTES
 from stages.handover.parcel import BYTE_OF, CREDIT, SIZES, Mode, Parcel
 
@@ -28,6 +30,10 @@ _EVERYTHING = 1 << 62
 _KNOWN = 20_000
 """How many ids of handed-out items an inbox remembers: far more than can be on their way."""
 _UNREAD_S = 10.0
+_PARCEL_S = 30.0
+"""Within this time a whole parcel has to come: a sink gives up a second after its program reads nothing."""
+_MOST_HEADER, _MOST_BODY = 64 << 20, 1 << 30
+"""Bytes of a parcel. A picture of 8k has 100 MB."""
 
 T = TypeVar("T")
 _log = logging.getLogger("camgraph")
@@ -125,7 +131,8 @@ class Inbox(Generic[T]):
             with sink:
                 if not self._meet(sink):
                     return
-                with contextlib.suppress(OSError, EOFError):
+                # After half a parcel, or what is none, the sink begins anew with a new connection.
+                with contextlib.suppress(OSError, EOFError, ValueError, TypeError, WireError):
                     while True:
                         self._receive(sink)
 
@@ -146,9 +153,13 @@ class Inbox(Generic[T]):
             return True
 
     def _receive(self, sink: socket.socket) -> None:
-        header_size, body_size = SIZES.unpack(_exactly(sink, SIZES.size))
-        header = bytes(_exactly(sink, header_size))
-        value = self._read(Parcel.read(header, _exactly(sink, body_size)))
+        first = _exactly(sink, 1, None)  # which may come at any time, and the rest of its parcel at once
+        until_s = time.monotonic() + _PARCEL_S
+        header_size, body_size = SIZES.unpack(first + _exactly(sink, SIZES.size - 1, until_s))
+        if header_size > _MOST_HEADER or body_size > _MOST_BODY:
+            raise WireError(f"a parcel of {header_size} and {body_size} bytes")
+        header = bytes(_exactly(sink, header_size, until_s))
+        value = self._read(Parcel.read(header, _exactly(sink, body_size, until_s)))
         with self.board.lock:
             if sink is not self._sink:
                 return
@@ -236,11 +247,15 @@ class Inbox(Generic[T]):
                 self._sink.sendall(CREDIT.pack(self._granted, self._done))
 
 
-def _exactly(sink: socket.socket, size: int) -> bytearray:
-    """Read exactly `size` bytes. Raises EOFError at the end of the connection."""
+def _exactly(sink: socket.socket, size: int, until_s: float | None) -> bytearray:
+    """Read exactly `size` bytes. Raises EOFError at the end of the connection, and TimeoutError at `until_s`."""
     data = bytearray(size)
     left = memoryview(data)
+    poll = select.poll()  # a time-out of the socket would be one for the thread that sends credits, too
+    poll.register(sink, select.POLLIN)
     while left:
+        if until_s is not None and not poll.poll(max(0.0, until_s - time.monotonic()) * 1000):
+            raise TimeoutError
         received = sink.recv_into(left)
         if not received:
             raise EOFError

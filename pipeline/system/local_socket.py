@@ -71,21 +71,23 @@ class Exchange:
     def read(self, size: int) -> bytes:
         """Exactly so many bytes."""
         while len(self._in) < size:
-            self._receive(min(size - len(self._in), _PIECE))
+            if not self._receive(min(size - len(self._in), _PIECE)):
+                raise ConnectionResetError(f"it broke off after {len(self._in)} of {size} bytes")
         return self._taken(size)
 
     def line(self, most: int) -> bytes:
         """A line with its end; the first bytes, if `most` of them bring no end."""
         while (end := self._in.find(b"\n", 0, most) + 1) == 0 and len(self._in) < most:
-            self._receive(min(most, _PIECE))
+            if not self._receive(min(most, _PIECE)):
+                raise ConnectionResetError("it ended before the end of a line")
         return self._taken(end or most)
 
-    def _receive(self, most: int) -> None:
+    def _receive(self, most: int) -> bool:
+        """Whether something came; False at the end."""
         self._bound()
         received = self._connection.recv(most)
-        if not received:
-            raise ConnectionResetError("the rest did not come")
         self._in += received
+        return bool(received)
 
     def _taken(self, size: int) -> bytes:
         taken = bytes(self._in[:size])

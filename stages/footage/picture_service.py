@@ -33,7 +33,7 @@ from typing import Any
 from pipeline.errors import EnvironmentProblem, UserError, WireError
 from pipeline.foreign_text import shown
 from pipeline.stage import Logger
-from pipeline.system.local_socket import listening, short_address
+from pipeline.system.local_socket import Exchange, listening, short_address
 from pipeline.system.names import ascii_form, nfc
 from stages.footage.packets import Moment, Packet
 from stages.footage.still import decode_last, jpeg
@@ -302,12 +302,11 @@ def ask_picture(path: Path, camera: str, moment: Moment | None = None) -> Served
     if moment is not None:
         request |= {"epoch": moment.epoch, "pts": moment.at.numerator, "time_base": [1, moment.at.denominator]}
     try:
-        with _connected(path) as connection, connection.makefile("rb") as answer:
-            connection.sendall(json.dumps(request).encode() + b"\n")
-            facts = json.loads(answer.readline(_MOST_REQUEST))
-            size = min(int(facts.get("bytes", 0)), _MOST_JPEG)
-            if len(data := answer.read(size)) < size:
-                raise ConnectionError(f"it broke off after {len(data)} of {size} bytes")
+        with _connected(path) as connection:
+            link = Exchange(connection, 2 * WITHIN_S)
+            link.send(json.dumps(request).encode() + b"\n")
+            facts = json.loads(link.line(_MOST_REQUEST))
+            data = link.read(min(int(facts.get("bytes", 0)), _MOST_JPEG))
     except (OSError, ValueError) as error:
         raise EnvironmentProblem(
             f"no picture came from {path}: {error or type(error).__name__}: try again", error_id="no-picture"

@@ -7,7 +7,8 @@
                                  {"error": "why"}
 
 The socket lies in the run's folder, which other users cannot enter. One thread answers, one client after another, each
-with one picture at a time. Clients bound how often they ask, because each run takes time from the cameras.
+with one picture at a time; it has `_READ_S` for all of its request, and as long to read the answer. Clients bound how
+often they ask, because each run takes time from the cameras.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from pipeline.errors import BadItem, EnvironmentProblem, UserError, WireError
 from pipeline.messages import Array, Stamp
 from pipeline.stage import Logger
-from pipeline.system.local_socket import listening, short_address
+from pipeline.system.local_socket import Exchange, listening, short_address
 from stages.inference.engines.engine import WrongOutput
 from stages.messages import Tensor
 
@@ -55,6 +56,8 @@ class ModelService:
     def __init__(self, path: Path, run: RunModel, log: Logger) -> None:
         self._path, self._run, self._log = path, run, log
         self._server: socket.socket | None = None
+        self._client: socket.socket | None = None
+        self._is_over = False
         self._thread = threading.Thread(target=self._serve, name="model-service", daemon=True)
 
     def open(self) -> None:
@@ -68,8 +71,11 @@ class ModelService:
     def close(self) -> None:
         if self._server is None:
             return
-        with suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)  # it wakes the thread
+        self._is_over = True
+        for one in (self._server, self._client):  # the thread may wait at either
+            if one is not None:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
         if self._thread.ident is not None:
             self._thread.join()
         self._server.close()
@@ -82,18 +88,21 @@ class ModelService:
                 client, _ = self._server.accept()
             except OSError:
                 return
+            self._client = client
             with client, suppress(OSError):
-                client.settimeout(_READ_S)
-                with client.makefile("rb") as sent:
-                    head, arrays = self._answer(sent)
-                client.sendall(json.dumps(head).encode() + b"\n")
+                if self._is_over:  # `close` saw the client of before
+                    return
+                link = Exchange(client, _READ_S)
+                head, arrays = self._answer(link)
+                link.extend(_READ_S)
+                link.send(json.dumps(head).encode() + b"\n")
                 for array in arrays:
-                    client.sendall(array.tobytes())
+                    link.send(array.tobytes())
 
-    def _answer(self, sent: BinaryIO) -> tuple[dict[str, Any], list[Array]]:
+    def _answer(self, link: Exchange) -> tuple[dict[str, Any], list[Array]]:
         """Raises OSError if the client does not send it, or goes."""
         try:
-            tensor = _read_request(sent)
+            tensor = _read_request(link)
             begun = time.monotonic()
             outputs = self._run(tensor)
             facts = [[name, output.dtype.name, list(output.shape)] for name, output in outputs.items()]
@@ -108,31 +117,28 @@ class ModelService:
             return {"error": "it could not be made; the log of the run has the details"}, []
 
 
-def _read_request(sent: BinaryIO) -> Tensor:
+def _read_request(link: Exchange) -> Tensor:
     """Raises WireError for a request that nobody can read, OSError if it does not come."""
-    match _line(sent):
+    match _line(link):
         case {"shape": [1, int(height), int(width), 3], "fit": [*fit], "frame_size": [int(w), int(h)]} if (
             0 < 3 * height * width <= _MOST_PICTURE and len(fit) == 4
         ):
-            picture = _array(sent, "uint8", (1, height, width, 3))
+            picture = _array(link, "uint8", (1, height, width, 3))
             fits = np.array([fit], np.float32)
             return Tensor(_STAMP, {IMAGE: picture}, fits, (w, h), (width, height))
     raise WireError('expected {"shape": [1, HEIGHT, WIDTH, 3], "fit": [4 numbers], "frame_size": [WIDTH, HEIGHT]}')
 
 
-def _line(sent: BinaryIO) -> Any:
+def _line(link: Exchange) -> Any:
     try:
-        return json.loads(sent.readline(_MOST_HEAD))
+        return json.loads(link.line(_MOST_HEAD))
     except (ValueError, RecursionError):
         return None
 
 
-def _array(sent: BinaryIO, dtype: str, shape: tuple[int, ...]) -> Array:
-    """Raises ConnectionResetError if it does not come to its end."""
-    wanted = math.prod(shape) * np.dtype(dtype).itemsize
-    data = sent.read(wanted)
-    if len(data) < wanted:
-        raise ConnectionResetError("the rest did not come")
+def _array(link: Exchange, dtype: str, shape: tuple[int, ...]) -> Array:
+    """Raises OSError if it does not come to its end."""
+    data = link.read(math.prod(shape) * np.dtype(dtype).itemsize)
     return np.frombuffer(data, dtype).reshape(shape)
 
 
@@ -159,10 +165,10 @@ def ask_model(path: Path, asked: Tensor) -> ModelAnswer:
             service.settimeout(_RUN_S)
             with short_address(path) as address:
                 service.connect(address)
-            service.sendall(json.dumps(head).encode() + b"\n")
-            service.sendall(picture.tobytes())
-            with service.makefile("rb") as sent:
-                return _read_answer(sent, asked)
+            link = Exchange(service, _RUN_S)
+            link.send(json.dumps(head).encode() + b"\n")
+            link.send(picture.tobytes())
+            return _read_answer(link, asked)
     except (OSError, TypeError, ValueError) as error:
         raise EnvironmentProblem(
             f"the model does not answer at {path.name}: {error or type(error).__name__}: try again",
@@ -170,8 +176,8 @@ def ask_model(path: Path, asked: Tensor) -> ModelAnswer:
         ) from None
 
 
-def _read_answer(sent: BinaryIO, asked: Tensor) -> ModelAnswer:
-    facts = _line(sent)
+def _read_answer(link: Exchange, asked: Tensor) -> ModelAnswer:
+    facts = _line(link)
     if not isinstance(facts, dict):
         raise ConnectionResetError("it has ended")
     if why := facts.get("error"):
@@ -180,6 +186,6 @@ def _read_answer(sent: BinaryIO, asked: Tensor) -> ModelAnswer:
     for name, dtype, shape in facts["outputs"]:
         if math.prod(shape) * np.dtype(dtype).itemsize > _MOST_OUTPUTS:
             raise ValueError("the outputs are too large")
-        outputs[name] = _array(sent, dtype, tuple(shape))
+        outputs[name] = _array(link, dtype, tuple(shape))
     tensor = Tensor(asked.stamp, outputs, asked.fit, asked.frame_size, asked.picture_size)
     return ModelAnswer(tensor, float(facts["seconds"]))

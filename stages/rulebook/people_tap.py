@@ -39,6 +39,7 @@ _LOOK_S = 0.1
 _MOST_LISTENERS = 64
 _MOST_WAITING = 1 << 20
 _MOST_NAME = 1000
+_ASK_S = 5.0
 
 
 def socket_path(state_folder: Path, worker: int) -> Path:
@@ -49,6 +50,8 @@ def socket_path(state_folder: Path, worker: int) -> Path:
 @dataclass(slots=True, eq=False)
 class _Listener:
     connection: socket.socket
+    until_s: float
+    """By then the whole name of its camera has to be there."""
     asked: bytes = b""
     camera: str | None = None
     rules: RuleSet | None = None
@@ -105,10 +108,12 @@ class PeopleTap:
             connection, _ = self._server.accept()
             connection.setblocking(False)
             if len(self._listeners) >= _MOST_LISTENERS:
-                self._part(self._listeners[0])
-            self._listeners.append(_Listener(connection))
+                self._part(min(self._listeners, key=lambda one: one.camera is not None))
+            self._listeners.append(_Listener(connection, time.monotonic() + _ASK_S))
         for listener in list(self._listeners):
             self._receive(listener)
+            if listener.camera is None and time.monotonic() > listener.until_s:
+                self._part(listener)
 
     def _receive(self, listener: _Listener) -> None:
         """Its camera; later, whether it is still there."""

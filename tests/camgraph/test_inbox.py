@@ -14,7 +14,7 @@ from camgraph_test_stages.waiting import until
 
 from camgraph import inbox as inbox_module
 from camgraph.inbox import Board, Inbox, Selection
-from stages.handover.parcel import CREDIT, MODES, Mode, Parcel
+from stages.handover.parcel import CREDIT, MODES, SIZES, Mode, Parcel
 
 WINDOW = 3
 
@@ -115,6 +115,31 @@ def test_an_item_is_acknowledged_when_the_program_confirms_it(program: Program, 
     sink.has(WINDOW + 1, 0)
     program.confirm()
     sink.has(WINDOW + 1, 1)
+
+
+@pytest.mark.parametrize("half", [b"\x07", SIZES.pack(7, 0) + b"abc"])
+def test_half_a_parcel_keeps_no_other_sink_waiting(
+    program: Program, monkeypatch: pytest.MonkeyPatch, half: bytes
+) -> None:
+    monkeypatch.setattr(inbox_module, "_PARCEL_S", 0.3)
+    stuck = Sink(program.path)
+    stuck._socket.sendall(half)
+    other = Sink(program.path)
+    other.send("a")
+    program.wait_for(1)
+    stuck.close()
+    other.close()
+
+
+@pytest.mark.parametrize("nonsense", [SIZES.pack(3, 0) + b"abc", SIZES.pack(1, 1 << 60), SIZES.pack(1 << 31, 0)])
+def test_what_is_no_parcel_ends_its_connection_alone(program: Program, nonsense: bytes) -> None:
+    wrong = Sink(program.path)
+    wrong._socket.sendall(nonsense)
+    other = Sink(program.path)
+    other.send("a")
+    program.wait_for(1)
+    wrong.close()
+    other.close()
 
 
 def test_items_of_a_restarted_sink_are_handed_out_once(program: Program, sink: Sink) -> None:

@@ -120,6 +120,18 @@ def test_who_does_not_read_or_says_too_much_is_parted_with(stage: Rules, look: A
     assert len(stage._tap._listeners) == 1, (silent, loud)
 
 
+def test_who_does_not_name_a_camera_in_time_is_parted_with(stage: Rules, look: Any, tmp_path: Path) -> None:
+    [path] = tmp_path.rglob(f"*{people_tap.SUFFIX}")
+    with patch.object(people_tap, "_ASK_S", 0.0), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
+        with short_address(path) as address:
+            silent.connect(address)
+        silent.settimeout(30)
+        silent.sendall(b"ca")
+        list(stage.process([tracks(0)]))
+        list(stage.process([tracks(1)]))
+        assert silent.recv(1) == b""
+
+
 def test_positions_that_are_no_numbers_are_null(stage: Rules, look: Any) -> None:
     looking = look("cam")
     broken = tracks(0)
