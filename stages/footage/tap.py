@@ -1,7 +1,8 @@
 """Gives the packets that a camera sends to those who keep or show them, beside their way into the decoder.
 
-If nobody listens, a packet costs one look at a socket. If somebody listens and does not keep up, a live camera's
-packets are left out until the next keyframe, so that reading never waits; a file waits, up to `PATIENCE_S`.
+If nobody listens, a packet costs one look at a socket, or is kept until the next keyframe if a recorder is to come. If
+somebody listens and does not keep up, a live camera's packets are left out until the next keyframe, so that reading
+never waits; a file waits, up to `PATIENCE_S`.
 
 No failure of the tap reaches the camera: listeners learn why a stream cannot be given, and its pictures are judged.
 """
@@ -13,7 +14,7 @@ import select
 import socket
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import av
@@ -41,6 +42,7 @@ _PARTING_S = 0.5
 """How long a live camera that ends waits for a listener that is behind."""
 _BACKLOG = 4
 _LOOK_S = 0.2
+_MOST_UNTIMED = 256
 _SAMPLE_FORMS = ("nut", "mov", "rm")
 """Formats of samples, in the order in which they are tried. Only NUT keeps the codec's own data as they are, so another
 one is for codecs that NUT does not know, such as ProRes (MOV) and RV20 (RealMedia)."""
@@ -79,6 +81,12 @@ class PacketTap:
         self._logged: set[str] = set()
         self.left_out = 0
         """Packets that a listener did not get, because it was behind."""
+        self._early: list[Packet] = []
+        """Those of a live camera since a keyframe that came while nobody listened: who listens before the next one gets
+        them. So the first incident after a start has its packets, however rare keyframes are."""
+        self._early_bytes = 0
+        self._untimed: list[Packet] = []
+        """Those since a keyframe whose times are not known yet: the first ones of an RTSP connection have none."""
         self._awaited = False
         self._server: socket.socket | None = None
         self._begun = False
@@ -96,18 +104,47 @@ class PacketTap:
         self._welcome()
         if self._patient and not self._awaited:
             self._await_listener()
-        if not self._listeners or packet.size == 0:
+        if packet.size == 0 or not (self._listeners or self._is_kept or self._is_wanted(packet)):
             return
         if self._source != (packet.stream, epoch):
             self._source, self._info, self._refusal = (packet.stream, epoch), None, ""
-        made = None if self._refusal else self._packet(packet)
+            self._untimed.clear()
+            self._forget_early()
+        made = [] if self._refusal else self._timed(packet)
         if self._refusal:
             self._tell_refusal()
-        if made is None:
+        for one in made:
+            self._note_early(one)
+            message = packet_message(one)
+            for listener in list(self._listeners):
+                self._hand(listener, one, message)
+
+    @property
+    def _is_kept(self) -> bool:
+        """Whether packets since a keyframe are kept for somebody who is about to listen."""
+        return bool(self._early or self._untimed)
+
+    def _is_wanted(self, packet: AvPacket[VideoStream]) -> bool:
+        """Whether packets are kept from this one on for somebody who is about to listen. Of a file, it is waited."""
+        return packet.is_keyframe and not self._patient and wanted_mark(self._path.parent.parent).exists()
+
+    def _note_early(self, packet: Packet) -> None:
+        if self._patient:
             return
-        message = packet_message(made)
-        for listener in list(self._listeners):
-            self._hand(listener, made, message)
+        if packet.is_key:
+            self._forget_early()
+            if self._listeners:
+                return
+        elif not self._early:
+            return
+        self._early.append(packet)
+        self._early_bytes += len(packet.data)
+        if self._early_bytes > MOST_WAITING:
+            self._forget_early()
+
+    def _forget_early(self) -> None:
+        self._early.clear()
+        self._early_bytes = 0
 
     def _refuse(self, packet: AvPacket[VideoStream], why: str) -> None:
         """Give no more packets of this source, and log it once."""
@@ -157,16 +194,31 @@ class PacketTap:
         with suppress(BlockingIOError, OSError):
             connection, _ = self._server.accept()
             connection.setblocking(False)
-            self._listeners.append(_Listener(connection))
+            listener = _Listener(connection)
+            self._listeners.append(listener)
+            for packet in list(self._early):
+                self._hand(listener, packet, packet_message(packet))
 
-    def _packet(self, packet: AvPacket[VideoStream]) -> Packet | None:
-        """Of a packet with times, a copy."""
+    def _timed(self, packet: AvPacket[VideoStream]) -> list[Packet]:
+        """Copies of the packets whose times are known now: of this one, and of those before it that had none."""
         if self._info is None and self._source is not None and packet.is_keyframe:
             self._info = self._info_of(*self._source, packet)
-        if self._info is None or packet.pts is None:
-            return None
-        dts = packet.pts if packet.dts is None else packet.dts
-        return Packet(self._info, packet.pts, dts, packet.duration or 0, packet.is_keyframe, bytes(packet))
+        if self._info is None:
+            return []
+        if packet.is_keyframe:
+            self._untimed.clear()
+        pts = packet.pts
+        dts = pts if packet.dts is None else packet.dts
+        made = Packet(self._info, pts or 0, dts or 0, packet.duration or 0, packet.is_keyframe, bytes(packet))
+        if pts is None:
+            if packet.is_keyframe or 0 < len(self._untimed) < _MOST_UNTIMED:
+                self._untimed.append(made)
+            return []
+        step, count = max(1, made.duration), len(self._untimed)
+        times = (min(made.pts, made.dts) - step * back for back in range(count, 0, -1))
+        before = [replace(one, pts=time, dts=time) for one, time in zip(self._untimed, times, strict=True)]
+        self._untimed.clear()
+        return [*before, made]
 
     def _info_of(self, stream: VideoStream, epoch: int, keyframe: AvPacket[VideoStream]) -> VideoStreamInfo | None:
         context = stream.codec_context
