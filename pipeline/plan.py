@@ -47,6 +47,8 @@ class StagePlan:
     """The most messages with large arrays that it makes of one item."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables to set in its process, in addition to those that every process gets."""
+    awaited: bool = True
+    """Whether the run begins only once this stage is open (`Stage.awaited`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,11 @@ class ProcessPlan:
         own = {stage.name for stage in self.stages}
         takes_frames = any(edge.reader in own and edge.type != Event.TYPE for edge in self.edges)
         return takes_frames and all(edge.type == Event.TYPE for edge in self.outgoing)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the run begins only once this process is open."""
+        return any(stage.awaited for stage in self.stages)
 
     @property
     def delivers_events(self) -> bool:

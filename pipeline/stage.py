@@ -301,6 +301,9 @@ class Stage(Generic[S]):
     own_thread: ClassVar[bool] = False
     """True if `process` takes long: it then runs in a thread of its own, while the loop gathers the next batch."""
 
+    awaited: ClassVar[bool] = True
+    """False for what only looks at a run, such as a page: cameras begin, and go on, before it is open."""
+
     gives_way: ClassVar[bool] = False
     """True if others come first: a process with such stages alone has a lower priority (a higher nice value)."""
 

@@ -164,6 +164,7 @@ def _stage(node: Node, graph: Graph) -> StagePlan:
         workers=node.entry.workers or 1,
         large_messages=node.stage.large_messages(node.settings) if node.stage else 1,
         environment=_environment(node, graph),
+        awaited=node.stage.awaited if node.stage else True,
     )
 
 

@@ -52,8 +52,9 @@ _A_ROW = 3
 class RunState:
     """The part of the run's state that decides about a death.
 
-    `running`: all processes were ready once. `finite`: its cameras end by themselves. `closing`: all processes must
-    close; `hurried`: without waiting for them any longer. `longest_pause_s`: the longest pause before a restart.
+    `running`: all processes that the run waits for were ready once. `finite`: its cameras end by themselves.
+    `closing`: all processes must close; `hurried`: without waiting for them any longer. `longest_pause_s`: the longest
+    pause before a restart.
     """
 
     running: bool
@@ -171,13 +172,20 @@ class Lifecycle:
     def _judge_death(self, run: RunState, now: float) -> tuple[Lifecycle, Verdict]:
         after = self._died(now)
         death = after.death
-        verdict = judge(death, running=run.running, finite=run.finite)
+        verdict = judge(death, running=run.running or self._is_optional, finite=run.finite)
+        if self._is_optional and death.failure and self.attempt.number == 1 and not self.attempt.opened:
+            verdict = EndRun(*death.failure)  # a mistake of its settings, as of those that the run waits for
         if isinstance(verdict, EndRun):
             return replace(after, state="finished"), verdict
         if isinstance(verdict, EndCameras):
             return replace(after, state="waiting", start_at=0.0, gave_up=verdict.problem), verdict
         pause_s = min(run.longest_pause_s, after.restarts.pause_s)
         return replace(after, state="waiting", start_at=now + pause_s), replace(verdict, pause_s=pause_s)
+
+    @property
+    def _is_optional(self) -> bool:
+        """Whether the run does not wait for it: then its slow start is no reason to end the run."""
+        return not any(stage.awaited for stage in self.stages)
 
     def _died(self, now: float) -> Lifecycle:
         """Return the lifecycle with one more unwanted death."""

@@ -1,6 +1,6 @@
 """Starts the processes of a graph, keeps them alive, and ends them.
 
-    opening --all ready--> running --every sink has got the end of every camera--> closing --> over
+    opening --all awaited ones ready--> running --every sink has got the end of every camera--> closing --> over
                               |  stop: sources end, the rest drains
                               |  failure: the user's mistake, or the machine's, ends the run
 
@@ -135,7 +135,7 @@ class Supervisor:
 
     @property
     def worked_s(self) -> float:
-        """Seconds from the moment when all processes were ready until every sink had got the end of every camera."""
+        """Seconds from the moment when the cameras began until every sink had got the end of every camera."""
         return max(0.0, self._closing_since - self._running_since) if self._running_since else 0.0
 
     @property
@@ -325,7 +325,7 @@ class Supervisor:
             # Before its senders know its address: events that end the dead one's incidents must come before new ones.
             self._notices.send(process.channel, process.life.ready_at, anew=True)
         self._fleet.link()
-        if not self._running and all(p.state == "running" for p in self.processes):
+        if not self._running and all(p.state == "running" or not p.plan.is_awaited for p in self.processes):
             self._running, self._running_since = True, time.monotonic()
             self._log.info("running", processes=len(self.processes), cameras=len(self.plan.camera_settings))
         self._membership.greet(process)

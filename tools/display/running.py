@@ -237,7 +237,8 @@ class _Remarks:
         self._keeping_up = keeping_up
 
     def __call__(self, status: Status) -> None:
-        if status.phase == "running" and self._way_in:
+        is_open = status.phase == "running" and all(stage.state == "running" for stage in status.stages.values())
+        if is_open and self._way_in:
             self._console.print("\n".join(self._way_in), style="bold", soft_wrap=True)
             self._way_in.clear()
         if words := self._keeping_up.words(status):

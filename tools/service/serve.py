@@ -166,6 +166,7 @@ class Serve(Stage[ServeSettings]):
     counts: ClassVar[Counts] = {"written": "Events that the service has in its history."}
     own_thread = True
     gives_way = True
+    awaited = False
 
     def __init__(self, settings: ServeSettings, context: Context) -> None:
         super().__init__(settings, context)

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, EXIT_USER, WireError
+from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, EXIT_USER, ProblemText, WireError
 from pipeline.plan import StagePlan
 from pipeline.supervision.deaths import EndCameras, EndRun, GoOn, NotNeeded, OtherSettings, Verdict
 from pipeline.supervision.lifecycle import STEADY_S, Lifecycle, RunState, State
@@ -384,3 +384,18 @@ def test_a_shortage_is_named(life: Lifecycle) -> None:
 def test_time_in_which_the_supervisor_slept_is_not_counted(life: Lifecycle) -> None:
     slept = life.start(NOW).note_opening("a model is compiled", NOW + 60).slept(100)
     assert (slept.attempt.started_at, slept.attempt.opening[1]) == (NOW + 100, NOW + 160)
+
+
+# ---- those that the run does not wait for
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_slow_first_start_of_process_that_nobody_awaits_ends_no_run(running: bool) -> None:
+    page = Lifecycle("page.0", source=False, stages=(StagePlan("page", "serve", {}, awaited=False),))
+    run = RunState(running=running, finite=False)
+    slow = page.start(NOW - 100).kill("not ready after 90 s (open_s)")
+    assert isinstance(verdict_on(slow, run=run), GoOn)
+    mistake = page.start(NOW).note_failure(EXIT_USER, ProblemText("a port in use", error_id="port-in-use"))
+    assert isinstance(verdict_on(mistake, run=run), EndRun), "as of all others"
+    again = dead(slow, run=run).start(NOW).note_failure(EXIT_USER, ProblemText("a port in use", error_id="port-in-use"))
+    assert isinstance(verdict_on(again, run=run), GoOn), "cameras go on for a while by then"

@@ -144,7 +144,10 @@ class _Watch:
         self._absent: dict[str, str] = {}
 
     def __call__(self, supervisor: Supervisor) -> None:
-        if supervisor.phase != "running" or (time.monotonic() < self._due_s and not self._restarted(supervisor)):
+        if supervisor.phase != "running":
+            return
+        is_opening = any(process.state in ("waiting", "starting") for process in supervisor.processes)
+        if (is_opening or time.monotonic() < self._due_s) and not self._restarted(supervisor):
             return
         self._steps = self._steps or self._all_steps(supervisor)
         self._died = self._restarted(supervisor)
