@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import numpy as np
@@ -90,7 +90,7 @@ def event_of(parcel: Parcel) -> Event:
         phase=_PHASES.get(str(data.get("phase")), "single"),
         action=str(data.get("action") or data.get("counter") or name.rpartition(".")[2]),
         camera=str(data.get("camera") or line.get("subject") or parcel.values["camera"]),
-        time=datetime.fromisoformat(str(line.get("time", "1970-01-01T00:00:00Z"))),
+        time=_time_of(str(line.get("time", ""))),
         incident_id=str(data.get("incident", "")),
         rule=str(rule.get("id", "")) if isinstance(rule, dict) else "",
         people=tuple(_person(one, str(data.get("keypoints_format", ""))) for one in data.get("people") or ()),
@@ -98,6 +98,14 @@ def event_of(parcel: Parcel) -> Event:
         earlier_run=str(parcel.values["id"]).startswith("before "),
         raw=raw,
     )
+
+
+def _time_of(text: str) -> datetime:
+    """1970-01-01 for none, and for what is no time."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _kind_of(name: str) -> Kind:

@@ -241,7 +241,7 @@ def read_letter(line: bytes) -> DeadLetter | None:
         if list(map(type, (*stamp[:4], event.id, event.incident, event.phase))) != _TYPES:
             return None
         return DeadLetter(values["sink"], str(values["why"]), at_ns, int(values["attempts"]), event)
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 

@@ -92,10 +92,12 @@ class EventView:
 
 
 def _ns_of(time: str) -> int:
+    """0 for no time, and for one beyond 64 bits, which no zone and no receiver can show."""
     try:
-        return int(datetime.fromisoformat(time).timestamp() * 1000) * 1_000_000
+        at_ns = int(datetime.fromisoformat(time).timestamp() * 1000) * 1_000_000
     except (ValueError, OverflowError):
         return 0
+    return at_ns if abs(at_ns) < 1 << 63 else 0
 
 
 def view_of(event: Event) -> EventView:

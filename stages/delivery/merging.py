@@ -199,7 +199,7 @@ def _whole_time(start: str, end: str) -> dict[str, Any]:
     """From the start of the first incident of a group to the end of the last."""
     try:
         lasted_s = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
-    except ValueError:
+    except (ValueError, TypeError):  # TypeError: one of them has a zone
         return {}
     return {"start_time": start, "duration_s": round(max(0.0, lasted_s), 3)}
 

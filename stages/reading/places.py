@@ -18,7 +18,7 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from stages.reading.opening import Signs, decoded, is_repetition, new_clock, open_video, packets_of
-from stages.reading.timeline import MediaClock, ticks_to_ns
+from stages.reading.timeline import LONGEST_NS, MediaClock, ticks_to_ns
 
 # Containers whose packets carry true presentation times.
 SEEKABLE = frozenset({"mov", "matroska"})
@@ -71,7 +71,7 @@ def _count(
             break  # everything before `found` has come: no packet is shown before it is decoded
         if ticks_to_ns(packet.pts - seen[0], time_base) >= start_ns:
             found = packet.pts if found is None else min(found, packet.pts)
-    if found is None or len(set(seen)) < len(seen):
+    if found is None or len(set(seen)) < len(seen) or ticks_to_ns(found - seen[0], time_base) >= LONGEST_NS:
         return None
     return Place(found, sum(pts < found for pts in seen), ticks_to_ns(found - seen[0], time_base))
 

@@ -17,6 +17,9 @@ GRID_TOLERANCE_NS = 1_000_000
 # A step back of more than this is a new time line (a recorder that was restarted), not a disordered frame. A shorter
 # one is a new time line if decoding times step back as well and frames go on from there.
 NEW_TIMELINE_NS = SECOND_NS
+# No recording is longer, and with the latest `start_at` its time of day must fit into 64 bits.
+LONGEST_NS = 50 * 365 * 24 * 3600 * SECOND_NS
+LONGEST_INTERVAL_NS = 60 * SECOND_NS
 # Frames that wait for the next good timestamp are decoded pictures, so their number is limited.
 MOST_WAITING = 8
 
@@ -67,7 +70,8 @@ class MediaClock(Generic[Picture]):
     Times only go forward: no two frames share one. A frame whose timestamp is missing, repeated or a little earlier
     than the one before waits for the next good timestamp, and takes its place between the two: one frame interval after
     the frame before, or closer if several share a shorter gap. After a step back of more than a second, or of less if
-    the frames behind it have a time line of their own, time goes on one interval after the frame before.
+    the frames behind it have a time line of their own, time goes on one interval after the frame before; so it does if
+    a timestamp is half a century away.
 
     Each frame has up to two timestamps: its presentation time (pts), and the decoding time (dts) of the packet with
     which the decoder gave it out. The pts counts. The dts takes its place if there is none (AVI), and in files whose
@@ -76,7 +80,7 @@ class MediaClock(Generic[Picture]):
 
     def __init__(self, time_base: Fraction, interval_ns: int) -> None:
         self.time_base = time_base
-        self.interval_ns = max(1, interval_ns)
+        self.interval_ns = min(max(1, interval_ns), LONGEST_INTERVAL_NS)
         self._origin_ticks: int | None = None
         self._origin_ns = 0
         self._last_ns: int | None = None
@@ -128,9 +132,9 @@ class MediaClock(Generic[Picture]):
             return None
         if self._origin_ticks is not None:
             time_ns = self._on_line_ns(ticks)
-            if self._last_ns is None or time_ns > self._last_ns:
+            if self._last_ns is None or LONGEST_NS > time_ns > self._last_ns:
                 return time_ns
-            if time_ns > self._last_ns - NEW_TIMELINE_NS:
+            if LONGEST_NS > time_ns > self._last_ns - NEW_TIMELINE_NS:
                 return None
         waiting_ns = self.interval_ns * len(self._waiting)
         self._begin_line(ticks, self._behind(self.interval_ns) + waiting_ns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from av.packet import Packet
 from av.video.stream import VideoStream
 
 from stages.reading.timeline import SECOND_NS, ticks_to_ns
+
+_DURATION = re.compile(r"(\d{1,6}):(\d\d):(\d\d(?:\.\d{1,9})?)", re.ASCII)
+"""Anybody may have written the tag: as a number, `1e999999999` would take all memory."""
 
 
 def end_ns(packet: Packet[VideoStream], stream: VideoStream) -> int:
@@ -45,9 +49,8 @@ def _declared_avi_bytes(path: Path) -> int:
 
 def _declared_duration_ns(stream: VideoStream) -> int:
     """The end of the stream by Matroska's tag, as in 00:01:30.500000000; 0 without one."""
-    parts = stream.metadata.get("DURATION", "").split(":")
-    try:
-        hours, minutes, seconds = (Fraction(part) for part in parts)
-    except ValueError:
+    found = _DURATION.fullmatch(stream.metadata.get("DURATION", ""))
+    if found is None:
         return 0
+    hours, minutes, seconds = map(Fraction, found.groups())
     return int((hours * 3600 + minutes * 60 + seconds) * SECOND_NS)

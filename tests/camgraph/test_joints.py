@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -58,3 +59,9 @@ def test_people_of_events_continue_tracks_too() -> None:
     event = event_of(Parcel({"id": "e", "camera": "cam", "body": json.dumps(body).encode()}))
     assert [(one.id, one.continues) for one in event.people] == [(9, 7), (8, 0)]
     assert event.people[0].joint("nose") == Joint(0, 1, 2)
+
+
+@pytest.mark.parametrize("time", [None, "", "nan", "10000-01-01T00:00:00Z", 5])
+def test_event_without_a_time_is_of_1970(time: object) -> None:
+    event = event_of(Parcel({"id": "e", "camera": "cam", "body": json.dumps({"time": time}).encode()}))
+    assert event.time == datetime(1970, 1, 1, tzinfo=UTC)

@@ -76,6 +76,14 @@ def test_a_line_of_another_program_is_read_as_well(tmp_path: Path) -> None:
     assert [letter.event.body for letter in letters(tmp_path)] == [b'{"id":"e1","n":1.5}']
 
 
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00", "9999-12-31T23:59:59-14:00", "nan"])
+def test_letter_of_another_program_with_odd_time_ends_nothing(tmp_path: Path, at: str) -> None:
+    letters(tmp_path).add(event(), "why")
+    path = letters(tmp_path).path
+    path.write_text(path.read_text() + json.dumps({**json.loads(path.read_text()), "at": at}) + "\n")
+    assert ids(tmp_path)[0] == "e1"
+
+
 def test_a_torn_line_costs_itself_alone(tmp_path: Path) -> None:
     letters(tmp_path).add(event(1), "why")
     path = letters(tmp_path).path

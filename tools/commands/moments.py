@@ -14,6 +14,8 @@ from pipeline.foreign_text import shown
 
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(s|min|m|h|d)")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_MOST_NS = (1 << 63) - 1
+"""Of an integer in SQLite: the years 1677 to 2262."""
 _SECONDS = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -26,21 +28,25 @@ def seconds_of(text: str, option: str) -> float:
 
 
 def moment(text: str, option: str, zone: tzinfo | None = None, *, whole_day: bool = False) -> int:
-    """A moment, in ns since 1970 UTC; a span is so long ago. Raises UserError, which names the option.
+    """A moment, in ns since 1970 UTC; a span is so long ago. One beyond 64 bits becomes the first or last that fits.
 
-    `whole_day`: a date means the end of that day, and not its beginning.
+    `whole_day`: a date means the end of that day, and not its beginning. Raises UserError, which names the option.
     """
     if _SPAN.fullmatch(text):
-        return time.time_ns() - round(seconds_of(text, option) * 1e9)
+        return _bounded(time.time_ns() - round(seconds_of(text, option) * 1e9))
     try:
         at = datetime.fromisoformat(text)
         if whole_day and _DATE.fullmatch(text):
             at += timedelta(days=1)
-        return round((at.replace(tzinfo=zone) if zone and not at.tzinfo else at).timestamp() * 1e9)
+        return _bounded(round((at.replace(tzinfo=zone) if zone and not at.tzinfo else at).timestamp() * 1e9))
     except (ValueError, OverflowError, OSError):  # the last two: years for which there is no local time
         raise UserError(
             f"{option} {shown(text)}: expected 2h, 3d, 2026-11-22 or 2026-11-22T21:00", error_id="option-value"
         ) from None
+
+
+def _bounded(at_ns: int) -> int:
+    return min(max(at_ns, -_MOST_NS), _MOST_NS)
 
 
 def local_time(text: str, zone: tzinfo | None = None) -> str:

@@ -170,7 +170,7 @@ def moment(time: str, now: datetime | None = None) -> str:
     try:
         at, today = datetime.fromisoformat(time).astimezone(), (now or datetime.now(UTC)).astimezone().date()
         return f"{at:%H:%M:%S}" if at.date() == today else f"{at:%Y-%m-%d %H:%M:%S}"
-    except ValueError:
+    except (ValueError, OverflowError, OSError):  # the last two: years for which there is no local time
         return shown(time)
 
 

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from camgraph_test_stages.incident_views import incident
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.delivery.event_view import EventView
-from stages.delivery.merging import Merging
+from stages.delivery.merging import Merging, _whole_time
 
 MINUTE = 60 * 10**9
 
@@ -205,3 +206,15 @@ def note(told: str, seen: dict[str, str]) -> None:
     phase, _, incident = told.partition(" of ")
     if incident:
         seen[incident.split(" ")[0]] = phase
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("2026-11-22T10:00:00", "2026-11-22T10:00:00Z"),
+        ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"),
+        ("nan", "inf"),
+    ],
+)
+def test_odd_times_have_no_effect_on_merging(start: str, end: str) -> None:
+    assert _whole_time(start, end).get("duration_s", 0.0) >= 0

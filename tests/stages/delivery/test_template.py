@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import html
+import json
 
 import pytest
 from camgraph_test_stages.incident_views import incident
@@ -10,7 +11,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from pipeline.messages import Event
 from pipeline.testing import stamp
+from stages.delivery import syslog_message
 from stages.delivery.event_view import EventView, view_of
+from stages.delivery.incident_rows import row_of
 from stages.delivery.template import VALUES, TemplateText, filled, one_line
 
 EVIDENCE = {
@@ -40,6 +43,21 @@ def test_every_value_of_any_event_is_text() -> None:
     for body in (b"{}", b"[]", b'{"data": {"people": 3, "evidence": [], "duration_s": "x"}, "time": "x"}'):
         view = view_of(Event(stamp(), "1", "", "single", body))
         assert all(isinstance(value(view, "UTC"), str) for value in VALUES.values())
+
+
+FAR_TIMES = ("0001-01-01T00:00:00+14:00", "0001-01-01T00:00:00", "1601-01-01T00:00:00Z", "2262-05-01T00:00:00Z")
+FAR_TIMES = (*FAR_TIMES, "9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59-14:00", "10000-01-01T00:00:00Z", "inf", "")
+
+
+@pytest.mark.parametrize("time", FAR_TIMES)
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "+14:00", "-12:00"])
+def test_far_times_of_other_programs_are_text(time: str, zone: str) -> None:
+    data = {"start_time": time, "end_time": time, "duration_s": float("inf")}
+    view = view_of(Event(stamp(), "1", "", "single", json.dumps({"time": time, "data": data}).encode()))
+    assert all(isinstance(value(view, zone), str) for value in VALUES.values())
+    assert all(isinstance(cell, str) for cell in row_of(view, zone))
+    assert syslog_message.local(view, "text", facility="local0")
+    assert syslog_message.rfc5424(view, "text", facility="local0", host="h", graph="g")
 
 
 def test_values_are_escaped_and_the_text_is_not() -> None:

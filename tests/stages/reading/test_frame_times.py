@@ -196,3 +196,26 @@ def test_a_time_line_that_starts_over_goes_on(make_clip: MakeClip, tmp_path: Pat
     times = times_s(both)
     assert len(times) == 60
     assert all(0 < later - earlier < 0.2 for earlier, later in pairwise(times))
+
+
+@pytest.mark.parametrize(
+    "text", ["1e9999999:00:00", "inf:00:00", "-1:00:00", "00:00:nan", "00:00:01.5", "999999:59:59"]
+)
+def test_odd_duration_of_matroska_is_no_error(make_clip: MakeClip, text: str) -> None:
+    path = make_clip("a.mkv", metadata={"comment": text})
+    data = path.read_bytes()
+    at = data.index(b"00:00:03.000000000")
+    path.write_bytes(data[:at] + text.encode().ljust(18, b"\0") + data[at + 18 :])
+    assert len(times_s(path)) == 30
+
+
+def test_timestamps_a_century_away_fit_into_64_bits(make_clip: MakeClip, tmp_path: Path) -> None:
+    def leap(number: int, packet: Packet[VideoStream]) -> None:
+        assert packet.pts is not None
+        assert packet.dts is not None
+        away = 10**14 if number > 11 else 0
+        packet.pts, packet.dts = packet.pts + away, packet.dts + away
+
+    source = make_clip("a.mkv", fps=FPS, frames=24, options={"bf": "0"})
+    path = remuxed(source, tmp_path / "b.mkv", leap)
+    assert times_s(path) == pytest.approx([number / FPS for number in range(24)], abs=0.002)

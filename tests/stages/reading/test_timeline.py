@@ -110,6 +110,17 @@ def test_frames_out_of_order_begin_no_time_line() -> None:
     assert seen[-2:] == [240, 280]
 
 
+@pytest.mark.parametrize("far_ms", [2**43, -(2**43), 2**62])
+def test_timestamp_half_a_century_away_begins_a_time_line(far_ms: int) -> None:
+    """In nanoseconds since 1970 it would not fit into 64 bits."""
+    pts: list[int | None] = [0, 40, 80, far_ms, far_ms + 40, far_ms + 80]
+    assert times(pts) == [0, 40, 80, 120, 160, 200]
+
+
+def test_absurd_frame_interval_is_bounded() -> None:
+    assert times([None] * 3, interval_ms=2**41) == [0, 60_000, 120_000]
+
+
 Stamps = st.lists(st.none() | st.integers(-(2**40), 2**40))
 
 

@@ -64,3 +64,9 @@ def test_times_are_read_by_the_local_clock(written: str, read: str) -> None:
 @pytest.mark.usefixtures("vienna")
 def test_what_is_printed_can_be_written_as_an_option() -> None:
     assert moment(local_time("2026-11-22T21:03:11Z"), "--since") == ns(2026, 11, 22, 21, 3, 11)
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00Z", "1601-01-01", "9999-12-31T23:59:59Z", "999999999d"])
+def test_moments_far_away_fit_into_64_bits(text: str) -> None:
+    assert abs(moment(text, "--since")) < 1 << 63
+    assert local_time(text)

@@ -423,3 +423,8 @@ def test_a_run_of_files_has_a_bar_and_each_file_its_share() -> None:
     out = io.StringIO()
     PlainLines(Console(file=out, width=200), lambda: 0.0).show(Status.from_json(data))
     assert "50 %, about 0:01:05 left" in out.getvalue()
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "inf"])
+def test_time_that_no_clock_here_shows_stays_as_it_is(time: str) -> None:
+    assert moment(time) in (time, time[:10] + " " + time[11:19])

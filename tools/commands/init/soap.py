@@ -89,10 +89,18 @@ def first(root: ET.Element, name: str) -> str:
     return next(texts(root, name), "")
 
 
+def _time_there(login: Login) -> datetime:
+    """By the clock of the camera, which may be set to the last or first moment that Python knows."""
+    try:
+        return datetime.now(UTC) + login.ahead
+    except OverflowError:
+        return (datetime.max if login.ahead > timedelta() else datetime.min).replace(tzinfo=UTC)
+
+
 def security(login: Login) -> str:
     """The header that proves a password without sending it (WS-UsernameToken, digest)."""
     nonce = os.urandom(16)
-    created = (datetime.now(UTC) + login.ahead).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    created = f"{_time_there(login).replace(tzinfo=None).isoformat('T', 'seconds')}.000Z"
     digest = hashlib.sha1(nonce + created.encode() + login.password.encode()).digest()  # noqa: S324 - as ONVIF wants it
     return _SECURITY.format(
         user=escape(login.user),

@@ -27,7 +27,7 @@ from tools.commands.init.dialog import Dialog
 from tools.commands.init.discovery import Device, device_of, discover
 from tools.commands.init.onvif import WrongPassword, stream_address
 from tools.commands.init.placing import Folder
-from tools.commands.init.soap import SoapProblem, call, parsed
+from tools.commands.init.soap import Login, SoapProblem, call, parsed, security
 from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 USER, PASSWORD = "viewer", "quiet<&>58"
@@ -130,6 +130,16 @@ class OnvifDevice:
         late = datetime.now(UTC) + AHEAD - datetime.fromisoformat(created)
         expected = hashlib.sha1(base64.b64decode(nonce) + created.encode() + PASSWORD.encode()).digest()
         return base64.b64decode(digest) == expected and abs(late) < timedelta(minutes=2)
+
+
+@pytest.mark.parametrize(
+    ("there", "created"), [(datetime.max, "9999-12-31T23:59:59.000Z"), (datetime.min, "0001-01-01T00:00:00.000Z")]
+)
+def test_clock_of_camera_at_either_end_of_time_is_no_error(there: datetime, created: str) -> None:
+    """While its answer is on the way, our clock goes on."""
+    ahead = there.replace(tzinfo=UTC) - datetime.now(UTC)
+    hours = timedelta(hours=1 if ahead > timedelta() else -1)
+    assert f">{created}<" in security(Login("admin", "secret", ahead + hours))
 
 
 @contextmanager
