@@ -51,8 +51,13 @@ class Beginning(NamedTuple):
         """For people. `time_zone`: the assumed zone of a date without one."""
         if self.clock == "file":
             return "neither metadata nor name tell when it was recorded: times count from 1970; set start_at"
-        who = {"start_at": "as start_at says", "metadata": "by its metadata", "name": f"by its name, in {time_zone}"}
-        return f"recorded from {self.text} on, {who[self.clock]}"
+        return f"its events are of {self.text} and later: {self.why(time_zone)}"
+
+    def why(self, time_zone: str) -> str:
+        """The source of a known date, for people. `time_zone`: as above."""
+        if self.clock == "metadata":
+            return "the creation time in its metadata; if that is when it was copied or exported, set start_at"
+        return "start_at says so" if self.clock == "start_at" else f"the date in its name, in {time_zone}"
 
 
 def beginning(start_at: datetime | None, metadata: datetime | None, name: datetime | None) -> Beginning:

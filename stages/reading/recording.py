@@ -149,7 +149,8 @@ class Recording:
         found = self._camera.beginning(name, metadata)
         self._context.camera_shows(self._name, clock=found.clock)
         if found.clock != "file":
-            self._context.log.info("file_begins", camera=self._name, at=found.text, clock=found.clock)
+            why = found.why(self._camera.time_zone)
+            self._context.log.info("file_begins", camera=self._name, at=found.text, clock=found.clock, why=why)
         return found
 
     def _timed(self, resume: Stamp | None) -> Iterator[video.Timed]:

@@ -12,6 +12,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+import structlog
 from pydantic import ValidationError
 
 from pipeline.graph import load_graph
@@ -88,6 +89,14 @@ def test_status_and_log_say_whose_the_times_are(make_clip: MakeClip, capture: Ma
     assert source.context.camera_facts == {"cam": {"clock": "name"}}
 
 
+def test_run_says_once_why_its_events_have_a_date(make_clip: MakeClip, read: Read) -> None:
+    with structlog.testing.capture_logs() as logs:
+        read(make_clip("a.mp4", frames=2, metadata=CREATED))
+    (said,) = [log for log in logs if log["event"] == "file_begins"]
+    assert said["at"] == "2026-11-22T10:44:39Z"
+    assert said["why"].startswith("the creation time in its metadata; if that is when it was copied or exported")
+
+
 @pytest.mark.processes
 def test_check_says_when_each_file_was_recorded(make_clip: MakeClip, tmp_path: Path) -> None:
     make_clip(NAME, frames=2)
@@ -103,10 +112,11 @@ def test_check_says_when_each_file_was_recorded(make_clip: MakeClip, tmp_path: P
         "stages:\n  capture: {use: capture}\n  out: {use: sink_null, from: capture}\n"
     )
     assert list(remarks_on(load_graph(tmp_path / "graph.yaml"))) == [
-        "named: recorded from 2026-11-22T09:44:39Z on, by its name, in Europe/Berlin",
-        "created: recorded from 2026-11-22T10:44:39Z on, by its metadata",
+        "named: its events are of 2026-11-22T09:44:39Z and later: the date in its name, in Europe/Berlin",
+        "created: its events are of 2026-11-22T10:44:39Z and later: the creation time in its metadata; if that is when "
+        "it was copied or exported, set start_at",
         "plain, same: neither metadata nor name tell when it was recorded: times count from 1970; set start_at",
-        "given: recorded from 2026-11-22T10:44:39Z on, as start_at says",
+        "given: its events are of 2026-11-22T10:44:39Z and later: start_at says so",
     ]
 
 
