@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from fractions import Fraction
-from itertools import count
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -162,14 +162,16 @@ class ScriptedCamera:
 
 
 def player(clip: Clip, chosen: Callable[[ClipFrame], bool]) -> Callable[[socket.socket], None]:
-    """For `play`: sends the chosen pictures of the clip as a camera does, again and again, until nobody listens."""
-    frames = [frame for frame in clip.frames if chosen(frame)]
+    """For `play`: sends the chosen pictures of the clip as a camera does, again and again, until nobody listens.
+
+    Each picture is chosen when its turn comes.
+    """
 
     def play(client: socket.socket) -> None:
         hung_up, sequence = select.poll(), 0
         hung_up.register(client, select.POLLRDHUP)
-        for number in count():
-            packets = rtp_packets(frames[number % len(frames)].payloads, sequence, number * ticks(clip), 1)
+        for number, frame in enumerate(filter(chosen, cycle(clip.frames))):
+            packets = rtp_packets(frame.payloads, sequence, number * ticks(clip), 1)
             client.sendall(interleaved(packets, 0))
             sequence += len(packets)
             if hung_up.poll(1000 / float(clip.fps)):

@@ -143,6 +143,10 @@ class LiveCamera:
         timeout = NoPictureTimeout(self._camera.max_fps, time.monotonic())
         for packet in connection.packets(stop):
             self._tap.offer(packet.packet, self._epoch)
+            if packet.packet.is_keyframe:
+                timeout.keyframe(time.monotonic())
+            elif waits := timeout.why_waiting(time.monotonic()):
+                self._reporter.is_now("stalled", waits)
             for picture in decoder.pictures(packet):
                 timeout.picture(time.monotonic())
                 yield picture

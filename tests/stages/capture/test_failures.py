@@ -3,6 +3,7 @@ what a person wrote wrong."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +12,10 @@ from structlog.testing import capture_logs
 
 from stages.reading import pixels
 from stages.reading.live import no_picture_timeout, options
+from tests.stages.conftest import player
 from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
+from tools.simulator.clip import load_clip
+from tools.simulator.sdp import session_description
 
 Watch = Callable[..., Any]
 
@@ -36,11 +40,37 @@ def test_camera_without_keyframes_is_lost_and_retried(
 ) -> None:
     """As one does that changed its codec between DESCRIBE and PLAY, or refreshes its pictures bit by bit."""
     monkeypatch.setattr(no_picture_timeout, "LONGEST_S", 0.5)
+    monkeypatch.setattr(no_picture_timeout, "LONGEST_KEYLESS_S", 0.6)
     watching = watch(keyless_camera.url)
     watching.until_state("lost")
-    assert "no picture came of it for 0.5 s" in watching.context.camera_states[-1][2]
+    assert "no picture came of it for 0.6 s" in watching.context.camera_states[-1][2]
     watching.until(lambda: keyless_camera.clients >= 2)
     assert watching.states == ["connecting", "lost"]
+
+
+@pytest.mark.parametrize("are_sent_alone", [False, True])
+def test_a_late_keyframe_is_waited_for_on_the_same_connection(
+    scripted_camera: Callable[..., Any], watch: Watch, monkeypatch: pytest.MonkeyPatch, *, are_sent_alone: bool
+) -> None:
+    """A group of pictures may be longer than any other bound, and be joined in its middle.
+
+    `are_sent_alone`: the parameters of the stream come with its keyframes, and not in the description.
+    """
+    monkeypatch.setattr(no_picture_timeout, "LONGEST_S", 0.5)
+    monkeypatch.setattr(no_picture_timeout, "WAITING_S", 1.0)
+    clip, keyframes = load_clip(ClipSettings(width=320, height=180, fps=25, gop=25, seconds=1)), threading.Event()
+    play = player(clip, lambda frame: keyframes.is_set() or not frame.keyframe)
+    camera = scripted_camera(VIDEO if are_sent_alone else session_description(clip, "late", 25.0), play=play)
+    watching = watch(camera.url)
+    watching.until_state("stalled")
+    assert "no keyframe has come for 1 s: waiting for one" in watching.context.camera_states[-1][2]
+    packets = len(watching.context.signs)
+    watching.until(lambda: len(watching.context.signs) > packets + 50)
+    keyframes.set()
+    watching.until_state("live")
+    watching.until_frames()
+    assert watching.states == ["connecting", "stalled", "live"]
+    assert camera.clients == 1
 
 
 def test_undecodable_format_is_lost_with_reason(scripted_camera: Callable[..., Any], watch: Watch) -> None:

@@ -244,7 +244,7 @@ def test_a_status_is_told_by_its_name(
 # --- what costs memory, or stops in the middle
 
 
-def test_a_picture_of_100_mb_is_refused_and_does_not_fill_the_memory(
+def test_picture_of_100_mb_is_refused_in_bounded_memory(
     web_server: WebServers, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mjpeg_stream, "MOST_PICTURE", 8 << 20)
@@ -350,7 +350,7 @@ def still(web_server: WebServers) -> Still:
     return Still(web_server)
 
 
-def test_an_address_of_one_picture_is_asked_again_and_again_in_one_epoch(still: Still, watch: Watch) -> None:
+def test_one_picture_is_fetched_again_in_one_epoch(still: Still, watch: Watch) -> None:
     watching = watch(still.server.url("snap.jpg"), every_s=0.3)
     watching.until_frames(8)
     assert watching.states == ["connecting", "live"]
@@ -406,7 +406,7 @@ def test_odd_answers_of_one_picture_are_read(web_server: WebServers, watch: Watc
     assert {stamp.epoch for stamp in watching.stamps} == {0}
 
 
-def test_a_digest_is_answered_without_a_refusal_for_each_picture(web_server: WebServers, watch: Watch) -> None:
+def test_digest_is_asked_for_once_for_all_pictures(web_server: WebServers, watch: Watch) -> None:
     refused = 0
     challenge = 'Digest realm="cam", nonce="n", qop="auth"'
 
@@ -463,7 +463,7 @@ def test_a_connection_that_is_reset_is_told_as_that(web_server: WebServers, watc
     assert "Connection reset by peer" in why(watching)
 
 
-def test_an_address_that_refuses_connections_is_told_by_its_last_failure(
+def test_refused_connection_is_the_reason_of_a_loss(
     still: Still, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(timeouts, "AFTER_STALLED_S", 1.0)
@@ -542,7 +542,7 @@ def test_blanks_around_an_address_are_left_out(still: Still, watch: Watch, aroun
     assert still.server.paths()[0] == "/snap.jpg"
 
 
-def test_an_address_with_a_zone_is_reached_and_the_camera_does_not_see_the_zone(watch: Watch) -> None:
+def test_zone_of_an_address_is_not_sent(watch: Watch) -> None:
     heard: list[bytes] = []
 
     def serve() -> None:

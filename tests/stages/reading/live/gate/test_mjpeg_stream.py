@@ -84,7 +84,7 @@ def test_a_picture_is_there_with_its_last_byte() -> None:
     assert cut(stream[:-1], stream[-1:]) == [PLAIN[0]]
 
 
-def test_a_picture_without_end_gets_one_and_loses_the_head_of_the_next_part() -> None:
+def test_picture_without_end_is_cut_before_the_next_part() -> None:
     bare = [picture.removesuffix(b"\xff\xd9") for picture in PLAIN]
     cutter = PictureCutter()
     assert [*cutter.feed(b"".join(map(part, bare))), *cutter.finish()][:2] == PLAIN[:2]
@@ -99,7 +99,7 @@ def test_a_picture_that_breaks_off_costs_itself_alone() -> None:
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 5, 20, 30])
-def test_a_picture_that_breaks_off_in_its_head_costs_no_more_than_a_segment(size: int) -> None:
+def test_broken_head_costs_no_more_than_a_segment(size: int) -> None:
     """What follows is taken for a segment, of at most 64 KB."""
     found = cut(PLAIN[0][:size] + b"".join(PLAIN * 20))
     assert found[-20:] == (PLAIN * 20)[-20:]
