@@ -323,6 +323,7 @@ class TemplateDefinition(Settings):
     severity: Severity = Field("warning", description="As in a rule")
     when: TemplateText = Field(description="The condition, with parameters such as in {zone}")
     scope: RuleScope = Field("person", description="As in a rule")
+    until: TemplateText | None = Field(None, description="As in a rule")
     who: TemplateText | None = Field(None, description="As in a rule")
     near: Heights = Field("0.8h", description="As in a rule")
     together: TemplateDuration = Field("2s", description="As in a rule")
@@ -484,6 +485,11 @@ class RuleDefinition(Settings):
     scope: RuleScope = Field(
         "person",
         description="What is judged: each person, each two people (a and b), all of them together, or each group",
+    )
+    until: str | None = Field(
+        None,
+        min_length=1,
+        description="A condition: the incident goes on until it is true, or its people are out of sight",
     )
     who: str | None = Field(
         None, min_length=1, description="With scope scene or group: whom `count` counts; everyone by default"

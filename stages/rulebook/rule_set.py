@@ -59,6 +59,10 @@ MAX_FILE_CELLS = 2_000
 """Different parts of a file's conditions that look back: with eight times as many, the first frame takes 11 s."""
 
 
+_SHAPES = ("zones", "lines")
+"""What conditions name, as attributes of `Condition`."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReadyRule:
     """A rule with everything that its events need."""
@@ -74,11 +78,11 @@ class ReadyRule:
 
     @property
     def zones(self) -> list[str]:
-        return sorted(self.rule.when.zones | (self.rule.who.zones if self.rule.who else frozenset()))
+        return sorted({name for one in self.rule.conditions.values() for name in one.zones})
 
     @property
     def lines(self) -> list[str]:
-        return sorted(self.rule.when.lines | (self.rule.who.lines if self.rule.who else frozenset()))
+        return sorted({name for one in self.rule.conditions.values() for name in one.lines})
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ class RuleSet:
         return {
             rule_id
             for rule_id, ready in self.rules.items()
-            if ready.rule.when.temporal or ready.rule.nearness or (ready.rule.who and ready.rule.who.temporal)
+            if ready.rule.nearness or any(one.temporal for one in ready.rule.conditions.values())
         }
 
     def of_camera(self, camera: str) -> list[ReadyRule]:
@@ -209,8 +213,7 @@ def _remarks(rules: RuleSet) -> Iterator[Found]:
     conditions = (
         (("rules", index_of[rule_id], key), rule_id, condition)
         for rule_id, ready in rules.rules.items()
-        for key, condition in (("when", ready.rule.when), ("who", ready.rule.who))
-        if condition
+        for key, condition in ready.rule.conditions.items()
     )
     return remarks_on(rules.file, conditions)
 
@@ -265,19 +268,20 @@ class _Compiler:
     def _for_all(self, made: MadeRule, index: int, *, sound: bool) -> list[Fault]:
         """Keep the rule as it is for all cameras if it is `sound` and has no further mistake; returns its mistakes."""
         definition = made.definition
-        when, who, wrong = _conditions(definition, self._vocabulary, made.fault)
+        conditions, wrong = _conditions(definition, self._vocabulary, made.fault)
         wrong = [*wrong, *_unknown_names(definition, ("rules", index), self._file)]
-        if when:
-            zones, lines = (who.zones, who.lines) if who else (frozenset(), frozenset())
-            self._used[index] = (when.zones | zones, when.lines | lines)
-        if when and sound and not wrong and self._has_shapes(when, who):
-            self._ready[definition.id] = _ready(self._file, definition, (when, who), self._vocabulary)
+        if "when" in conditions:
+            used = conditions.values()
+            zones, lines = (frozenset(name for one in used for name in getattr(one, kind)) for kind in _SHAPES)
+            self._used[index] = (zones, lines)
+        if "when" in conditions and sound and not wrong and self._has_shapes(conditions):
+            self._ready[definition.id] = _ready(self._file, definition, conditions, self._vocabulary)
         return wrong
 
-    def _has_shapes(self, when: Condition, who: Condition | None) -> bool:
+    def _has_shapes(self, conditions: Mapping[str, Condition]) -> bool:
         """Whether there are the zones and lines; a counter may name one that there is not, which is its mistake."""
-        used = [one for one in (when, who) if one]
-        return all(one.zones <= self._file.zones.keys() and one.lines <= self._file.lines.keys() for one in used)
+        zones, lines = self._file.zones.keys(), self._file.lines.keys()
+        return all(one.zones <= zones and one.lines <= lines for one in conditions.values())
 
     def _for_some(self, written: RuleDefinition, path: KeyPath) -> list[Fault]:
         """Keep the rule as it is for the cameras of `per_camera`; returns the mistakes there."""
@@ -285,10 +289,10 @@ class _Compiler:
         for pattern, override in written.per_camera.items():
             own, wrong = self._made(written, path, ((*path, "per_camera", pattern), override))
             if own:
-                when, who, more = _conditions(own.definition, self._vocabulary, own.fault)
+                conditions, more = _conditions(own.definition, self._vocabulary, own.fault)
                 wrong += more
-                if when and not wrong and self._has_shapes(when, who):
-                    different = _ready(self._file, own.definition, (when, who), self._vocabulary)
+                if "when" in conditions and not wrong and self._has_shapes(conditions):
+                    different = _ready(self._file, own.definition, conditions, self._vocabulary)
                     self._per_camera.setdefault(own.definition.id, []).append((pattern, different))
             faults += wrong
         return faults
@@ -297,9 +301,7 @@ class _Compiler:
 def _too_much_memory(rules: RuleSet) -> Iterator[Fault]:
     """More parts that look back than can be made in a moment, for each person who is seen."""
     ready = [*rules.rules.values(), *(one for own in rules.per_camera.values() for _, one in own)]
-    cells = {
-        cell for one in ready for condition in (one.rule.when, one.rule.who) if condition for cell in condition.cells
-    }
+    cells = {cell for one in ready for condition in one.rule.conditions.values() for cell in condition.cells}
     if len(cells) > MAX_FILE_CELLS:
         text = (
             f"the conditions of this file have {len(cells):,} different parts that look back in time: expected at most "
@@ -340,10 +342,10 @@ def _way_back(start: str, asked: Mapping[str, Collection[str]]) -> list[str]:
 def _ready(
     file: RuleFile,
     definition: RuleDefinition,
-    conditions: tuple[Condition, Condition | None],
+    conditions: Mapping[str, Condition],
     vocabulary: _Vocabulary,
 ) -> ReadyRule:
-    rule = _rule(definition, *conditions, file.min_confidence)
+    rule = _rule(definition, conditions, file.min_confidence)
     times = Times(tuple(definition.during), tuple(definition.not_during))
     return ReadyRule(rule, definition, _hash(file, definition, rule, vocabulary), times)
 
@@ -513,15 +515,18 @@ def _template_faults(template: Template, vocabulary: _Vocabulary) -> list[Fault]
         return Fault((*path, key), text, at)
 
     more = replace(vocabulary, zones=vocabulary.zones | trial.zones, lines=vocabulary.lines | trial.lines)
-    return _conditions(trial.definition, more, fault)[2]
+    return _conditions(trial.definition, more, fault)[1]
 
 
 def _conditions(
     definition: RuleDefinition,
     vocabulary: _Vocabulary,
     fault: Callable[[str, str, int], Fault | None],
-) -> tuple[Condition | None, Condition | None, list[Fault]]:
-    """`when` and `who` of a rule, compiled, and the mistakes in them; `fault` makes one of key, text and offset."""
+) -> tuple[dict[str, Condition], list[Fault]]:
+    """`when`, `until` and `who` of a rule, compiled, by key, and the mistakes in them.
+
+    `fault` makes a mistake of key, text and offset. A condition with a mistake is left out.
+    """
     faults: list[Fault | None] = []
 
     def compiled(key: str, text: str, scope: Scope) -> Condition | None:
@@ -543,12 +548,15 @@ def _conditions(
     def in_section(fault: Fault | None, kind: str) -> Fault | None:
         return replace(fault, section=f"{kind}s") if fault and kind else fault
 
-    when = compiled("when", definition.when, "scene" if definition.scope == "group" else definition.scope)
+    own: Scope = "scene" if definition.scope == "group" else definition.scope
+    when = compiled("when", definition.when, own)
+    until = compiled("until", definition.until, own) if definition.until else None
     who = compiled("who", definition.who, "person") if definition.who else None
     for key, text in _wrong_together(definition, when):
         found = fault(key, text, 0)
         faults.append(replace(found, offset=None) if found else None)
-    return when, who, [one for one in faults if one is not None]
+    conditions = {key: one for key, one in (("when", when), ("until", until), ("who", who)) if one}
+    return conditions, [one for one in faults if one is not None]
 
 
 def _wrong_together(definition: RuleDefinition, when: Condition | None) -> Iterator[tuple[str, str]]:
@@ -567,7 +575,7 @@ def _wrong_together(definition: RuleDefinition, when: Condition | None) -> Itera
             yield key, f"`{key}` needs `scope: group`, got `scope: {definition.scope}`"
 
 
-def _rule(definition: RuleDefinition, when: Condition, who: Condition | None, min_confidence: float) -> Rule:
+def _rule(definition: RuleDefinition, conditions: Mapping[str, Condition], min_confidence: float) -> Rule:
     timing = Timing(
         for_ns=duration_ns(definition.for_),
         hold_ns=duration_ns(definition.hold),
@@ -578,7 +586,9 @@ def _rule(definition: RuleDefinition, when: Condition, who: Condition | None, mi
     floor = min_confidence if definition.min_confidence is None else definition.min_confidence
     group = definition.scope == "group"
     nearness = Nearness(heights(definition.near), duration_ns(definition.together)) if group else None
-    return Rule(definition.id, definition.scope, when, who, timing, duration_ns(definition.gap), floor, nearness)
+    when, until, who = conditions["when"], conditions.get("until"), conditions.get("who")
+    gap_ns = duration_ns(definition.gap)
+    return Rule(definition.id, definition.scope, when, who, timing, gap_ns, floor, nearness, until)
 
 
 def _hash(file: RuleFile, definition: RuleDefinition, rule: Rule, vocabulary: _Vocabulary) -> str:
@@ -589,8 +599,8 @@ def _hash(file: RuleFile, definition: RuleDefinition, rule: Rule, vocabulary: _V
     own = definition.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"about", "least_fps"})
     if file.lenses:
         own["lenses"] = file.model_dump(mode="json", include={"lenses"})["lenses"]
-    words = vocabulary.behind(definition.when, definition.who or "")
-    code = {name: of for one in (rule.when, rule.who) if one for name, of in one.functions.items()}
+    words = vocabulary.behind(definition.when, definition.until or "", definition.who or "")
+    code = {name: of for one in rule.conditions.values() for name, of in one.functions.items()}
     named = {*definition.during, *definition.not_during}
     if named:
         times = file.model_dump(mode="json", by_alias=True, include={"schedules", "time_zone", "holidays"})

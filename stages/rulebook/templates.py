@@ -40,7 +40,7 @@ from stages.rulebook.rule_file import (
     TemplateDefinition,
 )
 
-CONDITIONS = ("when", "who")
+CONDITIONS = ("when", "until", "who")
 _OF_TEMPLATE_ALONE = {"parameters"}
 _OF_RULE_ALONE = {"use", "with_", "per_camera"}
 _SHOWN = 8

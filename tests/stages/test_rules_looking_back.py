@@ -96,6 +96,48 @@ zones: {door: [[0.25, 0], [0.5, 0], [0.5, 1], [0.25, 1]]}
     assert [sorted(one.action for one in frame.firing) for frame in seen[2:4]] == [[], ["there", "turns"]]
 
 
+UNTIL = {"id": "in", "when": "enters(door)", "until": "not in door for 0.5s", "hold": "0.2s"}
+
+
+def spans(rule: dict[str, object], film: list[list[Person]], folder: Path) -> list[tuple[str, str, str | None]]:
+    """Begin, end and reason of each incident of a film at 10 frames a second."""
+    frames = [tracks(i, people) for i, people in enumerate(film)]
+    ends = [one for one in run({"rules": [rule], "zones": ZONES}, frames, folder, end=True) if one.end_time]
+    return [(one.start_time[17:-1], (one.end_time or "")[17:-1], one.reason) for one in ends]
+
+
+def test_an_incident_goes_on_until_its_condition(tmp_path: Path) -> None:
+    """`when` is true in one frame. Being out for less than `until` asks ends nothing, coming in begins nothing."""
+    visit = [[AWAY]] * 3 + [[INSIDE]] * 20 + [[AWAY]] * 3 + [[INSIDE]] * 4 + [[AWAY]] * 20
+    assert spans(UNTIL, [*visit, *visit], tmp_path) == [
+        ("00.300", "03.400", "condition"),
+        ("05.300", "08.400", "condition"),
+    ]
+    assert [end for _, end, _ in spans({**UNTIL, "until": "score > 0"}, visit, tmp_path)] == ["00.300", "02.600"]
+
+
+def test_an_incident_ends_if_nobody_is_seen_any_more(tmp_path: Path) -> None:
+    film = [[AWAY]] * 3 + [[INSIDE]] * 20 + [[]] * 20
+    assert spans({**UNTIL, "gap": "0s"}, film, tmp_path) == [("00.300", "02.200", "unseen")]
+
+
+def test_an_incident_goes_on_while_until_is_unknown(tmp_path: Path) -> None:
+    """Nobody of `run` has joints."""
+    film = [[AWAY]] * 3 + [[INSIDE]] * 30
+    assert spans({**UNTIL, "until": "nose.y > feet.y"}, film, tmp_path) == [("00.300", "03.200", "end")]
+
+
+def test_until_of_a_scene_and_of_two_people(tmp_path: Path) -> None:
+    film = [[INSIDE, OTHER]] * 5 + [[INSIDE]] * 10 + [[OTHER]] * 10
+    scene = {"id": "two", "scope": "scene", "who": "in door", "when": "people > 1", "until": "count == 0", "hold": "0s"}
+    assert spans(scene, film, tmp_path) == [("00.000", "01.400", "condition")]
+    close = [[INSIDE, (9, 160.0, 200.0)]] * 3 + [[INSIDE, (9, 200.0, 200.0)]] * 5 + [[INSIDE, OTHER]] * 5
+    pair = {"id": "two", "scope": "pair", "when": "distance(a.feet, b.feet) < 0.5h", "hold": "0s"}
+    assert spans({**pair, "until": "distance(a.feet, b.feet) > 2h"}, close, tmp_path) == [
+        ("00.000", "00.700", "condition")
+    ]
+
+
 @pytest.mark.parametrize("name", ["first", "within", "lost", "wrist", "other_knee", "drop"])
 def test_words_of_the_grammar_cannot_be_defined(name: str) -> None:
     with pytest.raises(GraphError, match="is a word of the language: choose another name"):

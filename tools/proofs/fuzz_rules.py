@@ -117,6 +117,8 @@ def _rules(chance: random.Random) -> Iterator[str]:
         scope = chance.choice(("person", "person", "pair", "scene", "group"))
         when = _Conditions(chance, "scene" if scope == "group" else scope).whole(chance.choice((1, 2, 3, 3, 60)))
         rule = {"id": f"r{number}", "scope": scope, "when": when[:2500], "for": _time(chance), "gap": _time(chance)}
+        if chance.random() < 0.2:
+            rule["until"] = _Conditions(chance, "scene" if scope == "group" else scope).whole(2)
         if scope in ("scene", "group") and chance.random() < 0.7:
             rule["who"] = _Conditions(chance, "person").whole(2)
         if scope == "group" and chance.random() < 0.5:

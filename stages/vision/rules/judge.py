@@ -34,7 +34,10 @@ _COUNTED = ("scene", "group")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule ready to use. `who` only for scenes and groups: the people to count. `nearness`: only for groups."""
+    """A rule ready to use. `who` only for scenes and groups: the people to count. `nearness`: only for groups.
+
+    `until`: an incident goes on until this is true, although `when` no longer is.
+    """
 
     id: str
     scope: RuleScope
@@ -44,16 +47,24 @@ class Rule:
     gap_ns: int
     min_confidence: float
     nearness: Nearness | None = None
+    until: Condition | None = None
+
+    @property
+    def conditions(self) -> dict[str, Condition]:
+        """All that it has, by key."""
+        return {
+            key: one for key, one in (("when", self.when), ("until", self.until), ("who", self.who)) if one is not None
+        }
 
     @property
     def asks_about(self) -> frozenset[str]:
         """The rules whose incidents its conditions ask about."""
-        return self.when.rules | (self.who.rules if self.who else frozenset())
+        return frozenset(name for one in self.conditions.values() for name in one.rules)
 
     @property
     def labels(self) -> frozenset[str]:
         """The classes of classifiers that its conditions ask about."""
-        return self.when.labels | (self.who.labels if self.who else frozenset())
+        return frozenset(name for one in self.conditions.values() for name in one.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +129,16 @@ class _Group:
 
 @dataclass(slots=True)
 class _Placed:
-    """A rule, and where its condition stands, as well as that of the people whom it counts: group and place."""
+    """A rule, and where its condition stands, as well as that of the people whom it counts: group and place.
+
+    `until`: the place in the same group.
+    """
 
     rule: Rule
     group: _Group
     place: int
     who: tuple[_Group, int] | None
+    until: int | None = None
     id: str = field(init=False)
     counts: bool = field(init=False)
     """Whether it is about several people together."""
@@ -233,7 +248,7 @@ class Judge:
         self._crowd, self._interval, self._clock = other._crowd, other._interval, other._clock
         self._groupings |= {near: groups for near, groups in other._groupings.items() if near in self._groupings}
         kept = [rule for rule in other.rules if rule.id in same]
-        conditions = [condition for rule in kept for condition in (rule.when, rule.who) if condition]
+        conditions = [condition for rule in kept for condition in rule.conditions.values()]
         zones, lines = (
             {name for condition in conditions for name in getattr(condition, kind)} for kind in ("zones", "lines")
         )
@@ -242,7 +257,8 @@ class Judge:
         self._crowd.forget_shapes(zones, lines)
         for level in other._levels:
             for placed in level.rules:
-                for at in ((placed.group, placed.place), placed.who):
+                until = None if placed.until is None else (placed.group, placed.until)
+                for at in ((placed.group, placed.place), until, placed.who):
                     if at and placed.rule.id in same:
                         self._inherit(*at, other._inherited)
         self._drop_inherited()
@@ -382,6 +398,8 @@ class Judge:
             if ids not in present:
                 subject = subjects.get(ids)
                 present[ids] = (subject, self._truth(placed, subject) if subject else None)
+        if placed.until is not None:
+            present |= {ids: (subject, True) for ids, subject in self._going_on_until(placed, present)}
         for ids in sorted(present):
             entry = watched.get(ids)
             if entry is None:
@@ -391,6 +409,17 @@ class Judge:
                 del watched[ids]
         if not watched:
             del self._watched[rule.id]
+
+    def _going_on_until(
+        self, placed: _Placed, present: Mapping[Ids, tuple[Subject | None, bool | None]]
+    ) -> Iterator[tuple[Ids, Subject]]:
+        """Whose incident goes on because `until` is not surely true of them, and they are seen."""
+        assert placed.until is not None
+        over = {subject.ids for subject in placed.group.true.get(placed.until, ())}
+        running = self._running.get(placed.rule.id, {})
+        for ids, (subject, truth) in present.items():
+            if subject and not truth and ids in running and ids not in over and subject.seen:
+                yield ids, subject
 
     def _step(
         self, placed: _Placed, entry: _Watched, picture: Picture, judged: _Judged, gap_ns: int
@@ -476,17 +505,20 @@ def _level(rules: Sequence[Rule]) -> _Level:
     places = []
     for rule in rules:
         own = rule.id if rule.scope in _COUNTED else ""
-        when = place(rule.when, _About(rule.scope, rule.min_confidence, rule.when.about_lost, own), rule.gap_ns)
+        with_lost = rule.when.about_lost or (rule.until is not None and rule.until.about_lost)
+        about = _About(rule.scope, rule.min_confidence, with_lost, own)
+        when = place(rule.when, about, rule.gap_ns)
+        until = place(rule.until, about, rule.gap_ns)[1] if rule.until else None
         who = None
         if rule.who:
             who = place(rule.who, _About("person", rule.min_confidence, with_lost=rule.who.about_lost), rule.gap_ns)
-        places.append((rule, when, who))
+        places.append((rule, when, who, until))
     groups = {about: _Group(about, program_of(tuple(conditions))) for about, conditions in asked.items()}
 
     def at(found: tuple[_About, int]) -> tuple[_Group, int]:
         return groups[found[0]], found[1]
 
-    placed = [_Placed(rule, *at(when), at(who) if who else None) for rule, when, who in places]
+    placed = [_Placed(rule, *at(when), at(who) if who else None, until) for rule, when, who, until in places]
     return _Level([group for about, group in groups.items() if about.scope not in _COUNTED], placed)
 
 

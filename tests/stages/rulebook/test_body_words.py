@@ -27,7 +27,7 @@ from tools.animator.pose import Posture
 WORDS = {name: word.means for name, word in library().words.items()}
 VALUES = {"size", "leg_size"}
 """Words that are lengths."""
-TIMED = {"low", "plunging", "toppling", "toppling_out"}
+TIMED = {"low", "off_the_ground", "plunging", "toppling", "toppling_out"}
 """Words that look back in time."""
 STAND = {"upright", "straight_legs", "standing", "up", "seems_up", "on_a_foot"}
 HANDS = {"raised_hand", "raised_hands", "hand_to_face", "hands_together", "arms_crossed", "reaching"}
