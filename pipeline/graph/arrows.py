@@ -104,6 +104,8 @@ def _distinct(node: Node, report: Report) -> Iterator[Arrow]:
 def _known(arrow: Arrow, node: Node, nodes: Mapping[str, Node], written: Iterable[str], report: Report) -> bool:
     if arrow.sender in nodes or (arrow.sender == EVENTS and node.takes_events):
         return True
+    if arrow.sender == EVENTS and node.kind is None:  # what it takes is not known
+        return False
     if arrow.sender == EVENTS:
         text = f"{dotted(arrow.path)}: `{EVENTS}` means Events, but {node.name} takes none"
         report.add(arrow.path, text, error_id="stages-do-not-fit")

@@ -22,7 +22,7 @@ from pipeline.foreign_text import shown
 from pipeline.system.disk import read_text
 from pipeline.system.names import nfc, user_name
 from stages.delivery.event_view import because
-from stages.delivery.event_words import reason
+from stages.delivery.event_words import reason, span
 from stages.delivery.measured_words import measured_words
 from stages.footage.incident_index import IncidentFilter, IncidentSummary, incidents_in, summary_of
 from stages.footage.incident_labels import GivenLabel, Label, Labels
@@ -35,6 +35,7 @@ _SHORT = 8
 _LABELS: Mapping[Label, str] = {"acknowledged": "seen", "true_alarm": "real", "false_alarm": "false alarm"}
 """As on the page."""
 _MOST_GRAPHS = 50
+_FRACTIONS_BELOW_S = 10
 
 
 @click.command("incidents")
@@ -88,7 +89,7 @@ def incidents_command(
     record = _found(kept.folder, incident)
     try:
         if action == "seen":
-            kept.labels.add(record.incident, "acknowledged", "", user_name(os.getuid()))
+            kept.labels.add(record.incident, "acknowledged", "", user_name(os.getuid()).partition(" (")[0])
         elif action != "show":
             record.mark_keep(action == "keep")
     except OSError as error:
@@ -233,7 +234,7 @@ def _mark(labels: Sequence[GivenLabel]) -> str:
 
 def _lasted(one: IncidentSummary) -> str:
     if one.phase == "over":
-        return f"{one.duration_s:g} s"
+        return f"{one.duration_s:.2g} s" if one.duration_s < _FRACTIONS_BELOW_S else span(one.duration_s)
     return "one moment" if one.phase == "single" else "goes on, or its end was not told"
 
 
@@ -252,7 +253,7 @@ def _whole(record: IncidentRecord, kept: _Kept) -> Iterator[str]:
     if data["rule"].get("about"):
         yield f"  about       {shown(data['rule']['about'])}"
     yield f"  began       {local_time(one.start_time, kept.zone)}"
-    yield f"  lasted      {_lasted(one)}{_reason(record)}"
+    yield f"  lasted      {_end(one, record)}"
     people = [f"#{person['track_id']}" for person in data.get("people", [])]
     yield f"  people      {', '.join(people) or 'nobody'}"
     for condition in (data.get("evidence") or {}).get("conditions", []):
@@ -275,9 +276,12 @@ def _has_better(record: IncidentRecord, kind: str) -> bool:
     return kind == "snapshot" and record.files["best"].state == "ready"
 
 
-def _reason(record: IncidentRecord) -> str:
+def _end(one: IncidentSummary, record: IncidentRecord) -> str:
+    """How long it lasted, and why it ended. Nobody saw that of one that was lost: its last event is no end."""
     why = record.last.get("data", {}).get("reason") if record.last else None
-    return f" (ended: {shown(reason(why))})" if why else ""
+    if why == "lost":
+        return f"its end was not seen: {reason(why)}"
+    return f"{_lasted(one)} (ended: {shown(reason(why))})" if why else _lasted(one)
 
 
 def _plain(record: IncidentRecord, kept: _Kept) -> dict[str, Any]:

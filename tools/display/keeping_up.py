@@ -17,6 +17,9 @@ MANY = 0.05
 """The share of dropped frames that is worth a word."""
 
 
+_LEAST_SHOWN = 0.05
+
+
 class KeepingUp:
     """Looks at one status after the other. Times are those of the run (`uptime_s`)."""
 
@@ -39,6 +42,7 @@ class KeepingUp:
             return ""
         self._next_s = status.uptime_s + AGAIN_S
         live = sum(camera.fps > 0 for camera in status.cameras.values())
+        drops = min(drops, frames)  # some of those that are dropped now came before
         return _words(self._plan, status.limit, drops / frames, (frames - drops) / seconds / max(1, live))
 
     def _window(self, status: Status) -> tuple[float, int, int] | None:
@@ -55,9 +59,10 @@ class KeepingUp:
 def _words(plan: RunPlan, limit: str, dropped: float, fps: float) -> str:
     """`fps`: how many frames a second of each camera went through."""
     manageable = max(1, math.floor(fps))
+    rate = f"about {fps:.1f} a second" if fps >= _LEAST_SHOWN else "hardly any"
     return (
         f"This machine does not keep up with these cameras: of their last pictures, {dropped:.0%} were left out, and "
-        f"short moments can be missed. It manages about {fps:.1f} a second of each camera.\n"
+        f"short moments can be missed. It manages {rate} of each camera.\n"
         f"  Why: {limit}\n  What to do: {_advice(plan, manageable)}"
     )
 

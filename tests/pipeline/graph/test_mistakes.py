@@ -44,6 +44,7 @@ stages:
   late: {use: collect_events, from: {stage: actions, policy: drop_old}, with: {path: x, order: tim}}
   alone: {use: double}
   second: {use: count_source, from: count}
+  mail: {use: sink_mail, from: events}
 """
 
 EXPECTED = """\
@@ -74,6 +75,7 @@ ${secret:WHY} for a secret of this name, $${WHY} for the text itself
 20:3: stages.alone: `from` is missing: where does it get its Number?
 21:3: stages.second: count is the source already, and a graph has one: remove this stage
 21:31: stages.second.from: second is a source and reads from no stage: remove `from`
+22:15: stages.mail.use: no stage is called `sink_mail`; did you mean `sink_email`?
 """
 
 

@@ -141,6 +141,22 @@ def test_one_is_told_with_its_reason_in_words(footage: Path) -> None:
     assert str(footage / "room-3" / "2026-11-22" / "21-03-11_fall_1f00ba7e.jpg") in told
 
 
+@pytest.mark.parametrize(
+    ("duration_s", "reason", "listed", "told"),
+    [
+        (64.502, "condition", "1 min 5 s", "lasted      1 min 5 s (ended: "),
+        (1.176, "stopped", "1.2 s", "lasted      1.2 s (ended: camgraph was stopped)"),
+        (1.0, "lost", "1 s", "lasted      its end was not seen: the program that watched it died"),
+    ],
+)
+def test_how_long_it_lasted(tmp_path: Path, duration_s: float, reason: str, listed: str, told: str) -> None:
+    record = keep(tmp_path, FALL, "fall", "2026-11-22T21:03:11.000Z")
+    record.last = {"data": {"duration_s": duration_s, "reason": reason}}
+    record.write()
+    assert f"  fall  {listed}  " in run("--in", str(tmp_path))
+    assert told in run("show", "1f", "--in", str(tmp_path))
+
+
 def test_a_mark_keeps_it(footage: Path) -> None:
     assert "never removed" in run("keep", "1f00", "--in", str(footage))
     assert run("--in", str(footage)).splitlines()[0].endswith(", kept")

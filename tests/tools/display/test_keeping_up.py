@@ -58,6 +58,13 @@ def test_who_is_too_slow_hears_why_and_what_to_do(plan: RunPlan) -> None:
     assert "camgraph plan" in words
 
 
+def test_drops_of_frames_that_came_before_make_no_more_than_all(plan: RunPlan) -> None:
+    """After the death of a stage, frames that waited for it are dropped."""
+    (words,) = told(plan, 120, 1.01)
+    assert "100% were left out" in words
+    assert "It manages hardly any of each camera." in words
+
+
 def test_it_is_said_again_after_half_an_hour(plan: RunPlan) -> None:
     assert len(told(plan, int(AGAIN_S) + 120, 0.26)) == 2
 

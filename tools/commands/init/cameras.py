@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline.errors import UserError
@@ -166,11 +167,13 @@ class CameraQuestions:
                 address = self._ask_login(address)
                 continue
             next_one = self._what_now(name, address)
-            if next_one is None or next_one == address:
-                if next_one:
-                    self.silent.append(name)
-                return next_one
-            address = next_one
+            if next_one is not address:
+                if next_one is None:
+                    return None
+                address = next_one
+                continue
+            self.silent.append(name)
+            return address
 
     def _looked(self, address: Address) -> tuple[Address, Seen]:
         """Look there; at the usual paths, if the camera says that it has nothing at its root."""
@@ -247,8 +250,10 @@ class CameraQuestions:
         return address.with_login(user, typed)
 
     def _what_now(self, name: str, address: Address) -> Address | None:
-        """Another address, the same one to keep it as it is, None to leave it out."""
-        self._dialog.show("Type another address, or its path; - leaves this camera out; Enter keeps it, for later.")
+        """Another address or an equal one, to be tried; this very one to keep it as it is, None to leave it out."""
+        self._dialog.show(
+            "Type another address, or its path; + tries again; - leaves this camera out; Enter keeps it, for later."
+        )
         return self._address_or(f"{shown(name)}: what now", address, empty=address)
 
     def _another(self, name: str, address: Address) -> Address | None:
@@ -262,6 +267,8 @@ class CameraQuestions:
         def read(text: str) -> Address | None:
             if not text or text == "-":
                 return None if text else empty
+            if text == "+":
+                return replace(address)
             typed = address.with_path(text) if text.startswith("/") and address.host else None
             other = typed or address_of(text, Path.cwd(), self._environ)
             same_place = other.host == address.host and not other.user

@@ -29,7 +29,7 @@ from tools.commands.init.chats import CHATS, chat_at
 from tools.commands.init.dialog import Dialog, chosen
 from tools.commands.init.mail_trial import tried_mail
 from tools.commands.init.placing import Folder
-from tools.commands.init.texts import GRAPH, RULES, SECRETS, files_for
+from tools.commands.init.texts import CERTIFICATE, GRAPH, RULES, SECRETS, files_for
 from tools.commands.init.wishes import Broker, Mail, Wishes, ZoneFrom
 from tools.commands.local_path import LocalPath
 from tools.commands.sink_trials import try_sinks
@@ -303,10 +303,11 @@ def _mail(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> Mail:
     else:
         sender = dialog.ask_for("From which address of yours", wish.mail_address, to)
     mail = _account(given, dialog, variables, Mail(to, sender, ""))
-    while dialog.asks and given.tries:
-        if tried := tried_mail(dialog, mail):
-            return tried
-        mail = _account(replace(given, mail_server=None, mail_user=None), dialog, {}, mail)
+    is_kept = not (dialog.asks and given.tries)
+    while not is_kept:
+        mail, is_kept = tried_mail(dialog, mail)
+        if not is_kept:
+            mail = _account(replace(given, mail_server=None, mail_user=None), dialog, {}, mail)
     return mail
 
 
@@ -439,6 +440,8 @@ def _show_made(dialog: Dialog, folder: Path, wanted: Wishes, *, has_secrets: boo
     dialog.show(f"  {RULES:<12} what you want to be told, and when")
     if has_secrets:
         dialog.show(f"  {SECRETS:<12} the passwords; only you can read it")
+    if wanted.mail and wanted.mail.certificate:
+        dialog.show(f"  {CERTIFICATE} the certificate of your mail server; if that gets another, begin anew")
     if wanted.between:
         dialog.show(wish.times_in_words(wanted))
     if bed := draw_bed(wanted.actions, RULES, page=wanted.page):

@@ -34,8 +34,8 @@ class Certificate:
     until: str = ""
 
 
-def tried_mail(dialog: Dialog, mail: Mail) -> Mail | None:
-    """Log in; returns the account as it is to be kept, with a certificate that the user trusts. None: ask again."""
+def tried_mail(dialog: Dialog, mail: Mail) -> tuple[Mail, bool]:
+    """Log in. Returns the account, with a certificate that the user trusts, and whether it is to be kept so."""
     dialog.show(f"Trying {shown(mail.server)} ...")
     why = _failure(mail)
     is_unknown = isinstance(why, ssl.SSLCertVerificationError) and why.verify_code in _UNKNOWN_ISSUER
@@ -43,9 +43,9 @@ def tried_mail(dialog: Dialog, mail: Mail) -> Mail | None:
         mail, why = trusted, _failure(trusted)
     if why is None:
         dialog.show("It works: it takes the password." if mail.password else "It works.", "  ")
-        return mail
+        return mail, True
     dialog.show(f"It does not work: {_in_words(why)}.", "  ")
-    return mail if dialog.confirm("Keep these answers all the same, to be mended later?", default=False) else None
+    return mail, dialog.confirm("Keep these answers all the same, to be mended later?", default=False)
 
 
 def _failure(mail: Mail) -> Exception | None:

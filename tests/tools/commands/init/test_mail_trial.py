@@ -74,11 +74,11 @@ def certificate() -> trustme.LeafCert:
 def test_a_certificate_is_shown_and_trusted(certificate: trustme.LeafCert) -> None:
     somebody = Typist(True)
     with mail_server(certificate) as port:
-        kept = tried_mail(somebody, account(port))
+        kept, is_kept = tried_mail(somebody, account(port))
+    assert is_kept
     assert f"Its fingerprint (SHA-256): {fingerprint(certificate)}" in somebody.said
     assert "vouches for its certificate for mail.example.org, valid until" in somebody.said
     assert "It works: it takes the password." in somebody.said
-    assert kept is not None
     assert kept.certificate == certificate.cert_chain_pems[0].bytes().decode()
     assert mail_settings(kept)["tls"] == {"ca": CERTIFICATE, "server_name": "mail.example.org"}
 
@@ -92,8 +92,8 @@ def test_a_certificate_that_is_not_trusted_gets_no_password(certificate: trustme
 
     somebody = Typist(False, True)
     with mail_server(certificate, authenticator=hears) as port:
-        kept = tried_mail(somebody, account(port))
-    assert kept == account(port), "it is kept as it was, since the user said so"
+        kept, is_kept = tried_mail(somebody, account(port))
+    assert (kept, is_kept) == (account(port), True), "it is kept as it was, since the user said so"
     assert "It does not work: its certificate is of an authority that is not trusted" in somebody.said
     assert tried == []
 
@@ -101,7 +101,8 @@ def test_a_certificate_that_is_not_trusted_gets_no_password(certificate: trustme
 def test_a_wrong_password_is_told_at_once(certificate: trustme.LeafCert) -> None:
     somebody = Typist(True, False)
     with mail_server(certificate) as port:
-        assert tried_mail(somebody, account(port, "wrong-one")) is None
+        again, is_kept = tried_mail(somebody, account(port, "wrong-one"))
+    assert (is_kept, bool(again.certificate)) == (False, True), "its certificate is not asked about again"
     assert "It does not work: 127.0.0.1" in somebody.said
     assert "535" in somebody.said
     assert "wrong-one" not in somebody.said
@@ -119,7 +120,7 @@ def test_tls_from_the_first_byte(certificate: trustme.LeafCert, monkeypatch: pyt
     )
     controller.start()
     try:
-        assert tried_mail(somebody, account(port)) is not None, somebody.said
+        assert tried_mail(somebody, account(port))[1], somebody.said
     finally:
         controller.stop()
     assert "It works" in somebody.said
@@ -127,6 +128,6 @@ def test_tls_from_the_first_byte(certificate: trustme.LeafCert, monkeypatch: pyt
 
 def test_nobody_is_there() -> None:
     somebody = Typist(False)
-    assert tried_mail(somebody, account(free_port())) is None
+    assert not tried_mail(somebody, account(free_port()))[1]
     assert "It does not work: 127.0.0.1" in somebody.said
     assert "Connection refused" in somebody.said
