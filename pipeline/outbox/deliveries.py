@@ -14,6 +14,7 @@ and also if events wait that the file does not give out. An event whose body is 
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -52,6 +53,12 @@ WHERE p.sink = ? ORDER BY p.row LIMIT ?
 _DELIVERED = "DELETE FROM pending WHERE sink = ? AND row = ?"
 
 
+Fresh = tuple[int, Event | StoredEvent]
+"""A row and its event, as it is stored if that is too large to be sent."""
+_MOST_WHOLE, _BEGINNING = 16 << 20, 64 << 10
+"""A larger body is not kept whole as a dead letter: the loop would send no heartbeat meanwhile."""
+
+
 @dataclass(slots=True)
 class _Reading:
     """The position of one sink. All before `row`, or before `time_ns`, was handed out; `dry_at`: nothing is left."""
@@ -67,9 +74,9 @@ class _Reading:
 class Deliveries:
     """The rows of `pending` in the file of the outbox. `ordered`: sinks that want their events in order of time.
 
-    `committed_at`: see `CommitTimes.now`. `too_large(sink, event)` keeps an event that cannot be sent as a dead letter.
-    `waiting`: how many events each sink has still to get, those in its hands
-    included; also for sinks that an earlier graph had.
+    `committed_at`: see `CommitTimes.now`. `too_large(sink, event, size)` keeps an event whose body of this size cannot
+    be sent as a dead letter; of a very large one, it gets the beginning. `waiting`: how many events each sink has still
+    to get, those in its hands included; also for sinks that an earlier graph had.
     """
 
     def __init__(
@@ -78,7 +85,7 @@ class Deliveries:
         sinks: Iterable[str],
         ordered: Collection[str],
         committed_at: Callable[[int, int, int], int],
-        too_large: Callable[[str, Event], None],
+        too_large: Callable[[str, Event, int], None],
     ) -> None:
         self._db = db
         self._too_large = too_large
@@ -131,36 +138,35 @@ class Deliveries:
         is_ordered = sink in self._ordered
         fresh = self._by_time(sink, reading, most, until_ns) if is_ordered else self._by_row(sink, reading, most)
         for row, event in fresh:
-            if event is None:
-                self._give_up(sink, row)
+            if isinstance(event, StoredEvent):
+                self._give_up(sink, row, event)
         self._go_on(reading, fresh, most, until_ns if is_ordered else None)
         if len(fresh) < most:
             reading.dry_at = now
-        return [(row, event) for row, event in fresh if event is not None]
+        return [(row, event) for row, event in fresh if isinstance(event, Event)]
 
-    def _by_row(self, sink: str, reading: _Reading, most: int) -> list[tuple[int, Event | None]]:
+    def _by_row(self, sink: str, reading: _Reading, most: int) -> list[Fresh]:
         fresh = [self._event(row) for row in self._db.execute(_BY_ROW, (sink, reading.row, most))]
         rows = [reading.row, *(row for row, _ in fresh)]
         if any(row >= after for row, after in pairwise(rows)):
             raise Broken("the list of waiting events is not in order")
         return fresh
 
-    def _by_time(self, sink: str, reading: _Reading, most: int, until_ns: int) -> list[tuple[int, Event | None]]:
+    def _by_time(self, sink: str, reading: _Reading, most: int, until_ns: int) -> list[Fresh]:
         rows = self._db.execute(_BY_TIME, (sink, reading.time_ns, until_ns, most + len(reading.handed)))
         fresh = (self._event(row) for row in rows if row[0] not in reading.handed)
         return list(islice(fresh, most))
 
-    def _go_on(
-        self, reading: _Reading, fresh: Sequence[tuple[int, Event | None]], most: int, until_ns: int | None
-    ) -> None:
+    def _go_on(self, reading: _Reading, fresh: Sequence[Fresh], most: int, until_ns: int | None) -> None:
         """These events have been handed out; `until_ns`: of a sink in order of time."""
         reading.handed.update(row for row, _ in fresh)
         if until_ns is None:
             reading.row = fresh[-1][0] if fresh else reading.row
         elif len(fresh) < most:
             reading.time_ns = max(reading.time_ns, until_ns)
-        elif fresh[-1][1] is not None:
-            reading.time_ns = fresh[-1][1].stamp.time_ns
+        else:
+            last = fresh[-1][1]
+            reading.time_ns = last.stamp.time_ns if isinstance(last, Event) else last.time_ns
 
     def _require_none_left(self, sink: str, reading: _Reading, now: tuple[int, int]) -> None:
         """Raises Broken if events wait that the lists do not lead to: the sink would wait for them without end."""
@@ -174,25 +180,39 @@ class Deliveries:
             raise Broken("events wait that are not in the list of events")
         reading.sound_at = now
 
-    def _event(self, row: Any) -> tuple[int, Event | None]:
-        """None for one that is too large to be sent."""
+    def _event(self, row: Any) -> Fresh:
         number, committed_ns, waits_from_s, *values = row
         found = read_event(values)
         if type(committed_ns) is not int or type(waits_from_s) is not int or type(number) is not int:
             raise Broken("an event lacks its time")
         if found.body is None:
-            return number, None
-        return number, self._made(number, found, self._committed_at(number, committed_ns, waits_from_s))
+            return number, found
+        at_ns = self._committed_at(number, committed_ns, waits_from_s)
+        return number, self._made(number, found, found.body, at_ns)
 
-    def _made(self, number: int, found: StoredEvent, at_ns: int) -> Event:
+    def _made(self, number: int, found: StoredEvent, body: bytes, at_ns: int) -> Event:
         stamp = Stamp(found.camera, found.epoch, min(found.seq, 1 << 53), found.time_ns, 0, 0)
         shown = shown_id(number, found.stored, self._first_row)
-        return Event(stamp, shown, found.incident, found.phase, found.body or b"", at_ns)
+        return Event(stamp, shown, found.incident, found.phase, body, at_ns)
 
-    def _give_up(self, sink: str, row: int) -> None:
+    def _give_up(self, sink: str, row: int, found: StoredEvent) -> None:
         """Keep an event that is too large to be sent as a dead letter. Raises EnvironmentProblem."""
-        self._too_large(sink, self._made(row, read_event(self._db.execute(_WHOLE, (row,)).fetchone()), 0))
+        size = int(self._db.execute("SELECT length(body) FROM events WHERE row = ?", (row,)).fetchone()[0])
+        body = self._body(row) if size <= _MOST_WHOLE else self._beginning(row, size)
+        self._too_large(sink, self._made(row, found, body, 0), size)
         self.acknowledge(sink, [row])
+
+    def _body(self, row: int) -> bytes:
+        body = read_event(self._db.execute(_WHOLE, (row,)).fetchone()).body
+        if body is None:
+            raise Broken("an event has no body")
+        return body
+
+    def _beginning(self, row: int, size: int) -> bytes:
+        """Of a body that would keep the loop for too long, as JSON."""
+        with self._db.blobopen("events", "body", row, readonly=True) as blob:
+            text = blob.read(_BEGINNING).decode(errors="replace")
+        return json.dumps({"bytes": size, "beginning": text}).encode()
 
     def acknowledge(self, sink: str, rows: Sequence[int]) -> None:
         """The sink has delivered these."""

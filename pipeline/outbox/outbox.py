@@ -251,13 +251,14 @@ class Outbox(Stage[OutboxSettings]):
             for item in left_open(self.db, self.settings.producers):
                 self._insert(item, self._wall_ns(), [])
 
-    def _bury(self, sink: str, event: Event) -> None:
+    def _bury(self, sink: str, event: Event, size: int) -> None:
         """Keep an event that is too large for its sink as a dead letter. Raises EnvironmentProblem."""
 
         def discarded(camera: str, n: int) -> None:
             self.context.count("letters_discarded", camera, n)
 
-        why = f"its body has {len(event.body):,} bytes; at most {LONGEST_BODY:,} can be sent"
+        why = f"its body has {size:,} bytes; at most {LONGEST_BODY:,} can be sent"
+        why += "" if len(event.body) == size else "; its beginning is kept here"
         DeadLetters(Path(self.settings.path).parent, sink, discarded=discarded).add(event, why)
         self.context.count("dropped.invalid_event", event.stamp.camera)
         self.context.log.error("event_too_large", sink=sink, id=event.own_id, why=why, error_id="events-dropped")

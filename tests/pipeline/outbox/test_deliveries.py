@@ -36,7 +36,7 @@ def commit(db: sqlite3.Connection, *times_ns: int, sinks: tuple[str, ...] = ("lo
 
 def deliveries(db: sqlite3.Connection, *ordered: str, sinks: tuple[str, ...] = ("log",)) -> Deliveries:
     return Deliveries(
-        db, sinks, ordered, lambda row, committed_ns, waits_from_s: committed_ns, lambda sink, event: None
+        db, sinks, ordered, lambda row, committed_ns, waits_from_s: committed_ns, lambda sink, event, size: None
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sqlite3
@@ -175,8 +176,12 @@ def test_event_of_an_earlier_version_that_is_too_large_becomes_a_dead_letter(
         ids = [item.payload.id for item in joined.taken if isinstance(item.payload, Event)]
         assert ids == ["e0", "e2"]
         [letter] = DeadLetters(tmp_path, "log")
-        assert (letter.id, letter.event.body) == ("e1", body)
-        assert letter.why == f"its body has {size:,} bytes; at most 4,000,000 can be sent"
+        assert letter.id == "e1"
+        assert letter.why.startswith(f"its body has {size:,} bytes; at most 4,000,000 can be sent")
+        if size < 16 << 20:
+            assert letter.event.body == body
+        else:
+            assert json.loads(letter.event.body) == {"bytes": size, "beginning": body[: 64 << 10].decode()}
     finally:
         joined.close()
 

@@ -256,6 +256,21 @@ def test_one_that_is_lost_or_damaged_is_made_anew(
         assert read == [], "it is there again"
 
 
+def test_incidents_that_an_index_hides_are_listed(footage: Path) -> None:
+    """As a flipped bit in the number of a page's rows does, which SQLite does not notice."""
+    before, hidden = truth(footage), " WHERE phase = 'over'"
+    with closing(sqlite3.connect(footage / NAME, isolation_level=None)) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_master SET sql = sql || ? WHERE name = 'by_day'", (hidden,))
+        db.execute("PRAGMA writable_schema = RESET")
+        db.execute("REINDEX by_day")
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_master SET sql = replace(sql, ?, '') WHERE name = 'by_day'", (hidden,))
+    incident_index.checked.clear()
+    assert incidents_in(footage, EVERY) == before
+    assert (footage / DAMAGED).exists()
+
+
 def test_the_damaged_one_is_kept_beside(footage: Path) -> None:
     (footage / NAME).write_bytes(b"garbage" * 5000)
     incidents_in(footage, EVERY)

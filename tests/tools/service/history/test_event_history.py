@@ -140,10 +140,10 @@ def test_what_came_by_a_fast_clock_goes_in_its_time(tmp_path: Path, monkeypatch:
         history.add([event(n) for n in range(150)])
         clock.ahead_s = 0.0
         until(lambda: max(kept_times(path)) < time.time() + 60)
-        clock.ahead_s = 2 * DAY_S
-        history.add([event(200)])
+    clock.ahead_s = 2 * DAY_S  # while nobody follows the clock: all are two days old for the next process
     with closing(EventHistory(path, get_logger(), keep_s=DAY_S, keep_bytes=1e8)) as history:
         history.open()
+        history.add([event(200)])
         until(lambda: numbers(history) == [151])
 
 
@@ -189,6 +189,18 @@ def test_what_is_no_history_is_set_aside(history: EventHistory, spoil: Callable[
     [aside] = history.path.parent.glob("history.sqlite.damaged-*")
     assert aside.read_bytes() == before
     assert lines[0]["kept"] == aside.name
+    history.close()
+
+
+def test_events_whose_bytes_were_changed_are_left_out_and_that_is_said_once(history: EventHistory) -> None:
+    history.add([event(number) for number in range(4)])
+    with closing(sqlite3.connect(history.path, isolation_level=None)) as db:
+        db.execute("UPDATE bodies SET body = CAST(replace(CAST(body AS TEXT), '{', '[') AS BLOB) WHERE number = 2")
+        db.execute("UPDATE bodies SET body = 'text' WHERE number = 3")
+    with capture_logs() as lines:
+        assert numbers(history) == [4, 1]
+        assert [one.number for one in history.after(0, 9)] == [1, 4]
+    assert [line["event"] for line in lines] == ["history_events_left_out"]
     history.close()
 
 
