@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator
 
 BEGIN = b"\xff\xd8\xff"
-MOST_PICTURE = 64 << 20
-"""Bytes: almost two for each pixel of the largest picture that is decoded (8192x4352)."""
+MOST_PICTURE = 32 << 20
+"""Bytes: almost one for each pixel of the largest picture that is decoded (8192x4352)."""
 
 _MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
 """In coded data, FF 00 is a byte, FF D0 to FF D7 are restarts, and FF FF is filling."""
@@ -132,11 +132,15 @@ class PictureCutter:
     def _ended(self, end: int) -> bytes:
         """The picture up to there: with the end that every picture must have, and without the head of the next part."""
         if self._held[end - len(_END_BYTES) : end] == _END_BYTES:
-            return bytes(self._held[:end])
+            return self._copy(end)
         boundary = self._held.rfind(_BOUNDARY, max(0, end - _MOST_HEAD), end)
         if boundary < 0:
-            return bytes(self._held[:end]) + _END_BYTES
-        return bytes(self._held[:boundary]).removesuffix(b"\r") + _END_BYTES
+            return self._copy(end) + _END_BYTES
+        return self._copy(boundary).removesuffix(b"\r") + _END_BYTES
+
+    def _copy(self, end: int) -> bytes:
+        with memoryview(self._held) as view:  # a slice of the bytes would be one more copy
+            return bytes(view[:end])
 
     def _forget(self, end: int) -> None:
         """Go on behind a picture; 0: behind the beginning of what was none."""

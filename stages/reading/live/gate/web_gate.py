@@ -283,7 +283,9 @@ class WebGate(Gate):
             for answer in answers:
                 self._cutter = cutter = PictureCutter()
                 for picture in self._pictures(answer, cutter):
-                    client.sendall(_PART_HEAD.format(len(picture)).encode() + picture + b"\r\n")
+                    client.sendall(_PART_HEAD.format(len(picture)).encode())
+                    client.sendall(picture)
+                    client.sendall(b"\r\n")
                 if cutter.pictures > 1 or (answer is first and not (cutter.pictures and answer.body.is_whole)):
                     raise self._pictures_problem() or Dropped("the stream ended")
                 self._unanswered = None if cutter.pictures else self._pictures_problem()
