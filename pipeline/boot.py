@@ -10,7 +10,7 @@ from typing import Any
 from pipeline.messages import Message, Stamp
 from pipeline.plan import EdgePlan, ProcessPlan, from_wire
 from pipeline.registry import find_stage
-from pipeline.stage import Stage
+from pipeline.stage import CameraState, Stage
 from pipeline.system.file_access import ReadableBy
 
 
@@ -35,6 +35,8 @@ class Boot:
     gave_up: str = ""
     """Not empty: the source kept dying, and only reports that its cameras have ended, and this reason."""
 
+    cameras_now: Mapping[str, CameraState] = field(default_factory=dict)
+    """See `pipeline.stage.Context`."""
     switches: Mapping[str, bool] = field(default_factory=dict)
     """The switches that somebody has set since the run began."""
     resets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -76,3 +78,8 @@ class Boot:
 def shm_prefix(run: str, token: str, process: str, incarnation: int) -> str:
     """The beginning of the names of all segments of one process. `token`: random, and so of this run alone."""
     return f"camgraph-{os.getuid()}-{run}-{token}-{process}.{incarnation}"
+
+
+def follows_cameras(plan: ProcessPlan) -> bool:
+    """Whether one of its stages does."""
+    return any(getattr(find_stage(stage.use), "follows_cameras", False) for stage in plan.stages)

@@ -94,6 +94,7 @@ class LocalRun:
         self._outbox = next((stage.name for stage in plan.processes[0].stages if stage.use == "outbox"), "")
         self._notices = Notices(plan.graph, plan.graph, outbox=bool(self._outbox))
         self._cameras = Cameras(plan, self._notices, self._log)
+        self._told_changes = 0
         self._wake = threading.Event()
         self._collector = Collector()
         self._built: Built
@@ -208,6 +209,7 @@ class LocalRun:
             outbox_folder=str(outbox_folder(self.plan) or ""),
             tracing=self.plan.tracing,
             camera_settings=self.plan.camera_settings,
+            cameras_now=self._cameras.states(),
             switches=self._switches.changed,
         )
         counters = self._process.counters
@@ -361,6 +363,9 @@ class LocalRun:
         heartbeat = Heartbeat.model_construct(camera_changes=changes, camera_facts=facts, counts=counters.snapshot())
         self._cameras.note_heartbeat(self._process.plan, heartbeat)
         self.meter.note_frames(self._process)
+        if self._told_changes != self._cameras.changes:
+            self._told_changes = self._cameras.changes
+            self._built.chain.tell_cameras_now(self._cameras.states())
 
     def status(self) -> dict[str, Any]:
         """The state of the run as plain values."""

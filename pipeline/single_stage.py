@@ -15,7 +15,7 @@ import structlog
 
 from pipeline.dead_letters import DeadLetters
 from pipeline.messages import Array, End, Event, Message, Stamp
-from pipeline.stage import Logger, Stage
+from pipeline.stage import CameraState, Logger, Stage
 from pipeline.traces import traceparent
 
 AnyStage = TypeVar("AnyStage", bound=Stage[Any])
@@ -41,6 +41,7 @@ class HandContext:
     beside_sources: bool = False
     threads: int = 1
     batch_max: int = 1
+    cameras_now: Mapping[str, CameraState] = field(default_factory=dict)
     switches: Mapping[str, bool] = field(default_factory=dict)
     resets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     cores: int = 1

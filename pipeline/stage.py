@@ -133,6 +133,8 @@ class Context(Protocol):
     """The graph's name: the `site` of its events."""
     cameras: tuple[str, ...]
     """The cameras whose items this instance may see; of a sink of events, all cameras of the run."""
+    cameras_now: Mapping[str, CameraState]
+    """Camera -> its state now, of a recorded one `live`; empty unless the stage `follows_cameras`."""
     switches: Mapping[str, bool]
     """Those that somebody has set since the run began; the others are as the stage declares (`Stage.switches`)."""
     resets: Mapping[str, Mapping[str, int]]
@@ -309,6 +311,9 @@ class Stage(Generic[S]):
 
     takes_settings: ClassVar[bool] = False
     """True if it goes on with other settings while it lives (`change_settings`): then a reload costs it nothing."""
+
+    follows_cameras: ClassVar[bool] = False
+    """True if it wants to know the states of all cameras (`Context.cameras_now`)."""
 
     added_by_itself: ClassVar[bool] = False
     """True where nobody writes it into a graph: lists and editors leave it out."""
@@ -487,7 +492,7 @@ class Stage(Generic[S]):
         return ()
 
     def cameras_changed(self) -> None:
-        """Take note that `context.cameras` has changed, in a run whose cameras come and go.
+        """Take note that `context.cameras` has changed, in a run whose cameras come and go, or `context.cameras_now`.
 
         A camera that is gone has had its `finish` before; but a sink of events hears only of the end of them all, and
         events of the camera may still come. Of a stage with a thread of its own, `process` perhaps runs meanwhile.

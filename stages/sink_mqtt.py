@@ -86,6 +86,7 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
 
     settings_type = SinkMqttSettings
     package, extra = "paho", "mqtt"
+    follows_cameras = True
 
     def __init__(self, settings: SinkMqttSettings, context: Context) -> None:
         super().__init__(settings, context)
@@ -254,11 +255,16 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
     def _show_camera(self, camera: str) -> None:
         now = self._states.actions(camera)
         state = {
-            "camera": self._states.camera(camera),
+            "camera": self._state_of(camera),
             "actions": {one: "ON" if one in now else "OFF" for one in sorted(self._actions.get(camera, ()))},
             "incidents": self._states.incidents(camera),
         }
         self._up.show(self._topics.state(camera), json.dumps(state, ensure_ascii=False).encode())
+
+    def _state_of(self, camera: str) -> str:
+        """As the run knows it, also if the sink gets no events of cameras; before its first picture `connecting`."""
+        known = self.context.cameras_now
+        return known.get(camera, "connecting") if known else self._states.camera(camera)
 
     def _show_picture(self, view: EventView) -> None:
         file = view.data.get("file")

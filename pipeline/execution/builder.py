@@ -107,6 +107,7 @@ class Builder:
             stage=plan.name,
             graph=self._boot.graph,
             cameras=self._plan.seen_cameras,
+            cameras_now=self._boot.cameras_now,
             switches=self._boot.switches,
             resets=self._boot.resets,
             incarnation=self._boot.incarnation,

@@ -139,6 +139,7 @@ class StageContext:
         threads: int = 1,
         cores: int = 1,
         batch_max: int = 1,
+        cameras_now: Mapping[str, CameraState] | None = None,
         switches: Mapping[str, bool] | None = None,
         emissions: Emissions | None = None,
         resets: Mapping[str, Mapping[str, int]] | None = None,
@@ -147,6 +148,7 @@ class StageContext:
         self.stage = stage
         self.graph = graph
         self.cameras = cameras
+        self.cameras_now: Mapping[str, CameraState] = dict(cameras_now or {})
         self.switches: Mapping[str, bool] = dict(switches or {})
         self.resets: Mapping[str, Mapping[str, int]] = dict(resets or {})
         self.worker = worker

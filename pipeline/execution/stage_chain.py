@@ -20,7 +20,7 @@ from pipeline.items import END_SEQ, MOST_PARTS, Item, Key
 from pipeline.messages import End, Message, Stamp, Tombstone
 from pipeline.monitoring.histogram import Histogram
 from pipeline.plan import EdgePlan, ProcessPlan
-from pipeline.stage import Logger
+from pipeline.stage import CameraState, Logger
 
 
 @dataclass(slots=True, eq=False)
@@ -124,6 +124,13 @@ class StageChain:
             if runner and runner.plan.settings != stage.settings:
                 runner.stage.change_settings(runner.stage.settings_type.model_validate(dict(stage.settings)))
                 runner.plan = stage
+
+    def tell_cameras_now(self, states: Mapping[str, CameraState]) -> None:
+        """Tell the stages that follow them."""
+        for runner in self.runners.values():
+            if runner.stage.follows_cameras:
+                runner.stage.context.cameras_now = dict(states)
+                runner.stage.cameras_changed()
 
     def turn_switches(self, changed: Mapping[str, bool]) -> None:
         """Tell the stages the switches that somebody has set."""

@@ -15,7 +15,7 @@ from pipeline.monitoring.metrics import reason_line
 from pipeline.monitoring.notices import Notices
 from pipeline.monitoring.reports import Heartbeat
 from pipeline.plan import ProcessPlan, RunPlan
-from pipeline.stage import Logger
+from pipeline.stage import CameraState, Logger
 
 _FINE = ("live", "connecting")
 
@@ -26,6 +26,9 @@ class Cameras:
     def __init__(self, plan: RunPlan, notices: Notices, log: Logger) -> None:
         self._states = CameraStates(plan.camera_settings, plan.live_cameras, time.monotonic_ns())
         self._stage_of = _sources(plan)
+        self._live = frozenset(plan.live_cameras)
+        self.changes = 0
+        """Grows whenever `states` has changed, perhaps."""
         self._notices = notices
         self._log = log
 
@@ -34,6 +37,8 @@ class Cameras:
         now_ns = time.monotonic_ns()
         self._report_over(self._states.follow(plan.camera_settings, plan.live_cameras, now_ns, wanted))
         self._stage_of = _sources(plan)
+        self._live = frozenset(plan.live_cameras)
+        self.changes += 1
 
     def note_heartbeat(self, process: ProcessPlan, heartbeat: Heartbeat) -> None:
         """Take a process's reports on its cameras since the last heartbeat, and its counts of their frames."""
@@ -79,6 +84,13 @@ class Cameras:
         """The states of all cameras."""
         return self._states.now(time.monotonic_ns())
 
+    def states(self) -> dict[str, CameraState]:
+        """Camera -> its state, for stages that follow it: `connecting` before a first report; a recorded one `live`."""
+        return {
+            camera: now.state or ("connecting" if camera in self._live else "live")
+            for camera, now in self.now().items()
+        }
+
     def absent(self) -> dict[str, ProblemText]:
         """Camera -> its state and the reason, for cameras that were tried and never live."""
         return self._states.absent()
@@ -86,6 +98,7 @@ class Cameras:
     def _report(self, change: Change | None) -> None:
         if change is None:
             return
+        self.changes += 1
         log = self._log.info if change.state in _FINE else self._log.warning
         keys = {"camera": change.camera, "state": change.state, "was": change.was, "for_s": change.for_s}
         kind = {"error_id": ERROR_IDS[change.state]} if change.state in ERROR_IDS else {}

@@ -18,11 +18,12 @@ from typing import Protocol
 import structlog
 import zmq
 
-from pipeline.boot import Boot, shm_prefix
+from pipeline.boot import Boot, follows_cameras, shm_prefix
 from pipeline.errors import WireError
 from pipeline.monitoring.reports import Line, Oversize, Report, read_report
 from pipeline.outbox.outbox_folder import outbox_folder
 from pipeline.plan import RunPlan
+from pipeline.stage import CameraState
 from pipeline.supervision.process import Process
 from pipeline.system.confidential import holds_credentials, secrets_in
 from pipeline.system.run_folder import RunFolder
@@ -67,6 +68,7 @@ class Fleet:
         self._incarnations: dict[str, int] = {}
         self._numbers = itertools.count(len(plan.processes))
         self._revision = 0
+        self.cameras_now: Mapping[str, CameraState] = {}
         self.switches: Mapping[str, bool] = {}
         """The switches that somebody has set since the run began."""
         self.resets: Mapping[str, Mapping[str, int]] = {}
@@ -118,6 +120,7 @@ class Fleet:
             readable_by=self._plan.readable_by,
             frames_done=process.reported.frames_done,
             gave_up=process.life.gave_up,
+            cameras_now=dict(self.cameras_now) if follows_cameras(plan) else {},
             switches=dict(self.switches),
             resets=dict(self.resets),
             camera_settings=settings,
@@ -138,6 +141,13 @@ class Fleet:
         for source in self.processes:
             if source.plan.sources and source.channel:
                 source.channel.send("start", cameras=[camera for camera in source.plan.cameras if camera not in but])
+
+    def tell_cameras_now(self, states: Mapping[str, CameraState]) -> None:
+        """Tell those that follow the states of cameras, also those that start later."""
+        self.cameras_now = dict(states)
+        for process in self.processes:
+            if process.channel and follows_cameras(process.plan):
+                process.channel.send("cameras_now", states=self.cameras_now)
 
     def turn_switches(self, changed: Mapping[str, bool]) -> None:
         """Tell all, also those that start later, which switches somebody has set."""

@@ -96,6 +96,8 @@ class Supervisor:
         self._emitters: dict[str, str] = {}
         """Event that a sink has emitted -> the process of that sink."""
         self._cameras = Cameras(plan, self._notices, self._log)
+        self._fleet.tell_cameras_now(self._cameras.states())
+        self._told_changes = 0
         self._finite = is_finite(plan)
         stuck = partial(self._fail, stuck=True)
         self._watchdog = Watchdog(plan, self._fleet, finite=self._finite, fail=stuck, log=self._log)
@@ -225,6 +227,7 @@ class Supervisor:
             self._requests.turn()
             self._membership.turn(stopping=bool(self._stop_since))
             self._take_over(self.plan)
+        self._tell_cameras_now()
         waiting = self._membership.joining if self._running else self.plan.camera_settings
         self.meter.rest(self._membership.paused, waiting)
         self.meter.enter(self.phase)
@@ -242,6 +245,11 @@ class Supervisor:
         if self.meter.plan is not plan:
             self.meter.follow(plan)
             self._cameras.follow(plan, self._membership.wanted)
+
+    def _tell_cameras_now(self) -> None:
+        if self._told_changes != self._cameras.changes:
+            self._told_changes = self._cameras.changes
+            self._fleet.tell_cameras_now(self._cameras.states())
 
     def _close_turn(self) -> None:
         self._listen()

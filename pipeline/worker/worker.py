@@ -277,15 +277,21 @@ class Worker:
                 self._revise(Boot.from_wire(message["boot"]), message["number"])
             elif message["op"] == "settings":
                 self._change_settings(Boot.from_wire(message["boot"]), message["number"])
-            elif message["op"] == "switches":
-                self._chain.turn_switches(message["switches"])
-                self._chain.reset_counters(message["resets"])
+            elif message["op"] in ("switches", "cameras_now"):
+                self._tell_stages(message)
             elif message["op"] == "remove":
                 self._sources.remove(message["camera"])
             elif message["op"] == "pause":
                 self._sources.pause(message["cameras"])
             else:
                 self._order.add(message["op"])
+
+    def _tell_stages(self, message: Mapping[str, Any]) -> None:
+        if message["op"] == "cameras_now":
+            self._chain.tell_cameras_now(message["states"])
+        else:
+            self._chain.turn_switches(message["switches"])
+            self._chain.reset_counters(message["resets"])
 
     def _revise(self, boot: Boot, number: int) -> None:
         hide(boot.secrets)

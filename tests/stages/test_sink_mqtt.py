@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -122,6 +125,42 @@ def test_a_killed_broker_loses_no_event_and_no_state(tmp_path) -> None:
             state = json.loads(late.last("camgraph/test/a/state") or b"")
             assert state["actions"] == {"fall": "ON"}
             assert [one["incident"] for one in state["incidents"]] == ["f1"]
+
+
+@pytest.mark.parametrize("processes", ["separate", "one"])
+def test_state_of_a_camera_is_that_of_the_run_and_not_live_before_its_first_picture(
+    tmp_path: Path, processes: str
+) -> None:
+    """Also if the sink gets no events of cameras: it reads those of one stage alone."""
+    says = tmp_path / "says"
+    with serving(mosquitto(tmp_path)) as server, reading(server.port) as reader:
+        (tmp_path / "ward.yaml").write_text(f"""
+version: 1
+name: ward
+processes: {processes}
+cameras: {{a: {{frames: 1000000, live: true, pace_ms: 20, state_from: says}}}}
+stages:
+  numbers: {{use: count_source, each: cameras}}
+  emit:    {{use: emit, from: numbers, with: {{every: 1000000}}}}
+  house:   {{use: sink_mqtt, from: emit, with: {{address: "mqtt://127.0.0.1:{server.port}"}}}}
+""")
+        command = [sys.executable, "-m", "tools.cli", "run", str(tmp_path / "ward.yaml")]
+        environment = {**os.environ, "CAMGRAPH_STATE_DIR": str(tmp_path / "state")}
+        with (tmp_path / "log").open("w") as log, subprocess.Popen(command, env=environment, stderr=log) as run:
+            try:
+                for state in ("connecting", "lost gone", "live", "stalled silent", "live"):
+                    says.write_text(state)
+                    wait_for_camera(reader, state.partition(" ")[0])
+                first = json.loads(reader.all("camgraph/ward/a/state")[0])
+                assert first["camera"] == "connecting"
+            finally:
+                run.send_signal(signal.SIGINT)
+        assert run.returncode in (0, 1, 130), (tmp_path / "log").read_text()
+
+
+def wait_for_camera(reader: Reader, state: str) -> None:
+    topic = "camgraph/ward/a/state"
+    until(lambda: json.loads(reader.last(topic) or b"{}").get("camera") == state, every_s=0.01)
 
 
 def test_it_is_online_without_events_and_comes_back_by_itself(tmp_path) -> None:
