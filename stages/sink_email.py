@@ -42,12 +42,12 @@ from pipeline.system import happy_eyeballs
 from stages.delivery.durations import Duration, seconds
 from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
 from stages.delivery.event_view import EventView, view_of
-from stages.delivery.footage_files import FootageFiles, FootageSettings, TooLarge, footage_beside
+from stages.delivery.footage_files import FootageFiles, FootageSettings, TooLarge, footage_beside, picture_named
 from stages.delivery.mail.errand import Errand
 from stages.delivery.mail.mail_answers import answer_of, is_about_size, is_for_good, words_of
 from stages.delivery.mail.mail_message import Words, addr_spec, address, mail_about
 from stages.delivery.mail.postponed import MOST, Postponed, Rest
-from stages.delivery.selection import Filter, Filters
+from stages.delivery.selection import Filters, new_incidents_and_cameras
 from stages.delivery.template import TemplateText
 from stages.delivery.tls import TlsSettings, client_tls, tls_failure, tls_problems
 
@@ -101,16 +101,11 @@ def _is_host(name: str) -> str:
 Mailbox = Annotated[str, Field(min_length=3, max_length=320), AfterValidator(address)]
 
 
-def _new_incidents_and_cameras() -> list[Filter]:
-    incidents, cameras = {"kind": ["incident"], "phase": ["start", "single"]}, {"kind": ["camera"]}
-    return [Filter.model_validate(incidents), Filter.model_validate(cameras)]
-
-
 class SinkEmailSettings(DeliverySettings, FootageSettings):
     """The server, whom the mail is from and to, and its words."""
 
     only: Filters | None = Field(
-        default_factory=_new_incidents_and_cameras,
+        default_factory=new_incidents_and_cameras,
         description="Send only events that fit this filter, or one of these; by default the beginnings of incidents, "
         "and cameras that are lost and back",
     )
@@ -302,7 +297,7 @@ class SinkEmail(EventSink[SinkEmailSettings]):
             raise Unavailable(f"{place}: the mail was not taken within {self.settings.limit}") from None
         except smtplib.SMTPException as error:
             self.disconnect()
-            if is_about_size(error) and _picture_named(view) and self._bare != view.event.id:
+            if is_about_size(error) and picture_named(view) and self._bare != view.event.id:
                 self._bare = view.event.id
                 raise Unavailable("the mail without the picture", patient=True) from None
             if is_for_good(error):
@@ -317,7 +312,7 @@ class SinkEmail(EventSink[SinkEmailSettings]):
 
     def _picture(self, view: EventView) -> tuple[bytes | None, str]:
         """The picture, and a sentence about it. Raises Unavailable while it may still come."""
-        name = _picture_named(view)
+        name = picture_named(view)
         if not self.settings.picture or not name:
             return None, ""
         if self._bare == view.event.id:
@@ -570,13 +565,6 @@ def _own_name() -> str:
     """For the greeting; not looked up, which may take long."""
     name = socket.gethostname()
     return name if name.isascii() and name.isprintable() and " " not in name and name else "localhost"
-
-
-def _picture_named(view: EventView) -> str:
-    """The file of its picture; "" if it has none."""
-    is_picture = view.kind == "footage" and view.data.get("kind") in ("snapshot", "best")
-    name = view.data.get("file" if is_picture else "snapshot")
-    return name if isinstance(name, str) else ""
 
 
 def _quit(server: smtplib.SMTP) -> None:

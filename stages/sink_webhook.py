@@ -29,18 +29,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pipeline.errors import Unavailable
-from pipeline.stage import Context, FrameSize, SettingProblems
+from pipeline.stage import Context, FrameSize, SettingProblems, Upstream
 from pipeline.system.redaction import HIDDEN, spellings
 from stages.delivery.durations import Duration, seconds
 from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
 from stages.delivery.event_view import EventView
+from stages.delivery.footage_files import FootageFiles, FootageSettings, TooLarge, footage_beside, picture_named
+from stages.delivery.selection import Selection, new_incidents_and_cameras
 from stages.delivery.tls import TlsSettings, client_tls, tls_problems
 from stages.delivery.web.answers import Gone, judge
+from stages.delivery.web.chats import MOST_PICTURE, WITH_PICTURES, Chat, ChatRequest, chat_request, wrong_target
 from stages.delivery.web.cloudevents_http import Headers, Mode, batched, binary, header_value, structured
 from stages.delivery.web.lean_events import lean
 from stages.delivery.web.standard_webhooks import secret_bytes, signed_headers
@@ -96,7 +99,7 @@ Secrets = Annotated[
 ]
 
 
-class SinkWebhookSettings(DeliverySettings):
+class SinkWebhookSettings(DeliverySettings, FootageSettings):
     """The server, what it gets, and how it knows us."""
 
     url: Annotated[str, AfterValidator(_is_url)] = Field(
@@ -116,6 +119,13 @@ class SinkWebhookSettings(DeliverySettings):
     form: TemplateForm | None = Field(
         None, description="Instead of a CloudEvent: the fields of a form, as gateways for short messages want it"
     )
+    chat: Chat | None = Field(
+        None,
+        description="Instead of a CloudEvent: an alert as this service shows it, with the picture of the incident "
+        "(slack and teams take none). `only` is then by default the beginnings of incidents, and cameras that are lost "
+        "and back",
+    )
+    picture_within: Duration = Field("10s", description="With `chat`: how long to wait for the picture")
     headers: Annotated[dict[str, HeaderText], AfterValidator(_are_headers)] = Field(
         {}, description="Further headers, such as `X-Api-Key: ${secret:NAME}`"
     )
@@ -147,10 +157,13 @@ class SinkWebhookSettings(DeliverySettings):
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
-        if self.body is not None and self.form is not None:
-            raise ValueError("`body` and `form`: a request has only one of them")
-        if self.mode != "structured" and (self.body is not None or self.form is not None):
-            raise ValueError(f"`mode: {self.mode}` is about CloudEvents: leave it out, or `body` and `form`")
+        own = [name for name in ("body", "form", "chat") if getattr(self, name) is not None]
+        if len(own) > 1:
+            raise ValueError(f"{' and '.join(f'`{name}`' for name in own)}: a request has only one of them")
+        if self.mode != "structured" and own:
+            raise ValueError(f"`mode: {self.mode}` is about CloudEvents: leave it out, or `{own[0]}`")
+        if self.chat and (why := wrong_target(self.chat, self.url)):
+            raise ValueError(f"`url`: {why}")
         if (self.username is None) != (self.password is None):
             raise ValueError("`username` and `password` go together")
         ways = [self.bearer_token, self.username, *(name for name in self.headers if name.lower() == "authorization")]
@@ -174,6 +187,14 @@ class SinkWebhook(EventSink[SinkWebhookSettings]):
         self._failing: tuple[tuple[str, ...], float] = ((), 0.0)
         """The events to which the server answers 500, and since when without an outage, in monotonic seconds."""
         self._secrets = _secrets_of(settings, self._address)
+        self._footage = FootageFiles(settings.footage_folders, context.base_folder)
+        if settings.chat and settings.only is None:
+            self._selection = Selection(new_incidents_and_cameras(), settings.never, settings.time_zone)
+
+    @classmethod
+    def follow(cls, settings: SinkWebhookSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
+        footage = footage_beside(settings, upstream) if settings.chat else {}
+        return {**super().follow(settings, base_folder, upstream), **footage}
 
     @classmethod
     def check(cls, settings: SinkWebhookSettings, base_folder: Path) -> SettingProblems:
@@ -245,7 +266,7 @@ class SinkWebhook(EventSink[SinkWebhookSettings]):
             **_authorization(self.settings),
             "User-Agent": "camgraph",
         }
-        return self._client.post(headers, request.body, seconds(self.settings.limit))
+        return self._client.post(headers, request.body, seconds(self.settings.limit), request.target)
 
     def _note(self, request: _Request, answer: Answer) -> None:
         try:
@@ -290,11 +311,14 @@ class SinkWebhook(EventSink[SinkWebhookSettings]):
             yield from self._batches(events)
         else:
             for view in events:
-                headers, body = self._content(view)
-                yield _Request((view,), header_value(view.event.own_id), headers, body)
+                yield _Request((view,), header_value(view.event.own_id), *self._content(view))
 
-    def _content(self, view: EventView) -> tuple[Headers, bytes]:
+    def _content(self, view: EventView) -> tuple[Headers, bytes] | ChatRequest:
         settings = self.settings
+        if settings.chat is not None:
+            return chat_request(
+                settings.chat, view, settings.time_zone, self._picture(view, settings.chat), self._address.target
+            )
         if settings.body is not None:
             kind, content = filled_body(settings.body, view, settings.time_zone)
             return {"Content-Type": kind}, content
@@ -303,6 +327,24 @@ class SinkWebhook(EventSink[SinkWebhookSettings]):
             return {"Content-Type": kind}, content
         body, line = lean(view.body, view.event.body, settings.most_bytes)
         return (binary if settings.mode == "binary" else structured)(body, line)
+
+    def _picture(self, view: EventView, chat: Chat) -> bytes | None:
+        """None if the service takes none, or there is none. Raises Unavailable while it may still come."""
+        name = picture_named(view) if chat in WITH_PICTURES else ""
+        if not name:
+            return None
+        why = "it was not ready in time"
+        try:
+            return self._footage.picture(name, MOST_PICTURE)
+        except TooLarge:
+            why = "it is too large"
+        except ValueError as error:
+            why = str(error)
+        except OSError:
+            if self.waited_s(view) < seconds(self.settings.picture_within):
+                raise Unavailable("the picture is being made", patient=True) from None
+        self.context.log.warning("picture_not_sent", camera=view.camera, id=view.event.own_id, why=why)
+        return None
 
     def _batches(self, events: Sequence[EventView]) -> Iterator[_Request]:
         """As many events in one request as fit into `most_bytes`; one that was refused in a batch by itself."""
@@ -351,6 +393,7 @@ class _Request(NamedTuple):
     id: str
     headers: Headers
     body: bytes
+    target: str = ""
 
     @property
     def ids(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from pipeline.errors import UserError
 from pipeline.foreign_text import shown
 from pipeline.stage import Settings, Upstream
 from pipeline.system.paths import resolve_output_path
+from stages.delivery.event_view import EventView
 
 _JPEG = b"\xff\xd8"
 _MOST_SHOWN = 200
@@ -37,6 +38,13 @@ def footage_beside(settings: FootageSettings, upstream: Upstream) -> Mapping[str
     """For `Stage.follow`."""
     folders = [facts["footage"]["folder"] for facts in upstream.beside.values() if "footage" in facts]
     return {"footage_folders": folders} if folders and settings.footage_folders is None else {}
+
+
+def picture_named(view: EventView) -> str:
+    """The file of an event's picture; "" if it has none."""
+    is_picture = view.kind == "footage" and view.data.get("kind") in ("snapshot", "best")
+    name = view.data.get("file" if is_picture else "snapshot")
+    return name if isinstance(name, str) else ""
 
 
 class TooLarge(OSError):

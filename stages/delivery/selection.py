@@ -68,6 +68,12 @@ class Filter(Settings):
 Filters = Annotated[list[Filter], BeforeValidator(_as_list), Field(min_length=1, max_length=100)]
 
 
+def new_incidents_and_cameras() -> list[Filter]:
+    """For sinks that tell people: the beginnings of incidents, and cameras that are lost and back."""
+    incidents, cameras = {"kind": ["incident"], "phase": ["start", "single"]}, {"kind": ["camera"]}
+    return [Filter.model_validate(incidents), Filter.model_validate(cameras)]
+
+
 class SelectionSettings(Settings):
     """The settings of each sink that can leave out events."""
 

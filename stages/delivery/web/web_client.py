@@ -54,13 +54,16 @@ class WebClient:
         self._allow_private = allow_private
         self._connection: _Connection | None = None
 
-    def post(self, headers: Mapping[str, str], body: bytes, limit_s: float) -> Exchange:
-        """Begin to post. Raises Unavailable if this machine has no thread left for it."""
+    def post(self, headers: Mapping[str, str], body: bytes, limit_s: float, target: str = "") -> Exchange:
+        """Begin to post; with a `target`, to another path and query of the server.
+
+        Raises Unavailable if this machine has no thread left for it.
+        """
         if self._connection is None or self._connection.is_aborted:
             self._connection = _Connection(
                 self._address, self._tls, self._server_name, limit_s, allow_private=self._allow_private
             )
-        return Exchange(self._connection, headers, body, limit_s)
+        return Exchange(self._connection, _Post(headers, body, target or self._address.target), limit_s)
 
     def close(self) -> None:
         """Close the connection; a request that runs fails."""
@@ -69,11 +72,17 @@ class WebClient:
             self._connection = None
 
 
+class _Post(NamedTuple):
+    headers: Mapping[str, str]
+    body: bytes
+    target: str
+
+
 class Exchange:
     """A request, and its answer."""
 
-    def __init__(self, connection: _Connection, headers: Mapping[str, str], body: bytes, limit_s: float) -> None:
-        self._connection, self._headers, self._body = connection, headers, body
+    def __init__(self, connection: _Connection, post: _Post, limit_s: float) -> None:
+        self._connection, self._post = connection, post
         self._limit_s, self._until_s = limit_s, time.monotonic() + limit_s
         self._over = threading.Event()
         self._answer: Answer | None = None
@@ -96,7 +105,7 @@ class Exchange:
 
     def _run(self) -> None:
         try:
-            self._answer = self._connection.exchange(self._headers, self._body)
+            self._answer = self._connection.exchange(self._post)
         except Exception as error:  # noqa: BLE001 - raised in `answer`, in the thread that waits for it
             self._error = error
         self._over.set()
@@ -123,26 +132,26 @@ class _Connection(http.client.HTTPConnection):
         self._connecting: list[socket.socket] = []
         self.is_aborted = False
 
-    def exchange(self, headers: Mapping[str, str], body: bytes) -> Answer:
+    def exchange(self, post: _Post) -> Answer:
         """Post; once more if a connection that was kept turns out to be closed. Raises what http.client does."""
         with self._busy:
             was_kept = self.sock is not None
             try:
-                return self._post(headers, body)
+                return self._post(post)
             except (ConnectionError, ssl.SSLError):
                 self.close()
                 if not was_kept or self.is_aborted:
                     raise
-                return self._post(headers, body)
+                return self._post(post)
             finally:
                 if self.is_aborted:
                     self.close()
 
-    def _post(self, headers: Mapping[str, str], body: bytes) -> Answer:
+    def _post(self, post: _Post) -> Answer:
         if self.sock is None:
             with _not_of_the_event():
                 self.connect()
-        self.request("POST", self.address.target, body, {**headers, "Host": self.address.host_and_port})
+        self.request("POST", post.target, post.body, {**post.headers, "Host": self.address.host_and_port})
         with _not_of_the_event():
             return self._read_answer()
 
