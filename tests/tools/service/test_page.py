@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,8 +16,10 @@ from camgraph_test_stages import browser
 from camgraph_test_stages.browser import Browser, browsing
 from camgraph_test_stages.contrast import TOO_PALE
 from camgraph_test_stages.services import TOKENS, Served, serving_run, with_tokens, write_light
+from camgraph_test_stages.waiting import until
 
 from tools.measuring.blinking import write_clip
+from tools.measuring.broker_servers import free_port
 from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -85,6 +90,73 @@ def test_who_has_no_token_sees_nothing(page: Browser, served: Served) -> None:
     page.run("document.querySelector('.login button').click()")
     page.until("document.body.innerText.includes('This token is not known.')")
     assert "hall" not in page.text()
+
+
+NGINX = """
+daemon off;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{}}
+http {{
+  access_log off;
+  client_body_temp_path {folder}/body;
+  proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi;
+  scgi_temp_path {folder}/scgi;
+  server {{
+    listen 127.0.0.1:{port};
+    location /cameras/ {{
+      proxy_pass http://127.0.0.1:{behind}/;
+      proxy_http_version 1.1;
+      proxy_set_header Host $http_host;
+      proxy_set_header Connection "";
+      proxy_buffering off;
+    }}
+  }}
+}}
+"""
+
+
+@contextmanager
+def nginx(folder: Path, behind: int) -> Iterator[int]:
+    """nginx with the service below /cameras/, as docs/service.md describes it; its port."""
+    program = shutil.which("nginx", path="/usr/sbin:/usr/bin")
+    if program is None:
+        pytest.skip("nginx is not installed")
+    port = free_port()
+    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=port, behind=behind))
+    proxy = subprocess.Popen([program, "-p", folder, "-c", folder / "nginx.conf", "-e", folder / "error.log"])
+    try:
+        until(lambda: (folder / "nginx.pid").exists() or proxy.poll() is not None, 60.0, every_s=0.05)
+        assert proxy.poll() is None, (folder / "error.log").read_text()
+        yield port
+    finally:
+        proxy.terminate()
+        proxy.wait(60)
+
+
+def test_the_page_works_below_a_path_of_a_proxy(page: Browser, served: Served, tmp_path: Path) -> None:
+    with nginx(tmp_path, served.port) as port:
+        page.open(f"http://127.0.0.1:{port}/cameras")
+        page.until("location.pathname === '/cameras/' && !!document.getElementById('token')")
+        page.errors.clear()
+        page.run(f"document.getElementById('token').value = {TOKENS['operator']!r}")
+        page.run("document.querySelector('.login button').click()")
+        page.until("document.querySelectorAll('.tile img').length === 2")
+        page.run("location.hash = '#/incidents'")
+        page.until(f"!!{OVER.format('hall')}")
+        page.until("[...document.querySelectorAll('.row img')].some((one) => one.naturalWidth > 0)")
+        page.run(f"{OVER.format('hall')}.click()")
+        page.until("!!document.querySelector('video')")
+        page.run("document.querySelector('video').play().then(() => true)")
+        page.until("document.querySelector('video').currentTime > 0.2")
+        entries = "performance.getEntriesByType('resource').map((one) => new URL(one.name).pathname)"
+        assert page.run(f"{entries}.filter((path) => !path.startsWith('/cameras/')).join()") == ""
+        assert page.errors == []
+        page.run("document.getElementById('logout').click()")
+        page.until("!!document.getElementById('token')")
+        page.open("about:blank")
 
 
 def test_who_types_a_token_is_not_disturbed(page: Browser, served: Served) -> None:

@@ -12,6 +12,9 @@ export class Refused extends Error {
 
 export class Unreachable extends Error {}
 
+// An address of the service as the page reaches it: also below a path of a proxy, such as https://host/cameras/.
+export const relative = (path) => path?.replace(/^\//, "./");
+
 // What `take` makes of an answer. A connection on which nothing comes counts as no answer: the bound holds until `take` has
 // read it all. `AbortSignal.any` would do the same, but not in browsers of 2023.
 export async function fetched(path, { signal, within = WITHIN_MS, ...options }, take) {
@@ -20,7 +23,7 @@ export async function fetched(path, { signal, within = WITHIN_MS, ...options }, 
   const leave = () => bound.abort();
   signal?.addEventListener("abort", leave);
   try {
-    return await take(await fetch(path, { cache: "no-store", ...options, signal: bound.signal }));
+    return await take(await fetch(relative(path), { cache: "no-store", ...options, signal: bound.signal }));
   } catch (error) {
     if (signal?.aborted || !(error instanceof TypeError || error.name === "AbortError")) throw error;
     throw new Unreachable("camgraph does not answer");

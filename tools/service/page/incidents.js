@@ -1,6 +1,6 @@
 // The list of incidents, and one of them with its picture, its clip and its reasons.
 
-import { fetched, get, post } from "./api.js";
+import { fetched, get, post, relative } from "./api.js";
 import { fill, Listing, make, refill, say } from "./dom.js";
 import { notShown, plain } from "./plain.js";
 import { clock, counted, LABELS, lasted, sentence, title, when } from "./words.js";
@@ -40,7 +40,7 @@ class Row {
     const { url, state } = incident.snapshot;
     this.element.classList.toggle("seen", labels.length > 0);
     refill(this.picture, url || state, () => [url
-      ? make("img", { class: "still", src: url, loading: "lazy", alt: "" })
+      ? make("img", { class: "still", src: relative(url), loading: "lazy", alt: "" })
       : make("span", { class: "still none", text: state === "pending" ? "picture to come" : "no picture" })]);
     const label = LABELS[labels.at(-1)];
     const today = new Date().toDateString(); // at midnight, the words for the time are others
@@ -270,7 +270,7 @@ export function incidentView(state, name) {
     say(heading, `${title(incident.action)}: ${incident.camera}`);
     film.update(incident);
     alone.hidden = !incident.snapshot.url || !incident.clip.url;
-    picture.setAttribute("href", incident.snapshot.url || "");
+    picture.setAttribute("href", relative(incident.snapshot.url) || "");
     refill(crops, incident.crops.join(" "), () => incident.crops.map((src) => make("img", { src, alt: "One of the people" })));
     say(time, when(incident.start_time));
     tellHow(lasted(incident, state.silences));
@@ -328,7 +328,7 @@ class Film {
 
   // A clip that grows has the same address when it is whole, and the browser would not read it again.
   static addressOf({ clip }) {
-    return clip.url && `${clip.url}?${clip.state}${clip.bytes ? `-${clip.bytes}` : ""}`;
+    return clip.url && `${relative(clip.url)}?${clip.state}${clip.bytes ? `-${clip.bytes}` : ""}`;
   }
 
   update(incident) {
@@ -343,7 +343,7 @@ class Film {
   // In the place of one that ended too soon: it goes on where that one is.
   film(address) {
     const before = this.place.querySelector("video");
-    const poster = this.incident.snapshot.url;
+    const poster = relative(this.incident.snapshot.url);
     const video = make("video", { src: address, controls: true, playsinline: true, muted: true, preload: "metadata", poster });
     video.muted = true;
     video.addEventListener("error", () => video.isConnected && this.refuse(address));
@@ -374,7 +374,7 @@ class Film {
   download() {
     const { camera, start_time, clip } = this.incident;
     const file = `${camera} ${start_time}.mp4`.replace(/[^\p{L}\p{M}\p{N}. -]/gu, "-");
-    return make("a", { class: "button", href: clip.url, download: file, text: "Download the clip" });
+    return make("a", { class: "button", href: relative(clip.url), download: file, text: "Download the clip" });
   }
 
   again() {
@@ -385,7 +385,7 @@ class Film {
 
   picture() {
     const { snapshot, action, camera } = this.incident;
-    if (snapshot.url) return make("img", { class: "still", src: snapshot.url, alt: `${title(action)} on ${camera}` });
+    if (snapshot.url) return make("img", { class: "still", src: relative(snapshot.url), alt: `${title(action)} on ${camera}` });
     const refusal = { error: snapshot.why ? `No picture: ${snapshot.why}` : "The picture is to come.", id: isKept(this.incident) ? "" : NOT_KEPT };
     return make("p", { class: "empty", text: notShown(refusal, this.isAdmin) });
   }

@@ -1,7 +1,7 @@
 // A camera as it is now: its video as it comes, in a <video>, with people and zones over it. If the browser cannot play it,
 // pictures in an <img>, a few a second. Until these are there, and if none can be had, the newest still.
 
-import { Unreachable } from "./api.js";
+import { relative, Unreachable } from "./api.js";
 import { make, say } from "./dom.js";
 import { draw, People } from "./people.js";
 import { plain } from "./plain.js";
@@ -351,7 +351,7 @@ class Pictures {
 // An answer that goes on. What cannot be shown now will hardly be shown in a moment.
 async function asked(path, stopping) {
   const bound = setTimeout(() => stopping.abort(new Unreachable("camgraph does not answer")), BEGUN_MS);
-  const answer = await fetch(path, { cache: "no-store", signal: stopping.signal }).finally(() => clearTimeout(bound));
+  const answer = await fetch(relative(path), { cache: "no-store", signal: stopping.signal }).finally(() => clearTimeout(bound));
   if (answer.ok) return answer;
   const { error = "the video does not come", id = "" } = await answer.json().catch(() => ({}));
   const refused = answer.status === 400 ? new NotShown(error, "browsers cannot play what this camera sends") : new Error(error);

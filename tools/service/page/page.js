@@ -1,6 +1,6 @@
 // The page: which view is shown, what is asked again, and what is said when the service does not answer.
 
-import { get, post, Refused } from "./api.js";
+import { get, post, Refused, relative } from "./api.js";
 import { fill, make, say } from "./dom.js";
 import { cameraView } from "./camera.js";
 import { healthView } from "./health.js";
@@ -219,7 +219,7 @@ async function look() {
 // New events are looked at once, and not only with the next turn. The browser connects again by itself.
 function listen() {
   if (stream || document.hidden || view?.hasStreams) return;
-  stream = new EventSource("/api/events/stream");
+  stream = new EventSource(relative("/api/events/stream"));
   stream.onmessage = soon;
 }
 

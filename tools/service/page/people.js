@@ -1,5 +1,7 @@
 // The people of a camera as they are seen, and how they are drawn over its picture.
 
+import { relative } from "./api.js";
+
 const KEPT_MS = 10000;
 const AGAIN_MS = 10000;
 const OLDEST_S = 1;
@@ -17,7 +19,7 @@ export class People {
   }
 
   listen() {
-    this.stream = new EventSource(this.path);
+    this.stream = new EventSource(relative(this.path));
     this.stream.onmessage = (event) => {
       this.take(JSON.parse(event.data));
       this.changed();

@@ -59,14 +59,21 @@ def page_calls(access: Access) -> list[Call]:
             return failure(401, "this token is not known", error_id="token-unknown")
         answer = JSONResponse({"name": who.name, "role": who.role})
         is_tls = request.url.scheme == "https"
+        # Without a path, a browser sends the cookie to the folder of this call alone: below a path of a proxy, too.
         answer.set_cookie(
-            access.cookie, access.session_of(token.strip()), _YEAR_S, httponly=True, samesite="strict", secure=is_tls
+            access.cookie,
+            access.session_of(token.strip()),
+            _YEAR_S,
+            path=None,
+            httponly=True,
+            samesite="strict",
+            secure=is_tls,
         )
         return answer
 
     async def logout(request: Request) -> Response:
         answer = JSONResponse({})
-        answer.delete_cookie(access.cookie, httponly=True, samesite="strict")
+        answer.set_cookie(access.cookie, "", 0, path=None, httponly=True, samesite="strict")
         return answer
 
     async def me(request: Request) -> Response:

@@ -32,7 +32,7 @@ window.ask = (path) => {
 };
 window.clip = () => new Promise(() => {});
 window.fetch = (path) => {
-  if (path.startsWith("/clip")) return clip();
+  if (path.startsWith("./clip")) return clip();
   const answer = ask(path);
   return isSlow ? new Promise((go) => waits.push(() => go(answer))) : Promise.resolve(answer);
 };
@@ -300,7 +300,7 @@ def film(page: Browser, **clip: Any) -> None:
 def test_a_clip_that_grew_is_loaded_when_it_is_whole(one: Browser) -> None:
     film(one, state="pending")
     note = "The clip is still being recorded"
-    assert one.run(f"{VIDEO}.getAttribute('src')") == "/clip.mp4?pending"
+    assert one.run(f"{VIDEO}.getAttribute('src')") == "./clip.mp4?pending"
     assert one.run(
         f"[...view.element.querySelectorAll('.quiet')].some((p) => !p.hidden && p.innerText.startsWith({note!r}))"
     )
@@ -308,7 +308,7 @@ def test_a_clip_that_grew_is_loaded_when_it_is_whole(one: Browser) -> None:
     see(one)
     assert one.run(f"{VIDEO} === first"), "it is not disturbed meanwhile"
     film(one, state="ready", bytes=1234)
-    assert one.run(f"[{VIDEO}.getAttribute('src'), {VIDEO}.currentTime]") == ["/clip.mp4?ready-1234", 3]
+    assert one.run(f"[{VIDEO}.getAttribute('src'), {VIDEO}.currentTime]") == ["./clip.mp4?ready-1234", 3]
     assert not one.run(
         f"[...view.element.querySelectorAll('.quiet')].some((p) => !p.hidden && p.innerText.startsWith({note!r}))"
     )
