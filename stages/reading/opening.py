@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +20,7 @@ from pipeline.errors import BadItem, EnvironmentProblem, UserError
 from pipeline.system import scarcity
 from pipeline.system.paths import instead_of_file
 from stages.reading import formats, scripts
+from stages.reading.bare_times import BareTimes, has_no_times
 from stages.reading.contents import codec_of_matroska, content_of, is_tiled_photograph
 from stages.reading.ffmpeg_errors import reason_of
 from stages.reading.live.ffmpeg_log import FfmpegLog, codec_in, listening
@@ -49,6 +50,8 @@ class Signs(NamedTuple):
     in_ffmpeg: AbstractContextManager[object] = nullcontext()
     packet: Callable[[Packet[VideoStream]], None] = _no_packet
     """Is called for each packet that is decoded, with its stream in `packet.stream`."""
+    timed: Callable[[Packet[VideoStream]], None] = _no_packet
+    """Is called for each packet of a bare stream, a little later, with the times that `BareTimes` has given it."""
 
 
 _SILENT = Signs()
@@ -242,10 +245,13 @@ def _why_not_open(path: Path, error: Exception) -> str:
     )
 
 
+def _rate_of(stream: VideoStream) -> Fraction:
+    return stream.guessed_rate or stream.average_rate or Fraction(25)
+
+
 def new_clock(stream: VideoStream) -> MediaClock[VideoFrame]:
     """A clock in this stream's units; frames without a timestamp are one interval of its frame rate apart."""
-    rate = stream.guessed_rate or stream.average_rate or Fraction(25)
-    return MediaClock(stream.time_base or Fraction(1, 1000), round(SECOND_NS / rate))
+    return MediaClock(stream.time_base or Fraction(1, 1000), round(SECOND_NS / _rate_of(stream)))
 
 
 def packets_of(container: InputContainer, stream: VideoStream, signs: Signs) -> Iterator[Packet[VideoStream]]:
@@ -295,6 +301,13 @@ def _held_back(context: VideoCodecContext, signs: Signs) -> list[VideoFrame]:
         context.flush_buffers()
 
 
+def _time(times: BareTimes, frames: Sequence[VideoFrame], signs: Signs, *, is_over: bool) -> None:
+    for frame in frames:
+        times.show(frame)
+    for packet in times.timed(is_over=is_over):
+        signs.timed(packet)
+
+
 def decoded(path: Path, container: InputContainer, stream: VideoStream, signs: Signs) -> Iterator[VideoFrame]:
     """The frames as the decoder gives them; a packet that it refuses is reported and left out.
 
@@ -302,6 +315,7 @@ def decoded(path: Path, container: InputContainer, stream: VideoStream, signs: S
     """
     packets, last_ns, context = 0, 0, stream.codec_context
     sequences = Sequences(context.name, context.extradata)
+    times = BareTimes(stream, _rate_of(stream)) if has_no_times(container) else None
     try:
         for packet in packets_of(container, stream, signs):
             last_ns = max(last_ns, end_ns(packet, stream))
@@ -313,12 +327,16 @@ def decoded(path: Path, container: InputContainer, stream: VideoStream, signs: S
                 signs.packet(packet)
                 if sequences.is_new(memoryview(packet)):
                     yield from _held_back(context, signs)
+                if times is not None:
+                    times.number(packet)
             try:
                 with signs.in_ffmpeg:
                     frames = packet.decode()
             except av.FFmpegError:
                 signs.damaged()
             else:
+                if times is not None:
+                    _time(times, frames, signs, is_over=packet.size == 0)
                 yield from frames
     except av.FFmpegError as error:
         raise BadItem("unreadable", f"{path} after {packets} packets: {error.strerror}") from None

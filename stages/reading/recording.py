@@ -22,6 +22,7 @@ from pipeline.stage import Context, Stop
 from stages.footage.tap import PacketTap
 from stages.reading import pictures, video
 from stages.reading.addresses import file_of
+from stages.reading.bare_times import has_no_times
 from stages.reading.camera import Camera
 from stages.reading.dates import Beginning
 from stages.reading.file_memory import FileMemory
@@ -51,7 +52,7 @@ class Recording:
         self._memory = FileMemory(file_of(camera.url), camera.memory_mb, alone=context.outputs_leave)
         self._epoch = 0
         self._tap = tap
-        self._signs = Signs(self._packet_damaged, context.alive, self._memory.in_ffmpeg, self._packet_read)
+        self._signs = Signs(self._packet_damaged, context.alive, self._memory.in_ffmpeg, self._packet_read, self._give)
         self._stream: VideoStream | None = None
         self._listeners = ExitStack()
         self._log: FfmpegLog | None = None
@@ -202,6 +203,10 @@ class Recording:
             self._report_pixels(odd_pixel_shape(packet.stream))
         if self._log is None and packet.stream.codec_context.name in _UNFLAGGED:
             self._log = self._listeners.enter_context(listening())
+        if not has_no_times(packet.stream.container):
+            self._give(packet)
+
+    def _give(self, packet: Packet[VideoStream]) -> None:
         self._tap.offer(packet, self._epoch)
 
     def _report_pixels(self, shape: str) -> None:

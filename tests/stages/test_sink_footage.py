@@ -167,6 +167,8 @@ CODECS = [
     ("h.mkv", "libsvtav1", {"g": "10", "preset": "12", "crf": "10", "svtav1-params": "lookahead=0"}),
     ("i.mov", "prores_ks", {}),  # which a NUT file cannot hold either
     ("j.rm", "rv20", {"g": "10"}),  # nor can a MOV
+    ("k.h265", "libx265", {"g": "10", "x265-params": "log-level=none"}),  # which has no times
+    ("l.h264", "libx264", {"g": "10", "bf": "2"}),
 ]
 PIXELS = {"mjpeg": "yuvj420p", "prores_ks": "yuv422p10le"}
 
