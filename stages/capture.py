@@ -105,10 +105,10 @@ class Capture(Source[Settings]):
         found = _examined(camera_settings, base_folder)
         if found and not found.refused and not found.unreadable:
             path = camera_settings.path(base_folder)
+            if found.unjudged:
+                yield found.unjudged
             if pictures.is_album(path):
                 yield _of_pictures(camera_settings, path)
-                if found.unjudged:
-                    yield found.unjudged
                 if camera_settings.film_fps(path) is None and camera_settings.start_at is None:
                     return  # each has a date of its own, or none
             if found.pixel_shape:

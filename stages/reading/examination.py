@@ -23,7 +23,15 @@ import av
 
 from pipeline.errors import EnvironmentProblem, UserError
 from stages.reading.dates import DATES, MOST_OF_A_DATE
-from stages.reading.opening import ENCRYPTED, Refused, is_encrypted, length_of, metadata_of, pixel_shape_of
+from stages.reading.opening import (
+    ENCRYPTED,
+    Refused,
+    is_encrypted,
+    is_picture_inside,
+    length_of,
+    metadata_of,
+    pixel_shape_of,
+)
 from stages.reading.pictures import is_album, read_picture, unjudged, why_unreadable
 from stages.reading.pixels import U8
 from stages.reading.probe import largest_frame
@@ -53,7 +61,7 @@ class Answer:
     `shapes`: of the frames that follow.
     `length_s`, `fps`: of a video, by its container; None if that gives none.
     `pixel_shape`: of a video, as `odd_pixel_shape`.
-    `unjudged`: of a picture file, as `stages.reading.pictures.unjudged`.
+    `unjudged`: of a picture file, as `stages.reading.pictures.unjudged`; that a video is a picture.
     `metadata`: of a video, the keys that may give its beginning.
     `too_much_memory`: it could not be read, and came near its limit.
     `last`: this process ends now.
@@ -110,6 +118,10 @@ def _with_video(path: Path, found: Answer, *, playlist: bool) -> Answer:
     length_s, fps = length_of(path, playlist=playlist) or (None, None)
     dates = {key: metadata[key][:MOST_OF_A_DATE] for key in DATES if key in metadata}
     shape = pixel_shape_of(path, playlist=playlist)
+    if is_picture_inside(path, playlist=playlist):
+        found = replace(
+            found, unjudged=f"{path}: is a picture with the name of a video, and is judged as a film of one"
+        )
     return replace(found, metadata=dates, length_s=length_s, fps=fps, pixel_shape=shape)
 
 

@@ -122,7 +122,9 @@ def _require_readable(path: Path, container: InputContainer) -> None:
         with bytes_of(path) as (read, _):
             tiled = is_tiled_photograph(read)
         if tiled:
-            raise Refused(f"{path}: is a photograph in tiles (HEIC), of which FFmpeg gives one; save it as JPEG")
+            raise Refused(
+                f"{path}: is a photograph in tiles (HEIC or AVIF), of which FFmpeg gives one; save it as JPEG"
+            )
 
 
 def _bound_pictures(path: Path, container: InputContainer) -> None:
@@ -221,6 +223,12 @@ def pixel_shape_of(path: Path, *, playlist: bool = False) -> str:
     """As `odd_pixel_shape`, of a video. Raises as `open_video`."""
     with open_video(path, playlist=playlist) as (_, stream):
         return odd_pixel_shape(stream)
+
+
+def is_picture_inside(path: Path, *, playlist: bool = False) -> bool:
+    """Whether the file is a single picture, whatever its name says. Raises as `open_video`."""
+    with open_video(path, playlist=playlist) as (container, _):
+        return container.format.name.endswith("_pipe") or container.format.name == "image2"
 
 
 def metadata_of(path: Path, *, playlist: bool = False) -> dict[str, str]:

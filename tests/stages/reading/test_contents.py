@@ -215,3 +215,16 @@ def test_animated_webp_is_named(tmp_path: Path) -> None:
     assert "it is an animated WebP, which FFmpeg does not read" in said(path).unreadable
     frames[0].save(path)
     assert said(path).unreadable == ""
+
+
+def test_tiled_photograph_is_known() -> None:
+    head = struct.pack(">I4s4s", 16, b"ftyp", b"heic") + b"\0\0\0\0" + b"meta ... infe\2\0\0\0\0\1\0\0grid"
+    assert is_tiled_photograph(lambda at, count: head[at : at + count])
+    assert not is_tiled_photograph(lambda at, count: head.replace(b"grid", b"hvc1")[at : at + count])
+
+
+def test_picture_with_name_of_video_is_reported(tmp_path: Path, make_clip: MakeClip) -> None:
+    path = tmp_path / "a.mp4"
+    Image.fromarray(colourful()).save(path, format="JPEG")
+    assert "is a picture with the name of a video" in said(path).unjudged
+    assert said(make_clip("b.mp4")).unjudged == ""
