@@ -18,6 +18,7 @@ from stages.reading.ffmpeg_errors import reason_of
 from stages.reading.formats import MOST_FILE_PIXELS
 from stages.reading.live.ffmpeg_log import FfmpegLog, harm_of, listening
 from stages.reading.opening import Refused, bytes_of, open_file, what_it_is
+from stages.reading.pixels import FULL_RANGE
 from stages.reading.timeline import SECOND_NS
 from stages.reading.video import Timed
 
@@ -165,5 +166,7 @@ def _first_frame(path: Path) -> VideoFrame:
     with open_file(path) as container:
         _require_still(path, container)
         for frame in container.decode(video=0):
+            if container.streams.video[0].codec_context.name == "tiff" and frame.format.name.startswith("yuv"):
+                frame.color_range = FULL_RANGE  # by TIFF 6.0, section 21; FFmpeg says nothing of it
             return frame
     raise av.InvalidDataError(0, "no picture in it")

@@ -24,7 +24,7 @@ from stages.vision.orientation import UPRIGHT, Orientation, orientation_of_matri
 
 U8 = NDArray[np.uint8]
 
-_FULL_RANGE = 2  # AVCOL_RANGE_JPEG
+FULL_RANGE = 2  # AVCOL_RANGE_JPEG
 _BT601 = Colorspace.ITU601
 """Of all pictures, whatever they say: planes that go on as they are become BGR by it (`Frame.bgr`, as everywhere in
 OpenCV), and colours must not depend on the size or format of a picture.
@@ -74,7 +74,7 @@ def picture_of(frame: VideoFrame) -> Picture:
     """The form in which this frame is given."""
     orientation = orientation_of(frame)
     width, height = orientation.upright_size(frame.width, frame.height)
-    plain = frame.format.name == "yuv420p" and frame.color_range != _FULL_RANGE
+    plain = frame.format.name == "yuv420p" and frame.color_range != FULL_RANGE
     form: PixelFormat = "yuv420p" if plain and width % 2 == 0 and height % 2 == 0 else "bgr24"
     return Picture(form, width, height, orientation)
 

@@ -23,6 +23,7 @@ from stages.reading.contents import content_of, further_pictures, is_tiled_photo
 from stages.reading.examination import Answer, Question, answer
 from stages.reading.opening import Refused, Signs
 from stages.reading.pictures import read_picture
+from stages.reading.pixels import upright_bgr
 from stages.reading.tiff import pages, why_unread
 from stages.reading.video import frames_of
 
@@ -150,6 +151,12 @@ def test_usual_tiff_is_read_with_its_pixels(tmp_path: Path, compression: str) ->
     image.save(tmp_path / "a.tif", compression=compression)
     seen = read_picture(tmp_path / "a.tif").to_ndarray(format="rgb24")
     assert np.array_equal(seen, np.asarray(image.convert("RGB")))
+
+
+def test_tiff_of_luma_and_chroma_has_its_contrast(tmp_path: Path) -> None:
+    Image.fromarray(colourful()).convert("YCbCr").save(tmp_path / "a.tif")
+    seen = upright_bgr(read_picture(tmp_path / "a.tif"))[:, :, ::-1].astype(int)
+    assert np.abs(seen - colourful()).mean() < 2
 
 
 def test_tiff_with_jpeg_inside_is_refused(tmp_path: Path) -> None:
