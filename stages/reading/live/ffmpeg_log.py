@@ -32,8 +32,6 @@ _DAMAGE = (
     *("Could not find ref", "Error constructing the frame RPS", "undecodable NALU", "PPS id out of range"),
     *("Error parsing NAL unit", "cu_qp_delta", "CABAC_MAX_BIN", "Duplicate POC", "First slice in a frame missing"),
     *("Two slices reporting being the first", "error dc", "error y", "bad vlc", "error count", "out of range"),
-    # mjpegdec.c: the coded data ends before the picture does.
-    "overread",
     # Of a device that decodes (hwaccel): the picture comes out all the same.
     *("ardware accelerator failed to decode", "No decoder surfaces left"),
 )

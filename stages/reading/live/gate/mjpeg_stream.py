@@ -1,7 +1,7 @@
 """Cuts the pictures (JPEG) out of what an HTTP camera sends, by their own structure. Pure.
 
     between --FF D8 FF--> segments: a marker and its length, up to FF DA --> coded data --FF D9--> the picture is whole
-                          (a thumbnail inside is jumped over)                   | FF D8: it had no end, and is cut here
+                          (a thumbnail inside is jumped over)                   | FF D8: it has no end, or broke off
 
 Boundaries, types and lengths of the parts are not read, because cameras get them wrong: no boundary before the first
 picture, none at all, `image/jpg`, lengths that are too short or too long, texts between pictures.
@@ -29,6 +29,10 @@ _MOST_HEAD = 1024
 """Of the next part, behind a picture that has no end."""
 
 
+EMPTY = b"\xff\xd8\xff\xd9"
+"""Stands for a picture that has broken off: the decoder refuses it, so it is counted as damaged."""
+
+
 class PictureTooLarge(Exception):
     """A picture has no end within `MOST_PICTURE`."""
 
@@ -43,6 +47,7 @@ class PictureCutter:
         self._is_begun = False
         self._is_scan = False
         """Whether coded data is looked through, and not segments."""
+        self._sends_ends = False
         self.pictures = 0
         """How many were whole."""
         self.bytes = 0
@@ -58,7 +63,9 @@ class PictureCutter:
         self._held += data
         self.bytes += len(data)
         while (end := self._next_end()) is not None:
-            if end:
+            if end and self._is_broken(end):
+                yield EMPTY
+            elif end:
                 self.pictures += 1
                 yield self._ended(end)
             self._forget(end)
@@ -71,6 +78,15 @@ class PictureCutter:
             self.pictures += 1
             yield self._ended(len(self._held))
             self._forget(len(self._held))
+
+    def _is_broken(self, end: int) -> bool:
+        """Whether this picture has no end, and others of the camera have one: some cameras never send it."""
+        has_end = self._has_end(end)
+        self._sends_ends = self._sends_ends or has_end
+        return self._sends_ends and not has_end
+
+    def _has_end(self, end: int) -> bool:
+        return self._held[end - len(_END_BYTES) : end] == _END_BYTES
 
     def _next_end(self) -> int | None:
         """The end of the picture that has begun; 0 if that is none, and None if more bytes are needed."""
@@ -131,7 +147,7 @@ class PictureCutter:
 
     def _ended(self, end: int) -> bytes:
         """The picture up to there: with the end that every picture must have, and without the head of the next part."""
-        if self._held[end - len(_END_BYTES) : end] == _END_BYTES:
+        if self._has_end(end):
             return self._copy(end)
         boundary = self._held.rfind(_BOUNDARY, max(0, end - _MOST_HEAD), end)
         if boundary < 0:
