@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler
 from itertools import count, pairwise
+from pathlib import Path
 from typing import Any
 
+import av
 import pytest
 from camgraph_test_stages.web_server import Serve, WebServer
 
+from stages.footage.clip import Clip
+from stages.footage.packets import Packet, PacketReader, socket_path
 from stages.reading.live import timeouts
 from stages.reading.live.gate import mjpeg_stream
 from stages.reading.live.gate.authorization import Authorization
@@ -324,6 +328,27 @@ def test_times_follow_the_arrival(web_server: WebServers, watch: Watch, fps: int
     assert by_stamps_s == pytest.approx((last.time_ns - first.time_ns) / 1e9, abs=0.1)
     gaps_s = [(later.time_ns - earlier.time_ns) / 1e9 for earlier, later in pairwise(watching.stamps)]
     assert sum(gaps_s) / len(gaps_s) == pytest.approx(0.5, abs=0.2)
+
+
+def test_clip_lasts_as_long_as_it_was_filmed(web_server: WebServers, watch: Watch, tmp_path: Path) -> None:
+    server: WebServer = web_server(lambda request: answer(request, noisy(len(server.asked))))
+    watching = watch(server.url("snap.jpg"), every_s=0.5)
+    watching.until_frames(1)
+    packets: list[Packet] = []
+    reader = PacketReader()
+    with socket.socket(socket.AF_UNIX) as tap:
+        tap.settimeout(60)
+        tap.connect(str(socket_path(watching.context.state_folder, "cam")))
+        while len(packets) < 6:
+            packets += reader.feed(tap.recv(1 << 16))
+    clip = Clip(tmp_path / "a.mp4", packets[0].stream)
+    for packet in packets:
+        clip.add(packet)
+    clip.close()
+    with av.open(str(tmp_path / "a.mp4")) as made:
+        times_s = [float(frame.pts * frame.time_base) for frame in made.decode(video=0)]
+    assert len(times_s) == len(packets)
+    assert times_s[-1] - times_s[0] > 0.4 * (len(packets) - 1)
 
 
 # --- an address of one picture
