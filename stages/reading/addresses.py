@@ -102,6 +102,8 @@ def why_no_host(url: str) -> str:
             "written percent-encoded (%2F %3F %23 %40 %3A; what comes from a variable is so by itself)"
         )
     host, port = match.groups()
+    if any(letter.isspace() for letter in host):
+        return f"there is a blank in the host of this {scheme_of(url)} address: expected {_EXPECTED}"
     if not host and scheme_of(url).rpartition("+")[2] in _CALLED:
         return f"this {scheme_of(url)} address has no host: expected {_EXPECTED}"
     if port and not 0 < int(port[1:]) <= _MOST_PORT:

@@ -66,3 +66,14 @@ def test_a_port_is_one_and_is_not_quoted_where_it_is_none(port: str, fits: bool)
     assert (problem == "") == fits
     assert fits or "out of range: expected 1 to 65535" in problem
     assert port == "0" or port not in problem.replace("65535", "")
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1 ", " cam", "front door", "cam\u00a0"])
+def test_blank_in_a_host_is_refused(host: str) -> None:
+    assert "there is a blank in the host" in why_no_host(f"rtsp://u:geheim@{host}/x")
+    assert "geheim" not in why_no_host(f"rtsp://u:geheim@{host}/x")
+
+
+@pytest.mark.parametrize("host", ["[fe80::1%eth0]", "[fe80::1%25eth0]:554", "[fe80::1%br-lan.7]"])
+def test_zone_of_a_link_is_taken(host: str) -> None:
+    assert why_no_host(f"rtsp://u:p@{host}/x") == ""
