@@ -423,12 +423,19 @@ def sends_elsewhere(request: BaseHTTPRequestHandler) -> None:
         answer(request, jpeg(1))
 
 
-@pytest.mark.parametrize("serve", [hangs_up_after_each, sends_no_end, sends_chunks, sends_elsewhere])
+def has_a_preview_behind(request: BaseHTTPRequestHandler) -> None:
+    answer(request, jpeg(1) + noisy(2))
+
+
+@pytest.mark.parametrize(
+    "serve", [hangs_up_after_each, sends_no_end, sends_chunks, sends_elsewhere, has_a_preview_behind]
+)
 def test_odd_answers_of_one_picture_are_read(web_server: WebServers, watch: Watch, serve: Serve) -> None:
     watching = watch(web_server(serve).url("snap.jpg"), every_s=0.2)
     watching.until_frames(5)
     assert watching.states == ["connecting", "live"]
     assert {stamp.epoch for stamp in watching.stamps} == {0}
+    assert set(watching.sizes) == {(96, 64)}
 
 
 def test_digest_is_asked_for_once_for_all_pictures(web_server: WebServers, watch: Watch) -> None:

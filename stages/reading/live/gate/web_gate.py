@@ -79,6 +79,12 @@ class _Answer(NamedTuple):
     begin: bytes
     served: Served
 
+    @property
+    def is_one_picture(self) -> bool:
+        """Whether it is declared as that; a preview or a gain map (MPF) may stand behind the picture itself."""
+        kind = self.response.getheader("Content-Type") or ""
+        return kind.strip().lower().startswith("image/") and self.body.size is not None
+
 
 class WebGate(Gate):
     """See the module's docstring."""
@@ -283,10 +289,13 @@ class WebGate(Gate):
             for answer in answers:
                 self._cutter = cutter = PictureCutter()
                 for picture in self._pictures(answer, cutter):
+                    if cutter.pictures > 1 and answer.is_one_picture:
+                        continue
                     client.sendall(_PART_HEAD.format(len(picture)).encode())
                     client.sendall(picture)
                     client.sendall(b"\r\n")
-                if cutter.pictures > 1 or (answer is first and not (cutter.pictures and answer.body.is_whole)):
+                is_stream = cutter.pictures > 1 and not answer.is_one_picture
+                if is_stream or (answer is first and not (cutter.pictures and answer.body.is_whole)):
                     raise self._pictures_problem() or Dropped("the stream ended")
                 self._unanswered = None if cutter.pictures else self._pictures_problem()
 
