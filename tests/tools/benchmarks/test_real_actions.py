@@ -161,7 +161,11 @@ def test_a_fall_goes_through_the_stages_of_a_run() -> None:
     result.take(clip(FELL), made, ["fall", "lying", "waving"])
     assert [one.action for one in made.told] == ["fall", "lying"]
     assert len(result.scores["fall"].found) == 1
-    text = tables([result], folds_of([clip(FELL)], 2), 3)
+    every = [clip(FELL), clip(right=("lying",)), clip()]
+    text = tables([result], folds_of(every, 2), every)
+    assert "1 of 3 clips" in text
+    assert "| `lying` | 0 | 0 | 1 | " in text
+    assert "so often they were told: `lying` (1)." in tables([result], folds_of(every, 2), every[:1])
     assert "| `fall` | 1 | 1 | 0 | 0 | " in text
     assert "Nobody does, and nothing tells: `waving`." in text
     assert "12.5/s  false   lying" in "\n".join(listed(result))

@@ -146,7 +146,7 @@ def main(
     results = results_of(clips, place, finder, rates, rules_for(rules, actions))
     for line in (line for result in results if lists for line in listed(result)):
         click.echo(line)
-    text = tables(results, folds_of(all_clips, FOLDS), len(all_clips))
+    text = tables(results, folds_of(all_clips, FOLDS), all_clips)
     publish(f"{written_by(TOOL, click.get_current_context().params)}\n\n{text}", target, TOOL)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -32,11 +32,12 @@ class Result:
                 self.layers += [(one, fall, layer_of(fall, judged.tracks)) for one, fall in own.missed]
 
 
-def tables(results: Sequence[Result], folds: Sequence[Fold], total: int) -> str:
-    """Markdown. All results are of the same clips and actions. `total`: of the clips that there are."""
+def tables(results: Sequence[Result], folds: Sequence[Fold], every: Sequence[Clip]) -> str:
+    """Markdown. All results are of the same clips and actions. `every`: all clips that there are."""
     first = results[0]
     minutes = sum(clip.duration_s for clip in first.clips) / 60
-    lines = [f"{len(first.clips)} of {total} clips, {minutes:.1f} minutes.", "", *_actions(results)]
+    named = {action for clip in every for action in clip.named}
+    lines = [f"{len(first.clips)} of {len(every)} clips, {minutes:.1f} minutes.", "", *_actions(results, named)]
     if FALL in first.scores:
         lines += ["", "Which layer missed a fall:", "", *_layers(results), "", *_folds(results, folds)]
     return "\n".join(lines)
@@ -50,15 +51,19 @@ def _head(*cells: object) -> list[str]:
     return [_row(*cells), "|" + "---|" * len(cells)]
 
 
-def _actions(results: Sequence[Result]) -> Iterator[str]:
+def _actions(results: Sequence[Result], named: Collection[str]) -> Iterator[str]:
+    """`named`: what the truth knows at all; of other actions nobody knows whether they are false."""
     rates = [f"{one.fps:g}/s" for one in results]
     heads = ("found at", "false at", "told again at", "in the median after, at")
     yield from _head("action", "events", *(f"{head} {rate}" for head in heads for rate in rates))
-    silent = []
+    silent, unknown = [], []
     for action in results[0].scores:
         scores = [one.scores[action] for one in results]
         if not any(one.events or one.false for one in scores):
             silent.append(f"`{action}`")
+            continue
+        if action not in named:
+            unknown.append(f"`{action}` ({', '.join(str(len(one.false)) for one in scores)})")
             continue
         cells: list[object] = [len(one.found) for one in scores]
         cells += [len(one.false) for one in scores] + [len(one.again) for one in scores]
@@ -66,6 +71,8 @@ def _actions(results: Sequence[Result]) -> Iterator[str]:
         yield _row(f"`{action}`", scores[0].events, *cells)
     if silent:
         yield from ("", f"Nobody does, and nothing tells: {', '.join(silent)}.")
+    if unknown:
+        yield from ("", f"The truth does not say who does these, and so often they were told: {', '.join(unknown)}.")
 
 
 def _layers(results: Sequence[Result]) -> Iterator[str]:

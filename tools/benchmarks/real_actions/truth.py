@@ -70,6 +70,11 @@ class Clip(_Read):
         """The repository that it is from: clips of one are alike."""
         return self.source.partition(" @")[0]
 
+    @property
+    def named(self) -> set[str]:
+        """The actions that the truth of this clip names."""
+        return {*self.right_actions, *(one.action for one in self.events)}
+
     def of(self, action: str, *, sure: bool) -> list[Happening]:
         return [one for one in self.events if one.action == action and one.sure is sure]
 
