@@ -140,7 +140,7 @@ def test_a_page_that_is_not_run_says_what_its_commands_need(page: str) -> None:
     assert [" ".join(line.words) for line in lines if line.runs] == [], "add a comment `# needs ...`, or run the page"
 
 
-def test_the_readme_begins_with_both_commands_of_a_newcomer_and_ci_calls_them() -> None:
+def test_the_readme_begins_with_the_commands_that_ci_calls() -> None:
     first = next(blocks_of(page_path("README").read_text("utf-8")))
     assert [" ".join(line.words) for line in first] == ["make demo", "make test"]
     called = re.findall(r"^make ([a-z]+)", (ROOT / ".ci" / "run").read_text("utf-8"), re.MULTILINE)

@@ -251,7 +251,7 @@ def test_of_several_runs_the_question_names_their_graphs(ward_and_lobby: Path, m
         find_run(None)
 
 
-def test_the_run_of_another_folder_is_not_taken_for_that_of_this_graph(
+def test_the_run_of_another_folder_is_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "night.yaml").write_text("stages: {}\n")
