@@ -251,9 +251,7 @@ def test_of_several_runs_the_question_names_their_graphs(ward_and_lobby: Path, m
         find_run(None)
 
 
-def test_the_run_of_another_folder_is_not_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_run_of_another_folder_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "night.yaml").write_text("stages: {}\n")
     (tmp_path / "rules.yaml").write_text("rules: []\n")
     monkeypatch.chdir(tmp_path)
