@@ -181,7 +181,7 @@ class _Rescue:
         """The rows of an answer; None if they cannot be read."""
         try:
             return self._source.execute(query, values).fetchall()
-        except (sqlite3.Error, OverflowError, MemoryError):
+        except (sqlite3.Error, ValueError, OverflowError, MemoryError):  # ValueError: a name of a column is no text
             return None
 
     # ---- what waits
@@ -207,38 +207,37 @@ class _Rescue:
         """The rows that a sink waits for, some at a time; all rows where that cannot be read."""
         at = blind = 0
         end = LARGEST_ROW if last_row is None else last_row
+        is_broken = False
         while at < end and blind < _MOST_BLIND and not self.is_late:
-            rows = self._rows(_WAITING, (sink, at, _PIECE), at, end)
-            if rows is None:
-                self._is_sure = False
-                rows = self._rows(_EXISTING, (at, _STEP), at, end)
-            if rows is None and last_row is None:
-                return
-            if rows is None:
-                rows = [*range(at + 1, min(at + _STEP, end) + 1)]
-                blind += _STEP
-            else:
-                blind = 0
+            rows, is_broken = ([], True) if is_broken else self._rows(_WAITING, (sink, at, _PIECE), at, end)
+            if is_broken and not rows:
+                self._is_sure = is_broken = False
+                rows, is_blind = self._rows(_EXISTING, (at, _STEP), at, end)
+                if is_blind and not rows:
+                    if last_row is None:
+                        return
+                    rows = [*range(at + 1, min(at + _STEP, end) + 1)]
+                    blind += _STEP
+                else:
+                    blind = 0
             if not rows:
                 return
             at = rows[-1]
             yield rows
         self._is_sure &= at >= end or end == LARGEST_ROW
 
-    def _rows(self, query: str, values: tuple[object, ...], at: int, end: int) -> list[int] | None:
-        """The rows of an answer; None if they cannot be read, or do not count up from `at` to `end` at most.
+    def _rows(self, query: str, values: tuple[object, ...], at: int, end: int) -> tuple[list[int], bool]:
+        """The rows of an answer, and whether there is something wrong with it behind them.
 
-        Of an answer that begins right, that part alone, without its last row: one of the two is wrong.
+        They count up from `at` to `end` at most. Where they do not, one row of two is wrong: both are left out.
         """
         answer = self._try(query, values)
-        if answer is None:
-            return None
         rows: list[int] = []
-        for (row,) in answer:
+        for (row,) in answer or ():
             if type(row) is not int or not (rows[-1] if rows else at) < row <= end:
-                return rows[:-1] or None
+                return rows[:-1], True
             rows.append(row)
-        return rows
+        return rows, answer is None
 
     # ---- copying
 
@@ -270,13 +269,18 @@ class _Rescue:
             found = read_event(answer[0])
         except Broken:
             return None
-        beside = [self._fact(row, name, default) for name, default in _BESIDE.items()]
         facts = (found.stored, *found[1:7], answer[0][7], found.body)
-        return (row, *facts, *beside)
+        return (row, *facts, *self._beside(row))
 
-    def _fact(self, row: int, name: str, default: object) -> object:
+    def _beside(self, row: int) -> list[object]:
+        answer = self._try(f"SELECT {', '.join(_BESIDE)} FROM events WHERE row = ?", (row,))  # noqa: S608 - our names
+        values = answer[0] if answer else [self._fact(row, name) for name in _BESIDE]
+        pairs = zip(values, _BESIDE.values(), strict=True)
+        return [value if type(value) is type(default) else default for value, default in pairs]
+
+    def _fact(self, row: int, name: str) -> object:
         answer = self._try(f"SELECT {name} FROM events WHERE row = ?", (row,))  # noqa: S608 - one of our names
-        return answer[0][0] if answer and type(answer[0][0]) is type(default) else default
+        return answer[0][0] if answer else None
 
     def _keep_open_incidents(self) -> None:
         """The last events of incidents that go on: their ends are made from them, though nobody waits for them."""

@@ -40,12 +40,8 @@ SELECT {_COLUMNS} FROM events e CROSS JOIN pending p ON p.row = e.row AND p.sink
 WHERE e.time_ns BETWEEN ? AND ? ORDER BY e.time_ns, e.camera, e.epoch, e.seq, e.part, e.producer, e.row LIMIT ?
 """  # noqa: S608 - made of constants
 _WHOLE = f"SELECT {WHOLE} FROM events e WHERE e.row = ?"  # noqa: S608 - made of constants
-_PASSED = "SELECT 1 FROM pending WHERE sink = ? AND row <= ? LIMIT 1"
-# One statement, because another process may requeue events at any time.
-_NONE_BY_TIME = """
-SELECT EXISTS (SELECT 1 FROM pending WHERE sink = ?) AND NOT EXISTS (
-    SELECT 1 FROM events e INDEXED BY by_time CROSS JOIN pending p ON p.row = e.row AND p.sink = ?)
-"""
+_FIRST = "SELECT min(row) FROM pending WHERE sink = ?"
+_LAST = "SELECT max(row) FROM pending WHERE sink = ?"
 _HEAD = """
 SELECT p.row, e.camera, e.waits_from_s, e.committed_ns FROM pending p JOIN events e ON e.row = p.row
 WHERE p.sink = ? ORDER BY p.row LIMIT ?
@@ -69,6 +65,8 @@ class _Reading:
     dry_at: tuple[int, int] | None = None
     sound_at: tuple[int, int] | None = None
     """Nothing was left, and the file says the same."""
+    again_to: int = 0
+    """Up to this row, all was looked for from the beginning of time."""
 
 
 class Deliveries:
@@ -172,13 +170,14 @@ class Deliveries:
         """Raises Broken if events wait that the lists do not lead to: the sink would wait for them without end."""
         if reading.handed or reading.sound_at == now or (sink in self._ordered and now[1] < _ALWAYS):
             return
-        if sink in self._ordered:
-            left = self._db.execute(_NONE_BY_TIME, (sink, sink)).fetchone()[0]
-        else:
-            left = self._db.execute(_PASSED, (sink, reading.row)).fetchone() is not None
-        if left:
+        is_ordered = sink in self._ordered
+        left = self._db.execute(_LAST if is_ordered else _FIRST, (sink,)).fetchone()[0]
+        if left is not None and left <= (reading.again_to if is_ordered else reading.row):
             raise Broken("events wait that are not in the list of events")
-        reading.sound_at = now
+        if left is None or not is_ordered:
+            reading.sound_at = now
+        else:  # another process may have requeued them a moment ago: look for all of them once more
+            reading.again_to, reading.time_ns, reading.dry_at = left, _NEVER, None
 
     def _event(self, row: Any) -> Fresh:
         number, committed_ns, waits_from_s, *values = row

@@ -99,7 +99,11 @@ def _pages(db: sqlite3.Connection) -> int:
 
 
 def _unused_pages(db: sqlite3.Connection) -> int:
-    return int(db.execute("PRAGMA freelist_count").fetchone()[0])
+    """Raises Broken for a number that damage has made: by it, the file could be taken for one that is too large."""
+    unused = int(db.execute("PRAGMA freelist_count").fetchone()[0])
+    if not 0 <= unused <= _pages(db):
+        raise Broken("the number of its unused pages is wrong")
+    return unused
 
 
 def _page_size(db: sqlite3.Connection) -> int:

@@ -18,6 +18,7 @@ has been judged up to that time. For this every frame is reported to the outbox,
 from __future__ import annotations
 
 import math
+import shutil
 import sqlite3
 import time
 from collections import Counter
@@ -77,7 +78,8 @@ _LARGEST = (1 << 63) - 1
 _RETRY_S = 1.0
 _TEND_S = 1.0
 _OPEN_NOTED_S = 60
-_SAVE_S = 600.0
+_SAVE_S, _SAVE_S_A_BYTE = 300.0, 1e-6
+"""For how long events are saved from a damaged file."""
 
 
 class OutboxSettings(Settings):
@@ -141,6 +143,8 @@ class Outbox(Stage[OutboxSettings]):
         self.expects_more = False
         self._lost, self._old = LostIncidents(), OldEvents()
         self._refused: set[tuple[str, str]] = set()
+        self._looked = False
+        """Whether the file was read as a whole because its disk was said to be full."""
         self._reserve = DiskReserve(Path(f"{settings.path}-reserve"), RESERVE_BYTES)
         self.committed: list[tuple[str, EventSummary]] = []
 
@@ -183,8 +187,9 @@ class Outbox(Stage[OutboxSettings]):
     def _set_aside(self, path: Path, damaged: Damaged) -> None:
         """Go on with a new file, and the events of the old one that can be read. Raises EnvironmentProblem."""
         try:
-            self.context.opening("saving events from a damaged outbox", _SAVE_S)
-            aside, saved = replace_damaged(path, self._wall_ns(), self.settings.sinks, within_s=_SAVE_S / 2)
+            within_s = _SAVE_S + path.stat().st_size * _SAVE_S_A_BYTE
+            self.context.opening("saving events from a damaged outbox", 2 * within_s)
+            aside, saved = replace_damaged(path, self._wall_ns(), self.settings.sinks, within_s=within_s)
             self._open(path)
         except (sqlite3.Error, OSError, Damaged) as error:
             raise cannot_open(path, error) from None
@@ -469,11 +474,23 @@ class Outbox(Stage[OutboxSettings]):
         """Raises NeedsNewProcess if the file is broken: the next process sets it aside, and saves what it can."""
         try:
             raise_if_damaged(error)
+            self._raise_if_not_full(error)
         except Damaged as damaged:
             mark(Path(self.settings.path), str(damaged))
             raise NeedsNewProcess(
                 f"the outbox {self.settings.path} is broken ({damaged}): it is set aside at the next start"
             ) from None
+
+    def _raise_if_not_full(self, error: sqlite3.Error) -> None:
+        """Raises Damaged, once, if SQLite takes a broken page for a full disk."""
+        path = Path(self.settings.path)
+        if not is_full(error) or self._looked or shutil.disk_usage(path.parent).free < 4 * RESERVE_BYTES:
+            return
+        self._looked = True
+        with suppress(sqlite3.Error):
+            found = self.db.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if found != "ok":
+                raise Damaged(found)
 
     def end_lost(self, producer: str, cameras: Iterable[str], incarnation: int) -> None:
         """End the incidents that a stage left open when its process died in this incarnation.

@@ -55,6 +55,8 @@ _PAGE = 4096
 _HISTORY = "history.sqlite"
 _SINKS = ("all", "half")
 """Two sinks: one has had no event, the other half of them."""
+_ASKED = 5
+"""A sink asks for events all the time; after so many answers without any, none comes."""
 _EVENTS = 400
 _IN_FILE = 300
 """So many of them are in the file of the run that was killed, the others in its write-ahead log."""
@@ -219,8 +221,10 @@ def _use(outbox: Outbox, incarnation: int, got: dict[str, set[bytes]]) -> None:
     outbox.end("cam")
     fresh: dict[str, int] = {}
     for sink in _SINKS:
-        new = 0
-        while rows := outbox.pull(sink, 100):
+        new, asked = 0, 0
+        while asked < _ASKED and not outbox.over(sink):
+            rows = outbox.pull(sink, 100)
+            asked = 0 if rows else asked + 1
             new += sum(event.own_id.startswith(f"new{incarnation}-") for _, event in rows)
             got[sink] |= {event.body for _, event in rows}
             outbox.acknowledge(sink, [row for row, _ in rows])

@@ -259,11 +259,44 @@ def test_an_event_that_the_order_of_time_leaves_out_does_not_wait_without_end(tm
     first.end("cam")
     assert deliver(first) == [f"before {n} e{n - 1}" for n in (1, 2, 4, 5)]
     with pytest.raises(NeedsNewProcess, match="is broken"):
-        deliver(first)
+        list(map(deliver, [first] * 5))
     crash(first)
     again = open_outbox(tmp_path, run=2, incarnation=2, ordered=["log"])
     assert "before 3 e2" in pull_ids(again)
     again.close()
+
+
+def test_a_wrong_number_of_unused_pages_costs_no_events(tmp_path: Path) -> None:
+    path = closed_file(tmp_path, 20)
+    data = bytearray(path.read_bytes())
+    data[36] ^= 128
+    path.write_bytes(data)
+    first = open_outbox(tmp_path, run=2)
+    with pytest.raises(NeedsNewProcess, match="unused pages"):
+        first.tend(0.0)
+    crash(first)
+    outbox, found, [told] = opened_at_last(tmp_path)
+    assert (len(found), told["not_readable"], told["more_may_be_lost"]) == (20, 0, False)
+    outbox.close()
+
+
+def test_a_row_that_waits_at_a_wrong_place_costs_no_other_row(tmp_path: Path) -> None:
+    """As a flipped bit in an inner page of the list, which SQLite follows without an error."""
+    path = closed_file(tmp_path, 3000, size=0)
+    data = bytearray(path.read_bytes())
+    with closing(sqlite3.connect(path)) as db:
+        [page] = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'pending'").fetchone()
+    root = (page - 1) * PAGE
+    cell = root + int.from_bytes(data[root + 12 : root + 14], "big")  # the first of those that divide its pages
+    row = data[cell:].index(b"log") + cell + 3
+    data[row] ^= 2  # hundreds more, or fewer
+    path.write_bytes(data)
+    outbox, found, told = opened_at_last(tmp_path)
+    while some := deliver(outbox):
+        found += some
+    assert len(set(found)) >= 2999
+    assert told[0]["more_may_be_lost"]
+    outbox.close()
 
 
 def test_an_empty_file_is_said_to_be_none(tmp_path: Path) -> None:
