@@ -128,9 +128,7 @@ def test_a_killed_broker_loses_no_event_and_no_state(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("processes", ["separate", "one"])
-def test_state_of_a_camera_is_that_of_the_run_and_not_live_before_its_first_picture(
-    tmp_path: Path, processes: str
-) -> None:
+def test_camera_is_not_live_before_its_first_picture(tmp_path: Path, processes: str) -> None:
     """Also if the sink gets no events of cameras: it reads those of one stage alone."""
     says = tmp_path / "says"
     with serving(mosquitto(tmp_path)) as server, reading(server.port) as reader:
