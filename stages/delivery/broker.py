@@ -2,8 +2,9 @@
 
 A sink to a broker of yours, here beanstalkd, is as short as its protocol:
 
-    import socket
+    import time
 
+    from pipeline.system import happy_eyeballs
     from stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
 
 
@@ -21,7 +22,8 @@ A sink to a broker of yours, here beanstalkd, is as short as its protocol:
 
         def connect(self):
             try:
-                self.socket = socket.create_connection((self.address.host, self.address.port), WAIT_S)
+                until_s = time.monotonic() + WAIT_S
+                self.socket = happy_eyeballs.connect(self.address.host, self.address.port, until_s)
                 self.answers = self.socket.makefile("rb")
             except OSError as error:
                 raise self.away(error) from None

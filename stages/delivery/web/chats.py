@@ -58,9 +58,9 @@ def wrong_target(chat: str, url: str) -> str:
     """Why this URL cannot be that of the service; "" if it can."""
     parts = urlsplit(url)
     if chat == "telegram" and not (_METHOD.search(f"{parts.path}?") and parse_qs(parts.query).get("chat_id")):
-        return "for Telegram expected https://api.telegram.org/botTOKEN/sendMessage?chat_id=NUMBER"
+        return "for Telegram expected a path that ends with /sendMessage, and behind it `?chat_id=NUMBER`"
     if chat == "ntfy" and not parts.path.strip("/"):
-        return "for ntfy expected https://HOST/TOPIC"
+        return "for ntfy expected the topic behind the host, as in https://HOST/TOPIC"
     return ""
 
 

@@ -42,6 +42,8 @@ def value_of(secret: str) -> str:
     """By the end of its name."""
     if secret.endswith("_url"):
         return "https://hooks.example.org/token"
+    if secret.endswith("_chat"):
+        return "https://api.telegram.org/bot1:planted/sendMessage?chat_id=-1"
     if secret.endswith("_curve"):
         return zmq.curve_keypair()[1].decode()
     return f"whsec_{base64.b64encode(bytes(32)).decode()}" if secret.endswith("_signing") else "planted"
