@@ -116,7 +116,7 @@ class SinkKafka(BrokerSink[SinkKafkaSettings]):
             "socket.timeout.ms": round(WAIT_S * 1000),
             # A dead address leaves half of a call to the host's next one. The library would wait for 30 s, and look the
             # host up again, which begins with any of its addresses.
-            "socket.connection.setup.timeout.ms": round(WAIT_S * 500),
+            "socket.connection.setup.timeout.ms": max(1000, round(WAIT_S * 500)),  # which takes no less than 1000
             "broker.address.ttl": 60_000,
             "linger.ms": 1,
             "receive.message.max.bytes": _MOST_ANSWER,
