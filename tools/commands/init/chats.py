@@ -1,8 +1,7 @@
-"""Chats and push services that take an alert at a web address, each in a form of its own."""
+"""Which chat or push service an address belongs to. How its alerts look is the matter of `sink_webhook`."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -13,26 +12,18 @@ class Chat:
     """`hosts`: how the hosts of its own servers end, and `path` how addresses go on at anybody's server."""
 
     name: str
-    body: str | Mapping[str, str]
     hosts: tuple[str, ...] = ()
     path: str = ""
 
-    def settings(self) -> str:
-        """Those of `sink_webhook` for one text when an incident begins, as YAML within braces."""
-        return f"only: {{phase: [start, single]}}, body: {json.dumps(self.body, ensure_ascii=False)}"
 
-
-_TEXT = "{what}, {time} {time_zone}. {about}"
 CHATS: Mapping[str, Chat] = {
-    "slack": Chat(
-        "Slack, Mattermost, Rocket.Chat, Google Chat",
-        {"text": _TEXT},
-        ("hooks.slack.com", "chat.googleapis.com"),
-        "/hooks/",
-    ),
-    "discord": Chat("Discord", {"content": _TEXT}, ("discord.com", "discordapp.com"), "/api/webhooks/"),
-    "ntfy": Chat("ntfy, which tells phones", _TEXT, ("ntfy.sh",)),
+    "telegram": Chat("Telegram", ("api.telegram.org",)),
+    "slack": Chat("Slack, Mattermost, Rocket.Chat, Google Chat", ("hooks.slack.com", "chat.googleapis.com"), "/hooks/"),
+    "discord": Chat("Discord", ("discord.com", "discordapp.com"), "/api/webhooks/"),
+    "teams": Chat("Microsoft Teams", ("webhook.office.com", "logic.azure.com", "api.powerplatform.com")),
+    "ntfy": Chat("ntfy, which tells phones", ("ntfy.sh",)),
 }
+"""By the names that `sink_webhook` has for them."""
 
 
 def chat_at(url: str) -> str:

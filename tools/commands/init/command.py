@@ -343,15 +343,21 @@ def _webhook(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> str:
 def _chat(dialog: Dialog, url: str) -> str:
     """What is at this address: the name in CHATS; "" for a program that takes whole events."""
     if known := chat_at(url):
-        dialog.show(f"It gets one message when an incident begins, in the form of {CHATS[known].name}.", "  ")
+        dialog.show(f"It gets one alert when an incident begins, in the form of {CHATS[known].name}.", "  ")
         return known
     if not dialog.asks:
         return ""
     dialog.show("What is there?")
     dialog.show("  1  a program, which takes each event as JSON")
     for number, chat in enumerate(CHATS.values(), 2):
-        dialog.show(f"  {number}  {chat.name}: one message when an incident begins")
-    return dialog.ask_for("A number", lambda text: chosen(text, ["", *CHATS])[0], "1")
+        dialog.show(f"  {number}  {chat.name}: one alert when an incident begins")
+
+    def read(text: str) -> str:
+        name = chosen(text, ["", *CHATS])[0]
+        wish.require_chat(url, name)
+        return name
+
+    return dialog.ask_for("A number", read, "1")
 
 
 def _webhook_url(text: str, variables: Mapping[str, str]) -> str:

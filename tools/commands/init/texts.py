@@ -12,7 +12,6 @@ from stages.preprocess import USUAL_MAX_SIDE
 from stages.rulebook.library import library
 from tools.commands.init.address import Address, variable
 from tools.commands.init.bed import BED, bed_zones, need_bed
-from tools.commands.init.chats import CHATS
 from tools.commands.init.wishes import (
     RULES_FILE,
     Mail,
@@ -143,11 +142,13 @@ def _ways(wishes: Wishes) -> Iterator[str]:
     if wishes.webhook:
         host = urlsplit(wishes.webhook).hostname or ""
         private = ", allow_private: true" if is_private(host) else ""
-        what = "One message for each incident" if wishes.chat else "Each event"
-        form = f", {CHATS[wishes.chat].settings()}" if wishes.chat else ""
-        yield f"  # {what} goes to a web server. Its address may hold a token, so it is a secret."
-        settings = f'url: "${{secret:WEBHOOK_URL}}"{private}{form}'
-        yield f"  web:     {{use: sink_webhook, from: actions, with: {{{settings}}}}}"
+        url = 'url: "${secret:WEBHOOK_URL}"'
+        if wishes.chat:
+            yield "  # An alert when an incident begins, and when a camera is lost or back."
+            yield f"  chat:    {{use: sink_webhook, from: events, with: {{chat: {wishes.chat}, {url}{private}}}}}"
+        else:
+            yield "  # Each event goes to a web server. Its address may hold a token, so it is a secret."
+            yield f"  web:     {{use: sink_webhook, from: actions, with: {{{url}{private}}}}}"
     if wishes.broker:
         login = f", username: {quoted(wishes.broker.user)}" if wishes.broker.user else ""
         login += ', password: "${secret:MQTT_PASSWORD}"' if wishes.broker.password else ""

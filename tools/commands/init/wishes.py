@@ -20,6 +20,7 @@ from pipeline.foreign_text import shown
 from pipeline.system.spelling import did_you_mean
 from stages.rulebook.library import library
 from tools.commands.init.bed import as_name
+from tools.commands.init.chats import chat_at
 from tools.commands.init.dialog import Dialog, chosen
 
 USUAL = {
@@ -247,8 +248,13 @@ def web_url(text: str) -> str:
         raise UserError(
             "this is no address of a web server: expected one that begins with https://", error_id="option-value"
         )
-    _require_taken("webhook", url=text)
+    require_chat(text, chat_at(text))
     return text
+
+
+def require_chat(url: str, chat: str) -> None:
+    """Raises UserError if the address cannot be that of this chat; "" for a program that takes whole events."""
+    _require_taken("webhook", url=url, **({"chat": chat} if chat else {}))
 
 
 def is_private(host: str) -> bool:
