@@ -196,7 +196,7 @@ def test_picture_and_clip_are_those_of_the_camera(
         assert np.abs(originals[first + n].astype(int) - picture).mean() < 6, "no picture is left out"
 
 
-def test_a_video_that_cannot_be_kept_is_read_to_its_end_and_says_why(make_clip: MakeClip, tmp_path: Path) -> None:
+def test_a_video_that_cannot_be_kept_is_read_and_says_why(make_clip: MakeClip, tmp_path: Path) -> None:
     with watched(tmp_path, make_clip("a.apng", codec="apng", pix_fmt="rgb24", frames=8)) as camera:
         camera.read()
         assert len(camera.frames) == 8
@@ -220,9 +220,7 @@ def test_a_video_that_no_decoder_of_clips_knows_says_why(make_clip: MakeClip, tm
 
 
 @pytest.mark.parametrize("clips", [True, False])
-def test_the_picture_of_somebody_lost_is_the_frame_that_shows_them(
-    make_clip: MakeClip, tmp_path: Path, *, clips: bool
-) -> None:
+def test_the_picture_of_somebody_lost_shows_them(make_clip: MakeClip, tmp_path: Path, *, clips: bool) -> None:
     """And the clip goes on after the incident, not after that frame."""
     path = make_clip("a.mp4", frames=160, options={"g": "10", "bf": "0"})
     with watched(tmp_path, path, before_s=1, after_s=1, look="clean", best=False, clips=clips) as camera:
@@ -285,7 +283,7 @@ def test_overlapping_incidents_share_a_clip(make_clip: MakeClip, tmp_path: Path)
         assert first.files["clip"].seconds == second.files["clip"].seconds > 4.5
 
 
-def test_overlapping_incidents_each_have_a_copy_where_there_are_no_links(
+def test_overlapping_incidents_have_copies_without_links(
     make_clip: MakeClip, tmp_path: Path, disk_without_links: Path
 ) -> None:
     path = make_clip("a.mp4", frames=100, options={"g": "10"})

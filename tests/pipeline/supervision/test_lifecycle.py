@@ -390,7 +390,7 @@ def test_time_in_which_the_supervisor_slept_is_not_counted(life: Lifecycle) -> N
 
 
 @pytest.mark.parametrize("running", [False, True])
-def test_slow_first_start_of_process_that_nobody_awaits_ends_no_run(running: bool) -> None:
+def test_slow_start_of_unawaited_process_ends_no_run(running: bool) -> None:
     page = Lifecycle("page.0", source=False, stages=(StagePlan("page", "serve", {}, awaited=False),))
     run = RunState(running=running, finite=False)
     slow = page.start(NOW - 100).kill("not ready after 90 s (open_s)")
