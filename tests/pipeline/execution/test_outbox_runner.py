@@ -111,12 +111,12 @@ def test_a_file_that_cannot_be_read_for_a_while_is_waited_for(tmp_path: Path) ->
     outbox = Outbox(Outbox.settings_type.model_validate(values), context)
     outbox.open()
     outbox.accept([Item("cam", Key(0, 0, 0), Event(stamp(0), "e0", "i0", "single", b"{}"), "rules")])
-    outbox.db.execute("ALTER TABLE pending RENAME TO away")
+    outbox.db.set_progress_handler(lambda: 1, 1)  # each statement is interrupted
     waited: list[str] = []
 
     def pause(seconds: float) -> bool:
         waited.append(retry.waits_for)
-        outbox.db.execute("ALTER TABLE away RENAME TO pending")
+        outbox.db.set_progress_handler(None, 0)
         return False
 
     retry = Retry(pause, Collector(), log)
