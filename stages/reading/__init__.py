@@ -2,7 +2,7 @@
 
 before the run   camera (the settings), addresses, inspection, examiner, examination, probe, exif, samples
 files            opening, contents, tiff, video, places, recording, pictures, playlists, scripts, sequences, truncation
-times            timeline, dates
+times            timeline, dates, bare_times
 frames           shots, pixels, pixel_shape
 limits           formats, memory, file_memory, slot_memory, waiting, ffmpeg_errors
 cameras          live/

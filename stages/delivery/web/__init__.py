@@ -1,4 +1,4 @@
-"""Web servers: addresses, requests, signatures, and the meaning of answers. For `sink_webhook`.
+"""Web servers: addresses, requests, signatures, alerts of chats, and the meaning of answers. For `sink_webhook`.
 
 Start with `web_client.py` (a request) and `answers.py` (the meaning of an answer). Only the client opens a
 connection.

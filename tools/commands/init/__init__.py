@@ -10,6 +10,9 @@ discovery     cameras that answer on the local network (WS-Discovery)
 onvif         the stream of such a camera
 soap          what both send and read, bounded
 wishes        what to tell, when, and how
+bed           the actions about a bed, whose zone is drawn later
+chats         which chat an address belongs to
+mail_trial    a login at the mail server, and its certificate
 texts         graph.yaml, rules.yaml, secrets.env
 placing       all of the files, or none
 

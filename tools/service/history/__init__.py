@@ -6,7 +6,6 @@ Start with `event_history.py`, the events in SQLite. `event_calls` gives pages o
     all_incidents           both of the following as one list
     kept_incidents          those of a folder of `sink_footage`
     remembered_incidents    those of the history: no pictures, no clips
-    labels                  what people say of incidents
 
 Nothing here asks the run.
 """

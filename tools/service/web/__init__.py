@@ -8,6 +8,7 @@ Start with `calls.py`, a call from its path to its answer. `app.py` makes the ap
     quotas          how many streams a client may have open
     thread_pools    bounded threads for each kind of blocking work, so that one that hangs keeps no other waiting
     queries         the parameters of a call
+    withheld_paths  folders of the machine, which viewers do not see
     file_answer     a file, or a range of it, as an answer
     page_calls      the page of the folder `page`, and logging in to it
 

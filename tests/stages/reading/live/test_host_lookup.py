@@ -20,7 +20,7 @@ from stages.reading.live.verdicts import Dropped
         ("rtsp://10.0.0.11/main", ("10.0.0.11", 554)),
         ("rtsp://v:ge%2Fheim@cam.local:8554/main", ("cam.local", 8554)),
         ("rtsps://cam/x", ("cam", 322)),
-        ("HTTP://[fe80::1%25eth0]/x", ("fe80::1%25eth0", 80)),
+        ("HTTP://[fe80::1%25eth0]/x", ("fe80::1%eth0", 80)),
         ("hls+https://cam/x.m3u8", None),
         ("rtsp://me:p[ss@cam:8554/x", ("cam", 8554)),
         ("rtsp://v:12/geheim@cam/x", ("v", 12)),
