@@ -101,7 +101,7 @@ def event_of(parcel: Parcel) -> Event:
 
 
 def _time_of(text: str) -> datetime:
-    """1970-01-01 for none, and for what is no time."""
+    """The time of an event; 1970-01-01 if the text is empty or no time."""
     try:
         return datetime.fromisoformat(text)
     except ValueError:

@@ -131,7 +131,7 @@ class Inbox(Generic[T]):
             with sink:
                 if not self._meet(sink):
                     return
-                # After half a parcel, or what is none, the sink begins anew with a new connection.
+                # After a broken or incomplete parcel, the sink connects again.
                 with contextlib.suppress(OSError, EOFError, ValueError, TypeError, WireError):
                     while True:
                         self._receive(sink)

@@ -81,5 +81,5 @@ def shm_prefix(run: str, token: str, process: str, incarnation: int) -> str:
 
 
 def follows_cameras(plan: ProcessPlan) -> bool:
-    """Whether one of its stages does."""
+    """Whether a stage of this plan follows the states of cameras."""
     return any(getattr(find_stage(stage.use), "follows_cameras", False) for stage in plan.stages)

@@ -134,7 +134,7 @@ class Context(Protocol):
     cameras: tuple[str, ...]
     """The cameras whose items this instance may see; of a sink of events, all cameras of the run."""
     cameras_now: Mapping[str, CameraState]
-    """Camera -> its state now, of a recorded one `live`; empty unless the stage `follows_cameras`."""
+    """Camera -> its present state (`live` for a recording); empty unless the stage sets `follows_cameras`."""
     switches: Mapping[str, bool]
     """Those that somebody has set since the run began; the others are as the stage declares (`Stage.switches`)."""
     resets: Mapping[str, Mapping[str, int]]
@@ -304,7 +304,7 @@ class Stage(Generic[S]):
     """True if `process` takes long: it then runs in a thread of its own, while the loop gathers the next batch."""
 
     awaited: ClassVar[bool] = True
-    """False for what only looks at a run, such as a page: cameras begin, and go on, before it is open."""
+    """False for a stage that only observes a run, such as the page: cameras start before the stage is open."""
 
     gives_way: ClassVar[bool] = False
     """True if others come first: a process with such stages alone has a lower priority (a higher nice value)."""

@@ -65,7 +65,7 @@ _FOR_GOOD = 500
 _MOST_ANSWER = 1 << 20
 """Bytes of one answer, which may have many lines."""
 _AT_MOST = "1d"
-"""For addresses that are refused for now, unless the event `expires`."""
+"""How long refused addresses are retried if `expires` is not set."""
 _TOO_LARGE = "The picture is too large for a mail."
 _SUBJECT = "{what}, {time} {time_zone}"
 _TEXT = """\
@@ -203,7 +203,7 @@ class SinkEmail(EventSink[SinkEmailSettings]):
             raise Unavailable("further mails are to be sent", patient=True)
 
     def finish(self, camera: str, end: End) -> Iterable[Message]:
-        """Whoever has not got a mail yet is named in a dead letter."""
+        """Write dead letters that name the recipients who still lack a mail."""
         for rest in self._later.take_all():
             self._give_up(rest, "before the end of the run")
         return super().finish(camera, end)
@@ -380,7 +380,8 @@ class _Conversation:
                 taken = [one for one in taken if one not in error.recipients]
                 if cut_off is None or not taken:
                     raise
-                # It has hung up amid the addresses, and nobody has the mail: first to those that it had taken.
+                # The server hung up within the addresses and nobody has the mail: send first to the addresses that it
+                # had accepted.
                 refused |= {
                     one: error.recipients.get(one, error.recipients[cut_off]) for one in left if one not in taken
                 }

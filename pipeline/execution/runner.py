@@ -185,7 +185,10 @@ class StageRunner:
         """Each batch would be processed twice: together in vain, and then one item after the other."""
         if self._takes_batches:
             self._takes_batches = False
-            means = "it gets one item at a time from now on: give each output the stamp of the item that it is made of"
+            means = (
+                "the stage gets one item at a time from now on: give each output the stamp of the item from which the "
+                "output was made"
+            )
             self._log.warning("batches_given_up", stage=self.plan.name, why=why, means=means)
             self._counters.stage_shows(self.plan.name, {"batches": f"given up: {why}"})
 
@@ -250,7 +253,8 @@ class StageRunner:
             if row is None:
                 camera, epoch, seq = output.stamp[:3]
                 place = f"camera {camera}, epoch {epoch}, seq {seq}"
-                raise _OtherStamp(f"it made {type(output).__name__} of {place}, which none of its items has")
+                got = f"got {type(output).__name__} with the stamp of {place}"
+                raise _OtherStamp(f"expected the stamp of an item of the batch, {got}")
             row.append(output)
         return rows
 

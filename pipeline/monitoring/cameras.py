@@ -28,7 +28,7 @@ class Cameras:
         self._stage_of = _sources(plan)
         self._live = frozenset(plan.live_cameras)
         self.changes = 0
-        """Grows whenever `states` has changed, perhaps."""
+        """Grows with each change after which `states` may differ."""
         self._notices = notices
         self._log = log
 

@@ -39,14 +39,14 @@ _MOST_BLIND = 100_000
 """Rows that are tried one after the other where not even the list of events can be read: a file counts up for ever."""
 _WITHIN_S = 300.0
 _STEPS = 10_000
-"""Of SQLite's virtual machine, until it is asked whether it is late: a damaged tree may lead in a circle."""
+"""Steps of SQLite's virtual machine between two looks at the clock: a damaged tree may lead in a circle."""
 _WAITING = "SELECT row FROM pending WHERE sink = ? AND row > ? ORDER BY row LIMIT ?"
 _EXISTING = "SELECT row FROM events WHERE row > ? ORDER BY row LIMIT ?"
 _SEALED = f"SELECT {WHOLE} FROM events e WHERE e.row = ?"  # noqa: S608 - made of constants
 _UNSEALED = _SEALED.replace("e.checksum", "0")
 """Of a file of an older version."""
 _BESIDE = {"producer": "", "part": 0, "incarnation": 0, "committed_ns": 0, "waits_from_s": 0}
-"""Facts of an event that it can be delivered without, and what stands for them."""
+"""Facts without which an event can still be delivered, and their substitutes."""
 _FACTS = ("id", "camera", "incident", "phase", "epoch", "seq", "time_ns", "checksum", "body")
 _PUT = (
     f"INSERT OR IGNORE INTO events (row, {', '.join((*_FACTS, *_BESIDE))}) "  # noqa: S608 - made of constants
@@ -99,8 +99,9 @@ def replace_damaged(
 ) -> tuple[Path, Saved]:
     """Replace the file by one with the events that can be read; returns the new path of the old one.
 
-    `sinks`: those of the graph, which may not be found in the file. What has not been read `within_s` counts as not
-    readable. Raises sqlite3.Error, OSError, and EnvironmentProblem, if the disk is full, say: then all is as it was.
+    `sinks`: the sinks of the graph, whose names the damaged file may lack. Events that are not read within `within_s`
+    count as not readable. Raises sqlite3.Error, OSError and EnvironmentProblem (a full disk); then all files are as
+    before.
     """
     new = Path(f"{path}{_NEW}")
     _remove(new)
@@ -229,7 +230,8 @@ class _Rescue:
     def _rows(self, query: str, values: tuple[object, ...], at: int, end: int) -> tuple[list[int], bool]:
         """The rows of an answer, and whether there is something wrong with it behind them.
 
-        They count up from `at` to `end` at most. Where they do not, one row of two is wrong: both are left out.
+        Row numbers rise from `at` to at most `end`. Where one does not rise, either it or the row before is wrong: both
+        are left out.
         """
         answer = self._try(query, values)
         rows: list[int] = []

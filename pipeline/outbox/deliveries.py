@@ -50,7 +50,7 @@ _DELIVERED = "DELETE FROM pending WHERE sink = ? AND row = ?"
 
 
 Fresh = tuple[int, Event | StoredEvent]
-"""A row and its event, as it is stored if that is too large to be sent."""
+"""A row number and its event; a StoredEvent if the body is too large to be sent."""
 _MOST_WHOLE, _BEGINNING = 16 << 20, 64 << 10
 """A larger body is not kept whole as a dead letter: the loop would send no heartbeat meanwhile."""
 
@@ -64,9 +64,9 @@ class _Reading:
     handed: set[int] = field(default_factory=set)
     dry_at: tuple[int, int] | None = None
     sound_at: tuple[int, int] | None = None
-    """Nothing was left, and the file says the same."""
+    """The moment at which no event was left, confirmed by the list of waiting events."""
     again_to: int = 0
-    """Up to this row, all was looked for from the beginning of time."""
+    """Events up to this row were looked for again from the earliest time."""
 
 
 class Deliveries:

@@ -58,9 +58,9 @@ _OF_DAMAGE = (
     sqlite3.SQLITE_TOOBIG,
 )
 _NO_VERSION = 1000
-"""From here on, damage has made the number of the version."""
+"""A version this high is a sign of damage."""
 LARGEST_ROW = 1 << 62
-"""A larger number of a row is none that was counted up to."""
+"""Higher row numbers are a sign of damage."""
 _LARGEST_OPEN_S = 1 << 32
 
 Sync = Literal["full", "normal", "none"]

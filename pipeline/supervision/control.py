@@ -161,7 +161,8 @@ def _by_graph(runs: Sequence[FoundRun], graph: Path | None) -> list[FoundRun]:
         verb = "is not running" if len(idle) == 1 else "is running"
         elsewhere = ", ".join(map(_in_words, runs))
         raise UserError(
-            f"{which} of this folder {verb}; running elsewhere: {elsewhere}: choose one with --name",
+            f"{which} of this folder {verb}; running elsewhere: {elsewhere}; "
+            f"start the graph with `camgraph run {idle[0]}`, or choose one with --name",
             error_id="run-not-found",
         )
     return list(runs)

@@ -47,7 +47,7 @@ def exchange(path: Path, request: bytes, *, owner: int, within_s: float) -> byte
         link = Exchange(connection, until_s - time.monotonic())
         link.send(_GREETING + _frame(_COMMAND, _READY))
         if link.read(len(_GREETING))[:1] != b"\xff":
-            raise ValueError("it speaks another protocol")
+            raise ValueError("expected ZMTP 3.0, got another protocol")
         _next_frame(link, MOST_ANSWER)  # its READY
         link.send(_frame(_MORE, b"") + _frame(0, request))
         return _answer(link)
@@ -75,7 +75,8 @@ def _connected(path: Path, until_s: float) -> socket.socket:
 def _require_user(found: int, expected: int, path: Path) -> None:
     if found not in (expected, _ROOT):
         raise EnvironmentProblem(
-            f"{path} is answered by {user_name(found)}, expected {user_name(expected)}: its answers are not believed",
+            f"{path}: expected an answer of {user_name(expected)}, got one of {user_name(found)}, "
+            "which is not believed: end that program, or as root name the owner of the run with --user",
             error_id="run-of-others",
         )
 
@@ -90,7 +91,7 @@ def _next_frame(link: Exchange, most: int) -> _Frame:
     [flags] = link.read(1)
     size = int.from_bytes(link.read(8 if flags & _LONG else 1), "big")
     if size > most:
-        raise ValueError(f"it has more than {MOST_ANSWER >> 20} MB")
+        raise ValueError(f"the answer has more than {MOST_ANSWER >> 20} MB")
     return _Frame(flags, link.read(size))
 
 
@@ -101,4 +102,4 @@ def _answer(link: Exchange) -> bytes:
         left -= len(frame.content)
         if not frame.flags & (_MORE | _COMMAND):
             return frame.content
-    raise ValueError(f"it has more than {_MOST_FRAMES} parts")
+    raise ValueError(f"the answer has more than {_MOST_FRAMES} parts")

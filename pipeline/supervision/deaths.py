@@ -119,8 +119,8 @@ Verdict = EndRun | EndCameras | GoOn | NotNeeded | OtherSettings
 
 
 def judge(death: Death, *, running: bool, finite: bool) -> EndRun | EndCameras | GoOn:
-    """Decide what a death means. `running`: all processes that the run waits for were ready once, or it waits not for
-    this one. `finite`: the graph is of files.
+    """Decide what a death means. `running`: all processes that the run waits for were ready once, or the run does not
+    wait for the dead process. `finite`: the graph is of files.
 
     Before the run is `running`, a reported failure or an opening that takes too long ends the run; so does the user's
     mistake on a graph of files. If a process of live cameras cannot open again (somebody has replaced its model, for

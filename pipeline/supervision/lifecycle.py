@@ -184,7 +184,7 @@ class Lifecycle:
 
     @property
     def _is_optional(self) -> bool:
-        """Whether the run does not wait for it: then its slow start is no reason to end the run."""
+        """Whether the run starts without this process: then a slow start of the process ends nothing."""
         return not any(stage.awaited for stage in self.stages)
 
     def _died(self, now: float) -> Lifecycle:

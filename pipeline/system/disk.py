@@ -164,8 +164,8 @@ def open_locked(path: Path) -> int:
 def why_no_links(folder: Path) -> str:
     """Why files of this folder can have no second name, as on exFAT and on some shares; "" if they can.
 
-    Tried with an empty file, which is removed, in the folder or the nearest one above that is there. "" also if nothing
-    can be written there.
+    Tries an empty file, which is removed, in the folder or its nearest existing parent. Also "" if that folder cannot
+    be written.
     """
     nearest = next((place for place in (folder, *folder.parents) if place.is_dir()), folder)
     try:

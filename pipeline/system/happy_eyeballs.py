@@ -19,9 +19,9 @@ from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
 HEAD_START_S = 0.25
-"""Of an address before the next one is tried beside it: the value that RFC 8305 recommends."""
+"""The head start of each address before the next one is tried in parallel (RFC 8305)."""
 _MOST_AT_ONCE = 8
-"""Beside each other; then the one that was begun first gives way to the next."""
+"""Attempts in parallel; beyond, the oldest attempt is closed."""
 _MOST_REMEMBERED = 256
 _BEGUN = (errno.EINPROGRESS, errno.EWOULDBLOCK)
 
@@ -148,7 +148,7 @@ class _Race:
             self._lose(stream, number)
 
     def _look(self, wait_s: float) -> socket.socket | None:
-        """Wait so long at most for one that stands."""
+        """Wait at most `wait_s` for a connection that stands."""
         for key, _ in self._selector.select(max(wait_s, 0.001)):
             stream = key.fileobj
             assert isinstance(stream, socket.socket)

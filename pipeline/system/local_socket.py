@@ -50,8 +50,8 @@ def answering_user(connection: socket.socket) -> int:
 class Exchange:
     """A connected socket with a deadline for a whole request or answer, however slowly its bytes come.
 
-    A time-out of a socket bounds each of its reads: whoever sends a byte a second never meets it. All methods raise
-    TimeoutError after the deadline, ConnectionResetError if the other side ends before, and OSError.
+    A socket's own time-out bounds single reads: a client that sends a byte a second never reaches the time-out. All
+    methods raise TimeoutError after the deadline, ConnectionResetError if the other side ends before, and OSError.
     """
 
     def __init__(self, connection: socket.socket, within_s: float) -> None:
@@ -60,7 +60,7 @@ class Exchange:
         self.extend(within_s)
 
     def extend(self, within_s: float) -> None:
-        """Begin the next part of the exchange: the deadline is so far away from now."""
+        """Set the deadline to `within_s` from now."""
         self._until_s = time.monotonic() + within_s
 
     def send(self, data: bytes | memoryview) -> None:
@@ -69,14 +69,14 @@ class Exchange:
         self._connection.sendall(data)  # its time-out is one for all
 
     def read(self, size: int) -> bytes:
-        """Exactly so many bytes."""
+        """Read exactly `size` bytes."""
         while len(self._in) < size:
             if not self._receive(min(size - len(self._in), _PIECE)):
                 raise ConnectionResetError(f"it broke off after {len(self._in)} of {size} bytes")
         return self._taken(size)
 
     def line(self, most: int) -> bytes:
-        """A line with its end; the first bytes, if `most` of them bring no end."""
+        """Read a line with its line end, or the first `most` bytes if they hold none."""
         while (end := self._in.find(b"\n", 0, most) + 1) == 0 and len(self._in) < most:
             if not self._receive(min(most, _PIECE)):
                 raise ConnectionResetError("it ended before the end of a line")

@@ -3,8 +3,9 @@
     process 1 --fork--> the command      which collects its own children
         ^------------- orphans: what a program of `sink_command` leaves behind, say, when the program ends
 
-Process 1 becomes the parent of all orphans. Nobody else can collect their exit status, so each of them would stay a
-zombie until the container may start no more processes. An image needs no `tini`, and a pod no shared process namespace.
+Process 1 becomes the parent of all orphans. Only process 1 can collect the exit status of an orphan;
+otherwise orphans stay zombies until the container can start no more processes. An image needs no `tini`, and a pod no
+shared process namespace.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def _length(end: Mapping[str, Any]) -> str:
         return "Nobody saw its end: the program that watched it died."
     lasted = span(end.get("duration_s"))
     if lasted and end.get("reason") == "unseen":
-        return f"It was seen for {lasted}. Then nobody was in sight, so how it ended is not known."
+        return f"The people were seen for {lasted}, then went out of sight: how the incident ended is not known."
     return f"It lasted {lasted}." if lasted else ""
 
 

@@ -300,7 +300,7 @@ class Recorder:
 
     @contextmanager
     def _apart(self, name: str = "", give_up: Callable[[Exception], object] = lambda _: None) -> Iterator[None]:
-        """Let a bug end the block alone, then `give_up` what would meet the same bug again. `name`: the camera's.
+        """Log an exception of this block, then `give_up` the work that would fail again. `name`: the camera's.
 
         A bug must cost a few files, not those of other cameras, nor all that come.
         """

@@ -82,8 +82,9 @@ class PacketTap:
         self.left_out = 0
         """Packets that a listener did not get, because it was behind."""
         self._early: list[Packet] = []
-        """Those of a live camera since a keyframe that came while nobody listened: who listens before the next one gets
-        them. So the first incident after a start has its packets, however rare keyframes are."""
+        """Packets of a live camera since a keyframe that came without a listener; a listener that connects before the
+        next keyframe gets these packets. So the first incident after a start has its packets, however rare keyframes
+        are."""
         self._early_bytes = 0
         self._untimed: list[Packet] = []
         """Those since a keyframe whose times are not known yet: the first ones of an RTSP connection have none."""
@@ -125,7 +126,8 @@ class PacketTap:
         return bool(self._early or self._untimed)
 
     def _is_wanted(self, packet: AvPacket[VideoStream]) -> bool:
-        """Whether packets are kept from this one on for somebody who is about to listen. Of a file, it is waited."""
+        """Whether to keep packets from this keyframe on for a recorder that is about to listen. A file waits for its
+        listener instead."""
         return packet.is_keyframe and not self._patient and wanted_mark(self._path.parent.parent).exists()
 
     def _note_early(self, packet: Packet) -> None:

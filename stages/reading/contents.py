@@ -1,4 +1,4 @@
-"""What a file is that FFmpeg takes for no video or picture, by its bytes, and what to do about it. Pure.
+"""Says by its bytes what a file is if FFmpeg reads no video or picture in it, and what to do. Pure.
 
 FFmpeg says "Invalid data found" of all of these. What is not known here may still be a video of a rare format.
 """
@@ -103,7 +103,7 @@ def _of_boxes(read: Read, size: int) -> str:
             "or recording; get the whole file, or repair it with a tool such as untrunc"
         )
     if kind == b"moov" and end > size:
-        return f"is cut off (MP4): its index (moov) ends at byte {end}, it has {size}; get the whole file"
+        return f"is cut off (MP4): its index (moov) ends at byte {end}, expected at most {size}; get the whole file"
     return ""
 
 

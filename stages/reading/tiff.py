@@ -50,7 +50,7 @@ def pages(read: Read) -> int:
 
 
 def why_unread(read: Read) -> str:
-    """Why FFmpeg would read this TIFF wrongly, or not at all; "" if it reads it, and if this is none."""
+    """Why FFmpeg would read this TIFF wrongly, or not at all; "" for a TIFF that FFmpeg reads, and for other files."""
     if read(0, 4) in _BIG:
         return "is a BigTIFF"
     tags = first_list(read)

@@ -152,8 +152,8 @@ class MediaClock(Generic[Picture]):
     def _is_new_line(self, following: int | None) -> bool:
         """Whether the frames that wait began a time line, less than a second back, on which `following` goes on.
 
-        Two recordings of a second in one file are so. A frame out of order is one, or its decoding time goes forward;
-        the one behind it is on the old line, so far away from it.
+        Two recordings of one second in one file look like this. A single frame out of order does not: its decoding time
+        goes forward, or the next frame continues the old time line.
         """
         stamps = [waiting.ticks for waiting in self._waiting if waiting.ticks is not None]
         if len(stamps) < max(2, len(self._waiting)) or not self._waiting[0].behind or self._last_ns is None:

@@ -51,7 +51,7 @@ def socket_path(state_folder: Path, worker: int) -> Path:
 class _Listener:
     connection: socket.socket
     until_s: float
-    """By then the whole name of its camera has to be there."""
+    """Deadline for the listener to send the whole name of its camera (monotonic)."""
     asked: bytes = b""
     camera: str | None = None
     rules: RuleSet | None = None

@@ -27,7 +27,7 @@ CHUNK = 1 << 16
 LONGEST_LINE = 1 << 24
 _PIECE = 1 << 20
 _CUT = -1
-"""In place of the end of what was written last: somebody has made the file shorter since."""
+"""Value of `_end` after another program has shortened the file."""
 _HEADS = (b'{"specversion":"1.0","id":"', b'{"specversion": "1.0", "id": "')
 _BEHIND_ID = (b'","source":"camgraph/', b'", "source": "camgraph/')
 """How the lines of a run begin, whichever run it was: with and without spaces."""
@@ -59,7 +59,7 @@ class LineFile:
         self._cut_to: int | None = None
         """The length to cut the file to, if a failed write could not be taken back."""
         self._end = 0
-        """The size of the file as this left it, or `_CUT`."""
+        """Size of the file after the last write of this object, or `_CUT`."""
         self._sync = sync
         self.link = link
         self._descriptor = -1

@@ -51,8 +51,8 @@ _FRACTIONS_BELOW_S = 10
 @click.option("--camera", help="Of this camera alone.")
 @click.option("--rule", help="Of this rule, or of this action, alone.")
 @click.option("--since", metavar="TIME", help="Not older: 2h, 3d, 2026-11-22, or 2026-11-22T21:00.")
-@click.option("--until", metavar="TIME", help="Not newer, in the same way; a day counts as a whole.")
-@click.option("--unseen", is_flag=True, help="Only those that nobody has marked, here or on the page.")
+@click.option("--until", metavar="TIME", help="Not newer: as --since; a date includes its whole day.")
+@click.option("--unseen", is_flag=True, help="Only incidents without a label.")
 @click.option("--limit", metavar="N", type=click.IntRange(1), help="The newest N alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 def incidents_command(
@@ -277,7 +277,7 @@ def _has_better(record: IncidentRecord, kind: str) -> bool:
 
 
 def _end(one: IncidentSummary, record: IncidentRecord) -> str:
-    """How long it lasted, and why it ended. Nobody saw that of one that was lost: its last event is no end."""
+    """The length of an incident and the reason of its end; for a lost incident the end is unknown."""
     why = record.last.get("data", {}).get("reason") if record.last else None
     if why == "lost":
         return f"its end was not seen: {reason(why)}"

@@ -42,5 +42,5 @@ owner_option = click.option(
     "--user",
     "owner",
     callback=_number,
-    help="As root: the user whose run it is. Without it, runs of others are not asked.",
+    help="As root: the owner of the run. Without --user, only your own runs are asked.",
 )

@@ -26,17 +26,17 @@ from pipeline.system.disk import write_whole
 PAUSES_S = (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 """Before the first further try, the second and so on; the last one is kept."""
 MOST = 1000
-"""Mails; the oldest of more is given up."""
+"""Most postponed mails; beyond, the oldest is given up."""
 _CLOSED_S = 2.0
 
 
 @dataclass(frozen=True)
 class Rest:
-    """What is left to do of a mail. `since_ns` is UTC since 1970."""
+    """A mail and the recipients who still lack it. `since_ns` is UTC since 1970."""
 
     event: Event
     why: Mapping[str, str]
-    """Address of who has not got it -> the last answer of the server."""
+    """Address -> the server's last refusal."""
     since_ns: int
     tries: int = 1
 
@@ -81,7 +81,7 @@ class Postponed:
         return oldest
 
     def take_all(self) -> Sequence[Rest]:
-        """No more is tried of these."""
+        """Remove and return all postponed mails."""
         with self._changed:
             rests = [rest for rest, _ in self._rests.values()]
             self._rests.clear()

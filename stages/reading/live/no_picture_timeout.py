@@ -18,7 +18,7 @@ LONGEST_KEYLESS_S = 600.0
 WAITING_S = 10.0
 """After so long without a keyframe, people are told."""
 _GROUPS = 1.5
-"""A picture may have to wait for the next keyframe: so many times the longest time between two of them."""
+"""How long to wait for a picture, in longest times between two keyframes."""
 
 _AGAIN = "opened again, in case its codec has changed"
 _NEVER = "opened again; not one picture has come since it was opened"
@@ -50,7 +50,7 @@ class NoPictureTimeout:
         if self._keyframe_s is not None or now_s - self._begun_s <= WAITING_S:
             return ""
         return (
-            f"it sends, and no keyframe has come for {WAITING_S:g} s: waiting for one, for up to "
+            f"the camera sends, but no keyframe has come for {WAITING_S:g} s: waiting up to "
             f"{LONGEST_KEYLESS_S:g} s; for shorter waits, lower the interval of keyframes (I-frames, GOP) in the camera"
         )
 

@@ -75,14 +75,14 @@ class Picture:
     heads: Sequence[Area] | None = None
     """The areas of all heads, if they are to be hidden."""
     lost: tuple[Picture, ...] = ()
-    """Of the last rows, whose people are no longer seen: the pictures in which they were last seen."""
+    """For each of the last rows, a person out of sight: the picture in which that person was last seen."""
 
     @property
     def time_ns(self) -> int:
         return int(self.moment.time_ns)
 
     def showing(self, rows: Sequence[int]) -> Picture:
-        """This picture if it shows one of these people, or if they are none; else the newest that shows one."""
+        """This picture if it shows one of `rows` or `rows` is empty; else the newest picture that shows one."""
         seen = len(self.ids) - len(self.lost)
         if not rows or min(rows) < seen:
             return self

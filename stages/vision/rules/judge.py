@@ -413,7 +413,7 @@ class Judge:
     def _going_on_until(
         self, placed: _Placed, present: Mapping[Ids, tuple[Subject | None, bool | None]]
     ) -> Iterator[tuple[Ids, Subject]]:
-        """Whose incident goes on because `until` is not surely true of them, and they are seen."""
+        """People in sight whose incident goes on, because `until` is not known to be true of them."""
         assert placed.until is not None
         over = {subject.ids for subject in placed.group.true.get(placed.until, ())}
         running = self._running.get(placed.rule.id, {})

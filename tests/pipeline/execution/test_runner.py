@@ -237,7 +237,7 @@ def test_outputs_with_other_stamps_cost_the_batches_and_that_is_said_once(tmp_pa
     assert [(line["event"], line["log_level"], line["stage"]) for line in logs] == [
         ("batches_given_up", "warning", "diary")
     ]
-    assert "Message of camera cam, epoch 0, seq 100" in logs[0]["why"]
+    assert "got Message with the stamp of camera cam, epoch 0, seq 100" in logs[0]["why"]
     assert counters.stage_facts["diary"]["batches"] == f"given up: {logs[0]['why']}"
     assert not [name for name, _, _ in counters.snapshot() if name.startswith("dropped.")]
 

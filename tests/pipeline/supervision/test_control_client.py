@@ -128,6 +128,6 @@ def test_answers_of_another_user_are_not_believed(served: Serve, monkeypatch: py
     path = served(endlessly(b"\x00\x00"))
     monkeypatch.setattr(control_client, "_ROOT", -1)
     with pytest.raises(
-        EnvironmentProblem, match=r"is answered by .*, expected user 54321: its answers are not believed"
+        EnvironmentProblem, match=r"expected an answer of user 54321, got one of .*, which is not believed"
     ):
         exchange(path, b"{}", owner=54321, within_s=WITHIN_S)

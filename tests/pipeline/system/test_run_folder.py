@@ -257,6 +257,7 @@ def test_the_run_of_another_folder_is_not_taken(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     with run_of("ward", Path("/etc/ward/ward.yaml")):
         why = r"the graph night.yaml of this folder is not running; running elsewhere: ward \(/etc/ward/ward.yaml\)"
+        why += r"; start the graph with `camgraph run night.yaml`, or choose one with --name"
         with pytest.raises(UserError, match=why):
             find_run(None)
         assert find_run("ward") == "ward"

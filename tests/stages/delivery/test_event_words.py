@@ -33,7 +33,7 @@ PERIOD = {"entered": 12, "left": 10}
         (
             incident("a", "end", duration_s=8.0, reason="unseen"),
             "Fall on cam is over",
-            "It was seen for 8 s. Then nobody was in sight, so how it ended is not known.",
+            "The people were seen for 8 s, then went out of sight: how the incident ended is not known.",
         ),
         (view_of(trial_event("ward", "room-3", 1)), "Test on room-3", "This is a test: nothing has happened."),
         (

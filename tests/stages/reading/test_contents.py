@@ -65,7 +65,10 @@ CONTENTS = {
     "pdf": (b"%PDF-1.7\n\xff\x00", "PDF"),
     "salted": (b"Salted__\x01\x02\xff\xfe", "decrypt it first"),
     "fragment": (struct.pack(">I4s", 16, b"styp") + b"msdh\0\0\0\0" + struct.pack(">I4s", 8, b"moof"), "init.mp4"),
-    "big index": (struct.pack(">I4s", 8, b"free") + struct.pack(">I4s", 500, b"moov"), "ends at byte 508, it has 16"),
+    "big index": (
+        struct.pack(">I4s", 8, b"free") + struct.pack(">I4s", 500, b"moov"),
+        "ends at byte 508, expected at most 16",
+    ),
     "nothing known": (bytes(range(255, 0, -1)) * 20, ""),
 }
 

@@ -2,9 +2,9 @@
 
 python -m tools.benchmarks.real_actions [--clips FOLDER] [--cache FOLDER] [--rules FILE] [--report docs/actions.md]
 
-Whom the model finds in a clip is kept in the folder of `--cache`, at the highest rate that is asked for. Finding takes
-longer than the clips last; if you stop it, it goes on with the next clip later. Afterwards, a rule is tried quickly:
-`--rules my_rules.yaml --kept --list`. To tune on some rooms and test on others, name folds: `--fold 1`.
+The people that the model finds in a clip are kept in the folder of `--cache`, at the highest rate that is asked for.
+Finding takes longer than the clips last; if you stop it, it goes on with the next clip later. Afterwards, a rule is
+tried quickly: `--rules my_rules.yaml --kept --list`. To tune on some rooms and test on others, name folds: `--fold 1`.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _find(clips: Sequence[Clip], folder: Path, finder: Finder, fps: float) -> No
     help="Rules to try; by default the actions of the library.",
 )
 @click.option("--action", "actions", multiple=True, help="Only this action; may be given several times.")
-@click.option("--only", "patterns", multiple=True, help="Only clips whose names fit, such as 'urfd_*'.")
+@click.option("--only", "patterns", multiple=True, help="Only clips whose names fit, such as 'room*'.")
 @click.option("--fold", "folds", multiple=True, type=click.IntRange(1, FOLDS), help="Only clips of this fold.")
 @click.option("--kept", is_flag=True, help="Only clips in which people have been found before.")
 @click.option("--find-only", is_flag=True, help="Find people and keep them, and judge nothing.")

@@ -1,4 +1,4 @@
-"""The tables of the page, and the list for whoever mends a rule."""
+"""The tables of the page, and the list for the author of a rule."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def _actions(results: Sequence[Result], named: Collection[str]) -> Iterator[str]
         cells += [f"{median(one.delays_s):.1f} s" if one.delays_s else "-" for one in scores]
         yield _row(f"`{action}`", scores[0].events, *cells)
     if silent:
-        yield from ("", f"Nobody does, and nothing tells: {', '.join(silent)}.")
+        yield from ("", f"No event and no incident: {', '.join(silent)}.")
     if unknown:
-        yield from ("", f"The truth does not say who does these, and so often they were told: {', '.join(unknown)}.")
+        yield from ("", f"Not in the truth (incidents at each rate): {', '.join(unknown)}.")
 
 
 def _layers(results: Sequence[Result]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
     clips:
     - file: room.mp4
-      source: 'owner/repository @ commit : path'
+      source: 'SOURCE @ version : path'
       right_actions: [fall, lying]
       events:
       - {action: fall, start_s: 3.7, end_s: 4.75, down_until_s: 8.76, sure: true}
@@ -67,7 +67,7 @@ class Clip(_Read):
 
     @property
     def origin(self) -> str:
-        """The repository that it is from: clips of one are alike."""
+        """The source of a clip: clips of one source are alike."""
         return self.source.partition(" @")[0]
 
     @property

@@ -91,14 +91,16 @@ class Given:
 @click.option("--webhook", metavar="URL", help="Send each incident to a web server; ${VARIABLE} is filled in.")
 @click.option("--mqtt", metavar="ADDRESS", help="Send each event to this MQTT broker, such as mqtt://10.0.0.5.")
 @click.option("--mqtt-user", metavar="NAME", help="Log in there with this name and the variable MQTT_PASSWORD.")
-@click.option("--home-assistant", is_flag=True, help="Have Home Assistant show the cameras, by that broker.")
+@click.option(
+    "--home-assistant", is_flag=True, help="Show the cameras in Home Assistant, through the broker of --mqtt."
+)
 @click.option("--page/--no-page", default=True, help="Have a page for the browser.  [default: page]")
 @click.option("--yes", is_flag=True, help="Ask nothing: take what is usual for all that no option says.")
 @click.option(
     "--try/--no-try",
     "tries",
     default=True,
-    help="Connect to each camera at once, and in a talk to the mail server.  [default: try]",
+    help="Connect to each camera at once, and log in to the mail server if questions are asked.  [default: try]",
 )
 @click.option("--force", is_flag=True, help="Replace the files that are in FOLDER already.")
 @env_file_option("NAME=VALUE lines for ${VARIABLE} in these options.")
@@ -343,11 +345,11 @@ def _webhook(given: Given, dialog: Dialog, variables: Mapping[str, str]) -> str:
 def _chat(dialog: Dialog, url: str) -> str:
     """What is at this address: the name in CHATS; "" for a program that takes whole events."""
     if known := chat_at(url):
-        dialog.show(f"It gets one alert when an incident begins, in the form of {CHATS[known].name}.", "  ")
+        dialog.show(f"This address gets one alert for each incident, in the form of {CHATS[known].name}.", "  ")
         return known
     if not dialog.asks:
         return ""
-    dialog.show("What is there?")
+    dialog.show("What listens at this address?")
     dialog.show("  1  a program, which takes each event as JSON")
     for number, chat in enumerate(CHATS.values(), 2):
         dialog.show(f"  {number}  {chat.name}: one alert when an incident begins")

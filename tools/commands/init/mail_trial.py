@@ -42,10 +42,10 @@ def tried_mail(dialog: Dialog, mail: Mail) -> tuple[Mail, bool]:
     if is_unknown and not mail.certificate and (trusted := _trusted(dialog, mail)):
         mail, why = trusted, _failure(trusted)
     if why is None:
-        dialog.show("It works: it takes the password." if mail.password else "It works.", "  ")
+        dialog.show("The server accepts the password." if mail.password else "It works.", "  ")
         return mail, True
-    dialog.show(f"It does not work: {_in_words(why)}.", "  ")
-    return mail, dialog.confirm("Keep these answers all the same, to be mended later?", default=False)
+    dialog.show(f"The mail server cannot be used: {_in_words(why)}.", "  ")
+    return mail, dialog.confirm("Keep these answers and correct them later?", default=False)
 
 
 def _failure(mail: Mail) -> Exception | None:
@@ -80,7 +80,7 @@ def _trusted(dialog: Dialog, mail: Mail) -> Mail | None:
     dialog.show(f"No authority that this machine knows vouches for its certificate{whose}{until}.", "  ")
     dialog.show(f"Its fingerprint (SHA-256): {found.fingerprint}", "  ")
     dialog.show("Compare that with the fingerprint on the server itself: somebody else may answer in its place.", "  ")
-    if not dialog.confirm("Is it the same? Trust it from now on?", default=False):
+    if not dialog.confirm("Do the fingerprints match? Trust this certificate from now on?", default=False):
         return None
     known_as = "" if mail.server in found.names or not found.names else found.names[0]
     return replace(mail, certificate=found.pem, server_name=known_as)

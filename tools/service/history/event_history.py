@@ -42,7 +42,7 @@ _MOST_ASIDE = 5
 """Damaged files that stay: the first, which has the most in it, and the last ones."""
 _VERSION = 4
 _NO_VERSION = 1000
-"""From here on, damage has made the number of the version."""
+"""A version this high is a sign of damage."""
 _APPLICATION = 0x63676869  # "cghi": of files since version 4
 _BUSY_S = 5.0
 _PIECE = 100

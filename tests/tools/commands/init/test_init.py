@@ -517,7 +517,7 @@ def test_a_wrong_answer_is_asked_for_again(empty: Path) -> None:
         somebody.answer("web server", "https://u:p@hook.example/x")
         somebody.wait_for("write name and password as")
         somebody.answer("web server", "https://hook.example/x")
-        somebody.wait_for("What is there?")
+        somebody.wait_for("What listens at this address?")
         somebody.answer("A number", "2")
         somebody.answer("broker", "mqtt://h:99999")
         somebody.wait_for("with a port from 1 to 65535")

@@ -78,7 +78,7 @@ def test_a_certificate_is_shown_and_trusted(certificate: trustme.LeafCert) -> No
     assert is_kept
     assert f"Its fingerprint (SHA-256): {fingerprint(certificate)}" in somebody.said
     assert "vouches for its certificate for mail.example.org, valid until" in somebody.said
-    assert "It works: it takes the password." in somebody.said
+    assert "The server accepts the password." in somebody.said
     assert kept.certificate == certificate.cert_chain_pems[0].bytes().decode()
     assert mail_settings(kept)["tls"] == {"ca": CERTIFICATE, "server_name": "mail.example.org"}
 
@@ -94,7 +94,7 @@ def test_a_certificate_that_is_not_trusted_gets_no_password(certificate: trustme
     with mail_server(certificate, authenticator=hears) as port:
         kept, is_kept = tried_mail(somebody, account(port))
     assert (kept, is_kept) == (account(port), True), "it is kept as it was, since the user said so"
-    assert "It does not work: its certificate is of an authority that is not trusted" in somebody.said
+    assert "The mail server cannot be used: its certificate is of an authority that is not trusted" in somebody.said
     assert tried == []
 
 
@@ -103,7 +103,7 @@ def test_a_wrong_password_is_told_at_once(certificate: trustme.LeafCert) -> None
     with mail_server(certificate) as port:
         again, is_kept = tried_mail(somebody, account(port, "wrong-one"))
     assert (is_kept, bool(again.certificate)) == (False, True), "its certificate is not asked about again"
-    assert "It does not work: 127.0.0.1" in somebody.said
+    assert "The mail server cannot be used: 127.0.0.1" in somebody.said
     assert "535" in somebody.said
     assert "wrong-one" not in somebody.said
 
@@ -123,11 +123,11 @@ def test_tls_from_the_first_byte(certificate: trustme.LeafCert, monkeypatch: pyt
         assert tried_mail(somebody, account(port))[1], somebody.said
     finally:
         controller.stop()
-    assert "It works" in somebody.said
+    assert "The server accepts the password." in somebody.said
 
 
 def test_nobody_is_there() -> None:
     somebody = Typist(False)
     assert not tried_mail(somebody, account(free_port()))[1]
-    assert "It does not work: 127.0.0.1" in somebody.said
+    assert "The mail server cannot be used: 127.0.0.1" in somebody.said
     assert "Connection refused" in somebody.said
