@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import subprocess
@@ -73,6 +74,8 @@ def make_clip(tmp_path: Path) -> MakeClip:
                 frame.pts, frame.time_base = (pts[index] if pts else index), Fraction(1, fps)
                 container.mux(stream.encode(frame))
             container.mux(stream.encode())
+        if codec == "libsvtav1":  # run by root, it makes the thread that encodes the most urgent one of the machine
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
         return path
 
     return make
