@@ -93,8 +93,8 @@ def event_of(parcel: Parcel) -> Event:
         time=_time_of(str(line.get("time", ""))),
         incident_id=str(data.get("incident", "")),
         rule=str(rule.get("id", "")) if isinstance(rule, dict) else "",
-        people=tuple(_person(one, str(data.get("keypoints_format", ""))) for one in data.get("people") or ()),
-        duration_s=float(data.get("duration_s") or 0.0),
+        people=_people(data),
+        duration_s=_seconds(data.get("duration_s")),
         earlier_run=str(parcel.values["id"]).startswith("before "),
         raw=raw,
     )
@@ -112,6 +112,22 @@ def _kind_of(name: str) -> Kind:
     """By the type of an event, such as `camgraph.camera.lost`."""
     ours, _, rest = name.partition(".")
     return _KINDS.get(rest.partition(".")[0], "other") if ours == "camgraph" else "other"
+
+
+def _people(data: dict[str, Any]) -> tuple[EventPerson, ...]:
+    """The people of an event; none if a stage of another package writes people in another form."""
+    try:
+        return tuple(_person(one, str(data.get("keypoints_format", ""))) for one in data.get("people") or ())
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
+        return ()
+
+
+def _seconds(value: object) -> float:
+    """The duration of an event; 0 for none, and for what is no number."""
+    try:
+        return float(value or 0.0)  # type: ignore[arg-type]  # of another form it raises
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
 
 
 def _person(values: dict[str, Any], skeleton: str) -> EventPerson:

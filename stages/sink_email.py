@@ -62,6 +62,8 @@ _GOODBYE_S = 2.0
 """For the server's answer to our goodbye: it has the mail already."""
 _NOT_NOW = 421
 _FOR_GOOD = 500
+_NO_ANSWER = -1
+"""As smtplib has it: the server hung up, or could not be reached."""
 _MOST_ANSWER = 1 << 20
 """Bytes of one answer, which may have many lines."""
 _AT_MOST = "1d"
@@ -204,8 +206,7 @@ class SinkEmail(EventSink[SinkEmailSettings]):
 
     def finish(self, camera: str, end: End) -> Iterable[Message]:
         """Write dead letters that name the recipients who still lack a mail."""
-        for rest in self._later.take_all():
-            self._give_up(rest, "before the end of the run")
+        self._later.give_up(lambda rest: self._give_up(rest, "before the end of the run"))
         return super().finish(camera, end)
 
     def close(self) -> None:
@@ -231,7 +232,7 @@ class SinkEmail(EventSink[SinkEmailSettings]):
         if later := {one: refusal.words for one, refusal in refusals.items() if refusal.is_for_now}:
             self.context.log.info("recipients_later", id=view.event.own_id, recipients=later)
             if given_up := self._later.add(Rest(view.event, later, time.time_ns())):
-                self._give_up(given_up, f"among more than {MOST} mails")
+                self._give_up_now(given_up, f"among more than {MOST} mails")
 
     def _note_refused(self, view: EventView, refused: Mapping[str, str]) -> None:
         for recipient, why in refused.items():
@@ -242,33 +243,44 @@ class SinkEmail(EventSink[SinkEmailSettings]):
 
     def _try_again(self, rest: Rest) -> Rest | None:
         """Send the mail to those who have not got it. Returns what is left to do. Runs in a thread of its own."""
-        left = replace(rest, why=self._refused_again(view_of(rest.event), rest.why))
+        refusals = self._refused_again(view_of(rest.event), rest.why)
+        final = {one: refusal.words for one, refusal in refusals.items() if not refusal.is_for_now}
+        left = replace(rest, why={one: refusal.words for one, refusal in refusals.items() if refusal.is_for_now})
         limit = self.settings.expires or _AT_MOST
-        try:
-            if left.why and time.time_ns() - rest.since_ns > seconds(limit) * 1e9:
-                self._give_up(left, f"within {limit}")
-                return None
-        except EnvironmentProblem as error:  # no dead letter can be written now
-            self.context.log.warning("recipients_later", id=rest.event.own_id, why=str(error))
+        is_late = time.time_ns() - rest.since_ns > seconds(limit) * 1e9
+        if final and not self._give_up_now(replace(rest, why=final), "later"):
+            left = replace(left, why={**left.why, **final})
+        if left.why and is_late and self._give_up_now(left, f"within {limit}"):
+            return None
         return left if left.why else None
 
-    def _refused_again(self, view: EventView, recipients: Mapping[str, str]) -> Mapping[str, str]:
-        """Address of who still has not got it -> the answer of the server."""
+    def _refused_again(self, view: EventView, recipients: Mapping[str, str]) -> Refusals:
+        """Address of who still has not got it -> the answer of the server, or why there is none."""
         conversation = self._talking_later = _Conversation(self.settings, self.context.base_folder)
         try:
             mail = mail_about(view, self._words, *self._picture(view))
             errand = Errand(lambda: conversation.send(mail, list(recipients)), seconds(self.settings.limit), "mail")
             while not errand.is_over(_TURN_S):
                 pass
-            return {one: refusal.words for one, refusal in errand.result().items()}
+            return errand.result()
         except smtplib.SMTPRecipientsRefused as error:
-            return {**recipients, **{one: words_of(*answer) for one, answer in error.recipients.items()}}
+            return {one: Refusal(*error.recipients.get(one, (_NO_ANSWER, b"not asked"))) for one in recipients}
         except smtplib.SMTPException as error:
-            return dict.fromkeys(recipients, answer_of(error))
+            why = answer_of(error)
         except (OSError, Unavailable) as error:
-            return dict.fromkeys(recipients, str(error) or type(error).__name__)
+            why = str(error) or type(error).__name__
         finally:
             conversation.abort()
+        return dict.fromkeys(recipients, Refusal(_NO_ANSWER, why.encode()))
+
+    def _give_up_now(self, rest: Rest, when: str) -> bool:
+        """Whether the dead letter could be written; if not, that is logged."""
+        try:
+            self._give_up(rest, when)
+        except EnvironmentProblem as error:
+            self.context.log.warning("recipients_later", id=rest.event.own_id, why=str(error))
+            return False
+        return True
 
     def _give_up(self, rest: Rest, when: str) -> None:
         """Raises EnvironmentProblem if the dead letter cannot be written."""
@@ -343,11 +355,11 @@ class Refusal(NamedTuple):
 
     @property
     def words(self) -> str:
-        return words_of(self.code, self.text)
+        return words_of(self.code, self.text).removeprefix(f"{_NO_ANSWER} ")
 
     @property
     def is_for_now(self) -> bool:
-        """Whether the server may take the same later. As smtplib has it, a server that hangs up says -1."""
+        """Whether the server may take the same later."""
         return self.code < _FOR_GOOD
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from pipeline.errors import BadItem, CamgraphError, EnvironmentProblem
-from pipeline.execution.retry import Retry
+from pipeline.execution.retry import Closing, Retry
 from pipeline.execution.stage_chain import Made
 from pipeline.items import Item
 from pipeline.monitoring.metrics import Counters
@@ -54,7 +54,7 @@ class Emitter:
             if (camera, bad.reason) not in self._logged:  # from there on the counter shows it
                 self._logged.add((camera, bad.reason))
                 self._log.error("message_dropped", camera=camera, error=str(bad))
-        except CamgraphError:
+        except (CamgraphError, Closing):
             raise
         except Exception:  # noqa: BLE001 - an output that no message can hold, or a bug in its class
             stage = one.edges[0].sender

@@ -28,7 +28,8 @@ from camgraph_test_stages.incident_views import incident
 from camgraph_test_stages.waiting import until
 from pydantic import ValidationError
 
-from pipeline.errors import Unavailable
+from pipeline.dead_letters import DeadLetters
+from pipeline.errors import EnvironmentProblem, Unavailable
 from pipeline.messages import End, Event
 from pipeline.testing import feed, reports_of, stamp
 from stages import sink_email
@@ -456,6 +457,48 @@ def test_postponed_mail_outlives_a_restart_and_an_outage(tmp_path: Path) -> None
         box.refused = {}
         with serving(box, port):
             until(lambda: box.recipients == [[NIGHT], [CHIEF]])
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_later_refusal_for_good_is_final(tmp_path: Path) -> None:
+    box = Mailbox()
+    box.refused = {CHIEF: "451 greylisted"}
+    with serving(box) as port, sink_to(port, tmp_path) as stage:
+        hand_in(stage, [start()])
+        box.refused = {CHIEF: "550 no such user"}
+        until(lambda: letters(stage))
+        [why] = letters(stage).values()
+        assert "not taken later for chief@example.org (550 no such user)" in why
+        until(lambda: not list(tmp_path.rglob("*.postponed")))
+
+
+def test_a_line_of_the_file_that_is_damaged_costs_that_mail_alone(tmp_path: Path) -> None:
+    box, port = Mailbox(), free_port()
+    box.refused = {CHIEF: "451 greylisted"}
+    with serving(box, port), sink_to(port, tmp_path) as stage:
+        hand_in(stage, [start(1), start(2)])
+    [file] = tmp_path.rglob("*.postponed")
+    file.write_text("no letter\n" + file.read_text().splitlines(keepends=True)[1])
+    box.refused = {}
+    with serving(box, port), sink_to(port, tmp_path):
+        until(lambda: box.recipients == [[NIGHT], [NIGHT], [CHIEF]])
+
+
+def test_nobody_is_forgotten_at_the_end_if_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    box = Mailbox()
+    box.refused = {CHIEF: "451 greylisted"}
+    with serving(box) as port, sink_to(port, tmp_path) as stage:
+        hand_in(stage, [start(1), start(2)])
+        with monkeypatch.context() as full:
+
+            def add(*_: object, **__: object) -> None:
+                raise EnvironmentProblem("the disk is full")
+
+            full.setattr(DeadLetters, "add", add)
+            with pytest.raises(EnvironmentProblem):
+                stage.finish("room-3", End(stamp(9, "room-3")))
+        stage.finish("room-3", End(stamp(9, "room-3")))
+        assert set(letters(stage)) == {start(1).id, start(2).id}
 
 
 def test_end_of_a_run_names_who_has_not_got_the_mail(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -58,18 +57,25 @@ class Postponed:
         self._thread: threading.Thread | None = None
 
     def load(self) -> None:
-        """Go on with the mails in the file, at once."""
-        with suppress(FileNotFoundError):
-            try:
-                found = [_rest(line) for line in self._file.read_text().splitlines()]
-            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-                if isinstance(error, FileNotFoundError):
-                    raise
-                self._log.warning("postponed_mails_not_read", file=str(self._file), why=str(error))
-                return
-            with self._changed:
-                self._rests = {rest.event.id: (rest, 0.0) for rest in found}
-                self._wake()
+        """Go on with the mails in the file, at once. A line that cannot be read costs that line alone."""
+        try:
+            lines = self._file.read_text(errors="replace").splitlines()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self._log.warning("postponed_mails_not_read", file=str(self._file), why=error.strerror)
+            return
+        found = [rest for line in lines if (rest := self._read(line)) is not None]
+        with self._changed:
+            self._rests = {rest.event.id: (rest, 0.0) for rest in found}
+            self._wake()
+
+    def _read(self, line: str) -> Rest | None:
+        try:
+            return _rest(line)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            self._log.warning("postponed_mails_not_read", file=str(self._file), why=str(error))
+            return None
 
     def add(self, rest: Rest) -> Rest | None:
         """Returns the oldest if there are too many of them: it is given up."""
@@ -80,13 +86,20 @@ class Postponed:
             self._wake()
         return oldest
 
-    def take_all(self) -> Sequence[Rest]:
-        """Remove and return all postponed mails."""
+    def give_up(self, write: Callable[[Rest], None]) -> None:
+        """Try none of the mails again: hand each to `write`, and forget the mail once `write` has returned.
+
+        What `write` raises is raised; the mails that are left stay, for another call.
+        """
         with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
             rests = [rest for rest, _ in self._rests.values()]
-            self._rests.clear()
-            self._keep()
-        return rests
+        for rest in rests:
+            write(rest)
+            with self._changed:
+                self._rests.pop(rest.event.id, None)
+                self._keep()
 
     def close(self) -> None:
         """What is left stays in the file."""
@@ -110,11 +123,11 @@ class Postponed:
                 self._log.exception("postponed_mail_failed", id=rest.event.own_id, error=type(error).__name__)
                 left = rest
             with self._changed:
-                if rest.event.id not in self._rests or self._is_closed:
+                if rest.event.id not in self._rests:
                     continue
-                if left is None:
+                if left is None:  # also while it closes: at the next start, the mail would be sent once more
                     del self._rests[rest.event.id]
-                else:
+                elif not self._is_closed:
                     left = replace(left, tries=rest.tries + 1)
                     pause_s = PAUSES_S[min(left.tries, len(PAUSES_S)) - 1]
                     self._rests[rest.event.id] = left, time.monotonic() + pause_s
