@@ -194,6 +194,8 @@ def _require_own(db: sqlite3.Connection, path: Path) -> tuple[bool, bool]:
 
 
 def _bring_up_to_date(db: sqlite3.Connection, *, older: bool) -> None:
+    # A file that lacks a column alone may be in use: its rows stay those of the run that goes on.
+    is_in_form = older and db.execute("PRAGMA user_version").fetchone()[0] == VERSION
     for statement in _SCHEMA.split(";"):
         db.execute(statement)
     there = {row[1] for row in db.execute("PRAGMA table_info(events)")}
@@ -203,7 +205,8 @@ def _bring_up_to_date(db: sqlite3.Connection, *, older: bool) -> None:
     if older:
         for index in _OF_OLDER:
             db.execute(f"DROP INDEX IF EXISTS {index}")
-        db.execute(f"UPDATE run SET first_row = {_NEXT_ROW}")  # noqa: S608 - made of constants
+        if not is_in_form:
+            db.execute(f"UPDATE run SET first_row = {_NEXT_ROW}")  # noqa: S608 - made of constants
     db.execute(f"PRAGMA application_id = {_APPLICATION}")
     db.execute(f"PRAGMA user_version = {VERSION}")
 

@@ -163,7 +163,7 @@ class OutboxView:
                     with transaction(db):
                         requeued += sum(self._requeue_letter(db, letter) for letter in piece)
             self.drop_letters(sink, lambda letter, keys=keys: letter.key in keys)  # type: ignore[misc]
-        for left in self.letters(sink, wanted, 1):
+        for left in self.letters(sink, lambda letter: wanted(letter) and bool(why_unfit(letter.event)), 1):
             raise UserError(
                 f"{requeued} events were requeued; the dead letter {left.id} of {sink}, and perhaps others, cannot be: "
                 f"{why_unfit(left.event)}; take it from `camgraph outbox show {left.id}`, and then drop it",

@@ -32,7 +32,8 @@ _ANSWER_S = 5.0
 _LONGEST_OP = 40
 _WITHOUT_SECRETS = ("status", "stop")
 """The requests that root may send to a run of another user; that process may only pretend to be the run."""
-_STAGES = re.compile(rb"^stages\s*:", re.MULTILINE)
+_STAGES, _OURS = (re.compile(text, re.MULTILINE) for text in (rb"^stages\s*:", rb"^(version|cameras)\s*:"))
+"""Other programs have files with `stages` as well."""
 """What graph files have, and no other YAML files of camgraph."""
 _MOST_FILES, _MOST_OF_FILE, _MOST_NAMED = 50, 1 << 20, 5
 _NOT_ANSWERED = "the run could not read this request: is it from another version of camgraph than the run's?"
@@ -124,7 +125,7 @@ def find_run(name: str | None, *, owner: int | None = None, graph: Path | None =
     """
     runs = found_runs()
     meant = _meant(name, runs, owner)
-    if name is None:
+    if name is None and owner is None:
         meant = _by_graph(meant, graph)
     if len(meant) == 1:
         if meant[0].answers:
@@ -152,8 +153,11 @@ def _by_graph(runs: Sequence[FoundRun], graph: Path | None) -> list[FoundRun]:
         of_file = [
             run for run in runs if run.graph_file and os.path.realpath(run.graph_file) == os.path.realpath(graph)
         ]
-        return of_file or list(runs)
-    here = Path.cwd()
+        return of_file or [run for run in runs if run.is_of(graph.absolute().parent)] or list(runs)
+    try:
+        here = Path.cwd()
+    except OSError:  # the folder was removed
+        return list(runs)
     if of_folder := [run for run in runs if run.is_of(here)]:
         return of_folder
     if runs and (idle := _graphs_in(here)):
@@ -170,13 +174,15 @@ def _by_graph(runs: Sequence[FoundRun], graph: Path | None) -> list[FoundRun]:
 
 def _graphs_in(folder: Path) -> list[str]:
     """The names of the graph files that lie in a folder."""
-    return [path.name for path in sorted(folder.glob("*.y*ml"))[:_MOST_FILES] if _is_graph(path)]
+    files = [path for path in sorted(folder.glob("*.y*ml")) if not path.name.startswith(".")]
+    return [path.name for path in files[:_MOST_FILES] if _is_graph(path)]
 
 
 def _is_graph(path: Path) -> bool:
     try:
         with open(open_regular(path, os.O_RDONLY), "rb") as file:  # noqa: PTH123 - it is open already
-            return bool(_STAGES.search(file.read(_MOST_OF_FILE)))
+            text = file.read(_MOST_OF_FILE)
+        return bool(_STAGES.search(text) and _OURS.search(text))
     except OSError:
         return False
 

@@ -107,7 +107,7 @@ def _moment(text: str | None, option: str, zone: tzinfo | None, *, whole_day: bo
 def _listed(kept: _Kept, wanted: IncidentFilter, limit: int | None, *, unseen: bool) -> Sequence[IncidentSummary]:
     if not unseen:
         return incidents_in(kept.folder, replace(wanted, newest=limit))
-    found = [one for one in incidents_in(kept.folder, wanted) if not kept.labels.of(one.incident)]
+    found = [one for one in incidents_in(kept.folder, wanted) if not kept.labels_of(one.incident)]
     return found[-limit:] if limit else found
 
 
@@ -126,6 +126,15 @@ class _Kept:
     folder: Path
     zone: tzinfo | None
     labels: Labels
+
+    def labels_of(self, incident: str) -> list[GivenLabel]:
+        """The labels of an incident. Raises EnvironmentProblem if their file cannot be read."""
+        try:
+            return self.labels.of(incident)
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"{self.folder}: its labels cannot be read: {error.strerror or error}", error_id="cannot-read"
+            ) from error
 
 
 def _kept(place: Path | None) -> _Kept:
@@ -184,7 +193,7 @@ def _zones_of(graph: Path) -> set[str]:
 
 
 def _rules_in(file: Path) -> Mapping[str, Any]:
-    with suppress(OSError, ValueError, yaml.YAMLError):  # `camgraph check` says so
+    with suppress(OSError, ValueError, TypeError, yaml.YAMLError):  # `camgraph check` says so
         return dict(yaml.safe_load(read_text(file)) or {})
     return {}
 
@@ -218,7 +227,7 @@ def _found(folder: Path, incident: str | None) -> IncidentRecord:
 
 def _line(one: IncidentSummary, kept: _Kept) -> str:
     files = f"{_state('snapshot', one.snapshot, one.snapshot_bytes)}, {_state('clip', one.clip, one.clip_bytes)}"
-    marks = _mark(kept.labels.of(one.incident)) + (", kept" if one.keep else "")
+    marks = _mark(kept.labels_of(one.incident)) + (", kept" if one.keep else "")
     return (
         f"{shown(one.incident[:_SHORT])}  {local_time(one.start_time, kept.zone)}  {shown(one.camera)}  "
         f"{shown(one.action)}  {_lasted(one)}  {files}{marks}"
@@ -265,7 +274,7 @@ def _whole(record: IncidentRecord, kept: _Kept) -> Iterator[str]:
         yield f"  {kind:<11} {words}{later}"
         for name in state.crops:
             yield f"  {'':<11} {shown(str(record.path.with_name(name)))}"
-    for label in kept.labels.of(one.incident):
+    for label in kept.labels_of(one.incident):
         by, note = (f" by {label['by']}" if label["by"] else ""), (f": {label['note']}" if label["note"] else "")
         yield f"  marked      {_LABELS[label['label']]}, {local_time(label['time'], kept.zone)}{shown(by)}{shown(note)}"
     if record.keep:
@@ -293,7 +302,7 @@ def _plain(record: IncidentRecord, kept: _Kept) -> dict[str, Any]:
         "incident": record.incident,
         "camera": record.camera,
         "keep": record.keep,
-        "labels": kept.labels.of(record.incident),
+        "labels": kept.labels_of(record.incident),
         "first": record.first,
         "last": record.last,
     } | {**files}

@@ -196,7 +196,11 @@ def _folder(name: str | None) -> Path:
 
 def _running_here() -> list[str]:
     """The runs whose graph is in this folder."""
-    return [run.name for run in found_runs() if run.is_of(Path.cwd())]
+    try:
+        here = Path.cwd()
+    except OSError:  # the folder was removed
+        return []
+    return [run.name for run in found_runs() if run.is_of(here)]
 
 
 def _running() -> list[str]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import structlog
 from rich.console import Console
 
-from pipeline.errors import EXIT_ENVIRONMENT, EXIT_SIGINT, EnvironmentProblem
+from pipeline.errors import EXIT_ENVIRONMENT, EXIT_SIGINT, EnvironmentProblem, UserError
 from pipeline.graph.graph_source import GraphSource
 from pipeline.monitoring.health import Phase
 from pipeline.monitoring.outcome import Outcome
@@ -224,7 +224,7 @@ class _Shown:
                 status = Status.from_json(self._pace.added_to(answer) if self._pace else answer)
                 self._display.show(status)
                 self._remarks(status)
-            except OSError:  # the terminal is gone, which must not end the run
+            except (OSError, UserError):  # the terminal is gone, or a number of a stage cannot be shown
                 self._display = None
 
 

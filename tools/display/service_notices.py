@@ -6,9 +6,10 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any, Protocol
 
+from pipeline.errors import UserError
 from pipeline.monitoring.health import Phase
 from pipeline.system.redaction import redact_urls
 from pipeline.system.service_manager import ServiceManager
@@ -64,8 +65,9 @@ class ServiceNotices:
             self._next_beat = now + self._beat_s
         if now >= self._next_status:
             self._next_status = now + _STATUS_S
-            health = Status.from_json(run.status()).health
-            self._manager.status(redact_urls(f"{health.level}: {health.reason}"))
+            with suppress(UserError):  # a number of a stage cannot be shown
+                health = Status.from_json(run.status()).health
+                self._manager.status(redact_urls(f"{health.level}: {health.reason}"))
 
     def _send_ready(self, run: NoticedRun) -> None:
         if not self._is_ready:

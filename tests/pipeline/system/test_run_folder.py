@@ -252,8 +252,9 @@ def test_of_several_runs_the_question_names_their_graphs(ward_and_lobby: Path, m
 
 
 def test_the_run_of_another_folder_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "night.yaml").write_text("stages: {}\n")
+    (tmp_path / "night.yaml").write_text("version: 1\nstages: {}\n")
     (tmp_path / "rules.yaml").write_text("rules: []\n")
+    (tmp_path / "dvc.yaml").write_text("stages: {}\n")  # of another program
     monkeypatch.chdir(tmp_path)
     with run_of("ward", Path("/etc/ward/ward.yaml")):
         why = r"the graph night.yaml of this folder is not running; running elsewhere: ward \(/etc/ward/ward.yaml\)"
@@ -262,6 +263,14 @@ def test_the_run_of_another_folder_is_not_taken(tmp_path: Path, monkeypatch: pyt
             find_run(None)
         assert find_run("ward") == "ward"
         (tmp_path / "night.yaml").unlink()
+        assert find_run(None) == "ward"
+
+
+def test_a_folder_that_was_removed_has_no_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with run_of("ward", Path("/etc/ward/ward.yaml")):
         assert find_run(None) == "ward"
 
 

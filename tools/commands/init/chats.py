@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -9,17 +10,21 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """`hosts`: how the hosts of its own servers end, and `path` how addresses go on at anybody's server."""
+    """`hosts`: how the hosts of its own servers end. `path`: what the path is like at anybody's server."""
 
     name: str
     hosts: tuple[str, ...] = ()
     path: str = ""
 
 
+_SLACK_LIKE = r"/hooks/([a-z0-9]{26}|[0-9A-Za-z]{17,24}/[0-9A-Za-z]{20,})"
+"""The first form is that of Mattermost, the second that of Rocket.Chat."""
 CHATS: Mapping[str, Chat] = {
     "telegram": Chat("Telegram", ("api.telegram.org",)),
-    "slack": Chat("Slack, Mattermost, Rocket.Chat, Google Chat", ("hooks.slack.com", "chat.googleapis.com"), "/hooks/"),
-    "discord": Chat("Discord", ("discord.com", "discordapp.com"), "/api/webhooks/"),
+    "slack": Chat(
+        "Slack, Mattermost, Rocket.Chat, Google Chat", ("hooks.slack.com", "chat.googleapis.com"), _SLACK_LIKE
+    ),
+    "discord": Chat("Discord", ("discord.com", "discordapp.com"), r"/api/webhooks/\d+/.+"),
     "teams": Chat("Microsoft Teams", ("webhook.office.com", "logic.azure.com", "api.powerplatform.com")),
     "ntfy": Chat("ntfy, which tells phones", ("ntfy.sh",)),
 }
@@ -33,4 +38,4 @@ def chat_at(url: str) -> str:
     for name, chat in CHATS.items():
         if any(host == one or host.endswith(f".{one}") for one in chat.hosts):
             return name
-    return next((name for name, chat in CHATS.items() if chat.path and parts.path.startswith(chat.path)), "")
+    return next((name for name, chat in CHATS.items() if chat.path and re.fullmatch(chat.path, parts.path)), "")

@@ -18,6 +18,8 @@ _PATH = re.compile(
     r"(?:[^\s/:;,'\"`()<>]+/)*"
     r"(?P<name>[^\s/:;,'\"`()<>]+)/?"
 )
+_QUOTED = re.compile(r"(?P<quote>['\"`])(?:file:/*)?/(?:[^'\"`\n]*/)?(?P<name>[^'\"`/\n]+)/?(?P=quote)")
+"""A path in quotes may hold blanks."""
 T = TypeVar("T")
 
 
@@ -38,7 +40,10 @@ def without_folders(value: T) -> T:
 
 def _cut(value: object) -> object:
     if isinstance(value, str):
-        return _PATH.sub(lambda path: path["name"], value) if "/" in value else value
+        if "/" not in value:
+            return value
+        value = _QUOTED.sub(lambda path: f"{path['quote']}{path['name']}{path['quote']}", value)
+        return _PATH.sub(lambda path: path["name"], value)
     if isinstance(value, Mapping):
         return {key: _cut(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

@@ -347,7 +347,10 @@ def test_all_ways_pass_the_check(empty: Path) -> None:
     assert list(graph.cameras) == ["süd", "on"]
 
 
-@pytest.mark.parametrize(("url", "key"), [("/hooks/quiet-token", "text"), ("/api/webhooks/1/quiet-token", "embeds")])
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [("/hooks/quiet0token0of00mattermost", "text"), ("/api/webhooks/1/quiet-token", "embeds")],
+)
 def test_a_chat_gets_one_alert_for_an_incident(empty: Path, url: str, key: str) -> None:
     """And none for its updates and its end."""
     with web_receiver() as server:

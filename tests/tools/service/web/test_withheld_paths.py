@@ -14,6 +14,7 @@ from tools.service.web.withheld_paths import without_folders
         ("cannot write `/var/lib/camgraph/lobby/events.jsonl`", "cannot write `events.jsonl`"),
         ("written: /a/b/, /c", "written: b, c"),
         ("(/root/.cache/x)", "(x)"),
+        ("no file '/srv/my cams/hall 1.mp4'", "no file 'hall 1.mp4'"),
         (
             "rtsp://***@10.0.0.1:554/main/sub?*** and http://h/a/b",
             "rtsp://***@10.0.0.1:554/main/sub?*** and http://h/a/b",
