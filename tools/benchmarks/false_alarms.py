@@ -26,7 +26,9 @@ RATES = (12.5, 5.0)
 MODELS: tuple[PoseModel, ...] = (YOLO11N, MULTIPOSE)
 BEGIN, END = "<!-- false alarms: python -m tools.benchmarks.false_alarms -->", "<!-- end of the false alarms -->"
 ROOMS: Mapping[str, Callable[..., Scene]] = {"office": office, "ward": care_room, "shop": shop}
-_ANYWHERE = frozenset({"walking", "standing_still", "turned_away", "too_close", "approaching", "leaving_group"})
+_ANYWHERE = frozenset(
+    {"somebody", "walking", "standing_still", "turned_away", "too_close", "approaching", "leaving_group"}
+)
 DONE: Mapping[str, frozenset[str]] = {
     "office": _ANYWHERE
     | {"sitting", "bending", "reaching", "one_hand_up", "hand_to_face", "arms_crossed", "nobody_there"},

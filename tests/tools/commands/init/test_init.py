@@ -522,6 +522,8 @@ def test_a_wrong_answer_is_asked_for_again(empty: Path) -> None:
         somebody.answer("web server", "https://hook.example/x")
         somebody.wait_for("What listens at this address?")
         somebody.answer("A number", "2")
+        somebody.wait_for("expected a path that ends with /sendMessage")
+        somebody.answer("A number", "3")
         somebody.answer("broker", "mqtt://h:99999")
         somebody.wait_for("with a port from 1 to 65535")
         somebody.answer("broker", "mqtt://h")
@@ -532,7 +534,7 @@ def test_a_wrong_answer_is_asked_for_again(empty: Path) -> None:
     assert "quiet" not in somebody.shown
     graph = (empty / "night" / "graph.yaml").read_text()
     assert "mail.x.de" in graph
-    assert 'only: {phase: [start, single]}, body: {"text": "{what}, {time} {time_zone}. {about}"}' in graph
+    assert 'with: {chat: slack, url: "${secret:WEBHOOK_URL}"' in graph
     assert "home_assistant: true, snapshots: true" in graph
 
 
