@@ -95,7 +95,7 @@ def _whole_library() -> str:
     data = yaml.safe_load((rulebook / "words.yaml").read_text()) | yaml.safe_load(
         (rulebook / "actions.yaml").read_text()
     )
-    named = {"zone": "door", "line": "gate"}
+    named = {"zone": "door", "bed": "door", "line": "gate"}
     used = [
         {"use": name, "with": {key: named[key] for key in named if key in template.parameters}}
         for name, template in library().templates.items()
