@@ -67,7 +67,7 @@ def test_comments_reach_those_who_read_the_same(tmp_path: Path, processes: str, 
 
 
 @pytest.mark.parametrize("processes", ["separate", "one"])
-def test_a_comment_without_an_id_in_its_body_is_committed_as_others_are(tmp_path: Path, processes: str) -> None:
+def test_a_comment_without_an_id_is_committed_as_others_are(tmp_path: Path, processes: str) -> None:
     outcome, status = run_graph(load_plan(write(tmp_path, processes, body="without_id")))
     assert (outcome.status, outcome.problems) == (0, [])
     assert comments(tmp_path / "same.jsonl") == events(tmp_path / "same.jsonl")

@@ -472,7 +472,7 @@ def test_a_later_refusal_for_good_is_final(tmp_path: Path) -> None:
         until(lambda: not list(tmp_path.rglob("*.postponed")))
 
 
-def test_a_line_of_the_file_that_is_damaged_costs_that_mail_alone(tmp_path: Path) -> None:
+def test_a_damaged_line_of_the_file_costs_that_mail_alone(tmp_path: Path) -> None:
     box, port = Mailbox(), free_port()
     box.refused = {CHIEF: "451 greylisted"}
     with serving(box, port), sink_to(port, tmp_path) as stage:

@@ -227,7 +227,7 @@ class Shifted(Diary):
         return [Message(made.stamp._replace(seq=made.stamp.seq + 100)) for made in super().process(items)]
 
 
-def test_outputs_with_other_stamps_cost_the_batches_and_that_is_said_once(tmp_path: Path) -> None:
+def test_outputs_with_other_stamps_cost_the_batches(tmp_path: Path) -> None:
     stage = Shifted(tmp_path)
     with capture_logs() as logs:
         run, counters = runner(stage)
@@ -251,7 +251,7 @@ class Alone(Diary):
         return super().process(items)
 
 
-def test_a_stage_that_fails_with_batches_alone_is_told_once_with_its_traceback(tmp_path: Path) -> None:
+def test_a_stage_that_fails_with_batches_is_told_once(tmp_path: Path) -> None:
     with capture_logs() as logs:
         run, counters = runner(Alone(tmp_path))
         for seq in (0, 2, 4):

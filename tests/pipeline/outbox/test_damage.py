@@ -174,7 +174,7 @@ def opened_at_last(folder: Path, **more: Any) -> tuple[Outbox, list[str], list[d
     raise AssertionError("broken at each start")
 
 
-def test_a_file_that_was_cut_off_anywhere_costs_no_more_than_its_end(tmp_path: Path) -> None:
+def test_a_file_cut_off_anywhere_costs_no_more_than_its_end(tmp_path: Path) -> None:
     whole = closed_file(tmp_path / "whole", 100).read_bytes()
     for number, length in enumerate(range(0, len(whole), len(whole) // 23)):
         folder = tmp_path / str(number)
@@ -244,7 +244,7 @@ def test_an_event_that_waits_and_is_not_there_is_counted(tmp_path: Path) -> None
     outbox.close()
 
 
-def test_an_event_that_the_order_of_time_leaves_out_does_not_wait_without_end(tmp_path: Path) -> None:
+def test_an_event_outside_the_order_of_time_does_not_wait(tmp_path: Path) -> None:
     outbox = open_outbox(tmp_path, ordered=["log"])
     outbox.accept([make_event(n) for n in range(5)])
     outbox.close()

@@ -212,7 +212,7 @@ class Buggy(Message):
         raise RuntimeError("oh")
 
 
-def test_a_bug_in_the_class_of_a_message_is_told_as_one_with_its_place() -> None:
+def test_a_bug_in_a_message_class_is_told_with_its_place() -> None:
     body = pack(["buggy", 1, stamp(), {}, None, []])
     with pytest.raises(WireError, match=r"Buggy.build does not take: RuntimeError.*\(test_wire.py, line \d+\).*a bug"):
         build(read_header(body, types_for([Buggy])), types_for([Buggy]), {})

@@ -53,7 +53,7 @@ def test_lack_of_shared_memory_is_retried_and_sent_once() -> None:
     assert (retry.waits_for, counters.snapshot()) == ("", [])
 
 
-def test_a_bug_in_the_class_of_a_message_costs_that_message_and_names_its_stage() -> None:
+def test_a_bug_in_a_message_class_costs_that_message_alone() -> None:
     log, counters = structlog.get_logger(), Counters()
     item = Item("cam", Key(0, 1, 0), Message(stamp(1)))
     edge = EdgePlan("model", "sink", "", "message", "block", 4)

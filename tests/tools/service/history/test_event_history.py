@@ -192,7 +192,7 @@ def test_what_is_no_history_is_set_aside(history: EventHistory, spoil: Callable[
     history.close()
 
 
-def test_events_whose_bytes_were_changed_are_left_out_and_that_is_said_once(history: EventHistory) -> None:
+def test_events_with_changed_bytes_are_left_out_and_said_once(history: EventHistory) -> None:
     history.add([event(number) for number in range(4)])
     with closing(sqlite3.connect(history.path, isolation_level=None)) as db:
         db.execute("UPDATE bodies SET body = CAST(replace(CAST(body AS TEXT), '{', '[') AS BLOB) WHERE number = 2")

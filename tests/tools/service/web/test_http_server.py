@@ -260,7 +260,7 @@ def test_a_body_of_two_lengths_is_refused() -> None:
         assert b"expected either Content-Length or Transfer-Encoding" in answer
 
 
-def test_a_refused_request_behind_another_one_leaves_the_first_answer_whole() -> None:
+def test_a_refused_request_leaves_the_answer_before_it_whole() -> None:
     with reading() as place, socket.create_connection(place) as client:
         client.sendall(GET % b"here" + CHUNKED % b"" + b"1\r\nX\r\n" * 1000)
         answer = answer_of(client)
@@ -277,7 +277,7 @@ def test_a_request_that_does_not_come_to_its_end_is_given_up(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(("most", "is_cut"), [(1 << 20, True), (1 << 30, False)])
-def test_a_body_that_still_comes_after_its_answer_is_dropped_for_a_moment(
+def test_a_body_after_its_answer_is_dropped_for_a_moment(
     monkeypatch: pytest.MonkeyPatch, most: int, *, is_cut: bool
 ) -> None:
     """Whoever sends a little more than is read shall still see why."""
