@@ -184,7 +184,8 @@ def test_pictures_move_and_an_incident_comes_by_itself(page: Browser, served: Se
 
 
 OVER = (
-    "[...document.querySelectorAll('.row')].find((row) => /{}/.test(row.innerText) && row.innerText.includes('lasted'))"
+    "[...document.querySelectorAll('.row')]"
+    ".find((row) => /{}/.test(row.innerText) && /lasted|seen for/.test(row.innerText))"
 )
 
 
