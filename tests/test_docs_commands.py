@@ -367,7 +367,7 @@ def test_the_night_is_chosen_and_shown(reader: Reader) -> None:
     graph = re.sub(r"room-3: \{.*\}", night, graph).replace("max_side: 128", "max_side: 512")
     (reader.folder / "ward.yaml").write_text(graph)
     rules = (reader.folder / "rules.yaml").read_text()
-    rules = re.sub(r"when: .*", "when: age >= 0.5s", rules).replace("for: 5s", "for: 0.4s")
+    rules = rules.replace("{use: fall,", "{id: fall, when: age >= 0.5s, for: 0.4s,")
     (reader.folder / "rules.yaml").write_text(rules)
     reader.type(("run", "ward.yaml"))
     events = [json.loads(line) for line in (reader.folder / "events.jsonl").read_text().splitlines()]

@@ -19,7 +19,7 @@ from pipeline.supervision.control_client import exchange
 from pipeline.supervision.jobs import Answer, Later
 from pipeline.system.disk import open_regular
 from pipeline.system.found_runs import FoundRun, found_runs
-from pipeline.system.names import user_name
+from pipeline.system.names import own_user, user_name
 from pipeline.system.paths import runs_folder
 from pipeline.system.redaction import redact_urls
 from pipeline.system.run_folder import CONTROL, is_private, unlink_socket
@@ -141,7 +141,7 @@ def _meant(name: str | None, runs: Sequence[FoundRun], owner: int | None) -> lis
     """Return the runs that may be meant; only the nearest ones if several folders have runs."""
     if name is not None:
         runs = [run for run in runs if run.name == name]
-    if owner is not None and owner != os.getuid():
+    if owner is not None and owner != own_user():
         return [run for run in runs if run.owner == owner]
     here = [run for run in runs if run.here]
     return here or [run for run in runs if run.own]
@@ -188,7 +188,7 @@ def _is_graph(path: Path) -> bool:
 
 
 def _not_found(name: str | None, runs: Sequence[FoundRun], meant: Sequence[FoundRun], owner: int | None) -> str:
-    asked = os.getuid() if owner is None else owner
+    asked = own_user() if owner is None else owner
     own = [run for run in runs if run.owner == asked]
     names = [run.name for run in own]
     message = f"running: {', '.join(map(_in_words, own))}" if own else ""
@@ -217,7 +217,7 @@ def _in_words(run: FoundRun) -> str:
 def _socket(name: str, owner: int | None) -> Path:
     """Return the path of the control socket of a run that `find_run` has found."""
     root = runs_folder()
-    is_other = owner is not None and owner != os.getuid()
+    is_other = owner is not None and owner != own_user()
     if is_other or not is_private(root) or not (root / name / CONTROL).exists():
         meant = _meant(name, found_runs(), owner)
         if meant:
@@ -235,7 +235,7 @@ def ask(name: str, op: str, *, owner: int | None = None, within_s: float = _ANSW
     if owner is not None and op not in _WITHOUT_SECRETS:
         raise ValueError(f"{op} may tell secrets to a run of another user")
     request = json.dumps({"op": op, **values}).encode()
-    user = os.getuid() if owner is None else owner
+    user = own_user() if owner is None else owner
     try:
         answer = _read(exchange(_socket(name, owner), request, owner=user, within_s=within_s))
     except TimeoutError:

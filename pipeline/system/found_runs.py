@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.system.names import is_name, user_name
+from pipeline.system.names import is_name, own_user, user_name
 from pipeline.system.paths import chosen_runs_folder, other_runs_folders, runs_folder
 from pipeline.system.run_folder import CONTROL, going_on, graph_of, is_going_on, running
 
@@ -51,7 +51,7 @@ class FoundRun:
     @property
     def own(self) -> bool:
         """True for a run of this user."""
-        return self.owner == os.getuid()
+        return self.owner == own_user()
 
     @property
     def control(self) -> str:
@@ -75,18 +75,18 @@ def found_runs() -> list[FoundRun]:
     Raises UserError.
     """
     here = runs_folder()
-    found = [FoundRun(name, here / name, os.getuid(), here=True) for name in running(here)]
+    found = [FoundRun(name, here / name, own_user(), here=True) for name in running(here)]
     if chosen_runs_folder():
         return found
     for root in other_runs_folders():
-        found += [FoundRun(name, root / name, os.getuid(), here=False) for name in running(root) if root != here]
+        found += [FoundRun(name, root / name, own_user(), here=False) for name in running(root) if root != here]
     known = {run.folder for run in found}
     for address in _listened_on():
         folder = address.parent
         if address.name == CONTROL and is_name(folder.name) and folder not in known:
             owner = _owner(address)
             # The table may be wrong (see `_listened_on`); of this user's own runs the lock says whether they go on.
-            if owner is not None and (owner != os.getuid() or is_going_on(folder)):
+            if owner is not None and (owner != own_user() or is_going_on(folder)):
                 found.append(FoundRun(folder.name, folder, owner, here=False))
     return found
 
@@ -129,7 +129,7 @@ def _owner(path: Path) -> int | None:
         except OSError:
             return None
         owner = found.st_uid
-        if owner not in (os.getuid(), _ROOT):
+        if owner not in (own_user(), _ROOT):
             return owner
         if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
             return None

