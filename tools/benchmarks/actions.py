@@ -54,10 +54,9 @@ Each in a scene of it, and in others that look a little like it, from three heig
 Zones and lines are large; `loitering`, `queue`, `crowd` and `nobody_there` have shorter times and smaller numbers."""
 IN_PART = """\
 Falls of 0.9 to 1.1 s from a stand, of which only the first part is seen: then nobody is found there any more, and
-`fall` goes by how they went down. 0.7 s after they began, the shoulders have come down by a fifth to a quarter of
-their height, nearly all of it in the last 0.3 s. At 5 frames a second, that is one frame or two; at 3, mostly none.
-In each trial, the fall begins at another moment between two frames. The people are others (odd seeds) than those on
-whom the words `plunging`, `toppling` and `toppling_out` were tried (even seeds)."""
+`fall` goes by whether they have turned wide. 0.7 s after they began, the shoulders have come down by a fifth to a quarter
+of their height: that may as well be somebody who ducks or walks out of the picture, so it is no fall yet. In each
+trial, the fall begins at another moment between two frames."""
 
 
 @dataclass

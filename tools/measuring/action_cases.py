@@ -30,7 +30,8 @@ STANDING_UP = frozenset({"ducking", "tying shoes", "tying shoes bent down", "kne
 
 CASES: dict[str, Case] = {
     "fall": Case(
-        {**dict.fromkeys(FALLS, 7.5)}, frozenset({"falling from a chair", "falling and getting up", "tripping"})
+        {**dict.fromkeys(FALLS, 4.0)},
+        frozenset({"falling from a chair", "falling and getting up", "tripping", "push-ups"}),
     ),
     "lying": Case(
         {**dict.fromkeys(FALLS, 9.0), **dict.fromkeys(LYING_DOWN, 12.0)},

@@ -25,9 +25,12 @@ from tools.animator.motion import Motion, kept
 from tools.animator.pose import Posture
 
 WORDS = {name: word.means for name, word in library().words.items()}
-VALUES = {"size", "leg_size"}
+VALUES = {"size", "leg_size", "usual_height"}
 """Words that are lengths."""
-TIMED = {"low", "off_the_ground", "plunging", "toppling", "toppling_out"}
+TIMED = {
+    *("low", "off_the_ground"),
+    *("tall", "legs_seen", "on_legs", "held_up", "grounded", "plunging", "came_down", "toppled"),
+}
 """Words that look back in time."""
 STAND = {"upright", "straight_legs", "standing", "up", "seems_up", "on_a_foot"}
 HANDS = {"raised_hand", "raised_hands", "hand_to_face", "hands_together", "arms_crossed", "reaching"}

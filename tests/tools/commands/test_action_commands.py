@@ -47,7 +47,7 @@ def test_programs_get_json() -> None:
     assert [one["name"] for one in described] == list(library().templates)
     alone = json.loads(run("fall", "--json")[1])
     assert alone == described[0]
-    assert alone["parameters"]["low_for"]["default"] == "3s"
+    assert alone["parameters"]["low_for"]["default"] == "0.1s"
 
 
 def test_each_is_drawn_below_its_name() -> None:
