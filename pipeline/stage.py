@@ -483,7 +483,8 @@ class Stage(Generic[S]):
     def finish(self, camera: str, end: End) -> Iterable[Message]:
         """Return or yield the last outputs for a camera, after its last item, with the stamp of its last frame.
 
-        Forget the camera: one of the same name that comes later is a new one.
+        Forget the camera: one of the same name that comes later is a new one. A sink of events gets one end, of all
+        cameras: its reason is "end" only if each camera came to its own end, and "stopped" if somebody stopped the run.
         """
         return ()
 

@@ -14,7 +14,8 @@ seconds for it, and is sent without it if it does not come. A mail counts as del
 | refuses the mail for its size | it gets the mail without the picture |
 | refuses some of the addresses for good | the others get it; the log and the counter `recipients_refused` tell |
 | refuses some of the addresses for now (4xx: greylisting, a full mailbox) | the others get it. These alone
-get it later, after 1, 2, 5, 10, 30, then every 60 min, for a day (`expires`); then a dead letter names them |
+get it later, after 1, 2, 5, 10, 30, then every 60 min, for a day (`expires`); then a dead letter names them. If the run
+is stopped, the next run of its name goes on with that |
 | does anything else: cannot be reached, answers 4xx, refuses the connection, the password, the sender, or to deliver
 for us | the event waits and is tried again, and status says why |
 """
@@ -205,8 +206,14 @@ class SinkEmail(EventSink[SinkEmailSettings]):
             raise Unavailable("further mails are to be sent", patient=True)
 
     def finish(self, camera: str, end: End) -> Iterable[Message]:
-        """Write dead letters that name the recipients who still lack a mail."""
-        self._later.give_up(lambda rest: self._give_up(rest, "before the end of the run"))
+        """Try once more to reach the recipients who still lack a mail, then write dead letters that name them.
+
+        A run that was stopped leaves them to the next run of its name.
+        """
+        if end.reason == "end":
+            if not self._later.try_last(seconds(self.settings.limit)):
+                raise Unavailable("mails are tried for the last time", patient=True)
+            self._later.give_up(lambda rest: self._give_up(rest, "before the end of the run"))
         return super().finish(camera, end)
 
     def close(self) -> None:

@@ -62,12 +62,12 @@ class OutboxRunner:
 
         Not before their deliveries are recorded: waits while the disk does not take them.
         """
-        self.stage.end(camera, removed=end.reason == "removed")
+        self.stage.end(camera, end.reason)
         self._hand_out()
         if self.stage.all_ended:
             for name in sorted(self._sinks, key=lambda name: len(self.stage.goes_before(name))):
                 self._deliver_rest()  # an earlier sink's end may have made events for it
-                self._sinks[name].end(EVERY_CAMERA, end)
+                self._sinks[name].end(EVERY_CAMERA, self.stage.last_word)
         return []
 
     def _deliver_rest(self) -> None:

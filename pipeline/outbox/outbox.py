@@ -33,7 +33,7 @@ from pydantic import Field
 from pipeline.dead_letters import DeadLetters, LetterCount
 from pipeline.errors import EnvironmentProblem, NeedsNewProcess
 from pipeline.items import Item
-from pipeline.messages import LONGEST_BODY, Event
+from pipeline.messages import LONGEST_BODY, End, EndReason, Event, Stamp
 from pipeline.monitoring.event_format import EventSummary, event_format
 from pipeline.monitoring.outcome import GIVEN_UP
 from pipeline.monitoring.reports import SinkBacklog
@@ -63,6 +63,7 @@ from pipeline.outbox.event_validity import why_invalid
 from pipeline.outbox.lost_incidents import LostIncidents, left_open
 from pipeline.outbox.old_events import OldEvents, forget_needless, make_room, shrink
 from pipeline.outbox.stored_event import checksum
+from pipeline.plan import EVERY_CAMERA
 from pipeline.stage import Context, Counts, Settings, Stage
 
 T = TypeVar("T")
@@ -138,7 +139,7 @@ class Outbox(Stage[OutboxSettings]):
         self._letters = {sink: LetterCount(DeadLetters(Path(settings.path).parent, sink)) for sink in settings.sinks}
         self.backlog: dict[str, SinkBacklog] = {}
         self._judged: dict[tuple[str, str], int] = dict.fromkeys(self._places(), _NEVER)
-        self._ended: set[str] = set()
+        self._ended: dict[str, EndReason] = {}
         self._note_again_at, self.unnoted = 0.0, ""
         self.expects_more = False
         self._lost, self._old = LostIncidents(), OldEvents()
@@ -156,8 +157,8 @@ class Outbox(Stage[OutboxSettings]):
         """Let a new camera start from the others' position; a removed one may come again."""
         now = min(self._judged.values(), default=_NEVER)
         self._judged = {place: self._judged.get(place, now) for place in self._places()}
-        gone = self._ended.difference(self.context.cameras)
-        self._ended -= gone
+        gone = self._ended.keys() - set(self.context.cameras)
+        self._ended = {camera: reason for camera, reason in self._ended.items() if camera not in gone}
         self._forget_ends(gone)
 
     # ---- opening and closing
@@ -225,7 +226,9 @@ class Outbox(Stage[OutboxSettings]):
         started = self.context.state_folder / "started"
         if started.exists():
             for (camera,) in self.db.execute("SELECT camera FROM ended").fetchall():
-                self._note_end(camera)
+                self._note_end(
+                    camera, "stopped"
+                )  # the file has no reason: a sink then keeps what it has for the next run
         else:
             if self.settings.live:
                 self._end_left_open()
@@ -504,9 +507,9 @@ class Outbox(Stage[OutboxSettings]):
                 ends = list(self._lost.ends(self.db, producer, camera))
             self._commit(ends)
 
-    def end(self, camera: str, *, removed: bool = False) -> None:
-        """No more events of this camera will come. If it was `removed`, it does not count for the end of the run."""
-        if removed:
+    def end(self, camera: str, reason: EndReason = "end") -> None:
+        """No more events of this camera will come. If it was removed, it does not count for the end of the run."""
+        if reason == "removed":
             self._judge_all(camera)
             return
         try:
@@ -514,7 +517,7 @@ class Outbox(Stage[OutboxSettings]):
         except sqlite3.Error as error:
             # Only a later incarnation would miss it.
             self.context.log.warning("camera_end_not_kept", camera=camera, error=str(error))
-        self._note_end(camera)
+        self._note_end(camera, reason)
 
     def _forget_ends(self, cameras: Iterable[str]) -> None:
         try:
@@ -522,8 +525,8 @@ class Outbox(Stage[OutboxSettings]):
         except sqlite3.Error as error:
             self.context.log.warning("camera_end_not_forgotten", error=str(error))
 
-    def _note_end(self, camera: str) -> None:
-        self._ended.add(camera)
+    def _note_end(self, camera: str, reason: EndReason) -> None:
+        self._ended[camera] = reason
         self._judge_all(camera)
 
     def _judge_all(self, camera: str) -> None:
@@ -534,7 +537,14 @@ class Outbox(Stage[OutboxSettings]):
     @property
     def all_ended(self) -> bool:
         """True when all cameras have ended, and no others are about to come; False without cameras."""
-        return bool(self.context.cameras) and not self.expects_more and self._ended.issuperset(self.context.cameras)
+        return bool(self.context.cameras) and not self.expects_more and self._ended.keys() >= set(self.context.cameras)
+
+    @property
+    def last_word(self) -> End:
+        """The end of all cameras, for the sinks. Its reason is "end" only if each camera came to its own end."""
+        reasons = set(self._ended.values())
+        reason: EndReason = "stopped" if "stopped" in reasons else "error" if "error" in reasons else "end"
+        return End(Stamp(EVERY_CAMERA, 0, 0, 0, 0, 0), reason)
 
     # ---- handing out
 

@@ -11,7 +11,7 @@ from typing import Any
 from pipeline.errors import EnvironmentProblem
 from pipeline.execution.retry import RETRY_S
 from pipeline.items import END_SEQ, Item, Key
-from pipeline.messages import End, Event, Stamp
+from pipeline.messages import Event, Stamp
 from pipeline.monitoring.event_format import EventSummary, event_format
 from pipeline.outbox.outbox import Outbox
 from pipeline.plan import EVERY_CAMERA, EdgePlan, ProcessPlan
@@ -100,9 +100,10 @@ class OutboxRelay:
     def _end(self, edge: EdgePlan) -> None:
         if self._outbox.goes_before(edge.reader) <= self._closed and self._outbox.over(edge.reader):
             self._ended.add(edge.reader)
-            end = End(Stamp(EVERY_CAMERA, 0, 0, 0, 0, 0))
             processed = Ticket(partial(self._closed.add, edge.reader))
-            self._sender.submit([edge], EVERY_CAMERA, Key(self._incarnation, END_SEQ + 1, 0), end, processed)
+            self._sender.submit(
+                [edge], EVERY_CAMERA, Key(self._incarnation, END_SEQ + 1, 0), self._outbox.last_word, processed
+            )
             processed.closed()
 
     def emit(self, values: Mapping[str, Any]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import email
 import json
+import os
 import smtplib
 import socket
 import socketserver
@@ -19,6 +21,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+import structlog
 import trustme
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
@@ -30,12 +33,18 @@ from pydantic import ValidationError
 
 from pipeline.dead_letters import DeadLetters
 from pipeline.errors import EnvironmentProblem, Unavailable
-from pipeline.messages import End, Event
-from pipeline.testing import feed, reports_of, stamp
+from pipeline.graph import load_plan
+from pipeline.messages import End, EndReason, Event
+from pipeline.outbox.outbox_folder import outbox_folder
+from pipeline.plan import EVERY_CAMERA
+from pipeline.supervision.supervisor import Supervisor
+from pipeline.system.paths import STATE_DIR
+from pipeline.testing import feed, reports_of, run_graph, stamp
 from stages import sink_email
 from stages.delivery.event_sink import Refused
 from stages.delivery.mail import postponed
 from stages.delivery.mail.mail_answers import answer_of, is_for_good
+from stages.delivery.mail.postponed import Postponed, Rest
 from stages.sink_email import SinkEmail, SinkEmailSettings, _Conversation
 
 PASSWORD = "open-sesame-7731"
@@ -496,8 +505,8 @@ def test_nobody_is_forgotten_at_the_end_if_the_disk_is_full(tmp_path: Path, monk
 
             full.setattr(DeadLetters, "add", add)
             with pytest.raises(EnvironmentProblem):
-                stage.finish("room-3", End(stamp(9, "room-3")))
-        stage.finish("room-3", End(stamp(9, "room-3")))
+                until(lambda: is_finished(stage), every_s=0.01)
+        until(lambda: is_finished(stage), every_s=0.01)
         assert set(letters(stage)) == {start(1).id, start(2).id}
 
 
@@ -507,9 +516,142 @@ def test_end_of_a_run_names_who_has_not_got_the_mail(tmp_path: Path) -> None:
     with serving(box) as port, sink_to(port, tmp_path) as stage:
         hand_in(stage, [start()])
         assert letters(stage) == {}
-        stage.finish("room-3", End(stamp(9, "room-3")))
+        until(lambda: is_finished(stage), every_s=0.01)
         assert "chief@example.org (451 greylisted)" in letters(stage)[start().id]
         assert not list(tmp_path.rglob("*.postponed"))
+
+
+def is_finished(stage: SinkEmail, reason: EndReason = "end") -> bool:
+    try:
+        stage.finish(EVERY_CAMERA, End(stamp(9), reason))
+    except Unavailable:
+        return False
+    return True
+
+
+def test_end_of_a_run_tries_once_more(tmp_path: Path) -> None:
+    box = Mailbox()
+    box.refused = {CHIEF: "451 greylisted"}
+    with serving(box) as port, sink_to(port, tmp_path) as stage:
+        hand_in(stage, [start(1), start(2)])
+        box.refused = {}
+        until(lambda: is_finished(stage), every_s=0.01)
+        assert box.recipients == [[NIGHT], [NIGHT], [CHIEF], [CHIEF]]
+        assert letters(stage) == {}
+        assert not list(tmp_path.rglob("*.postponed"))
+
+
+@pytest.mark.usefixtures("soon")
+def test_mail_on_its_way_at_the_end_is_not_given_up(tmp_path: Path) -> None:
+    holds, goes_on = threading.Event(), threading.Event()
+
+    class Slow(Mailbox):
+        async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
+            if envelope.rcpt_tos == [CHIEF]:
+                holds.set()
+                await asyncio.to_thread(goes_on.wait, 60)
+            return await super().handle_DATA(server, session, envelope)
+
+    box = Slow()
+    box.refused = {CHIEF: "451 greylisted"}
+    with serving(box) as port, sink_to(port, tmp_path, limit="60s") as stage:
+        hand_in(stage, [start()])
+        box.refused = {}
+        until(holds.is_set)
+        assert not is_finished(stage)
+        assert letters(stage) == {}
+        goes_on.set()
+        until(lambda: is_finished(stage), every_s=0.01)
+        assert (letters(stage), box.recipients) == ({}, [[NIGHT], [CHIEF]])
+
+
+def test_last_tries_end_with_their_time(tmp_path: Path) -> None:
+    box = Mailbox()
+    box.refused = {CHIEF: "451 greylisted"}
+    with serving(box) as port, sink_to(port, tmp_path) as stage:
+        hand_in(stage, [start(1), start(2)])
+        assert until(lambda: stage._later.try_last(0.0) or None)
+        until(lambda: is_finished(stage), every_s=0.01)
+        assert set(letters(stage)) == {start(1).id, start(2).id}
+
+
+@pytest.mark.parametrize("reason", ["stopped", "error"])
+def test_stopped_run_leaves_postponed_mails_to_the_next(tmp_path: Path, reason: EndReason) -> None:
+    box, port = Mailbox(), free_port()
+    box.refused = {CHIEF: "451 greylisted"}
+    with serving(box, port), structlog.testing.capture_logs() as lines:
+        with sink_to(port, tmp_path) as stage:
+            hand_in(stage, [start()])
+            assert is_finished(stage, reason)
+            assert letters(stage) == {}
+        [file] = tmp_path.rglob("*.postponed")
+        [left] = [line for line in lines if line["event"] == "postponed_mails_left"]
+        assert (left["mails"], left["kept_in"]) == (1, str(file))
+        box.refused = {}
+        with sink_to(port, tmp_path):
+            until(lambda: box.recipients == [[NIGHT], [CHIEF]])
+        assert [line["mails"] for line in lines if line["event"] == "postponed_mails_found"] == [1]
+
+
+def test_mail_on_its_way_is_not_given_up_for_newer_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postponed, "MOST", 1)
+    tried, goes_on = threading.Event(), threading.Event()
+
+    def try_again(rest: Rest) -> None:
+        tried.set()
+        goes_on.wait(60)
+
+    later = Postponed(tmp_path / "a.postponed", try_again, structlog.get_logger())
+    later._rests = {start(1).id: (Rest(start(1), {CHIEF: "451"}, 0), 0.0)}
+    later.add(Rest(start(1), {CHIEF: "451"}, 0))
+    with later._changed:
+        later._rests[start(1).id] = later._rests[start(1).id][0], 0.0
+        later._changed.notify_all()
+    until(tried.is_set)
+    given_up = later.add(Rest(start(2), {CHIEF: "451"}, 0))
+    assert given_up is not None
+    assert given_up.event.id == start(2).id
+    goes_on.set()
+    later.close()
+    assert not (tmp_path / "a.postponed").exists()
+
+
+@pytest.mark.parametrize(("stops", "dead", "kept"), [(True, 0, 1), (False, 1, 0)])
+def test_how_a_run_ends_decides_over_postponed_mails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, stops: bool, dead: int, kept: int
+) -> None:
+    monkeypatch.setenv(STATE_DIR, str(tmp_path / "state"))
+    box = Mailbox()
+    box.refused = {CHIEF: "451 greylisted"}
+    frames = "frames: 100000, pace_ms: 20" if stops else "frames: 3"
+    path = tmp_path / "graph.yaml"
+    stopped: list[bool] = []
+
+    def look(supervisor: Supervisor) -> None:
+        if stops and box.mails and not stopped:  # a second stop would leave the sink no time for its end
+            stopped.append(True)
+            supervisor.stop()
+
+    with serving(box) as port:
+        path.write_text(f"""
+version: 1
+name: mails{os.getpid()}
+cameras: {{room-3: {{{frames}}}}}
+stages:
+  numbers: {{use: count_source, each: cameras}}
+  emit: {{use: emit, from: numbers, with: {{every: 100000}}}}
+  nurse:
+    use: sink_email
+    from: emit
+    with: {{server: 127.0.0.1, port: {port}, security: none, sender: a@example.org, to: [{NIGHT}, {CHIEF}], only: null}}
+""")
+        plan = load_plan(path)
+        outcome, _ = run_graph(plan, look)
+    assert (outcome.status, box.recipients) == (0, [[NIGHT]])
+    folder = outbox_folder(plan)
+    assert folder is not None
+    assert len(list(DeadLetters(folder, "nurse"))) == dead
+    assert len(list(folder.rglob("*.postponed"))) == kept
 
 
 @pytest.mark.usefixtures("soon")

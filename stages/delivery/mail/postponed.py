@@ -1,7 +1,9 @@
 """Mails that some of their recipients have not got yet, since the server refuses these addresses for now.
 
     some take it, some are refused for now --add--> in the file --1, 2, 5, ... 60 min--> tried again for these alone
-                                                        `-- all are done, or time is up --> out of the file
+                              |                         `-- all are done, or time is up --> out of the file
+                              |--the run is stopped--> stays in the file, for the next run of this name
+                              '--all files are at their end--> tried once more, then given up
 
 A server refuses an address for now (450, 451, 452) if it greylists, or a mailbox is full. The others must not get the
 mail twice meanwhile, and later mails must not wait. The file lies beside the dead letters, since it has to outlive the
@@ -11,6 +13,7 @@ run if the power is cut.
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -53,6 +56,10 @@ class Postponed:
         self._rests: dict[str, tuple[Rest, float]] = {}
         """Id of an event -> the rest, and when it is tried again, in monotonic seconds."""
         self._changed = threading.Condition()
+        self._trying = ""
+        """The id of the event whose mail is on the way at present."""
+        self._last_until = math.inf
+        """Until when the last tries may begin, in monotonic seconds; infinite while more tries follow."""
         self._is_closed = False
         self._thread: threading.Thread | None = None
 
@@ -69,6 +76,8 @@ class Postponed:
         with self._changed:
             self._rests = {rest.event.id: (rest, 0.0) for rest in found}
             self._wake()
+        if found:
+            self._log.info("postponed_mails_found", mails=len(found), file=str(self._file))
 
     def _read(self, line: str) -> Rest | None:
         try:
@@ -81,21 +90,34 @@ class Postponed:
         """Returns the oldest if there are too many of them: it is given up."""
         with self._changed:
             self._rests[rest.event.id] = rest, time.monotonic() + PAUSES_S[0]
-            oldest = self._rests.pop(next(iter(self._rests)))[0] if len(self._rests) > MOST else None
+            oldest = self._oldest() if len(self._rests) > MOST else None
             self._keep()
             self._wake()
         return oldest
 
-    def give_up(self, write: Callable[[Rest], None]) -> None:
-        """Try none of the mails again: hand each to `write`, and forget the mail once `write` has returned.
+    def _oldest(self) -> Rest:
+        """Take out the oldest mail, but not the one that is on the way: its recipients may get it after all."""
+        return self._rests.pop(next(one for one in self._rests if one != self._trying))[0]
 
-        What `write` raises is raised; the mails that are left stay, for another call.
+    def try_last(self, within_s: float) -> bool:
+        """Let each mail be tried once more, and then no more. Returns whether that is over: call again until it is.
+
+        After `within_s` from the first call no try begins any more; one that is on the way comes to its end.
         """
         with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
-            rests = [rest for rest, _ in self._rests.values()]
-        for rest in rests:
+            if math.isinf(self._last_until):
+                self._last_until = time.monotonic() + within_s
+                self._rests = {one: (rest, 0.0) for one, (rest, _) in self._rests.items()}
+                self._changed.notify_all()
+        return self._thread is None or not self._thread.is_alive()
+
+    def give_up(self, write: Callable[[Rest], None]) -> None:
+        """Hand each mail that is left to `write`, and forget the mail once `write` has returned.
+
+        Call it once `try_last` is over: otherwise somebody may still get a mail that is given up. What `write` raises
+        is raised; the mails that are left stay, for another call.
+        """
+        for rest in [rest for rest, _ in self._rests.values()]:
             write(rest)
             with self._changed:
                 self._rests.pop(rest.event.id, None)
@@ -108,6 +130,8 @@ class Postponed:
             self._changed.notify_all()
         if self._thread is not None:
             self._thread.join(_CLOSED_S)
+        if self._rests:
+            self._log.warning("postponed_mails_left", mails=len(self._rests), kept_in=str(self._file))
 
     def _wake(self) -> None:
         if self._thread is None and self._rests:
@@ -123,26 +147,40 @@ class Postponed:
                 self._log.exception("postponed_mail_failed", id=rest.event.own_id, error=type(error).__name__)
                 left = rest
             with self._changed:
-                if rest.event.id not in self._rests:
-                    continue
-                if left is None:  # also while it closes: at the next start, the mail would be sent once more
-                    del self._rests[rest.event.id]
-                elif not self._is_closed:
-                    left = replace(left, tries=rest.tries + 1)
-                    pause_s = PAUSES_S[min(left.tries, len(PAUSES_S)) - 1]
-                    self._rests[rest.event.id] = left, time.monotonic() + pause_s
-                self._keep()
+                self._tried(rest, left)
+
+    def _tried(self, rest: Rest, left: Rest | None) -> None:
+        """Note what is left, also while it closes: at the next start, whoever has the mail would get it once more."""
+        self._trying = ""
+        if left is None:
+            del self._rests[rest.event.id]
+        elif self._is_closed:  # the connection was cut, which is no answer of the server
+            kept = replace(rest, why={one: rest.why[one] for one in left.why})
+            self._rests[rest.event.id] = kept, math.inf
+        else:
+            left = replace(left, tries=rest.tries + 1)
+            pause_s = PAUSES_S[min(left.tries, len(PAUSES_S)) - 1] if math.isinf(self._last_until) else math.inf
+            self._rests[rest.event.id] = left, time.monotonic() + pause_s
+        self._keep()
 
     def _next(self) -> Rest | None:
-        """Wait until one is due; None once closed."""
+        """Wait until one is due; None once there is none to try any more."""
         with self._changed:
-            while not self._is_closed:
-                due = min(self._rests.values(), key=lambda one: one[1], default=None)
-                wait_s = None if due is None else due[1] - time.monotonic()
-                if due is not None and due[1] <= time.monotonic():
-                    return due[0]
-                self._changed.wait(wait_s)
+            while not self._is_over:
+                rest, due_s = min(self._rests.values(), key=lambda one: one[1], default=(None, math.inf))
+                now_s = time.monotonic()
+                if rest is not None and due_s <= now_s:
+                    self._trying = rest.event.id
+                    return rest
+                self._changed.wait(None if math.isinf(due_s) else due_s - now_s)
         return None
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether no try begins any more."""
+        if math.isinf(self._last_until) or self._is_closed:
+            return self._is_closed
+        return time.monotonic() > self._last_until or all(math.isinf(due_s) for _, due_s in self._rests.values())
 
     def _keep(self) -> None:
         try:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import EnvironmentProblem
 from pipeline.items import Item, Key
-from pipeline.messages import MOST_REPEATED, Event, Tombstone
+from pipeline.messages import MOST_REPEATED, EndReason, Event, Tombstone
 from pipeline.outbox.event_file import remove_delivered
 from pipeline.outbox.outbox import Outbox
 from pipeline.stage import Stage
@@ -145,7 +145,27 @@ def test_a_restart_knows_which_cameras_have_ended(tmp_path: Path) -> None:
     assert not again.all_ended
     again.end("b")
     assert again.all_ended
+    assert again.last_word.reason == "stopped"  # nobody knows any more why `a` has ended
     again.close()
+
+
+@pytest.mark.parametrize(
+    ("reasons", "told"),
+    [
+        (["end", "end"], "end"),
+        (["end", "stopped"], "stopped"),
+        (["stopped", "error"], "stopped"),
+        (["error", "end"], "error"),
+    ],
+)
+def test_last_word_tells_whether_each_camera_came_to_its_own_end(
+    tmp_path: Path, reasons: list[EndReason], told: EndReason
+) -> None:
+    outbox = make(tmp_path, cameras=("a", "b"))
+    for camera, reason in zip("ab", reasons, strict=True):
+        outbox.end(camera, reason)
+    assert outbox.last_word.reason == told
+    outbox.close()
 
 
 def test_what_a_dead_stage_left_open_is_ended_once(tmp_path: Path) -> None:

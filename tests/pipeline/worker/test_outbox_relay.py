@@ -121,7 +121,7 @@ def event(seq: int) -> Item:
 
 def test_end_waits_for_last_acknowledgement_on_disk(joined: Joined, tmp_path: Path) -> None:
     joined.outbox.accept([event(0)])
-    joined.outbox.end("cam")
+    joined.outbox.end("cam", "stopped")
     other = sqlite3.connect(tmp_path / "outbox.sqlite", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     until(lambda: joined.turn() or (joined.taken and not joined.sender.in_flight))
@@ -132,6 +132,7 @@ def test_end_waits_for_last_acknowledgement_on_disk(joined: Joined, tmp_path: Pa
     other.execute("ROLLBACK")
     other.close()
     until(lambda: joined.turn() or joined.has_ended)
+    assert [item.payload.reason for item in joined.taken if isinstance(item.payload, End)] == ["stopped"]
     assert joined.outbox.over("log")
     assert joined.relay.waits_for == ""
 
