@@ -54,8 +54,17 @@ _STUCK_S = 30.0
 """A loop that has not turned for so long never will."""
 
 
+_MOST_HEAD = 16 << 10
+_MALFORMED = {
+    431: f"expected at most {_MOST_HEAD >> 10} kB of head, of trailers, and of the line before a chunk",
+    501: "expected a body with Content-Length, or with Transfer-Encoding: chunked",
+}
+"""By the status that h11 gives to a request which cannot be read."""
+_NO_REQUEST = "expected a request in HTTP/1.1, got one that cannot be read"
+
+
 class _Refused(Exception):
-    """A request that takes more than its share: `args` are the status and the reason."""
+    """A request that is malformed, or takes more than its share: `args` are the status and the reason."""
 
 
 class _Conversation(h11.Connection):
@@ -67,16 +76,19 @@ class _Conversation(h11.Connection):
 
     @property
     def lacks_body(self) -> bool:
-        """Whether a part of the request is still to come."""
-        return self.their_state is h11.SEND_BODY
+        """Whether a part of the request is still to come, or anything at all after a request that is none."""
+        return self.their_state in (h11.SEND_BODY, h11.ERROR)
 
     def receive_data(self, data: bytes) -> None:
         super().receive_data(data)
         self._received += len(data)
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """Raises _Refused."""
-        event = super().next_event()
+        """Raises _Refused, also if the request is malformed: uvicorn would answer beside the call, which fails then."""
+        try:
+            event = super().next_event()
+        except h11.RemoteProtocolError as error:
+            raise _Refused(error.error_status_hint, _MALFORMED.get(error.error_status_hint, _NO_REQUEST)) from None
         if isinstance(event, h11.Request):
             self._begin(event)
         elif isinstance(event, h11.Data):
@@ -179,7 +191,7 @@ class _Protocol(H11Protocol):
         if self._is_asked:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        if self.conn.our_state is not h11.SEND_RESPONSE:  # a part of the answer is sent
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):  # a part of the answer is sent
             self.transport.abort()
             return
         answer = failure(status, why, error_id="too-large" if status == 413 else "request-value")
@@ -404,7 +416,7 @@ class HttpServer:
             limit_concurrency=_MOST_CONNECTIONS,
             timeout_keep_alive=15,
             timeout_graceful_shutdown=_STOP_S,
-            h11_max_incomplete_event_size=16 << 10,
+            h11_max_incomplete_event_size=_MOST_HEAD,
             proxy_headers=bool(proxies),
             forwarded_allow_ips=list(proxies),
             **tls,

@@ -240,6 +240,32 @@ def test_a_body_in_costly_chunks_is_refused_in_words(body: bytes, why: str) -> N
         assert why.encode() in answer
 
 
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (CHUNKED % b"here" + b"no number\r\nX\r\n", 400),
+        (CHUNKED % b"" + b"1\r\nXYZ\r\n", 400),
+        (CHUNKED % b"" + b"0\r\n" + b"A: b\r\n" * 12_000, 431),
+        (CHUNKED % b"here" + b"0\r\nno trailer\r\n\r\n", 400),
+        (GET % b"here" + CHUNKED % b"here" + b"no number\r\n", 400),
+        (b"no request\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nA: %s" % (b"x" * 80_000), 431),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+    ],
+)
+def test_malformed_request_is_answered_once_and_leaves_no_trace(
+    caplog: pytest.LogCaptureFixture, sent: bytes, status: int
+) -> None:
+    with reading() as place, socket.create_connection(place) as client:
+        with suppress(ConnectionError):
+            client.sendall(sent)
+        answer = answer_of(client)
+    assert caplog.records == []
+    assert answer.count(b"HTTP/1.1 %d " % status) == 1
+    assert b"request-value" in answer
+    assert b"connection: close" in answer
+
+
 @pytest.mark.parametrize("chunk", [4 << 10, 64 << 10])
 def test_a_large_body_in_ordinary_chunks_is_taken(chunk: int) -> None:
     pieces = (bytes(chunk) for _ in range((8 << 20) // chunk))
