@@ -6,10 +6,17 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import av
 import pytest
 from camgraph_test_stages.browser import Browser
 
 from stages.delivery.event_words import span
+from stages.reading.live.gate.authorization import why_not_answered
+from stages.reading.live.gate.statuses import of_rtsp
+from stages.reading.live.gate.web_answer import served
+from stages.reading.live.gate.web_gate import _no_picture
+from stages.reading.live.no_picture_timeout import NoPictureTimeout
+from stages.reading.live.verdicts import Dropped, verdict_on
 
 pytestmark = pytest.mark.processes
 
@@ -356,6 +363,63 @@ def test_reasons_are_in_the_words_of_a_guard(page: Browser) -> None:
     assert "percent-encoded" in plain(page, WRONG_PASSWORD, is_admin=True)
     gone = "the camera has no stream at the path of `url` (rtsp://10.0.0.11/x): correct it there"
     assert plain(page, gone) == "the camera has no stream at the path: tell the person who set camgraph up"
+
+
+def refused(begin: bytes, content_type: str) -> str:
+    with pytest.raises(Dropped) as problem:
+        served(content_type, begin)
+    return str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (refused(b"<html>", "text/html"), "it answers with a web page (text/html) instead of video"),
+        (
+            refused(b"\x89PNG", "image/png"),
+            "it answers with a picture (image/png): camgraph reads pictures of cameras as JPEG alone",
+        ),
+        (str(_no_picture(300)), "there is no picture (JPEG) in the 300 bytes that it sent"),
+        (f"it answers SETUP with {of_rtsp(453, '')}", "it answers SETUP with 453 Not Enough Bandwidth"),
+        (
+            why_not_answered(["Negotiate"]),
+            "it asks for a kind of login that camgraph does not know: Negotiate",
+        ),
+        (
+            verdict_on(av.InvalidDataError(1, "x"), "rtsp://cam/", 0.0, 5.0).why,
+            "rtsp://cam/: what it sends cannot be read as video",
+        ),
+        (
+            "it redirects to rtsp://b/, which is another host or port: if that is right, write that address in "
+            "`url`, or `redirects: follow`",
+            "it redirects to rtsp://b/, which is another host or port",
+        ),
+        (
+            "it does not send over tcp (461 Unsupported Transport): write `transport: udp` for this camera",
+            "it does not send over tcp (461 Unsupported Transport)",
+        ),
+        (
+            "its video is in the format vc9 that the FFmpeg of this installation cannot decode: choose another codec "
+            "in the camera, such as H.264 or H.265",
+            "its video is in the format vc9 that the FFmpeg of this installation cannot decode",
+        ),
+    ],
+)
+def test_guard_is_not_told_to_change_settings(page: Browser, reason: str, told: str) -> None:
+    assert plain(page, reason) == f"{told}: tell the person who set camgraph up"
+    assert plain(page, f"a gone for 6 s ({reason}), b") == (
+        f"a answers, but sends no picture for 6 s ({told}: tell the person who set camgraph up), b"
+    )
+    assert plain(page, reason, is_admin=True) == reason.replace("`", "")
+
+
+def test_guard_reads_of_no_keyframes(page: Browser) -> None:
+    waits = NoPictureTimeout(5.0, 0.0).why_waiting(1000.0)
+    assert plain(page, waits).startswith("the camera sends, but no whole picture has come for ")
+    assert "GOP" not in plain(page, waits)
+    assert "GOP" in plain(page, waits, is_admin=True)
+    memory = "too much memory: FFmpeg took more than 512 MB (memory_mb) for its stream"
+    assert plain(page, memory) == "too much memory: FFmpeg took more than 512 MB for its stream"
 
 
 def test_a_view_says_no_reason_twice_and_has_no_code(page: Browser) -> None:
