@@ -17,6 +17,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -190,6 +191,8 @@ class Postponed:
                 write_whole(self._file, text.encode(), durable=True, mode=0o600)
             else:
                 self._file.unlink(missing_ok=True)
+                with suppress(OSError):
+                    self._file.parent.rmdir()  # if it is empty
         except OSError as error:
             self._log.warning("postponed_mails_not_kept", file=str(self._file), why=error.strerror)
 
