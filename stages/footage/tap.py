@@ -18,7 +18,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import av
+from av.codec.context import CodecContext
 from av.packet import Packet as AvPacket
+from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 
 from pipeline.stage import Logger
@@ -32,6 +34,7 @@ from stages.footage.packets import (
     stream_message,
     wanted_mark,
 )
+from stages.reading.live.options import DECODER_OPTIONS
 from stages.reading.pixels import orientation_of
 from stages.vision.orientation import UPRIGHT, Orientation
 
@@ -48,6 +51,9 @@ _SAMPLE_FORMS = ("nut", "mov", "rm")
 one is for codecs that NUT does not know, such as ProRes (MOV) and RV20 (RealMedia)."""
 _ORIENTATION_FORMS = ("matroska", "mov")
 """Formats that keep the orientation, which NUT loses. MOV is for old codecs of phones, such as H.263."""
+
+Size = tuple[int, int]
+"""Width and height in pixels, as they are coded: not set upright."""
 
 
 @dataclass(slots=True, eq=False)
@@ -224,15 +230,16 @@ class PacketTap:
 
     def _info_of(self, stream: VideoStream, epoch: int, keyframe: AvPacket[VideoStream]) -> VideoStreamInfo | None:
         context = stream.codec_context
-        if stream.time_base is None or context.width == 0:
+        size = _size_of(context, keyframe)
+        if stream.time_base is None or size is None:
             return None
         name, is_live = context.codec.canonical_name, not self._patient  # a decoder's own name may be `libdav1d`
-        sample = _first_sample(stream, keyframe)
+        sample = _first_sample(stream, keyframe, size)
         if sample is None:
             why = "no file format that is known here takes them"
             self._refusal = f"the packets of this video ({name}) cannot be kept: {why}"
             return None
-        size, upright = (context.width, context.height), _orientation(stream, keyframe)
+        upright = _orientation(stream, keyframe, size)
         return VideoStreamInfo(name, sample, *size, stream.time_base, epoch, is_live, upright, self._paced)
 
     def _hand(self, listener: _Listener, packet: Packet, message: bytes) -> None:
@@ -270,26 +277,48 @@ class PacketTap:
             self._listeners.remove(listener)
 
 
-def _orientation(stream: VideoStream, keyframe: AvPacket[VideoStream]) -> Orientation:
+def _size_of(context: VideoCodecContext, keyframe: AvPacket[VideoStream]) -> Size | None:
+    """The size of a stream's pictures; None if not even its keyframe tells the size.
+
+    FFmpeg does not know the size of a camera whose first keyframe came later than `connect_s`. The decoder of the
+    stream learns the size after this packet, and never if a CUDA device decodes.
+    """
+    if context.width == 0:
+        context = _probed(context, keyframe)
+    return (context.width, context.height) if context.width else None
+
+
+def _probed(context: VideoCodecContext, keyframe: AvPacket[VideoStream]) -> VideoCodecContext:
+    """Another decoder, which has decoded the keyframe as far as possible."""
+    decoder = CodecContext.create(context.name, "r")
+    assert isinstance(decoder, VideoCodecContext)
+    decoder.extradata, decoder.thread_type, decoder.options = context.extradata, "NONE", DECODER_OPTIONS
+    with suppress(av.FFmpegError):
+        decoder.decode(av.Packet(bytes(keyframe)))
+        decoder.decode(None)
+    return decoder
+
+
+def _orientation(stream: VideoStream, keyframe: AvPacket[VideoStream], size: Size) -> Orientation:
     """With which `capture` sets its frames upright. Only decoded frames tell it."""
     for form in _ORIENTATION_FORMS:
         with suppress(av.FFmpegError, ValueError):
-            sample = io.BytesIO(_sample(stream, keyframe, form))
+            sample = io.BytesIO(_sample(stream, keyframe, size, form))
             with av.open(sample, "r") as container:
                 for frame in container.decode(video=0):
                     return orientation_of(frame)
     return UPRIGHT
 
 
-def _first_sample(stream: VideoStream, keyframe: AvPacket[VideoStream]) -> bytes | None:
+def _first_sample(stream: VideoStream, keyframe: AvPacket[VideoStream], size: Size) -> bytes | None:
     """A file with the keyframe in it, in the first format that takes its codec; None if none of the formats does."""
     for form in _SAMPLE_FORMS:
         with suppress(av.FFmpegError, ValueError):
-            return _sample(stream, keyframe, form)
+            return _sample(stream, keyframe, size, form)
     return None
 
 
-def _sample(stream: VideoStream, keyframe: AvPacket[VideoStream], form: str) -> bytes:
+def _sample(stream: VideoStream, keyframe: AvPacket[VideoStream], size: Size, form: str) -> bytes:
     """A file of this format with the keyframe in it. Raises av.FFmpegError or ValueError if it takes no such codec."""
     file = io.BytesIO()
     with av.open(file, "w", format=form) as container:
@@ -298,6 +327,7 @@ def _sample(stream: VideoStream, keyframe: AvPacket[VideoStream], form: str) -> 
         assert stream.time_base is not None
         copy.time_base, copy.is_keyframe = stream.time_base, True
         # `opaque`: otherwise PyAV looks for an encoder of the decoder's name, and `libdav1d` and `theora` have none.
-        copy.stream = container.add_stream_from_template(stream, opaque=True)
+        made = copy.stream = container.add_stream_from_template(stream, opaque=True)
+        made.codec_context.width, made.codec_context.height = size
         container.mux_one(copy)
     return file.getvalue()

@@ -708,7 +708,8 @@ def test_a_folder_that_cannot_be_written_costs_no_event(make_clip: MakeClip, tmp
 def simulator() -> Iterator[RtspSimulator]:
     kinds: list[tuple[str, Any, int]] = [("h264", "h264", 0), ("h264-b", "h264", 2), ("h265-b", "h265", 2)]
     clips = {name: ClipSettings(codec=c, width=320, fps=20, seconds=2, gop=10, b_frames=b) for name, c, b in kinds}
-    clips["rare_keys"] = ClipSettings(codec="h264", width=320, fps=20, seconds=16, gop=320)
+    for name, seconds in (("rare_keys", 16), ("late_keys", 5)):
+        clips[name] = ClipSettings(codec="h264", width=320, fps=20, seconds=seconds, gop=20 * seconds)
     with RtspSimulator([CameraSettings(name=name, clip=clip) for name, clip in clips.items()]) as made:
         yield made
 
@@ -739,18 +740,30 @@ def test_live_cameras_have_pictures_and_clips(simulator: RtspSimulator, tmp_path
                 assert container.streams.video[0].codec_context.codec_tag == "hvc1"
 
 
-def test_the_first_incident_of_a_live_camera_has_its_picture(simulator: RtspSimulator, tmp_path: Path) -> None:
-    """The keyframe that it needs comes before anybody listens, and the next one comes seconds later."""
-    with watched(tmp_path, simulator.camera("rare_keys").url, before_s=1, after_s=0.2, look="clean") as camera:
-        with camera.reading():
-            first = until(lambda: next((n for n, one in enumerate(camera.frames) if one.stamp.pts is not None), None))
-            camera.incident(first, first)
-            until(lambda: len(camera.told) == 2)
-        (record,) = camera.records
-        assert [record.files[kind].state for kind in ("snapshot", "clip")] == ["ready", "ready"], record.files
-        still = cv2.imread(str(record.file("snapshot")))
-        assert still is not None
-        assert np.abs(still.astype(int) - camera.frames[first].bgr()).mean() < 6
+@pytest.mark.parametrize(
+    ("name", "source", "starts"), [("rare_keys", {}, 1), ("late_keys", {"connect_s": 1}, 3)], ids=["rare", "late"]
+)
+def test_the_first_incident_of_a_live_camera_has_its_picture(
+    simulator: RtspSimulator, tmp_path: Path, name: str, source: dict[str, Any], starts: int
+) -> None:
+    """The keyframe that it needs comes before anybody listens, and the next one comes seconds later.
+
+    `late`: the first keyframe mostly comes after `connect_s`, and so the size of its pictures is not known yet.
+    """
+    for start in range(starts):
+        (folder := tmp_path / str(start)).mkdir()
+        with watched(folder, simulator.camera(name).url, source, before_s=1, after_s=0.2, look="clean") as camera:
+            with camera.reading():
+                first = until(
+                    lambda: next((n for n, one in enumerate(camera.frames) if one.stamp.pts is not None), None)
+                )
+                camera.incident(first, first)
+                until(lambda: len(camera.told) == 2)
+            (record,) = camera.records
+            assert [record.files[kind].state for kind in ("snapshot", "clip")] == ["ready", "ready"], record.files
+            still = cv2.imread(str(record.file("snapshot")))
+            assert still is not None
+            assert np.abs(still.astype(int) - camera.frames[first].bgr()).mean() < 6
 
 
 def lose(camera: CameraHandle) -> None:

@@ -6,17 +6,24 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 
 import av
 import pytest
 import structlog
+from av.container import InputContainer
 from structlog.testing import capture_logs
 
 from pipeline.system.local_socket import short_address
-from stages.footage.packets import PacketReader
+from stages.footage.packets import PacketReader, wanted_mark
+from stages.footage.still import decode_last
 from stages.footage.tap import MOST_WAITING, PacketTap
+from stages.reading.camera import Camera
+from stages.reading.live.options import options_of
+from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
 
 @pytest.mark.slow
@@ -73,3 +80,45 @@ def test_whatever_fails_costs_the_packets_alone(
         reader = heard(make_clip("a.mp4", frames=20, options={"g": "5"}), tmp_path / "cam.packets")
     assert "no such thing" in reader.refusal
     assert [line["event"] for line in logged] == ["packets_not_given"], "once, however many keyframes come"
+
+
+@pytest.fixture
+def camera() -> Iterator[CameraHandle]:
+    """A camera that sends a keyframe every four seconds. Of H.265, FFmpeg knows the size by the camera's SDP."""
+    clip = ClipSettings(codec="h264", width=320, fps=20, seconds=4, gop=80)
+    with RtspSimulator([CameraSettings(name="cam", clip=clip)]) as made:
+        yield made.camera("cam")
+
+
+@contextmanager
+def unidentified(url: str) -> Iterator[InputContainer]:
+    """A connection that stood before the first keyframe came, so that FFmpeg does not know the size of pictures."""
+    options, until_s = options_of(Camera(url=url)), time.monotonic() + 120
+    while time.monotonic() < until_s:
+        with suppress(av.ExitError), av.open(url, options=options, timeout=(1.0, 60.0)) as container:
+            if container.streams.video[0].codec_context.width == 0:
+                yield container
+                return
+    pytest.fail("FFmpeg knew the size of pictures each time")
+
+
+def test_first_keyframe_is_given_although_its_size_is_not_known(camera: CameraHandle, tmp_path: Path) -> None:
+    """Nor will the size be known later: these packets are not decoded, as if a CUDA device decoded them."""
+    place, reader = tmp_path / "capture" / "cam.packets", PacketReader()
+    place.parent.mkdir()
+    wanted_mark(tmp_path).touch()
+    tap = PacketTap(place, structlog.get_logger(), patient=False)
+    with unidentified(camera.url) as container:
+        for packet in islice(container.demux(video=0), 10):
+            tap.offer(packet, 0)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            with short_address(place) as address:
+                listener.connect(address)
+            tap.offer(next(container.demux(video=0)), 0)
+            tap.close()
+            packets = list(reader.feed(listener.recv(1 << 20)))
+    assert [packet.is_key for packet in packets] == [True] + [False] * 10
+    assert packets[0].stream.upright_size == (320, 180)
+    picture = decode_last(packets)
+    assert picture is not None
+    assert picture.shape == (180, 320, 3)
