@@ -426,7 +426,8 @@ class Supervisor:
                 kind = getattr(process.trouble, "error_id", "") or "process-died"
                 self.outcome.add(EXIT_GAVE_UP, ProblemText(text, error_id=kind))
         self._fleet.close(lambda: CLOSE_S if self._hurried else max(CLOSE_S, self.plan.drain_s), self._close_turn)
-        for counts in (self._fleet.departed, *(process.counts() for process in self.processes)):
-            self.outcome.add_losses(counts, edges_drop=self.plan.edges_drop)
+        # Of all processes at once: several may have dropped something for the same reason.
+        counts = sum((process.counts() for process in self.processes), self._fleet.departed)
+        self.outcome.add_losses(counts, edges_drop=self.plan.edges_drop)
         self._running = False
         self.meter.enter("over")

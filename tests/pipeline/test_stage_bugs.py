@@ -45,6 +45,17 @@ def test_a_stage_cannot_end_its_process(tmp_path: Path, processes: str, how: str
 
 
 @pytest.mark.parametrize("processes", ["separate", "one"])
+def test_a_loss_in_several_places_is_told_once(tmp_path: Path, processes: str) -> None:
+    path = chain(tmp_path, processes, {"at_seq": 5, "camera": "a", "how": "system_exit"})
+    worse = "worse: {use: crash, from: bad, with: {at_seq: 7, camera: a, how: system_exit}}"
+    path.write_text(
+        path.read_text().replace("  out: {use: collect, from: bad", f"  {worse}\n  out: {{use: collect, from: worse")
+    )
+    outcome, _ = run_graph(load_plan(path))
+    assert outcome.problems == ["frames dropped (2 of a): bad, worse failed on them; the log has the details"]
+
+
+@pytest.mark.parametrize("processes", ["separate", "one"])
 def test_a_stage_that_cannot_be_opened_is_named(tmp_path: Path, processes: str) -> None:
     outcome, _ = run_graph(load_plan(chain(tmp_path, processes, {"at_seq": 999, "how": "open"})))
     assert outcome.problems == ["stage bad: RuntimeError while it was opened; the log has the details"]
