@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.errors import SettingError, Unavailable
+from pipeline.errors import BadItem, SettingError, Unavailable
 from pipeline.messages import End, Message
 from pipeline.stage import Context, Counts, FrameSize, Settings, Stage, Upstream
 from pipeline.system.disk import why_no_links
@@ -37,6 +37,7 @@ from pipeline.system.paths import resolve_output_path, why_no_output
 from stages import events
 from stages.facts import Facts
 from stages.footage import picture_service
+from stages.footage.incident_event import why_unusable
 from stages.footage.incident_index import IndexKeeper
 from stages.footage.incident_record import FileState, IncidentRecord, Kind, read_record
 from stages.footage.names import names_of
@@ -158,6 +159,8 @@ class SinkFootage(Stage[SinkFootageSettings]):
         "not_recorded": "Times that a recording of `sink_footage` could not go on, because its disk refused it.",
         "failed": "Incidents of which `sink_footage` could not keep pictures and clips, because its folder refused "
         "them.",
+        "dropped.invalid_event": "An event of an incident lacks what its picture and clip are made of, or has it in "
+        "another form; the log has the reason.",
         "removed": "Incidents that `sink_footage` removed, because they were too old or too much.",
     }
     emits = True
@@ -289,12 +292,19 @@ class SinkFootage(Stage[SinkFootageSettings]):
         self.context.trouble(why and f"{self._folder}: {why}", camera)
 
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
-        """A failing disk is reported as trouble; the incident is left out then."""
-        for event in items:
-            body = json.loads(event.body)
-            if str(body.get("type", "")).startswith(_INCIDENTS):
-                self._take(body)
-                self._touch_index()
+        """A failing disk is reported as trouble; the incident is left out then.
+
+        Raises BadItem `invalid_event` before any of the events is taken: the runtime hands them in again one by one.
+        """
+        bodies = [json.loads(event.body) for event in items]
+        incidents = [body for body in bodies if str(body.get("type", "")).startswith(_INCIDENTS)]
+        for body in incidents:
+            why = why_unusable(body)
+            if why:
+                raise BadItem("invalid_event", why)
+        for body in incidents:
+            self._take(body)
+            self._touch_index()
         return ()
 
     def cameras_changed(self) -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import islice
@@ -24,7 +25,7 @@ import pytest
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
-from pipeline.errors import Unavailable, UserError
+from pipeline.errors import BadItem, Unavailable, UserError
 from pipeline.messages import End, Event, Stamp
 from pipeline.stage import Settings
 from pipeline.system.names import ascii_form
@@ -687,6 +688,40 @@ def test_a_killed_process_leaves_a_clip_that_plays(make_clip: MakeClip, tmp_path
         assert record.files["clip"].state == "ready"
         assert "killed" in record.files["clip"].why
         assert len(pictures_in(record.file("clip"))) > 5
+
+
+BAD_FRAMES: list[tuple[dict[str, Any], str]] = [
+    (
+        {"time_base": "1/1000"},
+        'data.frame.time_base: expected [numerator, denominator], such as [1, 90000], got "1/1000"',
+    ),
+    ({"time_base": [1, 0]}, "data.frame.time_base: expected [numerator, denominator], such as [1, 90000], got [1, 0]"),
+    ({"time_base": None}, "data.frame.time_base: expected [numerator, denominator], such as [1, 90000], got nothing"),
+    ({"pts": "3 s"}, 'data.frame.pts: expected a whole number, got "3 s"'),
+    ({"epoch": None}, "data.frame.epoch: expected a whole number, got nothing"),
+]
+
+
+@pytest.mark.parametrize(("frame", "why"), BAD_FRAMES)
+@pytest.mark.parametrize("phase", ["start", "update", "end"])
+def test_an_event_in_another_form_is_refused_with_the_expected_one(
+    make_clip: MakeClip, tmp_path: Path, frame: dict[str, Any], why: str, phase: str
+) -> None:
+    """It is the event of somebody else's stage. Incidents beside it have their pictures."""
+    with watched(tmp_path, make_clip("a.mp4", frames=40, options={"g": "10"}), clips=False) as camera:
+        camera.read()
+        camera.incident(20, None)
+        event = camera.event(camera.frames[25].stamp, phase, number=1 if phase != "start" else 2)
+        body = json.loads(event.body)
+        body["data"]["frame"] |= frame
+        with capture_logs() as logged, pytest.raises(BadItem) as caught:
+            camera.sink.process([replace(event, body=json.dumps(body).encode())])
+        assert str(caught.value) == f"invalid_event: {why}"
+        camera.sink.process([camera.event(camera.frames[30].stamp, "end")])
+        camera.finish()
+        (record,) = camera.records
+    assert record.files["snapshot"].state == "ready"
+    assert logged == []
 
 
 def test_a_folder_that_cannot_be_written_costs_no_event(make_clip: MakeClip, tmp_path: Path) -> None:
