@@ -378,6 +378,13 @@ class Recorder:
             self._bests.pop(record.incident, None)
             self._report_one(record, "best", _first_is_best())
 
+    def _give_up_file(self, camera: _Camera, waiting: _Waiting) -> None:
+        """A bug costs the file that it met; of a clip that grows, its session decides."""
+        record, kind = waiting.record, waiting.kind
+        in_session = camera.session is not None and record in camera.session.records
+        if kind != "best" and record.files[kind].state == "pending" and not (kind == "clip" and in_session):
+            self._missing(record, kind, _BUG)
+
     def _give_up(self, camera: _Camera, waiting: _Waiting) -> None:
         if waiting.kind != "best":
             why = camera.refusal or "its picture is gone: no packets of it were kept"
@@ -514,7 +521,7 @@ class Recorder:
     def _try(self, camera: _Camera, waiting: _Waiting) -> bool:
         """Make the file, or begin to, if its packets are there."""
         made, record = True, waiting.record
-        with self._apart(ascii_form(record.camera), lambda _: self._give_up_record(record)):
+        with self._apart(ascii_form(record.camera), lambda _: self._give_up_file(camera, waiting)):
             made = self._join(camera, waiting) if waiting.kind == "clip" else self._picture(camera, waiting)
         if made and waiting in camera.waiting:
             camera.waiting.remove(waiting)

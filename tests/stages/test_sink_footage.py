@@ -366,6 +366,8 @@ def test_a_bug_costs_the_files_that_meet_it_and_is_logged(
         until(lambda: len(camera.told) == 4)
         camera.finish()
         fall, wave = camera.records
+        told = sorted((one["data"]["incident"][-1], one["data"]["kind"]) for one in camera.told)
+    assert told == [("1", "clip"), ("1", "snapshot"), ("2", "clip"), ("2", "snapshot")], "each file once"
     assert {kind for kind in ("snapshot", "clip") if fall.files[kind].state == "missing"} == lost  # type: ignore[index]
     assert [wave.files[kind].state for kind in ("snapshot", "clip")] == ["ready", "ready"]
     assert "footage_failed" in {line["event"] for line in logged}
