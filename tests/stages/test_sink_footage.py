@@ -706,7 +706,7 @@ BAD_FRAMES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("frame", "why"), BAD_FRAMES)
 @pytest.mark.parametrize("phase", ["start", "update", "end"])
-def test_an_event_in_another_form_is_refused_with_the_expected_one(
+def test_event_in_another_form_is_refused_with_the_right_one(
     make_clip: MakeClip, tmp_path: Path, frame: dict[str, Any], why: str, phase: str
 ) -> None:
     """It is the event of somebody else's stage. Incidents beside it have their pictures."""
