@@ -81,11 +81,11 @@ class Backlog:
         return self._give_up(sink, self.deliveries.oldest(sink, surplus), f"more than {most:,} wait", open_s)
 
     def _too_old(self, sink: str, open_s: float) -> bool:
-        before = open_s - self.bounds.keep_s
-        if not self.deliveries.waiting[sink] or not _older(self.deliveries.oldest(sink, 1), before):
+        keep_s = self.bounds.keep_s
+        if not self.deliveries.waiting[sink] or not _older(self.deliveries.oldest(sink, 1), keep_s):
             return False
-        why = f"it has waited for more than {self.bounds.keep_s / 86_400:g} days"
-        return self._give_up(sink, _older(self.deliveries.oldest(sink, _PIECE), before), why, open_s)
+        why = f"it has waited for more than {keep_s / 86_400:g} days"
+        return self._give_up(sink, _older(self.deliveries.oldest(sink, _PIECE), keep_s), why, open_s)
 
     def _too_large(self, open_s: float) -> bool:
         """Delivered events go first, then the oldest ones of the sink with most of them."""
@@ -98,7 +98,7 @@ class Backlog:
         why = f"the file is larger than {self.bounds.keep_bytes / 1e9:g} GB"
         return bool(sink) and self._give_up(sink, self.deliveries.oldest(sink, _PIECE_OF_FILE), why, open_s)
 
-    def _give_up(self, sink: str, rows: Sequence[tuple[int, str, int]], why: str, open_s: float) -> bool:
+    def _give_up(self, sink: str, rows: Sequence[tuple[int, str, float]], why: str, open_s: float) -> bool:
         if not rows:
             return False
         self.deliveries.forget({sink: [row for row, _, _ in rows]})
@@ -120,8 +120,8 @@ class Backlog:
                 del self._bursts[sink]
 
 
-def _older(rows: Sequence[tuple[int, str, int]], than_s: float) -> Sequence[tuple[int, str, int]]:
-    return [row for row in rows if row[2] < than_s]
+def _older(rows: Sequence[tuple[int, str, float]], than_s: float) -> Sequence[tuple[int, str, float]]:
+    return [row for row in rows if row[2] > than_s]
 
 
 def as_counts(waiting: Mapping[str, int]) -> dict[str, int]:

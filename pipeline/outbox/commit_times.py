@@ -1,4 +1,4 @@
-"""When events were committed, as the clock of this machine tells it now."""
+"""When events were committed, as the clock of this machine tells it now, and for how long events have waited."""
 
 from __future__ import annotations
 
@@ -30,3 +30,13 @@ class CommitTimes:
             return committed_ns
         known_ns = self.wall_ns() - (self.open_s() - waits_from_s) * 1_000_000_000
         return committed_ns if abs(known_ns - committed_ns) <= _TRUSTED_S * 1_000_000_000 else known_ns
+
+    def waited_s(self, row: int, committed_ns: int, waits_from_s: int) -> float:
+        """For how long the event of this row has waited while the outbox was open; see `now`.
+
+        Of an earlier event, a damaged file may tell a time that has not passed yet: then the clock of the machine
+        counts, unless the clock was set back since the commit.
+        """
+        open_s = self.open_s() - waits_from_s
+        passed_s = (self.wall_ns() - self.now(row, committed_ns, waits_from_s)) / 1e9
+        return min(open_s, passed_s) if committed_ns and passed_s >= 0 else open_s

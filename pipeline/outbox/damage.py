@@ -45,15 +45,14 @@ _EXISTING = "SELECT row FROM events WHERE row > ? ORDER BY row LIMIT ?"
 _SEALED = f"SELECT {WHOLE} FROM events e WHERE e.row = ?"  # noqa: S608 - made of constants
 _UNSEALED = _SEALED.replace("e.checksum", "0")
 """Of a file of an older version."""
-_BESIDE = {"producer": "", "part": 0, "incarnation": 0, "committed_ns": 0, "waits_from_s": 0}
+_BESIDE = {"producer": "", "part": 0, "incarnation": 0, "committed_ns": 0}
 """Facts without which an event can still be delivered, and their substitutes."""
 _FACTS = ("id", "camera", "incident", "phase", "epoch", "seq", "time_ns", "checksum", "body")
 _PUT = (
     f"INSERT OR IGNORE INTO events (row, {', '.join((*_FACTS, *_BESIDE))}) "  # noqa: S608 - made of constants
     f"VALUES (?{', ?' * (len(_FACTS) + len(_BESIDE))})"
 )
-_RUN = ("first_row", "swept", "open_s")
-_MOST_OPEN_S = 1 << 31
+_RUN = ("first_row", "swept")
 
 
 class Saved(NamedTuple):
@@ -299,13 +298,17 @@ class _Rescue:
                     self._db.execute("INSERT OR IGNORE INTO ended VALUES (?)", (camera,))
 
     def _copy_run(self, last_row: int | None) -> None:
-        """Go on with the numbers of the old file: none of its rows is given again."""
-        run = self._try(f"SELECT {', '.join(_RUN)} FROM run") or [(1, 0, 0)]  # noqa: S608 - made of constants
-        first_row, swept, open_s = (value if type(value) is int else 0 for value in run[0])
+        """Go on with the numbers of the old file: none of its rows is given again.
+
+        The time for which the outbox was open begins anew, and so do the waiting times of all events: the old ones may
+        be damaged, and events would be given up by them.
+        """
+        run = self._try(f"SELECT {', '.join(_RUN)} FROM run") or [(1, 0)]  # noqa: S608 - made of constants
+        first_row, swept = (value if type(value) is int else 0 for value in run[0])
         with transaction(self._db):
             known = self._db.execute("SELECT max(row) FROM events").fetchone()[0]
             last = max(last_row or 0, known or 0)
             self._db.execute("DELETE FROM sqlite_sequence WHERE name = 'events'")
             self._db.execute("INSERT INTO sqlite_sequence VALUES ('events', ?)", (last,))
-            values = (min(max(first_row, 1), last + 1), min(max(swept, 0), last), min(max(open_s, 0), _MOST_OPEN_S))
-            self._db.execute("UPDATE run SET first_row = ?, swept = ?, open_s = ?", values)
+            values = (min(max(first_row, 1), last + 1), min(max(swept, 0), last))
+            self._db.execute("UPDATE run SET first_row = ?, swept = ?", values)

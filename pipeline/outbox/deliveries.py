@@ -23,6 +23,7 @@ from itertools import islice, pairwise
 from typing import Any
 
 from pipeline.messages import MOST_REPEATED, Event, Stamp
+from pipeline.outbox.commit_times import CommitTimes
 from pipeline.outbox.event_file import Broken, pending_sinks, run_row, shown_id, transaction
 from pipeline.outbox.old_events import forget_needless
 from pipeline.outbox.stored_event import TO_SEND, WHOLE, StoredEvent, read_event
@@ -43,9 +44,10 @@ _WHOLE = f"SELECT {WHOLE} FROM events e WHERE e.row = ?"  # noqa: S608 - made of
 _FIRST = "SELECT min(row) FROM pending WHERE sink = ?"
 _LAST = "SELECT max(row) FROM pending WHERE sink = ?"
 _HEAD = """
-SELECT p.row, e.camera, e.waits_from_s, e.committed_ns FROM pending p JOIN events e ON e.row = p.row
+SELECT p.row, e.camera, e.committed_ns, e.waits_from_s FROM pending p JOIN events e ON e.row = p.row
 WHERE p.sink = ? ORDER BY p.row LIMIT ?
 """
+_HEAD_TYPES = [int, str, int, int]
 _DELIVERED = "DELETE FROM pending WHERE sink = ? AND row = ?"
 
 
@@ -72,7 +74,7 @@ class _Reading:
 class Deliveries:
     """The rows of `pending` in the file of the outbox. `ordered`: sinks that want their events in order of time.
 
-    `committed_at`: see `CommitTimes.now`. `too_large(sink, event, size)` keeps an event whose body of this size cannot
+    `too_large(sink, event, size)` keeps an event whose body of this size cannot
     be sent as a dead letter; of a very large one, it gets the beginning. `waiting`: how many events each sink has still
     to get, those in its hands included; also for sinks that an earlier graph had.
     """
@@ -82,12 +84,12 @@ class Deliveries:
         db: sqlite3.Connection,
         sinks: Iterable[str],
         ordered: Collection[str],
-        committed_at: Callable[[int, int, int], int],
+        times: CommitTimes,
         too_large: Callable[[str, Event, int], None],
     ) -> None:
         self._db = db
         self._too_large = too_large
-        self._committed_at = committed_at
+        self._times = times
         self._ordered = ordered
         self._sinks = tuple(sinks)
         self._first_row = run_row(db).first_row
@@ -172,6 +174,8 @@ class Deliveries:
             return
         is_ordered = sink in self._ordered
         left = self._db.execute(_LAST if is_ordered else _FIRST, (sink,)).fetchone()[0]
+        if left is not None and type(left) is not int:
+            raise Broken("an event that waits has no number")
         if left is not None and left <= (reading.again_to if is_ordered else reading.row):
             raise Broken("events wait that are not in the list of events")
         if left is None or not is_ordered:
@@ -186,7 +190,7 @@ class Deliveries:
             raise Broken("an event lacks its time")
         if found.body is None:
             return number, found
-        at_ns = self._committed_at(number, committed_ns, waits_from_s)
+        at_ns = self._times.now(number, committed_ns, waits_from_s)
         return number, self._made(number, found, found.body, at_ns)
 
     def _made(self, number: int, found: StoredEvent, body: bytes, at_ns: int) -> Event:
@@ -238,16 +242,24 @@ class Deliveries:
             forget_needless(self._db, {row for numbers in rows.values() for row in numbers})
         self._waiting.subtract(gone)
 
-    def oldest(self, sink: str, most: int) -> list[tuple[int, str, int]]:
-        """(row, camera, `waits_from_s`) of the oldest events that wait for a sink and that it has not in its hands."""
+    def oldest(self, sink: str, most: int) -> list[tuple[int, str, float]]:
+        """(row, camera, seconds for which it has waited) of the oldest events that wait for a sink.
+
+        Without the events that the sink has in its hands.
+        """
         handed = self._readings[sink].handed if sink in self._readings else set()
-        rows = self._db.execute(_HEAD, (sink, most + len(handed)))
-        return [row[:3] for row in rows if row[0] not in handed][:most]
+        rows = [row for row in self._head(sink, most + len(handed)) if row[0] not in handed][:most]
+        return [(row, camera, self._times.waited_s(row, *times)) for row, camera, *times in rows]
+
+    def _head(self, sink: str, most: int) -> list[tuple[int, str, int, int]]:
+        rows = self._db.execute(_HEAD, (sink, most)).fetchall()
+        if any(list(map(type, row)) != _HEAD_TYPES for row in rows):
+            raise Broken("an event lacks its camera or its time")
+        return rows
 
     def oldest_ns(self, sink: str) -> int:
         """When the oldest event that waits for a sink was committed; 0 if there is none, or it is not known."""
-        found = self._db.execute(_HEAD, (sink, 1)).fetchone()
-        return self._committed_at(found[0], found[3], found[2]) if found else 0
+        return next((self._times.now(row, *times) for row, _, *times in self._head(sink, 1)), 0)
 
     def left(self, sink: str) -> int:
         """The number of events whose delivery to the sink is not recorded."""

@@ -67,7 +67,9 @@ class LostIncidents:
             return 0
         before = db.execute(_LAST, (event.incident,)).fetchone()
         db.execute(_NOTE, (event.incident, item.sender, item.camera, item.incarnation, row, event.phase == "end"))
-        return int(before[0]) if before else 0
+        if before and type(before[0]) is not int:
+            raise Broken("the last event of an incident has no number")
+        return before[0] if before else 0
 
     def ends(self, db: sqlite3.Connection, producer: str, camera: str) -> Iterator[Item]:
         """Return ends for the incidents that the dead processes of a stage have left open."""

@@ -238,7 +238,7 @@ class Outbox(Stage[OutboxSettings]):
         run = run_row(self.db)
         self._first_row, self._open_s, self._open_before_s = run.first_row, run.open_s, run.open_s
         times = CommitTimes(next_row(self.db), self._wall_ns, lambda: self._open_s)
-        self._deliveries = Deliveries(self.db, self.settings.sinks, self.settings.ordered, times.now, self._bury)
+        self._deliveries = Deliveries(self.db, self.settings.sinks, self.settings.ordered, times, self._bury)
         self._data_version = self._version_now()
         self._bounded = Backlog(self.db, self._deliveries, self.settings.bounds, self._count_given_up, self.context.log)
         if not started.exists():

@@ -16,9 +16,11 @@ from pipeline.outbox.event_file import Broken
 
 PHASES = ("start", "update", "end", "single")
 _HEAD = "e.id, e.camera, e.incident, e.phase, e.epoch, e.seq, e.time_ns, e.checksum"
-WHOLE = f"{_HEAD}, e.body"
+_NO_BLOB = "WHEN typeof(e.body) != 'blob' THEN 0"
+"""So a body that is damaged differs from one that is left out."""
+WHOLE = f"{_HEAD}, CASE {_NO_BLOB} ELSE e.body END"
 """The columns of `events e` for `read_event`."""
-TO_SEND = f"{_HEAD}, CASE WHEN length(e.body) <= {LONGEST_BODY} OR typeof(e.body) != 'blob' THEN e.body END"
+TO_SEND = f"{_HEAD}, CASE {_NO_BLOB} WHEN length(e.body) <= {LONGEST_BODY} THEN e.body END"
 """As `WHOLE`, without a body that is too large to be sent: a hundred of them would not fit into the memory."""
 _TYPES = [str, str, str, str, int, int, int, int]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,7 @@ def opened_at_last(folder: Path, **more: Any) -> tuple[Outbox, list[str], list[d
         for incarnation in range(1, 5):
             outbox = open_outbox(folder, run=2, incarnation=incarnation, **more)
             try:
+                outbox.tend(0.0)
                 return outbox, pull_ids(outbox), [line for line in logs if line["event"] == "outbox_set_aside"]
             except NeedsNewProcess:
                 crash(outbox)
@@ -198,7 +200,7 @@ def change_freely(path: Path, table: str, statement: str) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA writable_schema = ON")
         [sql] = db.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
-        for text in (sql.replace(" STRICT", ""), sql):
+        for text in (sql.replace(" STRICT", "").replace(" NOT NULL", ""), sql):
             db.execute("UPDATE sqlite_master SET sql = ? WHERE name = ?", (text, table))
             db.execute("PRAGMA writable_schema = RESET")
             if text != sql:
@@ -212,6 +214,56 @@ def test_of_a_row_with_other_values_that_row_alone_is_lost(tmp_path: Path, value
     outbox, found, [told] = opened_at_last(tmp_path)
     assert found == [f"before {n + 1} e{n}" for n in range(20) if n != 7]
     assert (told["saved"], told["not_readable"], told["more_may_be_lost"]) == (19, 1, False)
+    outbox.close()
+
+
+@pytest.mark.parametrize("column", ["waits_from_s", "committed_ns"])
+@pytest.mark.parametrize("value", ["NULL", "'soon'", "x'ff'", "1.5"])
+def test_an_event_without_its_time_is_damage_and_is_saved(tmp_path: Path, column: str, value: str) -> None:
+    """The bounds and the backlog read these, before any sink does."""
+    change_freely(closed_file(tmp_path, 20), "events", f"UPDATE events SET {column} = {value} WHERE row = 1")
+    outbox, found, [told] = opened_at_last(tmp_path)
+    assert (len(found), told["saved"], told["not_readable"]) == (20, 20, 0)
+    outbox.close()
+
+
+def test_an_event_whose_body_is_gone_is_not_taken_for_a_large_one(tmp_path: Path) -> None:
+    change_freely(closed_file(tmp_path, 20), "events", "UPDATE events SET body = NULL WHERE row = 1")
+    outbox, found, [told] = opened_at_last(tmp_path)
+    assert (len(found), told["saved"], told["not_readable"]) == (19, 19, 1)
+    outbox.close()
+
+
+def test_an_incident_whose_last_event_has_no_number_is_damage(tmp_path: Path) -> None:
+    outbox = open_outbox(tmp_path)
+    outbox.accept([make_event(1, phase="start", incident="open")])
+    crash(outbox)
+    change_freely(tmp_path / "outbox.sqlite", "incidents", "UPDATE incidents SET row = 'one'")
+    again = open_outbox(tmp_path, incarnation=2)
+    with pytest.raises(NeedsNewProcess, match="is broken"):
+        again.accept([make_event(2, phase="update", incident="open")])
+    crash(again)
+
+
+@pytest.mark.parametrize("open_s", [1 << 30, (1 << 32) - 1, 1 << 40])
+def test_a_damaged_clock_makes_no_event_old(tmp_path: Path, open_s: int) -> None:
+    with closing(sqlite3.connect(closed_file(tmp_path, 20), isolation_level=None)) as db:
+        db.execute("UPDATE run SET open_s = ?", (open_s,))
+    outbox, found, _ = opened_at_last(tmp_path)
+    outbox.tend(1.0)
+    assert (len(found), outbox.backlog["log"].waiting, outbox.backlog["log"].given_up) == (20, 20, 0)
+    outbox.close()
+
+
+@pytest.mark.parametrize("off_s", [0, 30 * 86_400])
+def test_what_was_saved_waits_anew(tmp_path: Path, off_s: int) -> None:
+    """The waiting time of a rescued event begins with the rescue, however long the machine was off."""
+    with closing(sqlite3.connect(closed_file(tmp_path, 20), isolation_level=None)) as db:
+        db.execute("UPDATE run SET open_s = 1 << 40")
+    outbox = open_outbox(tmp_path, run=2, wall_ns=lambda: time.time_ns() + off_s * 10**9)
+    outbox.tend(0.0)
+    outbox.tend(6 * 86_400.0)
+    assert outbox.backlog["log"].waiting == 20
     outbox.close()
 
 

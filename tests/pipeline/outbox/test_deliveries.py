@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.messages import MOST_REPEATED
+from pipeline.outbox.commit_times import CommitTimes
 from pipeline.outbox.deliveries import Deliveries
 from pipeline.outbox.event_file import open_event_file, transaction
 
@@ -35,9 +36,8 @@ def commit(db: sqlite3.Connection, *times_ns: int, sinks: tuple[str, ...] = ("lo
 
 
 def deliveries(db: sqlite3.Connection, *ordered: str, sinks: tuple[str, ...] = ("log",)) -> Deliveries:
-    return Deliveries(
-        db, sinks, ordered, lambda row, committed_ns, waits_from_s: committed_ns, lambda sink, event, size: None
-    )
+    times = CommitTimes(LATEST, lambda: 0, lambda: 0)
+    return Deliveries(db, sinks, ordered, times, lambda sink, event, size: None)
 
 
 def pulled(found: Deliveries, most: int = 10, until_ns: int = LATEST, sink: str = "log") -> list[int]:
