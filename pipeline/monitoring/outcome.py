@@ -28,7 +28,7 @@ _WHY = {
     "no_slot": "a stage makes more large messages of one frame than it declares (Stage.large_messages)",
 }
 GIVEN_UP = "given_up."
-"""How the counters of events begin that waited for too long: `given_up.<sink>`."""
+"""How the counters of events begin that waited for a sink and are lost for it: `given_up.<sink>`."""
 _OTHERWISE = "`{reason}`; the log has the details"
 _DROPPED_THINGS = {"invalid_event": "events"}
 ERROR_IDS: Mapping[str, str] = {"frames": "frames-dropped", "events": "events-dropped"}
@@ -97,7 +97,10 @@ class Outcome:
             if n and reason != name and reason not in intended:
                 lost.setdefault(reason, {})[camera] = n
         for sink, n in _given_up(counts).items():
-            text = f"{n} events were given up for {sink}: more waited for it than `outbox` allows"
+            text = (
+                f"{n} events were given up for {sink}: more waited for it than `outbox` allows, or their file was "
+                "damaged; the log says which (`events_given_up`, `outbox_set_aside`)"
+            )
             self.add(EXIT_GAVE_UP, ProblemText(text, error_id="events-given-up"))
         for reason, cameras in lost.items():
             what = _DROPPED_THINGS.get(reason, "frames")

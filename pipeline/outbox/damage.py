@@ -12,15 +12,18 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from pipeline.outbox.event_file import (
     LARGEST_ROW,
+    NOTE_READER,
     PENDING_SINKS,
+    READERS,
     Broken,
     open_event_file,
     require_sink,
@@ -41,6 +44,7 @@ _WITHIN_S = 300.0
 _STEPS = 10_000
 """Steps of SQLite's virtual machine between two looks at the clock: a damaged tree may lead in a circle."""
 _WAITING = "SELECT row FROM pending WHERE sink = ? AND row > ? ORDER BY row LIMIT ?"
+_ASTRAY = f"SELECT row FROM pending WHERE sink = ? AND row < ? LIMIT {_MOST_BLIND}"  # noqa: S608 - made of constants
 _EXISTING = "SELECT row FROM events WHERE row > ? ORDER BY row LIMIT ?"
 _SEALED = f"SELECT {WHOLE} FROM events e WHERE e.row = ?"  # noqa: S608 - made of constants
 _UNSEALED = _SEALED.replace("e.checksum", "0")
@@ -59,11 +63,13 @@ class Saved(NamedTuple):
     """How many events were saved, and how many were known to wait and could not be read.
 
     `is_sure`: no more events can have been lost: the list of what waited was read from its beginning to its end.
+    `lost_for`: sink -> how many of its events were lost; "?" is for what no sink can be called.
     """
 
     events: int
     lost: int
     is_sure: bool
+    lost_for: Mapping[str, int]
 
 
 def mark(path: Path, why: str) -> None:
@@ -158,6 +164,9 @@ class _Rescue:
     def __init__(self, source: sqlite3.Connection, db: sqlite3.Connection, until_s: float) -> None:
         self._source, self._db, self._until_s = source, db, until_s
         self._saved, self._lost = set[int](), set[int]()
+        self._lost_for = Counter[str]()
+        self._astray = 0
+        """How many lines of the list of what waits name no event, or a sink that the run did not have."""
         self._is_sure = True
 
     @property
@@ -170,12 +179,17 @@ class _Rescue:
         self._try("PRAGMA writable_schema = ON")  # reads a file that was cut off, too
         last_row = self._last_row()
         self._is_sure &= self._try("PRAGMA quick_check(pending)") == [("ok",)]
-        for sink in sorted({*sinks, *self._sinks()}):
+        known, strange = self._sinks(sinks)
+        for sink in sorted(known):
             for rows in self._pending(sink, last_row):
                 self._copy(sink, rows)
+            self._lose(sink, self._rows_below(sink, 1))
+        for name in strange:
+            self._go_astray(name)
         self._keep_open_incidents()
         self._copy_run(last_row)
-        return Saved(len(self._saved), len(self._lost), self._is_sure and not self.is_late)
+        lost = len(self._lost) + self._astray
+        return Saved(len(self._saved), lost, self._is_sure and not self.is_late, self._lost_for)
 
     def _try(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]] | None:
         """The rows of an answer; None if they cannot be read."""
@@ -186,15 +200,36 @@ class _Rescue:
 
     # ---- what waits
 
-    def _sinks(self) -> set[str]:
-        found: set[str] = set()
-        for query in (PENDING_SINKS, "SELECT sink FROM readers"):
-            names = self._try(query)
-            self._is_sure &= names is not None or query != PENDING_SINKS
-            for (name,) in names or ():
-                with suppress(Broken):
-                    found.add(require_sink(name))
-        return found
+    def _sinks(self, of_graph: Collection[str]) -> tuple[set[str], set[object]]:
+        """The sinks of the graph and of the run, and other names for which events wait: damage has made these.
+
+        Where the file names no sinks of the run, each name that a sink can have is one.
+        """
+        waiting, readers = self._try(PENDING_SINKS), self._try(READERS)
+        self._is_sure &= waiting is not None
+        names = {name for (name,) in waiting or ()}
+        run = {name for (name,) in readers or ()} or names
+        known = {*of_graph, *filter(_is_sink, run)}
+        return known, names - known
+
+    def _go_astray(self, name: object) -> None:
+        """Count the events that wait for a strange name as lost; those of a possible one stay, for a person to see."""
+        rows = self._rows_below(name, LARGEST_ROW)
+        sink = name if _is_sink(name) else ""
+        if sink:
+            self._copy(sink, [row for row in rows if row > 0])
+        self._lose(sink or "?", rows)
+
+    def _rows_below(self, name: object, end: int) -> list[int]:
+        rows = self._try(_ASTRAY, (name, end))
+        self._is_sure &= rows is not None
+        return [row for (row,) in rows or () if type(row) is int]
+
+    def _lose(self, sink: str, rows: Sequence[int]) -> None:
+        astray = [row for row in rows if row not in self._lost]
+        self._astray += len(astray)
+        if astray:
+            self._lost_for[sink] += len(astray)
 
     def _last_row(self) -> int | None:
         """The last row that was written, as far as it is known."""
@@ -245,11 +280,14 @@ class _Rescue:
     def _copy(self, sink: str, rows: Sequence[int]) -> None:
         """Raises sqlite3.Error if the new file does not take them."""
         with transaction(self._db):
+            self._db.execute(NOTE_READER, (sink,))
             for row in rows:
                 if row not in self._saved and row not in self._lost:
                     self._copy_event(row)
                 if row in self._saved:
                     self._db.execute("INSERT OR IGNORE INTO pending VALUES (?, ?)", (sink, row))
+                else:
+                    self._lost_for[sink] += 1
 
     def _copy_event(self, row: int) -> None:
         """Raises sqlite3.Error if the new file does not take it."""
@@ -312,3 +350,9 @@ class _Rescue:
             self._db.execute("INSERT INTO sqlite_sequence VALUES ('events', ?)", (last,))
             values = (min(max(first_row, 1), last + 1), min(max(swept, 0), last))
             self._db.execute("UPDATE run SET first_row = ?, swept = ?", values)
+
+
+def _is_sink(name: object) -> TypeGuard[str]:
+    with suppress(Broken):
+        return bool(require_sink(name))
+    return False

@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -112,6 +112,9 @@ WITH RECURSIVE named(sink) AS (
     UNION SELECT (SELECT min(sink) FROM pending WHERE pending.sink > named.sink) FROM named WHERE sink IS NOT NULL
 ) SELECT sink FROM named WHERE sink IS NOT NULL
 """
+NOTE_READER = "INSERT OR IGNORE INTO readers VALUES (?, '[]')"
+"""For a sink that the graph does not have: whatever is pending for a sink without a row there would be forgotten."""
+READERS = "SELECT sink FROM readers"
 
 
 class Damaged(Exception):
@@ -203,6 +206,7 @@ def _bring_up_to_date(db: sqlite3.Connection, *, older: bool) -> None:
         if column not in there:
             db.execute(f"ALTER TABLE events ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
     if older:
+        db.executemany(NOTE_READER, [(sink,) for sink in pending_sinks(db)])
         for index in _OF_OLDER:
             db.execute(f"DROP INDEX IF EXISTS {index}")
         if not is_in_form:
@@ -247,14 +251,21 @@ def require_sink(name: object) -> str:
     return name
 
 
-def require_sound(db: sqlite3.Connection) -> None:
+def require_sound(db: sqlite3.Connection, sinks: Collection[str]) -> None:
     """Check what a damaged page can do to the lists without an error of SQLite, at no cost that grows with the events.
 
-    The list of what waits is read as a whole, as it is when it is counted. Raises sqlite3.Error.
+    `sinks`: those of the graph. The list of what waits is read as a whole, as it is when it is counted. Raises
+    sqlite3.Error.
     """
     found = db.execute("PRAGMA quick_check(pending)").fetchone()[0]
     if found != "ok":
         raise Broken(f"the list of waiting events is damaged: {found}")
+    known = {name for (name,) in db.execute(READERS)}
+    for sink in pending_sinks(db):
+        if known and sink not in known and sink not in sinks:
+            raise Broken(f"events wait for {sink}, a sink that the run did not have")
+        if db.execute("SELECT 1 FROM pending WHERE sink = ? AND row < 1", (sink,)).fetchone():
+            raise Broken(f"an event that waits for {sink} has no number")
     run = run_row(db)
     seq, last = db.execute(
         "SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'events'), (SELECT max(row) FROM events)"
@@ -293,8 +304,7 @@ def note_sinks(db: sqlite3.Connection, sinks: Mapping[str, Sequence[str]]) -> No
         db.execute("DELETE FROM readers")
         rows = [(sink, json.dumps(list(producers))) for sink, producers in sinks.items()]
         db.executemany("INSERT INTO readers VALUES (?, ?)", rows)
-        for sink in pending_sinks(db):
-            db.execute("INSERT OR IGNORE INTO readers VALUES (?, '[]')", (sink,))
+        db.executemany(NOTE_READER, [(sink,) for sink in pending_sinks(db)])
 
 
 def note_live(db: sqlite3.Connection, *, live: bool) -> None:

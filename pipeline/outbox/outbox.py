@@ -120,8 +120,9 @@ class Outbox(Stage[OutboxSettings]):
         "are left out.",
         "dropped.invalid_event": "A stage made an event that is not valid JSON of the right form, or is larger than "
         "4 MB. This counts events, not frames.",
-        f"{GIVEN_UP}SINK": "Events that waited for this sink and were given up, because there were too many, or they "
-        "waited for too long (`camgraph help outbox`). A run in which that happens ends with status 1.",
+        f"{GIVEN_UP}SINK": "Events that waited for this sink and were given up, because there were too many, they "
+        "waited for too long, or the file was damaged (`camgraph help outbox`). A run in which that happens ends with "
+        "status 1.",
     }
     added_by_itself = True
 
@@ -194,6 +195,9 @@ class Outbox(Stage[OutboxSettings]):
             self._open(path)
         except (sqlite3.Error, OSError, Damaged) as error:
             raise cannot_open(path, error) from None
+        for sink, n in saved.lost_for.items():
+            self._bounded.count(sink, "", n)
+            self._bounded.given_up[sink] += n
         self.context.opening("")
         self.context.log.error(
             "outbox_set_aside",
@@ -222,7 +226,7 @@ class Outbox(Stage[OutboxSettings]):
 
         Raises sqlite3.Error, also if the file is damaged.
         """
-        require_sound(self.db)
+        require_sound(self.db, self.settings.sinks)
         started = self.context.state_folder / "started"
         if started.exists():
             for (camera,) in self.db.execute("SELECT camera FROM ended").fetchall():

@@ -26,6 +26,8 @@ from pipeline.errors import EnvironmentProblem, UserError
 from pipeline.outbox.event_file import (
     AGAIN,
     NOBODY,
+    NOTE_READER,
+    READERS,
     Broken,
     Damaged,
     open_event_file,
@@ -261,7 +263,7 @@ class OutboxView:
 
 
 def _sinks(db: sqlite3.Connection) -> list[str]:
-    known = [require_sink(sink) for (sink,) in db.execute("SELECT sink FROM readers")]
+    known = [require_sink(sink) for (sink,) in db.execute(READERS)]
     return sorted({*known, *pending_sinks(db)})
 
 
@@ -303,6 +305,7 @@ def _wait_again(db: sqlite3.Connection, sink: str, inserted: sqlite3.Cursor) -> 
     """False if an earlier command has done it."""
     if not inserted.rowcount:
         return False
+    db.execute(NOTE_READER, (sink,))
     db.execute("INSERT INTO pending VALUES (?, ?)", (sink, inserted.lastrowid))
     return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
 from contextlib import closing
@@ -15,6 +16,8 @@ from structlog.testing import capture_logs
 from pipeline.errors import EnvironmentProblem, NeedsNewProcess
 from pipeline.outbox.event_file import VERSION
 from pipeline.outbox.outbox import Outbox
+from pipeline.outbox.outbox_view import OutboxView
+from pipeline.testing import reports_of
 
 PAGE = 4096
 
@@ -293,6 +296,62 @@ def test_an_event_that_waits_and_is_not_there_is_counted(tmp_path: Path) -> None
         db.execute("DELETE FROM events WHERE row = 3")
     outbox, found, [told] = opened_at_last(tmp_path)
     assert (len(found), told["not_readable"], told["more_may_be_lost"]) == (19, 1, False)
+    outbox.close()
+
+
+def given_up(outbox: Outbox) -> dict[str, int]:
+    found = reports_of(outbox).counts.items()
+    return {name.removeprefix("given_up."): n for (name, _), n in found if name.startswith("given_up.")}
+
+
+@pytest.mark.parametrize(
+    ("change", "sink"), [("sink = 'lof'", "lof"), ("sink = ''", "?"), ("row = 0", "log"), ("row = -9", "log")]
+)
+def test_an_event_that_waits_for_nobody_is_counted(tmp_path: Path, change: str, sink: str) -> None:
+    """Nothing but the names of the sinks tells that a bit of the list has changed: the list has no checksum."""
+    with closing(sqlite3.connect(closed_file(tmp_path, 20), isolation_level=None)) as db:
+        db.execute(f"UPDATE pending SET {change} WHERE row = 7")
+    outbox, found, [told] = opened_at_last(tmp_path)
+    assert found == [f"before {n + 1} e{n}" for n in range(20) if n != 6]
+    assert (told["not_readable"], told["more_may_be_lost"]) == (1, False)
+    assert given_up(outbox) == {sink: 1}
+    states = {state.sink: state.waiting for state in OutboxView(tmp_path).states()}
+    assert states == {"log": 19} | ({"lof": 1} if sink == "lof" else {}), "a person may still drop or requeue it"
+    outbox.close()
+    outbox, found, told = opened_at_last(tmp_path)
+    assert (len(found), told) == (19, []), "the next start finds nothing new"
+    outbox.close()
+
+
+def test_an_event_that_waits_for_a_sink_that_the_graph_had_is_no_damage(tmp_path: Path) -> None:
+    first = open_outbox(tmp_path, ["log", "gone"])
+    first.accept([make_event(n) for n in range(3)])
+    first.close()
+    outbox = open_outbox(tmp_path, run=2)
+    assert outbox._deliveries.waiting == {"gone": 3, "log": 3}
+    assert not kept_aside(tmp_path)
+    outbox.close()
+
+
+def test_lost_events_are_given_up_for_each_sink(tmp_path: Path) -> None:
+    outbox = open_outbox(tmp_path, ["log", "crm"])
+    outbox.accept([make_event(n) for n in range(20)])
+    outbox.acknowledge("log", [row for row, _ in outbox.pull("log", 10)])
+    outbox.close()
+    path = tmp_path / "outbox.sqlite"
+    data = bytearray(path.read_bytes())
+    for seq in (5, 15):
+        data[data.index(b'"seq":%d,' % seq)] ^= 1
+    path.write_bytes(data)
+    for incarnation in (1, 2):
+        outbox = open_outbox(tmp_path, ["log", "crm"], run=2, incarnation=incarnation)
+        with contextlib.suppress(NeedsNewProcess):
+            pull_ids(outbox, "crm")
+            break
+        crash(outbox)
+    outbox.tend(0.0)
+    assert given_up(outbox) == {"log": 1, "crm": 2}
+    assert {sink: one.given_up for sink, one in outbox.backlog.items()} == {"log": 1, "crm": 2}
     outbox.close()
 
 

@@ -113,6 +113,18 @@ def test_dead_letters_that_no_sink_could_take_stay(tmp_path: Path) -> None:
     outbox.close()
 
 
+def test_a_requeue_for_a_sink_that_the_graph_has_no_more_is_no_damage(tmp_path: Path) -> None:
+    outbox = open_outbox(tmp_path)
+    outbox.accept([make_event(n) for n in range(3)])
+    bury(tmp_path, 7, sink="gone")
+    assert OutboxView(tmp_path).requeue_letters("gone", lambda letter: True) == 1
+    outbox.close()
+    again = open_outbox(tmp_path, run=2)
+    assert {state.sink: state.waiting for state in OutboxView(tmp_path).states()} == {"gone": 1, "log": 3}
+    assert not list(tmp_path.glob("*.damaged-*"))
+    again.close()
+
+
 def test_a_requeue_outlives_the_run(tmp_path: Path) -> None:
     first = open_outbox(tmp_path, sync="none")
     bury(tmp_path, 5)
