@@ -49,14 +49,16 @@ def outbox_folder(plan: RunPlan) -> Path | None:
 
 def why_unusable(folder: Path) -> str:
     """Why the outbox cannot be kept there, with a way out; "" if it can. Leaves nothing behind."""
-    reason = _reason_of_folder(folder) or next(filter(None, map(_reason_of_file, _files(folder))), "")
-    return reason and f"{reason}; {_WAY_OUT}"
+    return _reason_of_folder(folder) or next(filter(None, map(_reason_of_file, _files(folder))), "")
 
 
-_WAY_OUT = (
-    "events are kept there until they are delivered: give this user the folder (chown, chmod), start the run as its "
-    f"owner, or set {STATE_DIR} to another folder"
-)
+def _with_way_out(
+    reason: str, way_out: str = "give this user the folder (chown, chmod), start the run as its owner"
+) -> str:
+    return f"{reason}; events are kept there until they are delivered: {way_out}, or set {STATE_DIR} to another folder"
+
+
+_MOVE = "move it away"
 
 
 @contextmanager
@@ -77,7 +79,7 @@ def outbox_held(plan: RunPlan) -> Iterator[None]:
         descriptor = _taken(lock)
     except OSError as error:
         raise EnvironmentProblem(
-            f"{lock}: cannot be used: {error.strerror}; {_WAY_OUT}", error_id="outbox-disk"
+            _with_way_out(f"{lock}: cannot be used: {error.strerror}"), error_id="outbox-disk"
         ) from None
     if descriptor < 0:
         raise UserError(
@@ -211,7 +213,7 @@ def _reason_of_folder(folder: Path) -> str:
         except (FileNotFoundError, NotADirectoryError):  # to be made, or another run has just removed it
             continue
         except OSError as error:
-            return f"the state folder {place} cannot be used: {error.strerror}"
+            return _with_way_out(f"the state folder {place} cannot be used: {error.strerror}")
         return _reason(place, found, shared=place != folder)
     return ""
 
@@ -219,11 +221,12 @@ def _reason_of_folder(folder: Path) -> str:
 def _reason(place: Path, found: os.stat_result, *, shared: bool) -> str:
     """Return why no file can be made in an existing folder. In a `shared` one others cannot remove our files."""
     if not stat.S_ISDIR(found.st_mode):
-        return f"{place} is {kind_of(found.st_mode) or 'a file'}, expected a folder for the state of runs"
+        reason = f"{place} is {kind_of(found.st_mode) or 'a file'}, expected a folder for the state of runs"
+        return _with_way_out(reason, _MOVE)
     if not _is_own(found) and found.st_uid != _ROOT and not (shared and found.st_mode & stat.S_ISVTX):
-        return f"the state folder {place} belongs to {user_name(found.st_uid)}"
+        return _with_way_out(f"the state folder {place} belongs to {user_name(found.st_uid)}")
     if not os.access(place, os.W_OK | os.X_OK):
-        return f"the state folder {place} cannot be written{_of_whom(found)}"
+        return _with_way_out(f"the state folder {place} cannot be written{_of_whom(found)}")
     return ""
 
 
@@ -233,9 +236,9 @@ def _reason_of_file(path: Path) -> str:
     except OSError:
         return ""
     if not stat.S_ISREG(found.st_mode):
-        return f"{path} is {kind_of(found.st_mode)}, expected the file of the outbox"
+        return _with_way_out(f"{path} is {kind_of(found.st_mode)}, expected the file of the outbox", _MOVE)
     if not os.access(path, os.R_OK | os.W_OK):
-        return f"the outbox {path} cannot be written{_of_whom(found)}"
+        return _with_way_out(f"the outbox {path} cannot be written{_of_whom(found)}")
     return ""
 
 

@@ -107,7 +107,9 @@ def encode(message: Message, ring: SlotRing) -> Encoded:
         if slot:
             ring.release(slot)
         reason = "invalid_event" if isinstance(message, Event) else "too_large"  # the outbox would refuse the event
-        raise BadItem(reason, f"a {message.TYPE} of {len(body)} bytes; at most {MAX_BODY} can be sent")
+        raise BadItem(
+            reason, f"a message of type {message.TYPE} with {len(body)} bytes; at most {MAX_BODY} can be sent"
+        )
     return Encoded(body, slot)
 
 
@@ -179,7 +181,7 @@ def read_header(body: bytes, types: Mapping[str, type[Message]]) -> Header:
             raise WireError(f"a message of type {type_name!r} version {version!r}; expected one of: {wanted}")
         checked = Stamp.from_wire(stamp)
         if not isinstance(fields, dict) or len(rows) > MAX_ARRAYS:
-            raise WireError(f"a {type_name} message with a broken header")
+            raise WireError(f"a message of type {type_name} with a broken header")
         place = Descriptor.from_wire(descriptor) if descriptor is not None else None
         steps = steps_from_wire(*traced) if traced else ()
     except (ValueError, TypeError) as error:
@@ -224,8 +226,8 @@ def build(header: Header, types: Mapping[str, type[Message]], arrays: Mapping[st
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{PurePath(last.filename).name}, line {last.lineno}"
         raise WireError(
-            f"a {header.type} message that {kind.__name__}.build does not take: {error!r} ({where}): a missing or "
-            "broken field, or a bug there"
+            f"a message of type {header.type} that {kind.__name__}.build does not take: {error!r} ({where}): a missing "
+            "or broken field, or a bug there"
         ) from None
 
 

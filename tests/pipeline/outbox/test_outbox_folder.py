@@ -56,6 +56,29 @@ def test_outbox_folder_is_private_and_locked(plan: RunPlan) -> None:
     assert [path.name for path in folder.iterdir()] == ["outbox.sqlite"]
 
 
+@pytest.mark.parametrize("kind", ["folder", "pipe", "symbolic link"])
+def test_what_is_no_file_is_to_be_moved_away(plan: RunPlan, kind: str) -> None:
+    folder = outbox_folder(plan)
+    assert folder is not None
+    folder.mkdir(parents=True)
+    file = folder / "outbox.sqlite"
+    {"folder": file.mkdir, "pipe": lambda: os.mkfifo(file), "symbolic link": lambda: file.symlink_to("/etc")}[kind]()
+    why = why_unusable(folder)
+    assert why.startswith(f"{file} is a {kind}, expected the file of the outbox; ")
+    assert "delivered: move it away, or set " in why
+    assert "chown" not in why
+
+
+def test_a_file_in_the_place_of_the_folder_is_to_be_moved_away(plan: RunPlan) -> None:
+    folder = outbox_folder(plan)
+    assert folder is not None
+    folder.parent.mkdir(parents=True)
+    folder.touch()
+    why = why_unusable(folder)
+    assert "is a file, expected a folder" in why
+    assert "delivered: move it away, or set " in why
+
+
 ONE_EVENT = "INSERT INTO events VALUES (1, 'e', 'p', 'a', 0, 0, 0, 0, '', '', x'', 0, 0, 0, 0)"
 
 

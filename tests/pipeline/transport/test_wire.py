@@ -15,12 +15,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from pipeline.errors import WireError
+from pipeline.errors import BadItem, WireError
 from pipeline.messages import Array, Clock, End, Event, Fields, Message, Stamp
 from pipeline.shm.mappings import MappedSegment
 from pipeline.shm.slots import SlotRing
 from pipeline.testing import stamp
-from pipeline.transport.wire import build, encode, new_arrays, pack, read_arrays, read_header, types_for, unpack
+from pipeline.transport.wire import (
+    MAX_BODY,
+    build,
+    encode,
+    new_arrays,
+    pack,
+    read_arrays,
+    read_header,
+    types_for,
+    unpack,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,3 +231,9 @@ def test_a_bug_in_a_message_class_is_told_with_its_place() -> None:
 def test_a_message_over_the_bound_is_refused() -> None:
     with pytest.raises(WireError, match="at most"):
         unpack(b"\0" * (5 << 20))
+
+
+def test_a_message_that_is_too_large_is_named_with_its_size(ring: SlotRing) -> None:
+    body = bytes(MAX_BODY)
+    with pytest.raises(BadItem, match=rf"a message of type event with \d+ bytes; at most {MAX_BODY} can be sent"):
+        encode(Event(stamp(1), "e1", "i1", "single", body), ring)
