@@ -28,7 +28,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from pipeline.errors import EnvironmentProblem, Unavailable
@@ -36,6 +36,8 @@ from pipeline.messages import Event
 from pipeline.stage import Logger
 from stages.delivery.event_view import view_of
 from stages.writing.database_errors import is_damage
+
+T = TypeVar("T")
 
 DAMAGED = ".damaged"
 _MOST_ASIDE = 5
@@ -225,7 +227,10 @@ class EventHistory:
                     db.execute("INSERT INTO bodies VALUES (last_insert_rowid(), ?)", (bytes(event.body),))
         with self._changing() as db:
             # By what the file has, for a commit that failed may have been made all the same.
-            self._learn(db.execute(_NEWER, (self._newest,)).fetchall())
+            rows = db.execute(_NEWER, (self._newest,)).fetchall()
+            if any(type(body) is not bytes for _, body, _, _ in rows):
+                raise _Damaged("an event has no body")
+            self._learn(rows)
             for _ in range(_MOST_PIECES):
                 if not self._is_too_large(db) or not self._remove_piece(db, math.inf):
                     break
@@ -283,7 +288,7 @@ class EventHistory:
             if self._recent_after is not None:
                 return self._newest
         rows = self._asked("SELECT seq FROM sqlite_sequence WHERE name = 'events'", ())
-        return int(rows[0][0]) if rows else 0
+        return rows[0][0] if rows and type(rows[0][0]) is int else 0
 
     def recent(self, number: int, most: int) -> list[KeptEvent] | None:
         """As `after`, without the disk; None if memory does not reach back so far."""
@@ -326,7 +331,8 @@ class EventHistory:
         numbers = json.dumps([one.number for one in first])
         ends = {row[0]: row[1:] for row in self._asked(_WITH_ENDS, (_END_TYPE, numbers))} if first else {}
         found = [(one, *ends[one.number]) for one in first if one.number in ends]
-        return [KeptIncident(one, kept_s, KeptEvent(*end) if end[0] else None) for one, kept_s, *end in found]
+        kept = [KeptIncident(one, kept_s, KeptEvent(*end) if end[0] else None) for one, kept_s, *end in found]
+        return self._intact(kept, _is_incident)
 
     def has_incidents(self, names: Sequence[str]) -> set[str]:
         """Those of these whose first events are there. Raises EnvironmentProblem."""
@@ -349,11 +355,11 @@ class EventHistory:
         return self._kept(query, values)
 
     def _kept(self, query: str, values: tuple[object, ...]) -> list[KeptEvent]:
-        return self._intact([KeptEvent(*row) for row in self._asked(query, values)])
+        return self._intact([KeptEvent(*row) for row in self._asked(query, values)], _is_event)
 
-    def _intact(self, kept: Sequence[KeptEvent]) -> list[KeptEvent]:
-        """Without events whose bytes were changed, of which SQLite knows nothing. Says so once."""
-        intact = [one for one in kept if _is_event(one)]
+    def _intact(self, kept: Sequence[T], is_intact: Callable[[T], bool]) -> list[T]:
+        """Without those whose values were changed, of which SQLite knows nothing. Says so once."""
+        intact = [one for one in kept if is_intact(one)]
         if len(intact) < len(kept) and not self._said_broken:
             self._said_broken = True
             self._log.warning("history_events_left_out", path=str(self.path), why="the file is damaged")
@@ -431,6 +437,8 @@ class EventHistory:
         elif version < _VERSION:
             self._upgrade(db, version)
         newest = db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'events'").fetchone()[0] or 0
+        if type(newest) is not int:
+            raise _Damaged("the number of its last event is wrong")
         with self._reading:
             if self._recent_after is None or newest != self._newest:
                 self._recent.clear()
@@ -547,6 +555,8 @@ class EventHistory:
     def _remove_piece(self, db: sqlite3.Connection, before_s: float) -> int:
         """Of the oldest ones, those that were kept before this time. Returns how many."""
         rows = db.execute("SELECT number, kept_s FROM events ORDER BY number LIMIT ?", (_PIECE,)).fetchall()
+        if any(type(kept_s) is not float for _, kept_s in rows):
+            raise _Damaged("an event lacks the time when it was kept")
         going = [(number,) for number, kept_s in rows if kept_s < before_s]
         for table in ("bodies", "events"):
             db.executemany(f"DELETE FROM {table} WHERE number = ?", going)  # noqa: S608 - constants
@@ -567,6 +577,10 @@ def _is_event(kept: KeptEvent) -> bool:
     with suppress(ValueError, RecursionError):
         return type(kept.number) is int and type(kept.body) is bytes and isinstance(json.loads(kept.body), dict)
     return False
+
+
+def _is_incident(kept: KeptIncident) -> bool:
+    return type(kept.kept_s) is float and (kept.last is None or _is_event(kept.last))
 
 
 def _row(event: Event) -> tuple[object, ...]:

@@ -204,6 +204,52 @@ def test_events_with_changed_bytes_are_left_out_and_said_once(history: EventHist
     history.close()
 
 
+def change(history: EventHistory, statement: str) -> None:
+    """As damage does, of which SQLite knows nothing."""
+    with closing(sqlite3.connect(history.path, isolation_level=None)) as db:
+        db.execute(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE events SET kept_s = NULL WHERE number = 1",
+        "UPDATE sqlite_sequence SET seq = 'x'",
+        "UPDATE sqlite_sequence SET seq = 1.5",
+    ],
+)
+def test_a_value_of_a_wrong_kind_is_damage(tmp_path: Path, history: EventHistory, statement: str) -> None:
+    """It must not end the thread that removes what is old."""
+    history.add([event(n) for n in range(3)])
+    history.close()
+    change(history, statement)
+    again = EventHistory(history.path, get_logger(), keep_s=30 * DAY_S, keep_bytes=1e8)
+    again.open()
+    until(lambda: list(tmp_path.glob("*.damaged-*")), WITHIN_S)
+    again.add([event(7)])
+    assert [one.event["id"] for one in again.after(0, 10)] == [event(7).id]
+    assert again.newest() == again.after(0, 10)[-1].number
+    assert again._tidier.is_alive()
+    again.close()
+
+
+def test_a_body_that_is_gone_is_damage_for_those_who_add(history: EventHistory) -> None:
+    history.add([event(n) for n in range(3)])
+    history.close()
+    change(history, "UPDATE bodies SET body = NULL WHERE number = 3")
+    change(history, "UPDATE sqlite_sequence SET seq = 2")
+    history.add([event(7)])
+    assert [one.event["id"] for one in history.after(0, 10)] == [event(7).id]
+    history.close()
+
+
+def test_an_incident_that_is_damaged_is_left_out(history: EventHistory) -> None:
+    history.add([event(n) for n in range(3)])
+    change(history, "UPDATE events SET kept_s = NULL WHERE number = 2")
+    assert [one.first.number for one in history.incidents(EventFilter(), 10)] == [3, 1]
+    history.close()
+
+
 def test_what_was_set_aside_stays(history: EventHistory) -> None:
     """The first, which has the most in it, and the last ones."""
     for number in range(8):
