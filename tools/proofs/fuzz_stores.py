@@ -1,11 +1,13 @@
 """Damages files that a run keeps, and goes on with them: `python -m tools.proofs.fuzz_stores --report docs/proof.md`.
 
 Each case takes a file of a stopped or killed run (the outbox, the history of events, or the index of incidents), cuts
-it off, empties it, swaps or overwrites pages, or flips bits, also in the log of SQLite beside it. Then the program that
-owns the file opens it and works with it, as the next run does; commands look at an outbox and change it. The cases
-below are faults, and so is an answer that takes more than ten seconds of processor time:
+it off, empties it, swaps or overwrites pages, flips bits, also in the log of SQLite beside it, or sets one value of one
+table to another one (nothing, a text, a number that is broken, huge or negative), against the types of the table. Then
+the program that owns the file opens it and works with it, as the next run does; commands look at an outbox and change
+it. The cases below are faults, and so is an answer that takes more than ten seconds of processor time:
 
-- an exception that is neither a way to say "try again" nor one to say "the next process mends it", or one without end;
+- an exception that is neither a way to say "try again" nor one to say "the next process mends it", or one without end,
+  also if it ends a thread;
 - an outbox that hands out an event that nobody has committed, or loses one and says neither so nor that it may have
   (SQLite itself drops the end of a damaged log, as after a power cut: the events there may go);
 - a history that keeps no new events, or gives out anything but events; an index that differs from its records.
@@ -18,12 +20,15 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
+import sqlite3
 import tempfile
+import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -96,6 +101,42 @@ def damage(path: Path, chance: random.Random) -> None:
             for _ in range(chance.randint(1, 4)):
                 _flip(data, chance, 0, len(data))
     path.write_bytes(data)
+
+
+_VALUES = (None, "text", "", b"\xff", 1.5, 1 << 62, -1, 0)
+_TYPES = re.compile(r"\bSTRICT\b|\bNOT NULL\b|(?<= )(INTEGER|TEXT|REAL|BLOB)\b(?! PRIMARY)|CHECK \(.*?\)")
+
+
+def retype(path: Path, chance: random.Random) -> None:
+    """Set one value of a table to another one, as a flipped bit in the head of its row does, which knows no types."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        tables = db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+        table, sql = chance.choice(tables)
+        column = chance.choice([row[1] for row in db.execute(f"PRAGMA table_info({table})")])
+        count = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - a name of our own tables
+        keys = [row[1] for row in db.execute(f"PRAGMA table_info({table})") if row[5]] or ["rowid"]
+        at = db.execute(
+            f"SELECT {', '.join(keys)} FROM {table} LIMIT 1 OFFSET ?",  # noqa: S608 - as above
+            (chance.choice((0, count - 1, chance.randrange(max(1, count)))),),
+        ).fetchone()
+        loose = (
+            sql if table.startswith("sqlite_") else re.sub(r",\s*WITHOUT", " WITHOUT", _TYPES.sub("", sql).rstrip(" ,"))
+        )
+        with _schema(db, table, loose), suppress(sqlite3.Error):  # a key may take no such value
+            which = " AND ".join(f"{key} = ?" for key in keys)
+            db.execute(f"UPDATE {table} SET {column} = ? WHERE {which}", (chance.choice(_VALUES), *(at or ())))  # noqa: S608
+    with closing(sqlite3.connect(path, isolation_level=None)) as db, _schema(db, table, sql):
+        pass
+
+
+@contextmanager
+def _schema(db: sqlite3.Connection, table: str, sql: str) -> Iterator[None]:
+    """Declare a table in other words."""
+    if not table.startswith("sqlite_"):
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_master SET sql = ? WHERE type = 'table' AND name = ?", (sql, table))
+        db.execute("PRAGMA writable_schema = RESET")
+    yield
 
 
 def _flip(data: bytearray, chance: random.Random, begin: int, end: int) -> None:
@@ -316,8 +357,27 @@ def make_history(folder: Path) -> None:
         shutil.rmtree(work)
 
 
+@contextmanager
+def _threads_that_stay() -> Iterator[None]:
+    """Raises AssertionError for an exception that has ended a thread meanwhile."""
+    ended: list[str] = []
+    before = threading.excepthook
+    threading.excepthook = lambda args: ended.append(f"{args.exc_type.__name__}: {args.exc_value}")
+    try:
+        yield
+    finally:
+        threading.excepthook = before
+    if ended:
+        raise AssertionError(f"a thread has ended with {ended[0]}")
+
+
 def try_history(work: Path) -> str:
     """The service goes on with a damaged history."""
+    with _threads_that_stay():
+        return _try_history(work)
+
+
+def _try_history(work: Path) -> str:
     history = _history(work)
     with suppress(Unavailable):
         history.open()
@@ -412,6 +472,8 @@ def try_index(folder: Path, truth: Sequence[IncidentSummary]) -> str:
 
 _OUTBOX, _HISTORY_STORE, _INDEX = "outbox", "history", "index"
 _MOSTLY = (_OUTBOX, _OUTBOX, _OUTBOX, _HISTORY_STORE, _INDEX)
+_OF_TYPES = 0.3
+"""The share of cases in which one value alone is another one."""
 _OF_LOG = 0.2
 """The share of cases in which the write-ahead log is damaged, if there is one."""
 
@@ -436,7 +498,10 @@ def answer_to(root: Path, seed: int, number: int) -> str:
         main = FILE if store == _OUTBOX else _HISTORY
         log = work / f"{main}-wal"
         of_log = log.exists() and log.stat().st_size > 0 and chance.random() < _OF_LOG
-        damage(log if of_log else work / main, chance)
+        if chance.random() < _OF_TYPES and not of_log:
+            retype(work / main, chance)
+        else:
+            damage(log if of_log else work / main, chance)
         try:
             if store == _HISTORY_STORE:
                 return f"{store}: {try_history(work)}"

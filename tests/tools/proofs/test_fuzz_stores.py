@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+import shutil
+import sqlite3
+import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tools.proofs.fuzz_check import try_each
-from tools.proofs.fuzz_stores import answer_to, damage, make_stores
+from tools.proofs.fuzz_stores import _threads_that_stay, answer_to, damage, make_stores, retype
 
 pytestmark = pytest.mark.slow
 
@@ -21,6 +25,33 @@ def test_damage_is_known_by_its_number(tmp_path: Path) -> None:
         damage(path, random.Random(seed))
         found.append(path.read_bytes())
     assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize("store", ["outbox/stopped/outbox.sqlite", "history/killed/history.sqlite"])
+def test_single_values_are_changed_against_their_types(tmp_path: Path, store: str) -> None:
+    make_stores(tmp_path)
+    found = set()
+    for seed in range(60):
+        work = Path(shutil.copytree((tmp_path / store).parent, tmp_path / f"{seed}"))
+        retype(work / Path(store).name, random.Random(seed))
+        with closing(sqlite3.connect(work / Path(store).name)) as db:
+            found |= {line for (text,) in db.execute("PRAGMA integrity_check") for line in text.splitlines()}
+    broken = {line.partition(" value in ")[2] for line in found if " value in " in line}
+    assert {place.partition(".")[0] for place in broken} >= ({"events", "pending"} if "outbox" in store else {"events"})
+
+
+def test_an_exception_that_ends_a_thread_is_a_fault() -> None:
+    def stumble() -> None:
+        raise TypeError("no float")
+
+    def started() -> None:
+        with _threads_that_stay():
+            thread = threading.Thread(target=stumble)
+            thread.start()
+            thread.join()
+
+    with pytest.raises(AssertionError, match="a thread has ended with TypeError: no float"):
+        started()
 
 
 def test_any_damaged_file_is_gone_on_with(tmp_path: Path) -> None:
