@@ -103,40 +103,39 @@ def damage(path: Path, chance: random.Random) -> None:
     path.write_bytes(data)
 
 
-_VALUES = (None, "text", "", b"\xff", 1.5, 1 << 62, -1, 0)
+_VALUES = (None, "text", b"\xff", 1.5, 1 << 62, -1)
 _TYPES = re.compile(r"\bSTRICT\b|\bNOT NULL\b|(?<= )(INTEGER|TEXT|REAL|BLOB)\b(?! PRIMARY)|CHECK \(.*?\)")
 
 
 def retype(path: Path, chance: random.Random) -> None:
     """Set one value of a table to another one, as a flipped bit in the head of its row does, which knows no types."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        tables = db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
-        table, sql = chance.choice(tables)
-        column = chance.choice([row[1] for row in db.execute(f"PRAGMA table_info({table})")])
+        tables = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name"))
+        columns = {name: db.execute(f"PRAGMA table_info({name})").fetchall() for name in tables}
+        # Each column is as likely as another one: most are in the table of the events.
+        table, column = chance.choice([(name, row[1]) for name, rows in columns.items() for row in rows])
+        sql = tables[table]
         count = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - a name of our own tables
-        keys = [row[1] for row in db.execute(f"PRAGMA table_info({table})") if row[5]] or ["rowid"]
+        keys = [row[1] for row in columns[table] if row[5]] or ["rowid"]
         at = db.execute(
             f"SELECT {', '.join(keys)} FROM {table} LIMIT 1 OFFSET ?",  # noqa: S608 - as above
             (chance.choice((0, count - 1, chance.randrange(max(1, count)))),),
         ).fetchone()
-        loose = (
-            sql if table.startswith("sqlite_") else re.sub(r",\s*WITHOUT", " WITHOUT", _TYPES.sub("", sql).rstrip(" ,"))
-        )
-        with _schema(db, table, loose), suppress(sqlite3.Error):  # a key may take no such value
+        _declare(db, table, re.sub(r",\s*WITHOUT", " WITHOUT", _TYPES.sub("", sql).rstrip(" ,")))
+        with suppress(sqlite3.Error):  # a key may take no such value
             which = " AND ".join(f"{key} = ?" for key in keys)
-            db.execute(f"UPDATE {table} SET {column} = ? WHERE {which}", (chance.choice(_VALUES), *(at or ())))  # noqa: S608
-    with closing(sqlite3.connect(path, isolation_level=None)) as db, _schema(db, table, sql):
-        pass
+            values = (chance.choice(_VALUES), *(at or ()))
+            db.execute(f"UPDATE {table} SET {column} = ? WHERE {which}", values)  # noqa: S608 - as above
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        _declare(db, table, sql)
 
 
-@contextmanager
-def _schema(db: sqlite3.Connection, table: str, sql: str) -> Iterator[None]:
-    """Declare a table in other words."""
+def _declare(db: sqlite3.Connection, table: str, sql: str) -> None:
+    """Give a table another declaration; SQLite's own tables have no types."""
     if not table.startswith("sqlite_"):
         db.execute("PRAGMA writable_schema = ON")
         db.execute("UPDATE sqlite_master SET sql = ? WHERE type = 'table' AND name = ?", (sql, table))
         db.execute("PRAGMA writable_schema = RESET")
-    yield
 
 
 def _flip(data: bytearray, chance: random.Random, begin: int, end: int) -> None:
@@ -472,7 +471,7 @@ def try_index(folder: Path, truth: Sequence[IncidentSummary]) -> str:
 
 _OUTBOX, _HISTORY_STORE, _INDEX = "outbox", "history", "index"
 _MOSTLY = (_OUTBOX, _OUTBOX, _OUTBOX, _HISTORY_STORE, _INDEX)
-_OF_TYPES = 0.3
+_OF_TYPES = 0.4
 """The share of cases in which one value alone is another one."""
 _OF_LOG = 0.2
 """The share of cases in which the write-ahead log is damaged, if there is one."""
