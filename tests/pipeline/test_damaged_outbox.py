@@ -49,6 +49,8 @@ def test_a_run_that_has_lost_events_of_a_damaged_outbox_ends_with_status_1(tmp_p
     for seq in (1003, 1005, 1008):
         data[data.index(b'"seq":%d,' % seq)] ^= 1
     file.write_bytes(data)
+    # Damage that shows before all processes are ready ends a run; the next one finds this note.
+    (folder / "outbox.sqlite-damaged").write_text("an event is not as it was written")
     outcome, status = run_graph(plan)
     assert (outcome.status, outcome.error_ids) == (1, ("events-given-up",))
     assert outcome.problems[0].startswith("3 events were given up for log: ")
