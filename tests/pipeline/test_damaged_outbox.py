@@ -34,7 +34,7 @@ def complete_event(seq: int) -> Item:
     return replace(item, payload=replace(item.payload, body=body))
 
 
-def test_a_run_that_has_lost_events_of_a_damaged_outbox_ends_with_status_1(tmp_path: Path) -> None:
+def test_a_run_whose_outbox_has_lost_events_ends_with_status_1(tmp_path: Path) -> None:
     path = tmp_path / "graph.yaml"
     path.write_text(GRAPH.format(pid=os.getpid()))
     plan = load_plan(path)

@@ -36,13 +36,13 @@ def test_of_earlier_events_only_the_clock_tells_the_time() -> None:
 @pytest.mark.parametrize(
     ("open_s", "clock_s", "waited_s"), [(600, 500, 500), (1 << 31, 500, 500), (600, 86_400, 500), (600, -5, 500)]
 )
-def test_an_event_has_waited_for_the_less_that_both_clocks_say(open_s: int, clock_s: int, waited_s: int) -> None:
+def test_an_event_waits_no_longer_than_both_clocks_say(open_s: int, clock_s: int, waited_s: int) -> None:
     """`open_s` that is damaged, a machine that was off, and a clock that was set back: none of them makes it old."""
     now = times(clock_ns=NOON_NS + clock_s * S, open_s=open_s)
     assert now.waited_s(9, NOON_NS, 100) == waited_s
 
 
-def test_without_a_time_of_commit_the_outbox_tells_how_long_an_event_has_waited() -> None:
+def test_without_a_time_of_commit_the_outbox_tells_the_wait() -> None:
     assert times(clock_ns=NOON_NS, open_s=600).waited_s(9, 0, 100) == 500
 
 

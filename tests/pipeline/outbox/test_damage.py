@@ -230,7 +230,7 @@ def test_an_event_without_its_time_is_damage_and_is_saved(tmp_path: Path, column
     outbox.close()
 
 
-def test_an_event_whose_body_is_gone_is_not_taken_for_a_large_one(tmp_path: Path) -> None:
+def test_a_body_that_is_gone_is_not_taken_for_a_large_one(tmp_path: Path) -> None:
     change_freely(closed_file(tmp_path, 20), "events", "UPDATE events SET body = NULL WHERE row = 1")
     outbox, found, [told] = opened_at_last(tmp_path)
     assert (len(found), told["saved"], told["not_readable"]) == (19, 19, 1)
@@ -323,7 +323,7 @@ def test_an_event_that_waits_for_nobody_is_counted(tmp_path: Path, change: str, 
     outbox.close()
 
 
-def test_an_event_that_waits_for_a_sink_that_the_graph_had_is_no_damage(tmp_path: Path) -> None:
+def test_an_event_for_a_removed_sink_is_no_damage(tmp_path: Path) -> None:
     first = open_outbox(tmp_path, ["log", "gone"])
     first.accept([make_event(n) for n in range(3)])
     first.close()

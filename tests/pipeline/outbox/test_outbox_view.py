@@ -113,7 +113,7 @@ def test_dead_letters_that_no_sink_could_take_stay(tmp_path: Path) -> None:
     outbox.close()
 
 
-def test_a_requeue_for_a_sink_that_the_graph_has_no_more_is_no_damage(tmp_path: Path) -> None:
+def test_a_requeue_for_a_removed_sink_is_no_damage(tmp_path: Path) -> None:
     outbox = open_outbox(tmp_path)
     outbox.accept([make_event(n) for n in range(3)])
     bury(tmp_path, 7, sink="gone")
