@@ -385,10 +385,12 @@ def _try_history(work: Path) -> str:
         _again(lambda: history.add(added), Unavailable)
         _again(lambda: _ask(history), EnvironmentProblem)
         wanted = {event.own_id for event in added}
-        kept = _again(lambda: {one.event["id"] for one in history.page(EventFilter(), 1000)}, EnvironmentProblem)
+        kept = _again(lambda: {one.event.get("id") for one in history.page(EventFilter(), 1000)}, EnvironmentProblem)
         if not wanted <= kept:
             _again(lambda: history.add(added), Unavailable)
-            kept = _again(lambda: {one.event["id"] for one in history.page(EventFilter(), 1000)}, EnvironmentProblem)
+            kept = _again(
+                lambda: {one.event.get("id") for one in history.page(EventFilter(), 1000)}, EnvironmentProblem
+            )
         if not wanted <= kept:
             raise AssertionError(f"{len(wanted - kept)} of {len(wanted)} new events are not kept")
     finally:
@@ -399,12 +401,12 @@ def _try_history(work: Path) -> str:
 def _ask(history: EventHistory) -> None:
     for wanted in (EventFilter(), EventFilter(camera="hall"), EventFilter(rule="fall")):
         for one in history.page(wanted, 100):
-            one.event["id"]
+            one.event.get("id")
     for incident in history.incidents(EventFilter(), 100):
-        incident.first.event["id"]
+        incident.first.event.get("id")
     history.incidents(EventFilter(), 100, going_on=True)
     for kept in history.after(0, 1000):
-        kept.event["id"]
+        kept.event.get("id")
     history.has_incidents(["0001", "0002"])
     history.newest()
 

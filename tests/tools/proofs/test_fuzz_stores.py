@@ -54,6 +54,12 @@ def test_an_exception_that_ends_a_thread_is_a_fault() -> None:
         started()
 
 
+def test_damage_of_an_index_that_readers_alone_meet_is_mended(tmp_path: Path) -> None:
+    """A quick check finds nothing wrong with this one, and it could not be read for good."""
+    make_stores(tmp_path)
+    assert answer_to(tmp_path, 1, 2707) == "history: begun anew"
+
+
 def test_any_damaged_file_is_gone_on_with(tmp_path: Path) -> None:
     make_stores(tmp_path)
     # How long an answer takes says nothing on a machine that is busy: `make prove` looks at that.
