@@ -54,9 +54,9 @@ Each in a scene of it, and in others that look a little like it, from three heig
 Zones and lines are large; `loitering`, `queue`, `crowd` and `nobody_there` have shorter times and smaller numbers."""
 IN_PART = """\
 Falls of 0.9 to 1.1 s from a stand, of which only the first part is seen: then nobody is found there any more, and
-`fall` goes by whether they have turned wide. 0.7 s after they began, the shoulders have come down by a fifth to a quarter
-of their height: that may as well be somebody who ducks or walks out of the picture, so it is no fall yet. In each
-trial, the fall begins at another moment between two frames."""
+`fall` goes by whether they have turned wide. 0.7 s after they began, the shoulders have come down by a fifth to a
+quarter of their height: that may as well be somebody who ducks or walks out of the picture, so it is no fall yet. In
+each trial, the fall begins at another moment between two frames."""
 
 
 @dataclass
