@@ -38,7 +38,7 @@ from stages.delivery.measured_words import measured_words, reasons
         ),
         ({"text": "left_wrist.y < nose.y", "left": 101.0, "right": 133.2, "unit": "px"}, ""),
         ({"text": "first up then lying within 0.8s", "holds": True}, ""),
-        ({"text": "lost while (was toppled within 0.3s)", "holds": False}, ""),
+        ({"text": "lost while (was falling within 0.3s)", "holds": False}, ""),
         ({"text": "lying for 3s", "holds": True}, "Lying for 3s: yes"),
         ({"text": "step 1: up", "left": 4.2, "right": None, "unit": "s"}, "Up 4.2 s earlier"),
         ({"text": "step 2: lying and drop(hips.y, 1.3s) > 0.4bl within 0.8s", "left": 3.12, "unit": "s"},

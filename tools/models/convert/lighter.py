@@ -1,6 +1,6 @@
 """Makes lighter models: half precision, and eight bits with calibration on the user's own frames.
 
-quantize   weights s8, by channel; activations u8, their ranges from frames; in QDQ form
+quantize   weights s8 of seven bits, by channel; activations u8, their ranges from frames; in QDQ form
 head       nodes from which an output is reached over fewer than `float_head` convolutions stay in float:
            quantized end nodes gave confidences of zero
 """

@@ -37,9 +37,9 @@ def why(action: str, motion: str, folder: Path) -> tuple[str, list[str]]:
     raise AssertionError(f"{action} never fires")
 
 
-def test_a_fall_says_when_somebody_was_up_and_lay(tmp_path: Path) -> None:
+def test_a_fall_says_when_somebody_fell(tmp_path: Path) -> None:
     words, _ = why("fall", "falling forward", tmp_path)
-    assert re.fullmatch(r"Up [\d.]+ s earlier; Lying [\d.]+ s earlier", words), words
+    assert re.fullmatch(r"Has fallen [\d.]+ s earlier", words), words
 
 
 @pytest.mark.parametrize("action", SEEN)
