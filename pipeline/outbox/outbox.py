@@ -232,7 +232,7 @@ class Outbox(Stage[OutboxSettings]):
             for (camera,) in self.db.execute("SELECT camera FROM ended").fetchall():
                 self._note_end(
                     camera, "stopped"
-                )  # the file has no reason: a sink then keeps what it has for the next run
+                )  # the file has no reason; so a sink keeps what it has for the next run
         else:
             if self.settings.live:
                 self._end_left_open()

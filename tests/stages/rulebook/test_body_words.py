@@ -29,7 +29,18 @@ VALUES = {"size", "leg_size", "usual_height"}
 """Words that are lengths."""
 TIMED = {
     *("low", "off_the_ground"),
-    *("tall", "legs_seen", "on_legs", "held_up", "on_the_ground", "plunging", "came_down", "has_fallen", "falling"),
+    *(
+        "tall",
+        "legs_seen",
+        "torso_seen",
+        "on_legs",
+        "held_up",
+        "on_the_ground",
+        "plunging",
+        "came_down",
+        "has_fallen",
+        "falling",
+    ),
 }
 """Words that look back in time."""
 STAND = {"upright", "straight_legs", "standing", "up", "seems_up", "on_a_foot"}
