@@ -9,13 +9,24 @@ from stages.vision.tracking.memory import heights_of
 
 F64 = NDArray[np.float64]
 
+_RIVAL = 0.3
+"""Who overlaps by at most so much of what the nearest one overlaps is no rival."""
 _WALKS, _BACK = 0.4, 0.05
 """Body heights a second, and body heights: who goes so fast to one side is not so far on the other one at once."""
 
 
-def only_ones(near: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Of tracks and people that are ``near`` each other (T, N), the pairs that have nobody else near them."""
-    return np.asarray(near & (near.sum(axis=1) == 1)[:, None] & (near.sum(axis=0) == 1))
+def only_ones(overlap: F64) -> NDArray[np.bool_]:
+    """Of tracks and people that overlap each other (T, N), 0 if they are not near, the pairs without a rival."""
+    return np.asarray((overlap > 0) & (_next(overlap, 1) <= _RIVAL * overlap) & (_next(overlap, 0) <= _RIVAL * overlap))
+
+
+def _next(overlap: F64, axis: int) -> F64:
+    """Along an axis, the largest of all others, (T, N)."""
+    if overlap.shape[axis] < 2:
+        return np.zeros_like(overlap)
+    order = np.sort(overlap, axis=axis)
+    first, second = order.take([-1], axis=axis), order.take([-2], axis=axis)
+    return np.where(overlap == first, second, first)
 
 
 def turned_round(seen_xyxy: F64, velocity_x: F64, found_xyxy: F64) -> NDArray[np.bool_]:

@@ -60,6 +60,8 @@ _APART_NS, _STILL_THERE = 250_000_000, 0.3
 """If frames are farther apart, somebody beside others must be where the track is expected: the boxes, not widened,
 overlap by so much. In that time a stranger may have come instead.
 """
+_SAME_PLACE = 0.5
+"""Whose box overlaps by so much with where a track was seen last did not turn round, but came to a stop."""
 _NOBODY = np.empty(0, np.int64)
 
 
@@ -214,10 +216,11 @@ class Tracker:
         overlap = np.maximum(
             similarity(motion.boxes_xyxy[tracks], boxes, doubt), similarity(known.boxes[tracks], boxes, doubt)
         )
-        alone = only_ones(overlap >= _FAR)
+        alone = only_ones(np.where(overlap >= _FAR, overlap, 0.0))
         alone &= (known.classes[tracks][:, None] == people.classes[there]) & (owners[there] < 0)
         alone &= ~owned[tracks][:, None]
-        alone &= ~turned_round(known.boxes[tracks], motion.velocity[tracks, 0], boxes)
+        turned = turned_round(known.boxes[tracks], motion.velocity[tracks, 0], boxes)
+        alone &= ~turned | (similarity(known.boxes[tracks], boxes) >= _SAME_PLACE)
         least = np.where(people.scores[there] < self.options.good_score, self.options.min_overlap, _FAR)
         if len(beside):
             alone &= known.seen[tracks][:, None]

@@ -80,9 +80,33 @@ def test_who_comes_in_while_another_goes_out_is_somebody_else() -> None:
     assert followed(out + inwards)[-1] == [2]
 
 
+def test_somebody_who_falls_to_a_side_and_stops_there_did_not_turn_round() -> None:
+    """The boxes of a real fall, ten frames a second: the feet slide back when the body is down."""
+    upright: list[Box] = [(156, 9, 247, 240), (152, 14, 252, 240), (147, 16, 255, 240), (142, 27, 262, 240)]
+    down: list[Box] = [(136, 54, 261, 240), (128, 82, 261, 240), (122, 109, 256, 240), (109, 135, 247, 239)]
+    still: list[Box] = [(96, 142, 242, 239), (94, 139, 243, 239), (106, 138, 249, 238), (106, 142, 252, 237)]
+    assert followed([[box] for box in upright + down + still], fps=10.0) == [[1]] * 12
+
+
+def test_a_weak_detection_at_their_border_is_no_rival() -> None:
+    """Of somebody who is hard to see while they fall."""
+    bent: Box = (100, 90, 200, 185)
+    ghost: Box = (90, 140, 120, 200)
+    tracker = Tracker(TrackerOptions())
+    for index in range(5):
+        tracker.follow(index * 125_000_000, np.array([UPRIGHT]), np.array([0.9]))
+    found = tracker.follow(625_000_000, np.array([bent, ghost]), np.array([0.2, 0.1]))
+    assert (found.ids.tolist(), found.rows.tolist()) == ([1], [0])
+
+
 def test_only_pairs_without_rivals_are_alone() -> None:
-    near = np.array([[True, False, False, False], [False, True, True, False], [False, False, False, True]])
-    assert np.argwhere(only_ones(near)).tolist() == [[0, 0], [2, 3]]
+    overlap = np.array([[0.5, 0, 0, 0], [0, 0.6, 0.4, 0], [0, 0, 0, 0.3], [0.1, 0, 0, 0]])
+    assert np.argwhere(only_ones(overlap)).tolist() == [[0, 0], [2, 3]]
+
+
+def test_a_single_track_and_person_are_alone_if_they_overlap() -> None:
+    assert only_ones(np.array([[0.1]])).tolist() == [[True]]
+    assert only_ones(np.array([[0.0]])).tolist() == [[False]]
 
 
 @pytest.mark.parametrize(("velocity", "x", "expected"), [(-100, 40, True), (-100, -40, False), (-20, 40, False)])
