@@ -338,6 +338,7 @@ class TemplateDefinition(Settings):
     min_visible: float = Field(0.5, ge=0, le=1, description="As in a rule")
     min_confidence: float | None = Field(None, ge=0, le=1, description="As in a rule")
     least_fps: float | None = Field(None, gt=0, le=240, description="As in a rule")
+    caution: str = Field("", max_length=500, description="As in a rule")
 
 
 class WordDefinition(Settings):
@@ -511,6 +512,9 @@ class RuleDefinition(Settings):
     min_confidence: float | None = Field(None, ge=0, le=1, description="Instead of the file's")
     least_fps: float | None = Field(
         None, gt=0, le=240, description="With fewer frames a second it misses most: `check` and the log say so"
+    )
+    caution: str = Field(
+        "", max_length=500, description="Why nobody should rely on it, for `check` to say; the template's by default"
     )
     during: ScheduleNames = Field([], description="Schedules: it is judged only in the time of one of these")
     not_during: ScheduleNames = Field([], description="Schedules: it is not judged in the time of any of these")

@@ -29,6 +29,13 @@ def remarks_on(file: RuleFile, conditions: Iterable[Judged]) -> Iterator[Found]:
                 yield from _perhaps_percent(path, f"the {kind[:-1]} {name}", shape)
     for name, periods in file.schedules.items():
         yield from _whole_days(name, periods)
+    yield from _cautions(file)
+
+
+def _cautions(file: RuleFile) -> Iterator[Found]:
+    for index, rule in enumerate(file.rules):
+        if rule.caution:
+            yield ("rules", index), f"do not rely on the rule {rule.id}: {rule.caution}"
 
 
 def _perhaps_percent(path: KeyPath, what: str, shape: Any) -> Iterator[Found]:

@@ -596,7 +596,9 @@ def _hash(file: RuleFile, definition: RuleDefinition, rule: Rule, vocabulary: _V
     shapes = file.model_dump(mode="json", by_alias=True, include={"zones", "lines"})
     zones = {name: shapes["zones"][name] for name in ready.zones}
     lines = {name: shapes["lines"][name] for name in ready.lines}
-    own = definition.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"about", "least_fps"})
+    own = definition.model_dump(
+        mode="json", by_alias=True, exclude_defaults=True, exclude={"about", "least_fps", "caution"}
+    )
     if file.lenses:
         own["lenses"] = file.model_dump(mode="json", include={"lenses"})["lenses"]
     words = vocabulary.behind(definition.when, definition.until or "", definition.who or "")

@@ -346,6 +346,21 @@ def test_check_says_which_rules_photographs_cannot_fulfil(tmp_path: Path) -> Non
     ]
 
 
+def test_check_says_on_which_rules_nobody_should_rely(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(
+        "version: 1\n"
+        "templates:\n"
+        "  limps: {when: speed > 1h/s, caution: tried on one person}\n"
+        "  kicking: {when: speed > 1h/s}\n"
+        "rules: [{use: limps}, {id: hits, use: punching}, {use: kicking}, {use: lying}, {use: jumping, caution: ''}]\n"
+    )
+    remarks = list(Rules.remarks(RulesSettings(file="rules.yaml"), tmp_path, {"front": None}))
+    cautions = [one for one in remarks if "rely" in one]
+    assert cautions[0].endswith("do not rely on the rule limps: tried on one person")
+    assert "do not rely on the rule hits: all 7 that it told" in cautions[1]
+    assert len(cautions) == 2
+
+
 def test_a_rule_says_how_many_frames_it_needs(tmp_path: Path) -> None:
     own = {"id": "blinks", "when": "score > 0.5", "least_fps": 20, "cameras": ["front"]}
     rules = RulesSettings.model_validate({"rules": [{"use": "waving"}, {"use": "hands_up"}, own]})

@@ -58,11 +58,13 @@ def _brief(name: str, definition: TemplateDefinition) -> Iterator[str]:
     given = ", ".join(f"{one}: {_default(value)}" for one, value in _parameters(definition).items())
     yield _wrapped(f"{name} ({given})" if given else name, "")
     yield _wrapped(definition.about, "  ")
+    yield from _caution(definition, "  ")
     yield from _drawing(name)
 
 
 def _whole(name: str, definition: TemplateDefinition) -> Iterator[str]:
     yield _wrapped(f"{name}: {definition.about}", "")
+    yield from _caution(definition, "")
     yield from _drawing(name)
     parameters = _parameters(definition)
     yield "\nwith:" if parameters else "\nwith: no parameters"
@@ -71,6 +73,11 @@ def _whole(name: str, definition: TemplateDefinition) -> Iterator[str]:
         yield _wrapped(value["about"], "    ")
     yield f"\nIn a file of rules:\n  {rule_line(name, definition)}"
     yield f"\nIts definition:\n{definition_text(name)}"
+
+
+def _caution(definition: TemplateDefinition, indent: str) -> Iterator[str]:
+    if definition.caution:
+        yield _wrapped(f"Do not rely on it: {definition.caution}.", indent)
 
 
 def _drawing(name: str) -> Iterator[str]:
@@ -129,6 +136,7 @@ def _as_json(name: str, definition: TemplateDefinition) -> dict[str, Any]:
     return {
         "name": name,
         "about": definition.about,
+        "caution": definition.caution,
         "parameters": _parameters(definition),
         "rule": rule_line(name, definition),
         "definition": definition_text(name),

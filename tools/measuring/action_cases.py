@@ -34,10 +34,10 @@ CASES: dict[str, Case] = {
         frozenset({"falling from a chair", "falling and getting up", "tripping", "push-ups"}),
     ),
     "lying": Case(
-        {**dict.fromkeys(FALLS, 9.0), **dict.fromkeys(LYING_DOWN, 12.0)},
-        frozenset({"falling from a chair", "rolling over", "push-ups", "tripping"}),
+        {**dict.fromkeys(FALLS, 6.0), **dict.fromkeys(LYING_DOWN, 9.0)},
+        frozenset({"falling and getting up", "falling from a chair", "rolling over", "push-ups", "tripping"}),
     ),
-    "crouching": Case({"crouching": 3.5}, ON_THE_FLOOR | {"ducking", "tying shoes"}),
+    "crouching": Case({"crouching": 3.0}, ON_THE_FLOOR | {"ducking", "tying shoes"}),
     "sitting": Case(
         {"sitting down": 5.0, "sitting down fast": 4.0, "standing up": 2.5},
         frozenset({"falling from a chair", *LYING_DOWN}),

@@ -28,7 +28,7 @@ WORDS = {name: word.means for name, word in library().words.items()}
 VALUES = {"size", "leg_size", "usual_height"}
 """Words that are lengths."""
 TIMED = {
-    *("low", "off_the_ground"),
+    *("lying", "low", "off_the_ground"),
     *(
         "tall",
         "legs_seen",
@@ -91,7 +91,7 @@ TRUE = {
     "sitting": {"upright", "sitting", "on_a_foot"},
     "crouched": {"crouching", "on_a_foot"},
     "bent": {"bent", "straight_legs", "on_a_foot"},
-    **{key: {"lying"} for key in ("on back", "on front", "on left")},
+    **{key: {"level"} for key in ("on back", "on front", "on left")},
     "hands up": STAND | {"raised_hand", "raised_hands"},
     **dict.fromkeys(("one hand up", "waving"), STAND | {"raised_hand"}),
     "arms crossed": STAND | {"arms_crossed"},
@@ -160,7 +160,7 @@ def test_a_word_is_right_from_all_around(word: str) -> None:
         *((pose, "standing") for pose in ("standing", "walking", "hands up", "phoning")),
         ("sitting", "sitting"),
         ("bent", "bent"),
-        *((pose, "lying") for pose in ("on back", "on front")),
+        *((pose, "level") for pose in ("on back", "on front")),
         *((pose, "raised_hand") for pose in ("hands up", "one hand up", "waving")),
         ("hands up", "raised_hands"),
         ("arms crossed", "arms_crossed"),

@@ -50,6 +50,14 @@ def test_programs_get_json() -> None:
     assert alone["parameters"]["low_for"]["default"] == "0.1s"
 
 
+def test_an_action_that_is_often_wrong_says_so() -> None:
+    assert "Do not rely on it: all 7 that it told of real clips were wrong" in " ".join(run("punching")[1].split())
+    assert "Do not rely on it" not in run("fall")[1]
+    cautions = {one["name"]: one["caution"] for one in json.loads(run("--json")[1])}
+    assert cautions["kicking"] == "tried on animated people only"
+    assert not cautions["fall"]
+
+
 def test_each_is_drawn_below_its_name() -> None:
     drawn = [line for line in run()[1].splitlines() if any("\u2800" < letter <= "\u28ff" for letter in line)]
     assert len(drawn) >= 3 * len(library().templates)

@@ -100,11 +100,14 @@ class Wishes:
 
 def offered() -> dict[str, str]:
     """What can be told without a zone or a line other than the bed, and what it means; the usual ones first."""
-    return USUAL | {
+    templates = library().templates
+    about = USUAL | {
         name: (template.about or "").rstrip(".")
-        for name, template in library().templates.items()
+        for name, template in templates.items()
         if name not in USUAL and all(one.default is not None for one in template.parameters.values())
     }
+    cautions = {name: templates[name].caution for name in about}
+    return {name: f"{text}. Do not rely on it" if cautions[name] else text for name, text in about.items()}
 
 
 def known_action(words: str) -> str:
