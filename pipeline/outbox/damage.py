@@ -49,6 +49,10 @@ _EXISTING = "SELECT row FROM events WHERE row > ? ORDER BY row LIMIT ?"
 _SEALED = f"SELECT {WHOLE} FROM events e WHERE e.row = ?"  # noqa: S608 - made of constants
 _UNSEALED = _SEALED.replace("e.checksum", "0")
 """Of a file of an older version."""
+_FEW = 8
+"""Lines of the list of what waits that may be wrong one by one. More are a page of another table: what stood in its
+place is not known.
+"""
 _BESIDE = {"producer": "", "part": 0, "incarnation": 0, "committed_ns": 0}
 """Facts without which an event can still be delivered, and their substitutes."""
 _FACTS = ("id", "camera", "incident", "phase", "epoch", "seq", "time_ns", "checksum", "body")
@@ -188,6 +192,7 @@ class _Rescue:
             self._go_astray(name)
         self._keep_open_incidents()
         self._copy_run(last_row)
+        self._is_sure &= self._astray <= _FEW
         lost = len(self._lost) + self._astray
         return Saved(len(self._saved), lost, self._is_sure and not self.is_late, self._lost_for)
 

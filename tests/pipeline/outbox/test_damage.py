@@ -323,6 +323,22 @@ def test_an_event_that_waits_for_nobody_is_counted(tmp_path: Path, change: str, 
     outbox.close()
 
 
+def test_of_two_pages_that_were_exchanged_more_may_be_lost(tmp_path: Path) -> None:
+    """The list of what waits has become the list of ids: nobody knows any more who waits for what."""
+    path = closed_file(tmp_path, 20)
+    with closing(sqlite3.connect(path)) as db:
+        roots = dict(db.execute("SELECT name, rootpage FROM sqlite_master WHERE rootpage"))
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+    [ids] = [root for name, root in roots.items() if name.startswith("sqlite_autoindex_events")]
+    places = [slice((root - 1) * size, root * size) for root in (roots["pending"], ids)]
+    data = bytearray(path.read_bytes())
+    data[places[0]], data[places[1]] = data[places[1]], data[places[0]]
+    path.write_bytes(data)
+    outbox, _, [told] = opened_at_last(tmp_path)
+    assert told["more_may_be_lost"]
+    outbox.close()
+
+
 def test_an_event_for_a_removed_sink_is_no_damage(tmp_path: Path) -> None:
     first = open_outbox(tmp_path, ["log", "gone"])
     first.accept([make_event(n) for n in range(3)])
