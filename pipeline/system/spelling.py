@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Iterable
 
@@ -11,8 +12,13 @@ _GUESS = re.compile(r"[;:,]? ?did you mean [^?]*\?")
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
     """The known word that is nearest to `word`, or none. One with the same letters in another order comes first."""
+    return list(_nearest(word, tuple(known)))
+
+
+@functools.lru_cache(maxsize=256)  # a word that is mistyped once is met in each condition that uses it
+def _nearest(word: str, known: tuple[str, ...]) -> tuple[str, ...]:
     swapped = [one for one in known if one != word and sorted(one) == sorted(word)]
-    return swapped[:1] or difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return tuple(swapped[:1] or difflib.get_close_matches(word, known, n=1, cutoff=0.6))
 
 
 _MEANT = {

@@ -462,7 +462,7 @@ def _vocabulary(file: RuleFile) -> tuple[_Vocabulary, list[Fault]]:
     faults = [Fault(("define", name, "means"), f"`{name}`: {too_much[name]}") for name in first]
     elsewhere: dict[str, list[ExpressionError]] = {}
     for name in [name for name in file.define if name not in wrong]:
-        found = min((_word_errors(vocabulary, text, scope) for text, scope in _uses(name)), key=len)
+        found = _fewest_errors(vocabulary, name)
         own = [one for one in found if one.word == name]
         faults += [Fault(("define", name, "means"), str(one), one.at) for one in own]
         if own:
@@ -480,6 +480,16 @@ def _vocabulary(file: RuleFile) -> tuple[_Vocabulary, list[Fault]]:
 def _uses(word: str) -> tuple[tuple[str, Scope], ...]:
     """How a word may stand in a condition: it is right if its definition is in one of these."""
     return (word, "person"), (word, "scene"), (f"either({word})", "person")
+
+
+def _fewest_errors(vocabulary: _Vocabulary, word: str) -> list[ExpressionError]:
+    """The mistakes in the definition of a word where it fits best."""
+    found: list[list[ExpressionError]] = []
+    for text, scope in _uses(word):
+        found.append(_word_errors(vocabulary, text, scope))
+        if not found[-1]:
+            break
+    return min(found, key=len)
 
 
 def _word_errors(vocabulary: _Vocabulary, text: str, scope: Scope) -> list[ExpressionError]:

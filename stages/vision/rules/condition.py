@@ -323,6 +323,15 @@ class _Reading:
     words: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """The value of a word. `expanded`: the characters of all definitions in it. `sides`: how often it used the side."""
+
+    value: _Value
+    expanded: int
+    sides: int
+
+
 class _Writer:
     """Writes Python for a tree, and records the names that it uses."""
 
@@ -350,6 +359,8 @@ class _Writer:
         self._words = dict(known.words)
         self._expanded = 0
         self._sides_used = 0
+        self._definitions: dict[tuple[str, str, str, Number | None], _Definition] = {}
+        """Word, owner, side and window -> what was written for the word when the writer first met it."""
 
     @property
     def _scope(self) -> Scope:
@@ -803,14 +814,33 @@ class _Writer:
         if word in before.words:
             circle = " -> ".join([*before.words[before.words.index(word) :], word])
             raise ExpressionError(node.begin, f"`{word}` is defined by itself: {circle}")
-        self._expanded += len(self._words[word])
+        key = (word, owner, before.side, self._window)
+        known = self._definitions.get(key)
+        expanded, sides, noted = self._expanded, self._sides_used, len(self.parts)
+        self._expand(node, known.expanded if known else len(self._words[word]))
+        if known:
+            self._sides_used += known.sides
+            value = known.value
+        else:
+            value = self._definition(node, word, owner)
+            if isinstance(value, _Truth) or len(self.parts) == noted:
+                self._definitions[key] = _Definition(value, self._expanded - expanded, self._sides_used - sides)
+        if isinstance(value, _Truth):
+            del self.parts[noted:], self.values[noted:]
+            self._note(self._slice(node), Kind.TRUTH, value.three_valued)
+        return value
+
+    def _expand(self, node: Name, characters: int) -> None:
+        self._expanded += characters
         if self._expanded > MAX_EXPANDED:
             text = f"the definitions of the words are more than {MAX_EXPANDED} characters together: use fewer of them"
             raise ExpressionError(node.begin, text)
+
+    def _definition(self, node: Name, word: str, owner: str) -> _Value:
+        before = self._reading
         self._reading = _Reading(self._words[word], owner, before.side, (*before.words, word))
-        noted = len(self.parts)
         try:
-            value = self._value(parse(self._words[word]))
+            return self._value(parse(self._words[word]))
         except ExpressionError as error:
             for one in error.all:
                 one.word = one.word or word
@@ -818,10 +848,6 @@ class _Writer:
             raise
         finally:
             self._reading = before
-        if isinstance(value, _Truth):
-            del self.parts[noted:], self.values[noted:]
-            self._note(self._slice(node), Kind.TRUTH, value.three_valued)
-        return value
 
     def _negative(self, node: Negative) -> Measure:
         inner = self._measure(node.operand)

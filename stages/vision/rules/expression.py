@@ -20,6 +20,7 @@ name. After a comparison `within` is the window of a function in it that has non
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -198,6 +199,7 @@ class _Token:
     unit: str = ""
 
 
+@functools.lru_cache(maxsize=1024)  # conditions use the same words again and again
 def parse(text: str) -> Node:
     """The tree of a condition. Raises ExpressionError."""
     if len(text) > MAX_CHARACTERS:

@@ -8,6 +8,7 @@ scene    s: the Scene                                   count  people
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Collection, Iterable
 from itertools import islice
@@ -251,16 +252,21 @@ def sides_hint(word: str) -> str:
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """`; did you mean `x`?` for the known word that is nearest, or nothing."""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"; did you mean `{near[0]}`?" if near else ""
+    near = _near(word, tuple(known), 0.6)
+    return f"; did you mean `{near}`?" if near else ""
 
 
 def nearest_of(word: str, others: Collection[str]) -> str:
     """The one of these names that is like `word`, and more so than any name of the vocabulary; "" for none."""
     alike = (one for one in others if one[:1] == word[:1] and abs(len(one) - len(word)) <= _MOST_MISTYPED)
-    compared = set(islice(alike, _COMPARED))
-    near = difflib.get_close_matches(word, {*compared, *_singles()}, n=1, cutoff=_ALIKE)
-    return near[0] if near and near[0] in compared else ""
+    compared = tuple(islice(alike, _COMPARED))
+    near = _near(word, (*compared, *_singles()), _ALIKE)
+    return near if near in compared else ""
+
+
+@functools.lru_cache(maxsize=256)  # a name that is mistyped in a word is met wherever the word stands
+def _near(word: str, known: tuple[str, ...], least: float) -> str:
+    return next(iter(difflib.get_close_matches(word, known, n=1, cutoff=least)), "")
 
 
 _ALIKE = 0.75
