@@ -28,7 +28,7 @@ WORDS = {name: word.means for name, word in library().words.items()}
 VALUES = {"size", "leg_size", "usual_height"}
 """Words that are lengths."""
 TIMED = {
-    *("lying", "low", "off_the_ground"),
+    *("lying", "low", "up_again", "off_the_ground"),
     *(
         "tall",
         "legs_seen",
