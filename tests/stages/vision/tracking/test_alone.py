@@ -80,7 +80,7 @@ def test_who_comes_in_while_another_goes_out_is_somebody_else() -> None:
     assert followed(out + inwards)[-1] == [2]
 
 
-def test_somebody_who_falls_to_a_side_and_stops_there_did_not_turn_round() -> None:
+def test_who_falls_to_a_side_and_stops_did_not_turn() -> None:
     """The boxes of a real fall, ten frames a second: the feet slide back when the body is down."""
     upright: list[Box] = [(156, 9, 247, 240), (152, 14, 252, 240), (147, 16, 255, 240), (142, 27, 262, 240)]
     down: list[Box] = [(136, 54, 261, 240), (128, 82, 261, 240), (122, 109, 256, 240), (109, 135, 247, 239)]
