@@ -207,8 +207,9 @@ def rise_from_bed(*, height_m: float = 0.5, seconds: float = 5.0) -> Motion:
     )
 
 
-def roll_over(side: LyingSide, seconds: float = 2.0) -> Motion:
-    return keyframed("rolling over", [Key(seconds, LYING[side])])
+def roll_over(side: LyingSide, seconds: float = 2.0, *, height_m: float = 0.0) -> Motion:
+    """``height_m``: of the bed on which somebody lies."""
+    return keyframed("rolling over", [Key(seconds, {**LYING[side], "lift": height_m})])
 
 
 def fall(way: Way = "forward", seconds: float = 0.9, *, lie_s: float = 4.0) -> Motion:

@@ -179,6 +179,20 @@ PERFECT = PoseModel(
 """Everybody of whom anything is seen, exactly where they are: for tests of geometry and of rules."""
 
 
+def in_the_dark(model: PoseModel) -> PoseModel:
+    """The same model before a camera that sees a dark room with its infrared lamp (assumed: no clip shows one)."""
+    return replace(
+        model,
+        name=f"{model.name} in the dark",
+        joint_noise=tuple(1.6 * noise for noise in model.joint_noise),
+        confidence=tuple(0.8 * median for median in model.confidence),
+        score=0.7 * model.score,
+        score_spread=1.5 * model.score_spread,
+        missed=0.08,
+        swaps=0.02,
+    )
+
+
 def without_false_boxes(model: PoseModel) -> PoseModel:
     """The same model that invents nobody and sees nobody twice."""
     return replace(model, name=f"{model.name}, no false boxes", duplicates=0.0, false_boxes=0.0)

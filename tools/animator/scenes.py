@@ -31,6 +31,7 @@ from tools.animator.library import (
     loiter,
     push_ups,
     rise_from_bed,
+    roll_over,
     sit_down,
     sitting,
     slump,
@@ -387,6 +388,40 @@ def care_room(seed: int = 0, *, hours: float = 1.0) -> Scene:
     return Scene("care room", [resident, carer], (bed, chair, table), hours * 3600)
 
 
+def night(seed: int = 0, *, hours: float = 1.0) -> Scene:
+    """A resident sleeps below a blanket, rolls over and goes to the bathroom; a carer looks in. Nobody falls."""
+    rng = np.random.default_rng([seed, 110])
+    bed = Block(-2.0, 6.2, 2.2, 0.9, 0.42)
+    blanket = Block(-2.4, 6.2, 1.4, 0.9, 0.36, bottom=0.42)
+    motions: list[Motion] = []
+    lasts = 0.0
+    while lasts < hours * 3600:
+        away, asleep = float(rng.uniform(60.0, 300.0)), 0.0
+        motions += [walk([(0.0, 5.3), (-2.2, 5.3)], 0.5), turn_to(np.radians(270.0)), sit_down(2.4), sitting(8.0)]
+        motions.append(lie_on_bed("back"))
+        for _ in range(rng.integers(2, 8)):
+            stay = float(rng.uniform(120.0, 1200.0))
+            motions += [waiting(stay), roll_over(_any_side(rng), height_m=0.5)]
+            asleep += stay
+        motions += [waiting(30.0), roll_over("back", height_m=0.5), rise_from_bed(), sitting(20.0), stand_up(3.0)]
+        motions += [walk([(0.4, 5.0), (8.0, 4.6)], 0.5), standing(away)]
+        lasts += asleep + away + 110.0
+    resident = Actor(motions, 8.0, 4.6, 180.0, body=Body(1.66, build=1.1), start_s=-float(rng.uniform(0.0, 1500.0)))
+    visits: list[Motion] = []
+    spent = 0.0
+    while spent < hours * 3600:
+        pause, stay = float(rng.uniform(1800.0, 7200.0)), float(rng.uniform(4.0, 40.0))
+        visits += [standing(pause), walk([(0.5, 5.0)], 1.0), standing(stay), walk([(8.0, 4.6)], 1.0)]
+        spent += pause + stay + 16.0
+    carer = Actor(visits, 8.0, 4.6, 180.0)
+    return Scene("night", [resident, carer], (bed, blanket), hours * 3600)
+
+
+def _any_side(rng: np.random.Generator) -> LyingSide:
+    sides: tuple[LyingSide, ...] = ("back", "back", "left", "right")
+    return sides[int(rng.integers(len(sides)))]
+
+
 def shop(seed: int = 0, *, hours: float = 1.0, people: int = 5) -> Scene:
     """Customers come in, look at shelves, reach up and bend down, meet somebody, queue at the till and go; one person
     stands behind the till. Nobody falls, lies or raises both hands.
@@ -457,8 +492,7 @@ def _waiting_in_a_queue(rng: np.random.Generator, seconds: float) -> Motion:
 
 def _in_bed(rng: np.random.Generator, motions: list[Motion]) -> float:
     """To the bed's edge, onto it, up again; the back of somebody who sits there is towards y."""
-    sides: tuple[LyingSide, ...] = ("back", "back", "left", "right")
-    side = sides[int(rng.integers(len(sides)))]
+    side = _any_side(rng)
     stay = float(rng.uniform(60.0, 1200.0))
     motions += [walk([(0.0, 5.3), (-2.2, 5.3)], 0.6), turn_to(np.radians(270.0)), sit_down(2.2), sitting(4.0)]
     motions += [lie_on_bed(side), waiting(stay), rise_from_bed(), sitting(5.0), stand_up(2.4)]
@@ -501,6 +535,7 @@ __all__ = [
     "lost_fall",
     "meeting",
     "motion_alone",
+    "night",
     "not_falls",
     "office",
     "shop",

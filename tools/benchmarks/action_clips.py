@@ -10,10 +10,9 @@ lines have how many an hour that makes, and how many it can be at most: with mor
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ from stages.vision.drawing import draw_caption, draw_people
 from stages.vision.rules.judge import Judge, Verdict
 from stages.vision.tracking import Tracker
 from tools.commands.watching.size import choose_sides, of_files
+from tools.measuring.report_page import at_most
 from tools.models.pose_estimators import Estimator, Found, multipose, session, yolo
 
 U8 = NDArray[np.uint8]
@@ -52,7 +52,6 @@ VALUES: Mapping[str, dict[str, str]] = {
 BEFORE_S = (1.2, 0.8, 0.4, 0.0)
 """The moments of a picture, before the incident is told."""
 CELL_HEIGHT = 240
-_DOUBT = 0.05
 
 
 @dataclass(frozen=True)
@@ -235,20 +234,6 @@ def _cell(picture: U8, found: Found, one: Incident, told: bool) -> U8:
 
 
 # ---- the list
-
-
-def at_most(count: int, hours: float) -> float:
-    """How many an hour there are at most, with 95 %, if `count` came in so many hours: for none, 3 / hours."""
-    low, high = 0.0, 10.0 + 3.0 * count
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _so_few(count, middle) > _DOUBT else (low, middle)
-    return high / hours
-
-
-def _so_few(count: int, expected: float) -> float:
-    """The probability of at most `count`, if so many are expected (Poisson)."""
-    return sum(accumulate(range(1, count + 1), lambda term, k: term * expected / k, initial=math.exp(-expected)))
 
 
 def listed(found: Sequence[Incident], hours: Mapping[str, float], actions: Sequence[str]) -> Iterator[str]:

@@ -19,13 +19,18 @@ import click
 
 from stages.rulebook.library import library
 from tools.animator import MULTIPOSE, YOLO11N, PoseModel, Scene
-from tools.animator.scenes import ROOM, care_room, office, shop
+from tools.animator.pose_model import in_the_dark
+from tools.animator.scenes import ROOM, care_room, night, office, shop
 from tools.measuring.action_trials import Firing, firings, followed, rules_of
+from tools.measuring.report_page import at_most
 
 RATES = (12.5, 5.0)
 MODELS: tuple[PoseModel, ...] = (YOLO11N, MULTIPOSE)
+DARK = frozenset({"night"})
+"""Rooms without light, before cameras with infrared lamps."""
+WEEK_H = 168
 BEGIN, END = "<!-- false alarms: python -m tools.benchmarks.false_alarms -->", "<!-- end of the false alarms -->"
-ROOMS: Mapping[str, Callable[..., Scene]] = {"office": office, "ward": care_room, "shop": shop}
+ROOMS: Mapping[str, Callable[..., Scene]] = {"office": office, "ward": care_room, "shop": shop, "night": night}
 _ANYWHERE = frozenset(
     {"somebody", "walking", "standing_still", "turned_away", "too_close", "approaching", "leaving_group"}
 )
@@ -34,6 +39,7 @@ DONE: Mapping[str, frozenset[str]] = {
     | {"sitting", "bending", "reaching", "one_hand_up", "hand_to_face", "arms_crossed", "nobody_there"},
     "ward": _ANYWHERE | {"sitting", "lying", "bending", "hand_to_face"},
     "shop": _ANYWHERE | {"bending", "crouching", "reaching", "one_hand_up", "crowd"},
+    "night": _ANYWHERE | {"sitting", "lying", "nobody_there"},
 }
 
 
@@ -59,8 +65,9 @@ def watched(room: str, fps: float, hours: float, *, told: Callable[[str], None])
     begun, hour = time.monotonic(), 0
     while hour < hours:
         length = min(1.0, hours - hour)
-        frames = ROOMS[room](hour, hours=length).frames(fps, hour, ROOM, MODELS[hour % 2])
-        found = firings(rules, followed(frames, MODELS[hour % 2]))
+        usual = MODELS[hour % 2]
+        frames = ROOMS[room](hour, hours=length).frames(fps, hour, ROOM, in_the_dark(usual) if room in DARK else usual)
+        found = firings(rules, followed(frames, usual))
         fired.update(one.rule for one in found)
         for line in _alarms(room, found):
             told(f"{room}, {fps:g}/s, hour {hour}: {line}")
@@ -76,18 +83,26 @@ def _alarms(room: str, found: Sequence[Firing]) -> Iterator[str]:
 
 
 def table(watches: Sequence[Watch]) -> str:
-    """Markdown: alarms an hour, of each action that ever fired where nobody does it."""
+    """Markdown: alarms an hour, of each action that ever fired where nobody does it, and how many there are at most."""
     names = [name for name in asked() if any(one.fired[name] and name not in DONE[one.room] for one in watches)]
-    head = ["action", *(f"{one.room} at {one.fps:g}/s" for one in watches)]
+    head = ["action", *(f"{one.room} at {one.fps:g}/s" for one in watches), "at most, with 95 %"]
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for name in names:
         cells = ["done" if name in DONE[one.room] else f"{one.fired[name] / one.hours:.2g}" for one in watches]
-        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+        ordinary = [one for one in watches if name not in DONE[one.room]]
+        most = at_most(sum(one.fired[name] for one in ordinary), sum(one.hours for one in ordinary))
+        lines.append(f"| `{name}` | {' | '.join([*cells, f'{most:.2g}'])} |")
     silent = [
         f"`{name}`" for name in asked() if name not in names and not all(name in DONE[one.room] for one in watches)
     ]
     hours = sum(one.hours for one in watches)
-    return "\n".join([*lines, "", f"In {hours:g} hours together. None at all: {', '.join(silent)}."])
+    each = ", ".join(f"{one.hours:g} of the {one.room} at {one.fps:g}/s" for one in watches)
+    none = (
+        f"None at all: {', '.join(silent)}: with 95 % confidence at most {at_most(0, hours):.2g} an hour, or one in "
+        f"{1 / at_most(0, hours):.0f} hours. To show one a week or fewer, {at_most(0, 1 / WEEK_H):.0f} hours without "
+        "any are needed."
+    )
+    return "\n".join([*lines, "", f"In {hours:g} hours: {each}. {none}"])
 
 
 def write_into(page: Path, text: str) -> None:

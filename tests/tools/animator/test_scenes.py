@@ -17,6 +17,7 @@ from tools.animator.scenes import (
     loitering,
     lost_fall,
     motion_alone,
+    night,
     not_falls,
     office,
     views,
@@ -69,6 +70,16 @@ def test_the_resident_lies_on_the_bed_and_not_on_the_floor():
     low, high = bed.corners()
     inside = (nodes[lying, NODE["pelvis"], :2] > low[:2] - 0.15) & (nodes[lying, NODE["pelvis"], :2] < high[:2] + 0.15)
     assert inside.all()
+
+
+def test_who_sleeps_is_on_the_bed_below_a_blanket():
+    scene = night(2, hours=1.0)
+    nodes = nodes_of(scene, 0, seed=2)
+    level = np.ptp(nodes[:, [NODE[name] for name in ("neck", "pelvis", "left_ankle")], 2], axis=1) < 0.35
+    assert level.mean() > 0.5
+    assert nodes[level, NODE["pelvis"], 2].min() > 0.4
+    frames = night(2, hours=0.1).frames(0.2, 2, ROOM, PERFECT)
+    assert min(frame.truth.seen[0] for frame in frames if len(frame.truth.ids)) < 0.6
 
 
 def test_hours_are_as_long_as_they_say():

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from stages.rulebook.library import library
-from tools.benchmarks.action_clips import at_most, listed, rules_of, videos_in
+from tools.benchmarks.action_clips import listed, rules_of, videos_in
+from tools.measuring.report_page import at_most
 
 
 def test_clips_are_found_in_folders(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_a_fall_goes_through_the_stages_of_a_run() -> None:
     assert "1 of 3 clips" in text
     assert "| `lying` | 0 | 0 | 1 | " in text
     assert "Not in the truth (incidents at each rate): `lying` (1)." in tables([result], folds_of(every, 2), every[:1])
-    assert "| `fall` | 1 | 1 | 0 | 0 | " in text
+    assert "| `fall` | 1 | 1 | 0 | - | 0 | " in text
     assert "No event and no incident: `waving`." in text
     assert "12.5/s  false   lying" in "\n".join(listed(result))
 

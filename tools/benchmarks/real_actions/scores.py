@@ -17,13 +17,17 @@ from tools.benchmarks.real_actions.truth import EARLY_S, FALL, LATE_S, Clip, Hap
 
 @dataclass
 class Score:
-    """Of one action. `delays_s`: from the end of a fall, or the beginning of another action, until it was told."""
+    """Of one action. `delays_s`: from the end of a fall, or the beginning of another action, until it was told.
+
+    `ordinary_s`: how long the clips are in which nobody does it.
+    """
 
     found: list[tuple[Clip, Happening]] = field(default_factory=list)
     missed: list[tuple[Clip, Happening]] = field(default_factory=list)
     false: list[tuple[Clip, Told]] = field(default_factory=list)
     again: list[tuple[Clip, Told]] = field(default_factory=list)
     delays_s: list[float] = field(default_factory=list)
+    ordinary_s: float = 0.0
 
     @property
     def events(self) -> int:
@@ -35,12 +39,15 @@ class Score:
         self.false += other.false
         self.again += other.again
         self.delays_s += other.delays_s
+        self.ordinary_s += other.ordinary_s
 
 
 def score(action: str, clip: Clip, told: Sequence[Told]) -> Score:
     """`told`: all incidents of the clip."""
     own = [one for one in told if one.action == action]
-    return _of_falls(clip, own) if action == FALL else _of_others(action, clip, own)
+    result = _of_falls(clip, own) if action == FALL else _of_others(action, clip, own)
+    result.ordinary_s = 0.0 if action in clip.named else clip.duration_s
+    return result
 
 
 def _of_falls(clip: Clip, told: Sequence[Told]) -> Score:
