@@ -141,7 +141,8 @@ class KeypointWindows(Stage[KeypointWindowsSettings]):
         if person.looked_ns is not None and now_ns - person.looked_ns < settings.every_s * 1e9:
             return None
         window, seen = resampled(
-            record,
+            record.times_ns,
+            record.joints,
             self._window_ns,
             steps=settings.steps,
             gap_ns=gap_ns,

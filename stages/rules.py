@@ -315,6 +315,7 @@ class Rules(Stage[RulesSettings]):
 
     def open(self) -> None:
         self._rules = self._read()
+        self._rules.open()
         self._counting.open()
         self._tap.open()
         for name in watch_calls(self.context.state_folder, self.context.worker):

@@ -3,6 +3,7 @@
     reference                   writes docs/reference from the code: from a checkout only
     cli                         the command `camgraph`
     benchmarks | proofs         how fast, and what is broken on purpose: from a checkout only
+    training                    the network behind `looks_like`: from a checkout only, beside these
     commands                    what `camgraph ...` does, a file each
     display | assets | service  the terminal output; models and clips to download; the stage `serve`
     models                      `camgraph model`

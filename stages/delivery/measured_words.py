@@ -34,6 +34,7 @@ _CALLS = {
     "since": "Time since {}",
     "total": "Time of {}",
     "label": "How sure the model of actions is of {}",
+    "looks_like": "How much it looks like {}",
     "distance": "Distance of {}",
     "angle": "Angle at {}",
     "speed": "Speed of {}",
@@ -58,7 +59,7 @@ _HOLDS: Mapping[str, Callable[[float, float], bool]] = {
 }
 _PIXELS = ("px", "px/s")
 """Nobody knows how much that is."""
-_SHARES = ("score", "label")
+_SHARES = ("score", "label", "looks_like")
 _COUNTED = frozenset({"people", "count"})
 _UNITS = {
     "deg": "°",

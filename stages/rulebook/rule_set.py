@@ -25,6 +25,7 @@ from stages.rulebook.camera_check import Found, FrameSizes, Used, camera_faults,
 from stages.rulebook.fault import Fault, KeyPath
 from stages.rulebook.key_hints import WrittenRules, stands_beside_use
 from stages.rulebook.library import library
+from stages.rulebook.posture_network import posture_network
 from stages.rulebook.python_functions import INSTALLED
 from stages.rulebook.rule_file import (
     NO_ID,
@@ -43,6 +44,7 @@ from stages.rulebook.rule_remarks import remarks_on
 from stages.rulebook.schedule import Schedule, Times
 from stages.rulebook.templates import MadeRule, Template, made_rule, trial_of
 from stages.rulebook.word_extent import Budget, extents, names_in
+from stages.vision.posture import Network
 from stages.vision.rules.condition import Condition, Scope, compile_condition, never_so_long
 from stages.vision.rules.counters import Of
 from stages.vision.rules.expression import ExpressionError
@@ -152,6 +154,10 @@ class RuleSet:
         """The zones that this rule uses, for frames of (width, height) of a camera."""
         return {name: _zone(for_camera(self.file.zones[name], camera), size) for name in ready.zones}
 
+    def open(self) -> None:
+        """Load what the conditions need, so that the first frame need not wait, and a mistake ends the start."""
+        _network([*self.rules.values(), *(ready for some in self.per_camera.values() for _, ready in some)])
+
     def surroundings(self, camera: str, size: tuple[int, int]) -> Surroundings:
         """The zones and lines of a camera that its rules and counters use, for frames of (width, height)."""
         file, rules = self.file, self.of_camera(camera)
@@ -163,7 +169,13 @@ class RuleSet:
             {name: _zone(drawn, size) for name in zones if (drawn := for_camera(file.zones.get(name, {}), camera))},
             {name: _line(drawn, size) for name in lines if (drawn := for_camera(file.lines.get(name, {}), camera))},
             lens=_lens(for_camera(file.lenses, camera), size),
+            network=_network(rules),
         )
+
+
+def _network(rules: Iterable[ReadyRule]) -> Network | None:
+    """The network that answers `looks_like`, if one of the rules asks."""
+    return posture_network() if any(ready.rule.asks_network for ready in rules) else None
 
 
 def _lens(

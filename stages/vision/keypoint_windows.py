@@ -7,12 +7,12 @@ steps of a window    |^    ^    ^    ^    ^    ^ |     at equal times: between t
 
 from __future__ import annotations
 
+import functools
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.keypoint_record import KeypointRecord
 from stages.vision.rules.people import COCO_17
 
 F32 = NDArray[np.float32]
@@ -31,15 +31,16 @@ _FROM_COCO = [COCO_17.index(name if name != "neck" else "nose") for name in _OPE
 
 
 def resampled(
-    record: KeypointRecord, window_ns: int, *, steps: int, gap_ns: int, min_confidence: float
+    times: NDArray[np.int64], joints: F32, window_ns: int, *, steps: int, gap_ns: int, min_confidence: float
 ) -> tuple[F32, float]:
     """(T, K, 3): x, y, confidence at T equal times, the last that of the newest row; and the share of steps seen.
+
+    `times` (n,) in nanoseconds and `joints` (n, K, 3): the rows, as a `KeypointRecord` has them.
 
     A step between two rows that are farther apart than ``gap_ns``, or before the first row, is not seen: zeros. So is
     a joint that is below ``min_confidence`` in one of the two rows, unless the step is at the other one.
     """
-    times, joints = record.times_ns, record.joints
-    at = times[-1] - np.linspace(window_ns, 0, steps)
+    at = times[-1] - _before(window_ns, steps)
     after = np.minimum(np.searchsorted(times, at), len(times) - 1)
     before = np.maximum(after - 1, 0)
     before[times[after] <= at] = after[times[after] <= at]
@@ -50,6 +51,12 @@ def resampled(
     both = known[before] & known[after] & seen[:, None]
     mixed = joints[before] + (joints[after] - joints[before]) * share
     return np.where(both[:, :, None], mixed, np.float32(0)), float(seen.mean())
+
+
+@functools.lru_cache(maxsize=16)
+def _before(window_ns: int, steps: int) -> NDArray[np.float64]:
+    """How long before the last step each one is."""
+    return np.linspace(window_ns, 0, steps)
 
 
 def in_skeleton(window: F32, skeleton: Skeleton) -> F32:

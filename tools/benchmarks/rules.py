@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import click
 import numpy as np
 
-from stages.rulebook.rule_set import RuleSet
+from stages.rulebook.rule_set import RuleSet, parse_rules
 from stages.vision.rules.condition import compile_condition
 from stages.vision.rules.crowd import Picture
 from stages.vision.rules.geometry import Surroundings, zone_of
@@ -133,6 +133,23 @@ def table_of_actions(people: Sequence[int], frames: int, rounds: int) -> Iterato
             yield f"| {crowd_size} | {name} | {cost:.3f} |"
 
 
+def table_of_looks(people: Sequence[int], frames: int, rounds: int) -> Iterator[str]:
+    """What `looks_like` adds for each person: if a rule asks about everybody all the time, and if about nobody."""
+    yield f"| people | `looks_like`, ms a person and second at {FPS}/s | asked about nobody |"
+    yield "|---|---|---|"
+    for crowd_size in people:
+        plain, always, never = (
+            min(actions_ms(crowd_size, _one_rule(when), frames) for _ in range(rounds))
+            for when in ("lean > 50deg", "looks_like(fall) > 1", "lean > 50deg and looks_like(fall) > 1")
+        )
+        asked, unasked = ((cost - plain) * FPS / crowd_size for cost in (always, never))
+        yield f"| {crowd_size} | {asked:.2f} | {unasked:.2f} |"
+
+
+def _one_rule(when: str) -> RuleSet:
+    return parse_rules(f"version: 1\nrules: [{{id: asks, when: '{when}'}}]", "rules.yaml")
+
+
 @click.command()
 @click.option("--people", multiple=True, type=int, default=(1, 5, 20), show_default=True)
 @click.option("--rules", "counts", multiple=True, type=int, default=(10, 20, 200), show_default=True)
@@ -140,8 +157,13 @@ def table_of_actions(people: Sequence[int], frames: int, rounds: int) -> Iterato
 @click.option("--rounds", default=3, show_default=True)
 def main(people: tuple[int, ...], counts: tuple[int, ...], frames: int, rounds: int) -> None:
     """Print tables of the processor time that judging a frame takes."""
-    for line in (*table(people, counts, frames, rounds), "", *table_of_actions(people, frames, rounds), ""):
-        click.echo(line)
+    for lines in (
+        table(people, counts, frames, rounds),
+        table_of_actions(people, frames, rounds),
+        table_of_looks(people, frames, rounds),
+    ):
+        for line in (*lines, ""):
+            click.echo(line)
     click.echo(machine_line())
 
 

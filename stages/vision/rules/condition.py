@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from stages.conditions import Parameter
+from stages.vision.posture import CLASSES
 from stages.vision.rules import people
 from stages.vision.rules.code_cell import AskedFunction, Functions
 from stages.vision.rules.counters import FIELDS, Of
@@ -144,6 +145,8 @@ class Condition:
     """It is true for no longer than this at a time."""
     labels: frozenset[str] = frozenset()
     """The classes of classifiers that it asks about."""
+    asks_network: bool = False
+    """Whether it asks what people look like."""
     never: tuple[str, ...] = ()
     """In words, its comparisons that can never be true."""
 
@@ -264,6 +267,7 @@ def _compiled(text: str, scope: Scope, known: _Known, lost_after_ns: int) -> Con
         truth.true,
         truth.at_most_ns,
         frozenset(writer.labels),
+        writer.asks_network,
         tuple(dict.fromkeys(writer.never)),
     )
 
@@ -342,6 +346,7 @@ class _Writer:
         self.lines: set[str] = set()
         self.rules: set[str] = set()
         self.labels: set[str] = set()
+        self.asks_network = False
         self.about_lost = False
         self.cells: list[CellText] = []
         self.never: list[str] = []
@@ -548,14 +553,27 @@ class _Writer:
 
     def _label(self, node: Call) -> Measure:
         """label(walking): the score of a class of a classifier."""
-        if self._scope != "person":
-            text = "`label(...)` is about one person: use it with `scope: person`, or in a word: a.word of a pair"
-            raise ExpressionError(node.begin, text)
-        if len(node.arguments) != 1 or not isinstance(node.arguments[0], Name):
-            raise ExpressionError(node.begin, f"expected {_CALLS['label']}")
-        name = node.arguments[0].text
+        name = self._class(node).text
         self.labels.add(name)
         return Measure(Kind.NUMBER, f"{self._person[1]}.labels.get({name!r}, nan)")
+
+    def _looks_like(self, node: Call) -> Measure:
+        """looks_like(fall): the score of a class of the network that comes with camgraph."""
+        named = self._class(node)
+        if named.text not in CLASSES:
+            guess = suggestion(named.text, CLASSES) or f"; known: {', '.join(CLASSES)}"
+            raise ExpressionError(named.begin, f"`looks_like` knows no class `{named.text}`{guess}")
+        self.asks_network = True
+        return Measure(Kind.NUMBER, f"{self._person[1]}.score_of({named.text!r})")
+
+    def _class(self, node: Call) -> Name:
+        """The only argument of a function that compares one person with a class."""
+        if self._scope != "person":
+            text = "is about one person: use it with `scope: person`, or in a word: a.word of a pair"
+            raise ExpressionError(node.begin, f"`{node.function}(...)` {text}")
+        if len(node.arguments) != 1 or not isinstance(node.arguments[0], Name):
+            raise ExpressionError(node.begin, f"expected {_CALLS[node.function]}")
+        return node.arguments[0]
 
     def _cell(
         self, node: Node, name: str, times: tuple[Any, ...], inputs: Sequence[str], *, truth: bool, quiet: str = ""
@@ -878,6 +896,7 @@ class _Writer:
             "beyond": self._beyond,
             "running": self._running,
             "label": self._label,
+            "looks_like": self._looks_like,
             "swings": self._swings,
             "dwell": self._dwell,
             "speed": self._speed,
@@ -1234,6 +1253,7 @@ _CALLS = {
     "swings": "swings(left_wrist.x, 0.3bl) or swings(left_wrist.x, 0.3bl, 2s)",
     "running": "running(other_rule)",
     "label": "label(falling_down), a class of a classifier, compared with a number from 0 to 1",
+    "looks_like": "looks_like(fall), compared with a number from 0 to 1",
     "since": "since(in door)",
     "total": "total(in door, 60s)",
     "dwell": "dwell(door) or dwell(door, 5s), which survives exits of up to 5 s",

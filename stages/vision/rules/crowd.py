@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from stages.vision.frame_interval import FrameInterval
 from stages.vision.heads import Area
+from stages.vision.posture import Postures
 from stages.vision.rules.geometry import Line, Surroundings
 from stages.vision.rules.lens import Lens, LensEstimate, Turn, straightened
 from stages.vision.rules.people import (
@@ -29,6 +31,7 @@ from stages.vision.rules.people import (
     Person,
     Point,
     add_build,
+    nobody_knows,
     with_more,
 )
 
@@ -193,6 +196,7 @@ class Crowd:
     _past: dict[int, Past] = field(default_factory=dict)
     _last: dict[int, _Last] = field(default_factory=dict)
     _estimate: LensEstimate = field(default_factory=LensEstimate)
+    _postures: Postures = field(default_factory=Postures)
     _all_since_ns: float = math.inf
     """All tracks were last seen at this time or later."""
 
@@ -220,6 +224,7 @@ class Crowd:
     def clear(self) -> None:
         self._past.clear()
         self._last.clear()
+        self._postures = Postures()
 
     def seen(self, picture: Picture, around: Surroundings, interval: FrameInterval, *, with_lost: bool) -> Cast:
         """The people of the next frame; `with_lost`: also those who are no longer seen. `interval` knows this frame."""
@@ -249,7 +254,7 @@ class Crowd:
         )
         ids, time_ns = picture.ids.tolist(), picture.time_ns
         zones, still = around.zones.items(), dict.fromkeys(around.zones, 0)
-        inside, labels = _NOTHING, _NOTHING
+        inside, labels, scores_of = _NOTHING, _NOTHING, self._scores_of(picture, around)
         for row in sorted(range(len(ids)), key=ids.__getitem__):
             left, top, right, bottom = boxes[row]
             if still:
@@ -269,12 +274,20 @@ class Crowd:
                 confidences[row],
                 inside,
                 labels,
+                scores_of.get(ids[row], nobody_knows),
                 _NOTHING,
                 _NOTHING,
             )
             if not picture.alone:
                 self._remember(person, time_ns, around, still)
             yield person
+
+    def _scores_of(self, picture: Picture, around: Surroundings) -> Mapping[int, Callable[[str], float]]:
+        """Of each person by id, if a rule asks; of a photograph nobody knows."""
+        if around.network is None or picture.alone or not picture.joints_known:
+            return {}
+        found = self._postures.seen(picture.time_ns, picture.size, picture)
+        return {track: partial(posture.score, network=around.network) for track, posture in found.items()}
 
     def _remember(self, person: Person, time_ns: int, around: Surroundings, still: Mapping[str, int]) -> None:
         """Add the facts that earlier frames tell; of a photograph they stay unknown. `still`: no zone was entered."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from stages.vision.posture import Network
 from stages.vision.rules.lens import Lens
 from stages.vision.rules.people import Point
 
@@ -53,6 +54,8 @@ class Surroundings:
     running: Mapping[str, Mapping[tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     lens: Lens | Literal["learn"] | None = None
     """How the camera looks down; by default it looks level. `learn`: from people who walk."""
+    network: Network | None = None
+    """Answers `looks_like`; None if no rule asks."""
 
     def runs(self, rule: str, ids: tuple[int, ...]) -> bool:
         """Whether a rule has a running incident of these people, of the scene, or of others with or among them."""

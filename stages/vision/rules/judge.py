@@ -66,6 +66,11 @@ class Rule:
         """The classes of classifiers that its conditions ask about."""
         return frozenset(name for one in self.conditions.values() for name in one.labels)
 
+    @property
+    def asks_network(self) -> bool:
+        """Whether its conditions ask what people look like."""
+        return any(one.asks_network for one in self.conditions.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:

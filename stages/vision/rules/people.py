@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -76,6 +76,11 @@ Joints = list[float]
 Point = tuple[float, float]
 
 
+def nobody_knows(_: str) -> float:
+    """The answer to `looks_like` of somebody who is not seen, or in a photograph."""
+    return NAN
+
+
 @dataclass(slots=True)
 class Person:
     """One person of one frame, in pixels; `h` is the box's height, `x` its middle, `row` the row in the frame's arrays.
@@ -87,7 +92,7 @@ class Person:
     0). `inside`: zone -> whether the feet are in it. `lost_ns`: for how long nobody has seen them; 0 while that may be
     chance, -1 of those who are seen. `left_picture`: of those who are not, whether they left by the border.
 
-    `labels`: class of a classifier -> its score.
+    `labels`: class of a classifier -> its score. `score_of`: how much they look like one of `posture.CLASSES`.
 
     Of the lost, and in a photograph, facts that need the past or the present are unknown: NaN, or not in the mapping.
     """
@@ -102,6 +107,7 @@ class Person:
     confidences: list[float]
     inside: Mapping[str, bool] = field(default_factory=dict)
     labels: Mapping[str, float] = field(default_factory=dict)
+    score_of: Callable[[str], float] = nobody_knows
     entered: Mapping[str, int] = field(default_factory=dict)
     crossed: Mapping[str, int] = field(default_factory=dict)
     age: float = NAN

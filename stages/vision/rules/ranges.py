@@ -17,7 +17,7 @@ _NAMES: dict[str, Range] = {
     **dict.fromkeys(("age", "speed", "torso", "body_height", "box.width", "box.height", "count", "people"), _POSITIVE),
 }
 _CALLS: dict[str, Range] = {
-    "label": (0.0, 1.0),
+    **dict.fromkeys(("label", "looks_like"), (0.0, 1.0)),
     "angle": (0.0, 180.0),
     **dict.fromkeys(("distance", "abs", "speed", "swings"), _POSITIVE),
     **dict.fromkeys(("since", "total", "dwell", "drop", "rise", "change"), _POSITIVE),

@@ -82,6 +82,7 @@ FUNCTIONS: dict[str, tuple[int, Kind]] = {
     "beyond": (2, Kind.TRUTH),
     "running": (1, Kind.TRUTH),
     "label": (1, Kind.NUMBER),
+    "looks_like": (1, Kind.NUMBER),
     "either": (1, Kind.TRUTH),
     "both": (1, Kind.TRUTH),
     "swings": (2, Kind.RATE),

@@ -14,7 +14,7 @@ SECOND = 1_000_000_000
 
 
 def window_of(record: KeypointRecord, steps: int) -> tuple[F32, float]:
-    return resampled(record, 2 * SECOND, steps=steps, gap_ns=SECOND // 2, min_confidence=0.1)
+    return resampled(record.times_ns, record.joints, 2 * SECOND, steps=steps, gap_ns=SECOND // 2, min_confidence=0.1)
 
 
 def record_of(times_s: list[float], known: bool = True) -> KeypointRecord:

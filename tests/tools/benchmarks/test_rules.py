@@ -13,8 +13,10 @@ def test_a_table_for_people_and_rules() -> None:
     chosen = ["--people", "2", "--rules", "3", "--rules", "12", "--frames", "3", "--rounds", "1"]
     result = CliRunner().invoke(main, chosen, catch_exceptions=False)
     rows = [line for line in result.output.splitlines() if line.startswith("| 2 |")]
-    assert [row.split("|")[2].strip() for row in rows] == ["3", "12", "`fall`", "20"]
-    assert all(float(cell) > 0 for row in rows for cell in row.split("|")[3:-1])
+    *judged, looks = rows
+    assert [row.split("|")[2].strip() for row in judged] == ["3", "12", "`fall`", "20"]
+    assert all(float(cell) > 0 for row in judged for cell in row.split("|")[3:-1])
+    assert len([float(cell) for cell in looks.split("|")[2:-1]]) == 2
 
 
 def test_all_its_rules_have_an_answer() -> None:
