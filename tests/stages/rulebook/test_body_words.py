@@ -28,7 +28,7 @@ WORDS = {name: word.means for name, word in library().words.items()}
 VALUES = {"size", "leg_size", "usual_height"}
 """Words that are lengths."""
 TIMED = {
-    *("lying", "low", "up_again", "off_the_ground"),
+    *("lying", "seems_to_lie", "low", "up_again", "off_the_ground"),
     *(
         "tall",
         "legs_seen",
@@ -39,6 +39,7 @@ TIMED = {
         "plunging",
         "came_down",
         "has_fallen",
+        "seems_to_have_fallen",
         "falling",
     ),
 }
