@@ -6,4 +6,6 @@ views.py    the person before a camera, with the noise of pose models
 windows.py  the windows that the network reads, with their truths
 crowds.py   windows of many people, who only walk and stand
 network.py  the network, its training and its ONNX file
+
+Start with `plays.py`.
 """

@@ -20,7 +20,6 @@ from stages.rulebook.posture_network import FILE
 from stages.vision.posture import CLASSES
 from tools.measuring.report_page import estimate, machine_line, publish, report_option, written_by
 from tools.training.crowds import walkers
-from tools.training.network import onnx_model, scores, trained
 from tools.training.windows import Examples, examples
 
 TOOL = "training"
@@ -68,6 +67,10 @@ def table(given: NDArray[np.float32], test: Examples) -> str:
 @report_option(TOOL)
 def main(plays: int, epochs: int, seed: int, out: Path, target: Path | None) -> None:
     """Make windows, train, and write the model and the page."""
+    try:
+        from tools.training.network import onnx_model, scores, trained  # noqa: PLC0415 - `--help` does without JAX
+    except ModuleNotFoundError as error:
+        raise click.ClickException(f"{error.name} is missing: pip install -e '.[training]'") from None
     recipe = written_by(TOOL, click.get_current_context().params)
     estimate(plays * (_PLAY_S + epochs * _EPOCH_S) / usable_cores(), f"{plays} plays, {epochs} epochs")
     first, tests = seed * SEEDS, int(plays * _TEST_SHARE)
