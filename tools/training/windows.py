@@ -1,4 +1,4 @@
-"""Windows as the network reads them, with what they show: many of each play, more of those that show something rare."""
+"""Windows as the network reads them, with their truths: many of each play, and more of rare classes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _OFTEN = {
 """How much more often moments of these classes are taken."""
 _OFTEN_OF_KIND = {"drop": 1.5, "get up": 1.0, "plank": 1.0, "stoop": 1.0}
 _MIXED = 0.12
-"""So many tracks were another person's before."""
+"""The share of tracks that were another person's before."""
 _MOVING = ("walking", "running", "jumping", "kicking", "punching", "waving", "calling_for_help")
-"""One cannot see that from a part of the window."""
+"""Classes that a part of a window does not show."""
 _FRESH_S = 1.6
 
 
@@ -46,7 +46,7 @@ class Examples:
 
 
 def examples(seed: int) -> Examples:
-    """Those of one play."""
+    """The windows of one play, with what each shows."""
     rng = np.random.default_rng([seed, 77])
     played = play(rng)
     told = truths(played, joints(played.body, played.poses))
@@ -70,7 +70,7 @@ def examples(seed: int) -> Examples:
 
 
 def _moments(played: Play, told: Truths, seen: View, rng: Rng) -> NDArray[np.intp]:
-    """The last frames of windows."""
+    """(N,) the last frame of each window, drawn by how rare its classes are."""
     weights = np.ones(len(told.true))
     for name, more in _OFTEN.items():
         weights += more * told.true[:, COLUMN[name]]
@@ -120,7 +120,7 @@ def _feet(made: Detections, row: int) -> F64:
 
 
 def _unsure(true: Mask, whose_s: float) -> Mask:
-    """(C,) what nobody could say of somebody who has been in the window for so short a time."""
+    """(C,) the classes that a window does not show if the person has been in it for `whose_s` only."""
     unsure = np.zeros(len(CLASSES), bool)
     if whose_s < _FRESH_S:
         moving = [COLUMN[name] for name in _MOVING]
