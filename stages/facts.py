@@ -36,12 +36,23 @@ class ModelFileFact(TypedDict):
     """Libraries with operators of its own."""
 
 
+class RuleNamesFact(TypedDict):
+    """What filters of events may name, and the time zone of the rules, if they have one."""
+
+    rules: Sequence[str]
+    actions: Sequence[str]
+    """Of rules, and the names of counters."""
+    time_zone: str | None
+
+
 class RulesFact(TypedDict):
     """The rules that judge the tracks."""
 
     file: str | None
     text: str
     """As a rules file has them."""
+    names: RuleNamesFact | None
+    """None for a text that is no rules file: the stage `rules` reports what is wrong."""
     heads: bool
     """Whether the events tell where all heads are."""
     clocks: NotRequired[Mapping[str, str]]
@@ -76,6 +87,6 @@ class Facts(TypedDict, total=False):
     labels: Sequence[str] | None
     """Of `classify`: the names of its classes, None if they are not known before the run; read by `rules`."""
     rules: RulesFact
-    """Declared by `rules`: read by `sink_video`, to show the zones and lines that count."""
+    """Declared by `rules`: read by sinks, for the names that their filters may use, and to show zones and lines."""
     footage: FootageFact
     """Declared by `sink_footage`: read by sinks beside it that send its pictures along."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -25,7 +26,7 @@ from pipeline.stage import Context, Counts, FrameSize, SettingProblems, Settings
 from pipeline.system.paths import resolve
 from pipeline.system.spelling import did_you_mean
 from stages import events
-from stages.facts import Facts
+from stages.facts import Facts, RuleNamesFact, RulesFact
 from stages.footage.names import names_of
 from stages.messages import Tracks
 from stages.rulebook.camera_check import impossible_alone, outside_frames, too_few_frames, unwatched
@@ -296,7 +297,14 @@ class Rules(Stage[RulesSettings]):
         )
         if text is None:
             return {}
-        return {"rules": {"file": settings.file, "text": text, "heads": settings.heads, "clocks": settings.clocks}}
+        fact: RulesFact = {
+            "file": settings.file,
+            "text": text,
+            "names": _names_in(text),
+            "heads": settings.heads,
+            "clocks": settings.clocks,
+        }
+        return {"rules": fact}
 
     @classmethod
     def switches(cls, settings: RulesSettings) -> Mapping[str, bool]:
@@ -641,6 +649,19 @@ def _known_rules(settings: RulesSettings) -> RuleFile:
     if settings.text is None:
         return RuleFile.model_construct()
     return parse_rules(settings.text, settings.file).file
+
+
+@lru_cache(maxsize=4)
+def _names_in(text: str) -> RuleNamesFact | None:
+    """The names in a rules file, also in one with mistakes; None if that cannot be read at all."""
+    try:
+        rules = examined_rules(text, "rules")[0]
+    except GraphError:
+        return None
+    if rules is None:
+        return None
+    actions = [*(ready.action for ready in rules.rules.values()), *rules.file.counters]
+    return {"rules": list(rules.rules), "actions": actions, "time_zone": rules.file.time_zone}
 
 
 def _file_of(settings: RulesSettings, base_folder: Path) -> tuple[Path, str]:

@@ -23,8 +23,9 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from pydantic import Field
 
@@ -44,7 +45,9 @@ from stages.delivery.mqtt.onvif_json import is_property, onvif_payload, onvif_to
 from stages.delivery.mqtt.present_states import PresentStates
 from stages.delivery.selection import Phase
 from stages.delivery.template import filled
-from stages.rulebook.rule_set import parse_rules
+
+if TYPE_CHECKING:
+    from stages.rulebook.rule_set import RuleSet
 
 _MOST_PICTURE = 4 << 20
 _ONVIF = "/onvif-ej/"
@@ -101,6 +104,12 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
         self._link: MqttLink | None = None
         self._showing = threading.RLock()
         """Cameras come and go beside the events."""
+
+    @cached_property
+    def _rules(self) -> RuleSet | None:
+        from stages.rulebook.rule_set import parse_rules  # noqa: PLC0415 - half of camgraph, and many sinks have no rules
+
+        return parse_rules(self.settings.rules_text, "the rules") if self.settings.rules_text else None
 
     @classmethod
     def follow(cls, settings: SinkMqttSettings, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
@@ -284,12 +293,11 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
 
     def _announce(self, cameras: Iterable[str], actions: Iterable[str] = ()) -> None:
         """Give these cameras and actions their topics, and describe them to Home Assistant."""
-        rules = parse_rules(self.settings.rules_text, "the rules") if self.settings.rules_text else None
         for camera in cameras:
             known = self._actions.setdefault(camera, set())
             known.update(actions)
-            if rules:
-                known.update(one.definition.action or one.definition.id for one in rules.of_camera(camera))
+            if self._rules:
+                known.update(one.definition.action or one.definition.id for one in self._rules.of_camera(camera))
             for action in known:
                 self._show_action(camera, action)
             self._show_camera(camera)

@@ -22,10 +22,10 @@ from pipeline.errors import SettingError
 from pipeline.stage import Counts, FrameSize, SettingProblems, Settings, Stage, Upstream
 from pipeline.system.spelling import did_you_mean
 from stages.delivery.event_view import EventView, Kind
+from stages.facts import RuleNamesFact
 from stages.reading.dates import zone_of
-from stages.rulebook.rule_set import RuleSet
 from stages.rulebook.schedule import PeriodDefinitions, Schedule
-from stages.rulebook.upstream import rules_before, time_zone_before
+from stages.rulebook.upstream import names_before, time_zone_before
 
 Severity = Literal["info", "warning", "alarm"]
 Phase = Literal["start", "update", "end", "single"]
@@ -142,22 +142,20 @@ class SelectingSink(Stage[F]):
     def follow(cls, settings: Any, base_folder: Path, upstream: Upstream) -> Mapping[str, Any]:
         """Times of day are those of the rules. Raises SettingError if a filter names a rule that nobody has."""
         if upstream.makers and upstream.makers <= upstream.nearest("rules").keys():  # no others: all events are known
-            rules = rules_before(upstream)
+            known = names_before(upstream)
             for key, filters in (("only", settings.only), ("never", settings.never)):
                 for one in filters or ():
-                    _raise_if_unknown(key, one, rules)
+                    _raise_if_unknown(key, one, known)
         zone = time_zone_before(upstream)
         return {"time_zone": zone} if zone and "time_zone" not in settings.model_fields_set else {}
 
 
-def _raise_if_unknown(key: str, one: Filter, rules: Sequence[RuleSet | None]) -> None:
-    if None in rules:
+def _raise_if_unknown(key: str, one: Filter, known: Sequence[RuleNamesFact | None]) -> None:
+    if None in known:
         return
-    known = [each for each in rules if each]
-    ids = [rule_id for each in known for rule_id in each.rules]
-    actions = [ready.action for each in known for ready in each.rules.values()]
-    actions += [name for each in known for name in each.file.counters]
-    for name, texts, names in (("rule", one.rule, ids), ("action", one.action, actions)):
+    rules = [name for each in known if each for name in each["rules"]]
+    actions = [name for each in known if each for name in each["actions"]]
+    for name, texts, names in (("rule", one.rule, rules), ("action", one.action, actions)):
         for problem in names_nobody_has(texts, dict.fromkeys(names)):
             raise SettingError((key,), f"{name}: {problem}")
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
-from pipeline.errors import GraphError
 from pipeline.stage import Upstream
-from stages.rulebook.rule_set import RuleSet, examined_rules
+from stages.facts import RuleNamesFact
 
 
-def rules_before(upstream: Upstream) -> Sequence[RuleSet | None]:
+def names_before(upstream: Upstream) -> Sequence[RuleNamesFact | None]:
     """Of each `rules` stage; None for rules with mistakes, which that stage reports."""
-    return [_rules_in(facts["rules"]["text"]) for facts in upstream.nearest("rules").values()]
+    return [facts["rules"]["names"] for facts in upstream.nearest("rules").values()]
 
 
 def time_zone_before(upstream: Upstream) -> str | None:
     """The time zone of the rules; None if they have none, or several."""
-    zones = {rules.file.time_zone for rules in rules_before(upstream) if rules and rules.file.time_zone}
+    zones = {names["time_zone"] for names in names_before(upstream) if names and names["time_zone"]}
     return zones.pop() if len(zones) == 1 else None
 
 
@@ -29,11 +27,3 @@ def shown_rules(upstream: Upstream) -> dict[str, Any]:
         return {}
     clocks = judging[0].get("clocks")
     return {"rules_text": judging[0]["text"], **({"rules_clocks": clocks} if clocks else {})}
-
-
-@lru_cache(maxsize=4)
-def _rules_in(text: str) -> RuleSet | None:
-    try:
-        return examined_rules(text, "rules")[0]
-    except GraphError:
-        return None

@@ -1,0 +1,27 @@
+"""What the modules of sinks load: each sink has a process of its own, which pays for it in memory and at every start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import pytest
+
+DRAW_RULES = {"sink_api_frames", "sink_heatmap", "sink_video"}
+SINKS = sorted(one.name for one in entry_points(group="camgraph.stages") if one.name.startswith("sink_"))
+SCRIPT = """
+import sys, importlib
+importlib.import_module(sys.argv[1])
+print(*(name for name in sys.modules if name.split(".")[0] in {"camgraph", "pipeline", "stages", "tools"}))
+"""
+MOST = 50
+
+
+@pytest.mark.parametrize("sink", [name for name in SINKS if name not in DRAW_RULES])
+def test_a_sink_loads_neither_the_compiler_of_rules_nor_the_reader_of_graphs(sink: str) -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT, f"stages.{sink}"], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert f"stages.{sink}" in loaded
+    assert [name for name in loaded if name.startswith(("pipeline.graph", "stages.vision.rules"))] == []
+    assert len(loaded) <= MOST
