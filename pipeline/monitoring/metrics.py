@@ -182,6 +182,7 @@ class StageTimes:
         self._calls: deque[tuple[int, int]] = deque(maxlen=_KEPT)
         self._durations = Histogram()
         self._lock = threading.Lock()
+        self._snapshot: dict[str, Any] | None = None
         self.items = 0
         self.busy_ns = 0
 
@@ -192,6 +193,7 @@ class StageTimes:
             self._durations.add(duration_ns)
             self.items += items
             self.busy_ns += duration_ns
+            self._snapshot = None
 
     def take_durations(self) -> Histogram:
         """The calls since the last time that somebody took them."""
@@ -201,13 +203,18 @@ class StageTimes:
 
     def snapshot(self) -> dict[str, Any]:
         """Items and busy time so far; median, 99th percentile (ms) and mean batch of the last calls."""
-        calls = list(self._calls)
-        durations = sorted(duration for duration, _ in calls)
+        with self._lock:
+            if self._snapshot is None:
+                self._snapshot = self._made()
+            return self._snapshot
+
+    def _made(self) -> dict[str, Any]:
+        durations = sorted(duration for duration, _ in self._calls)
         count = len(durations)
         return {
             "items": self.items,
             "busy_ns": self.busy_ns,
-            "batch": sum(items for _, items in calls) / count if count else None,
+            "batch": sum(items for _, items in self._calls) / count if count else None,
             "latency_ms_p50": durations[count // 2] / 1e6 if count else None,
             "latency_ms_p99": durations[min(count - 1, count * 99 // 100)] / 1e6 if count else None,
         }

@@ -74,8 +74,13 @@ class SinkBacklog(_Report):
     given_up: int = 0
 
 
+_SINCE_THE_LAST = frozenset({"ages", "stage_calls", "frame_ages", "camera_changes"})
+"""What a heartbeat has of the time since the last one: left out if there is none of it."""
+
+
 class Heartbeat(_Report):
-    """A heartbeat. Times in ns are CLOCK_MONOTONIC, 0 for none; ages are ms.
+    """A heartbeat. Times in ns are CLOCK_MONOTONIC, 0 for none; ages are ms. A process sends only the values that have
+    changed since its last heartbeat; `after` makes the whole of them.
 
     `stage_calls`: stage -> its calls, `frame_ages`: camera -> the ages of its frames at the end of their processing,
     both since the last heartbeat. `source_silent_since_ns`: since when a source that should make a frame has been
@@ -109,6 +114,11 @@ class Heartbeat(_Report):
     stage_facts: dict[str, dict[str, str | int | FiniteFloat]] = {}
     counters: dict[str, dict[str, dict[str, int]]] = {}
     outbox: dict[str, SinkBacklog] = {}
+
+    def after(self, last: Heartbeat) -> Heartbeat:
+        """The whole heartbeat: values that this one leaves out are as in the `last` whole one of the same process."""
+        sent = self.model_fields_set | _SINCE_THE_LAST
+        return self.model_copy(update={name: value for name, value in last if name not in sent})
 
 
 class Ended(_Report):

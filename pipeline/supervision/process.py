@@ -34,6 +34,8 @@ _EARLY = 0.25
 """After this share of its limit a process may be hanging, and its waiting time for a core is measured from then on."""
 _SILENT_S = 5.0
 """Without a report for so long, a process does nothing as far as anybody can see; it reports four times a second."""
+_COUNTED = frozenset({"counts", "stages", "files"})
+"""Of a heartbeat, what is added up over incarnations."""
 _OVER_AT_DEATH: dict[str, Any] = {
     "queue": 0,
     "blocked_on": "",
@@ -54,14 +56,16 @@ def _goes_on(before: StagePlan, after: StagePlan) -> bool:
 class Reported:
     """The reports of one process, added up over its incarnations. Times are monotonic seconds, 0 for never.
 
-    `heartbeat`: the last one, with the stages' items and the files of all incarnations. `frames_done`: camera -> the
-    stamp up to which all is done. `ended`: camera -> (reason, error), and `end_status` the exit status of that error.
-    `reported_at`: the last report of any kind. `blocked_since`: since when a stage waits impatiently for the outside.
-    `slowest_s`: the longest batch of this incarnation.
+    `heartbeat`: the last one, whole, with the stages' items and the files of all incarnations. `frames_done`: camera ->
+    the stamp up to which all is done. `ended`: camera -> (reason, error), and `end_status` the exit status of that
+    error. `reported_at`: the last report of any kind. `blocked_since`: since when a stage waits impatiently for the
+    outside. `slowest_s`: the longest batch of this incarnation.
     """
 
     def __init__(self) -> None:
         self.heartbeat = Heartbeat()
+        self._last = Heartbeat()
+        """Of this incarnation alone."""
         self.counters = CumulativeCounters()
         self.frames_done: dict[str, Any] = {}
         self.ended: dict[str, tuple[str, ProblemText]] = {}
@@ -75,15 +79,20 @@ class Reported:
         """Begin the next incarnation."""
         self.reported_at, self.slowest_s = now, 0.0
 
-    def note_heartbeat(self, heartbeat: Heartbeat, now: float) -> None:
-        """Record a heartbeat, with the progress in it."""
-        self.counters.note(heartbeat)
+    def note_heartbeat(self, report: Heartbeat, now: float) -> Heartbeat:
+        """Record a heartbeat, with the progress in it, and return the whole of it."""
+        heartbeat = self._last = report.after(self._last)
+        together = {"stages": self.heartbeat.stages, "files": self.heartbeat.files}
+        if not report.model_fields_set.isdisjoint(_COUNTED):
+            self.counters.note(heartbeat)
+            together = {"stages": self.counters.stages, "files": self.counters.files}
+            latencies_s = [(stats.latency_ms_p99 or 0.0) / 1e3 for stats in heartbeat.stages.values()]
+            self.slowest_s = max([self.slowest_s, *latencies_s])
         self.frames_done.update(heartbeat.frames_done)
-        latencies_s = [(stats.latency_ms_p99 or 0.0) / 1e3 for stats in heartbeat.stages.values()]
-        self.slowest_s = max([self.slowest_s, *latencies_s])
-        self.heartbeat = heartbeat.model_copy(update={"stages": self.counters.stages, "files": self.counters.files})
+        self.heartbeat = heartbeat.model_copy(update=together)
         self.reported_at = self.heartbeat_at = now
         self.blocked_since = (self.blocked_since or now) if heartbeat.blocked_on and not heartbeat.patient else 0.0
+        return heartbeat
 
     def note_end(self, end: Ended, status: int) -> None:
         """Record the end of a camera; `status`: the exit status of its error."""
@@ -93,6 +102,7 @@ class Reported:
     def die(self) -> None:
         """Keep the work of this dead incarnation, and drop its condition."""
         self.counters.died()
+        self._last = Heartbeat()
         self.heartbeat = self.heartbeat.model_copy(update=_OVER_AT_DEATH)
         self.blocked_since = 0.0
 
@@ -257,11 +267,12 @@ class Process:
         now = self._reported.reported_at = time.monotonic()
         self._life = self._life.note_opening(opening.doing, now + opening.within_s)
 
-    def note_heartbeat(self, heartbeat: Heartbeat) -> None:
-        """It has sent a heartbeat."""
-        self._reported.note_heartbeat(heartbeat, time.monotonic())
+    def note_heartbeat(self, report: Heartbeat) -> Heartbeat:
+        """It has sent a heartbeat. Returns the whole of it."""
+        heartbeat = self._reported.note_heartbeat(report, time.monotonic())
         if self._reported.counters.this_life:
             self._life = self._life.worked()
+        return heartbeat
 
     def note_end(self, end: Ended) -> None:
         """A camera has ended in it. A camera that was given up after deaths is no error of the source."""

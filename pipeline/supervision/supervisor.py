@@ -295,11 +295,11 @@ class Supervisor:
             case Opening():
                 process.note_opening(report)
             case Heartbeat():
-                process.note_heartbeat(report)
-                self.meter.note_ages(process.plan.name, report.ages)
-                self.meter.note_durations(report.stage_calls, report.frame_ages)
+                heartbeat = process.note_heartbeat(report)
+                self.meter.note_ages(process.plan.name, heartbeat.ages)
+                self.meter.note_durations(heartbeat.stage_calls, heartbeat.frame_ages)
                 self.meter.note_frames(process)
-                self._cameras.note_heartbeat(process.plan, report)
+                self._cameras.note_heartbeat(process.plan, heartbeat)
             case Ended():
                 process.note_end(report)
                 self._cameras.ended(report.camera, report.reason, report.error)

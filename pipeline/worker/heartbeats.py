@@ -1,8 +1,9 @@
-"""A process's heartbeat, four times a second: that it is alive, how far it is, and its counters."""
+"""The heartbeat of a process, four times a second: that it is alive, and what has changed since the last one."""
 
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from pipeline.execution.retry import Retry
 from pipeline.execution.stage_chain import StageChain
@@ -48,6 +49,8 @@ class Heartbeats:
         self._relay = relay
         self._next_heartbeat = 0.0
         self._cpu_before = 0.0
+        self._told: dict[str, Any] = {}
+        """The values of the last heartbeat that was sent: the supervisor knows these."""
 
     def begin(self) -> None:
         """The stages are open: memory that they take from now on is for their work."""
@@ -61,35 +64,45 @@ class Heartbeats:
 
     def send(self) -> None:
         """Send a heartbeat now."""
-        silence, changes = self._sources.silence, self._counters.camera_changes()
-        sent = self._channel.send(
-            "heartbeat",
-            working_since_ns=self._input_loop.working_since_ns if self._input_loop else 0,
-            source_silent_since_ns=silence.since_ns,
-            source_opening=silence.opening,
-            stages={name: runner.times.snapshot() for name, runner in self._chain.runners.items()},
-            counts=self._counters.snapshot(),
-            ages=self._chain.ages_ms(),
-            stage_calls=durations_of(self._chain.take_calls()),
-            frame_ages=durations_of(self._chain.take_ages()),
-            files=self._counters.files,
-            frames_done=self._sources.frames_done,
-            cpu_s=time.process_time() - self._cpu_before,
-            queue=self._receiver.mailboxes.waiting() if self._receiver else 0,
-            in_flight=self._sender.in_flight,
-            slots=self._ring.in_use,
-            blocked_on=self._retry.waits_for or (self._relay.waits_for if self._relay else ""),
-            patient=self._retry.patient and not (self._relay and self._relay.waits_for),
-            troubles=[
+        changes = self._counters.camera_changes()
+        values = self._values()
+        news = {name: value for name, value in values.items() if name not in self._told or self._told[name] != value}
+        since_the_last = {
+            "ages": self._chain.ages_ms(),
+            "stage_calls": durations_of(self._chain.take_calls()),
+            "frame_ages": durations_of(self._chain.take_ages()),
+            "camera_changes": changes,
+        }
+        if self._channel.send("heartbeat", **news, **{name: found for name, found in since_the_last.items() if found}):
+            self._told = values
+        else:
+            self._told = {}
+            self._counters.keep_camera_changes(changes)
+
+    def _values(self) -> dict[str, Any]:
+        """All that a heartbeat tells of this moment."""
+        silence = self._sources.silence
+        return {
+            "working_since_ns": self._input_loop.working_since_ns if self._input_loop else 0,
+            "source_silent_since_ns": silence.since_ns,
+            "source_opening": silence.opening,
+            "stages": {name: runner.times.snapshot() for name, runner in self._chain.runners.items()},
+            "counts": self._counters.snapshot(),
+            "files": self._counters.files,
+            "frames_done": dict(self._sources.frames_done),
+            "cpu_s": time.process_time() - self._cpu_before,
+            "queue": self._receiver.mailboxes.waiting() if self._receiver else 0,
+            "in_flight": self._sender.in_flight,
+            "slots": self._ring.in_use,
+            "blocked_on": self._retry.waits_for or (self._relay.waits_for if self._relay else ""),
+            "patient": self._retry.patient and not (self._relay and self._relay.waits_for),
+            "troubles": [
                 *self._retry.troubles,
                 *self._counters.troubles,
                 *(self._relay.troubles if self._relay else ()),
             ],
-            camera_changes=changes,
-            camera_facts=self._counters.camera_facts,
-            stage_facts=self._counters.stage_facts,
-            counters=self._counters.of_stages,
-            outbox=self._relay.backlog if self._relay else {},
-        )
-        if not sent:
-            self._counters.keep_camera_changes(changes)
+            "camera_facts": self._counters.camera_facts,
+            "stage_facts": self._counters.stage_facts,
+            "counters": self._counters.of_stages,
+            "outbox": self._relay.backlog if self._relay else {},
+        }

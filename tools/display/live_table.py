@@ -20,7 +20,6 @@ from tools.display.run_status import EventStatus, Status, Summary
 from tools.display.status_view import event_text, headline, progress_words, render, render_summary, troubles
 
 __all__ = [
-    "REFRESH_S",
     "Display",
     "LiveTable",
     "PlainLines",
@@ -33,12 +32,15 @@ __all__ = [
 ]
 
 REFRESH_S = 0.25
+PLAIN_REFRESH_S = 1.0
 PLAIN_LINE_S = 5.0
 LONGEST_BETWEEN_LINES_S = 60.0
 
 
 class Display(Protocol):
-    """Takes the latest status, and shows it when it is due."""
+    """Takes the latest status, and shows it when it is due. `refresh_s`: how often it wants one."""
+
+    refresh_s: float
 
     def show(self, status: Status) -> None: ...
 
@@ -62,6 +64,8 @@ def open_display(console: Console, now_s: Callable[[], float] = time.monotonic) 
 class LiveTable:
     """A table in place, four times a second at most; no thread of its own."""
 
+    refresh_s = REFRESH_S
+
     def __init__(self, live: Live, now_s: Callable[[], float]) -> None:
         self._live = live
         self._now_s = now_s
@@ -79,6 +83,8 @@ class PlainLines:
 
     A day's output must stay small: a run in the background goes on for months.
     """
+
+    refresh_s = PLAIN_REFRESH_S
 
     def __init__(self, console: Console, now_s: Callable[[], float]) -> None:
         self._console = console

@@ -33,7 +33,7 @@ from pipeline.wanted import Loader
 from stages.events import CAMERA_TYPES
 from tools.display.console import console_of_errors
 from tools.display.keeping_up import KeepingUp
-from tools.display.live_table import REFRESH_S, Display, open_display, render_summary
+from tools.display.live_table import Display, open_display, render_summary
 from tools.display.run_status import Status, Summary
 from tools.display.screen import hide_in_words_of_libraries, log_line, way_to_explanations
 from tools.display.service_notices import ServiceNotices, service_notices
@@ -218,7 +218,7 @@ class _Shown:
 
     def __call__(self, run: Run) -> None:
         if self._display and time.monotonic() >= self._next_s:
-            self._next_s = time.monotonic() + REFRESH_S
+            self._next_s = time.monotonic() + self._display.refresh_s
             try:
                 answer = run.status()
                 status = Status.from_json(self._pace.added_to(answer) if self._pace else answer)

@@ -16,6 +16,7 @@ from pipeline.boot import Boot, shm_prefix
 from pipeline.errors import WireError
 from pipeline.graph import load_plan
 from pipeline.messages import Stamp
+from pipeline.monitoring.camera_states import StateChange
 from pipeline.monitoring.reports import Ended, Failed, Heartbeat, Opening, Ready, Revised, StageStats, read_report
 from pipeline.supervision.deaths import GoOn, NotNeeded
 from pipeline.supervision.hangs import Limits
@@ -234,6 +235,22 @@ def test_work_is_added_up_over_lives_and_the_condition_is_not() -> None:
     reported.note_heartbeat(heartbeat(2), 4.0)
     assert reported.heartbeat.stages["sum"].items == 7
     assert reported.counters.counts == {("frames", "a"): 7}
+
+
+def test_what_a_heartbeat_leaves_out_is_as_before_in_the_same_life() -> None:
+    reported = Reported()
+    reported.begin(1.0)
+    change = StateChange("a", "live", "", 1)
+    whole = reported.note_heartbeat(heartbeat(5, queue=3, camera_changes=[change], ages={"a": 9.0}), 2.0)
+    assert whole.camera_changes == [change]
+    whole = reported.note_heartbeat(Heartbeat(cpu_s=0.5), 3.0)
+    assert (whole.queue, whole.counts, whole.stages["sum"].items) == (3, [("frames", "a", 5)], 5)
+    assert (whole.camera_changes, whole.ages) == ([], {}), "these are of the time since the last heartbeat"
+    assert (reported.heartbeat.queue, reported.heartbeat.cpu_s, reported.heartbeat_at) == (3, 0.5, 3.0)
+    reported.die()
+    reported.begin(4.0)
+    assert reported.note_heartbeat(Heartbeat(), 5.0) == Heartbeat(), "a new life begins with nothing"
+    assert reported.heartbeat.stages["sum"].items == 5
 
 
 def test_blocked_since_is_the_first_heartbeat_that_says_so() -> None:

@@ -152,3 +152,35 @@ def test_camera_changes_of_a_dropped_heartbeat_are_resent() -> None:
     process.listens = True
     assert [change.state for change in process.reported().camera_changes] == ["live", "lost"]
     assert process.reported().camera_changes == [], "each is reported once"
+
+
+def test_a_heartbeat_has_only_what_has_changed(clock: Clock) -> None:
+    process = Process()
+    process.counters.add("frames", "front", 6)
+    first = process.reported()
+    assert "counts" in first.model_fields_set
+    assert process.reported().model_fields_set == {"op"}
+    process.counters.add("frames", "front")
+    process.counters.camera_shows("front", {"codec": "h264"})
+    changed = process.reported()
+    assert changed.model_fields_set == {"op", "counts", "camera_facts"}
+    whole = changed.after(first)
+    assert (whole.counts, whole.queue, whole.slots) == ([("frames", "front", 7)], 2, 3)
+
+
+def test_what_is_empty_again_is_a_change(clock: Clock) -> None:
+    process = Process()
+    process.counters.trouble("lamp", "does not answer", "front")
+    first = process.reported()
+    process.counters.trouble("lamp", "", "front")
+    assert process.reported().after(first).troubles == []
+
+
+def test_a_heartbeat_after_a_dropped_one_is_whole(clock: Clock) -> None:
+    process = Process()
+    first = process.reported()
+    process.listens = False
+    process.counters.add("frames", "front")
+    process.heartbeats.send()
+    process.listens = True
+    assert process.reported().model_fields_set == first.model_fields_set
