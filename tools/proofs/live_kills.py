@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import statistics
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +23,8 @@ from tools.proofs.trials.rounds import Base, Round, Series
 from tools.proofs.trials.subject import FPS, KINDS
 
 TOOL = "proofs.live_kills"
-BACK_S = 3.0
+BACK_S, BACK_STARTS = 3.0, 3.0
+"""A process is back after so many seconds, or, on a slow machine, after as many times `time_to_start()`."""
 BASE_S = 20.0
 _MEMORY = "lost its state"
 _FREEZE_S, _SUPERVISOR_S, _AROUND_S = 10.0, 10.0, 60.0
@@ -28,7 +33,8 @@ _FREEZE_S, _SUPERVISOR_S, _AROUND_S = 10.0, 10.0, 60.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits. `back_s`: until a process is back; `gone_s`: until a dead supervisor's run is gone.
+    """The limits. `back_s`: until a process is back; `gone_s`: until a dead supervisor's run is gone; `start_s`: what
+    `time_to_start()` measured, from which `back_s` follows, 0 if nobody measured.
 
     Of the other cameras while captures are harmed: `rate`, their part of the frames that they had before, and
     `silent_s`, without any frame; of all cameras while a shared stage is: `rate`, their part of captured frames. These
@@ -37,6 +43,7 @@ class Limits:
 
     back_s: float = BACK_S
     gone_s: float = 2.0
+    start_s: float = 0.0
     rate: float = 0.95
     silent_s: float = 1.5
     other: float = MOST_OTHER
@@ -85,6 +92,19 @@ def prove(
     proof.exit_status, proof.delivered, proof.left = run.end()
     proof.problems = run.run.problems()
     return proof
+
+
+def time_to_start(times: int = 5) -> float:
+    """Seconds in which this machine starts Python and imports two of the stages, the median of several times.
+
+    This is most of the time until a killed process is back, so it tells a slow machine from a slow successor.
+    """
+    taken = []
+    for _ in range(times):
+        begun = time.monotonic()
+        subprocess.run([sys.executable, "-P", "-c", "import stages.infer, stages.rules"], check=True)
+        taken.append(time.monotonic() - begun)
+    return statistics.median(taken)
 
 
 def faults_of(proof: KillProof, limits: Limits) -> list[str]:
@@ -148,6 +168,7 @@ def report(proof: KillProof, limits: Limits) -> str:
     """The part between the marks, but for the command and the machine."""
     found = [*faults_of(proof, limits), *not_judged(proof, limits)]
     base = proof.base.load
+    start = f"To start Python and import two stages took {limits.start_s:.2f} s, so a process has to be back after "
     fps = [*proof.base.processed.values()] or [0.0]
     lines = [
         f"Until the supervisor was killed: {others_line(proof.cpu)}",
@@ -155,6 +176,7 @@ def report(proof: KillProof, limits: Limits) -> str:
         f"Cameras of {FPS:g} fps. Before any harm {min(fps):.1f} to {max(fps):.1f} frames/s of a camera came out of "
         f"all stages, and the machine was {base.busy:.0%} busy: this run, its cameras and what looks at it took "
         f"{base.own:.2f} of {base.cores} cores, other processes {base.other:.2f}.",
+        *([f"{start}{limits.back_s:.1f} s."] if limits.start_s else []),
         "",
         "**Not all is proven:**" if found else "**All of this is proven.**",
         "",
@@ -233,7 +255,6 @@ def _frozen(proof: KillProof) -> list[str]:
 @click.option("--frozen", default=3, show_default=True, help="How often each is frozen.")
 @click.option("--cameras", default=8, show_default=True, help="How many.")
 @click.option("--round-s", default=4.0, show_default=True, help="A round takes as long, or longer.")
-@click.option("--back-s", default=BACK_S, show_default=True, help="A process has to be back after so many seconds.")
 @report_option(TOOL)
 def main(target: Path | None, **options: Any) -> None:
     """Harm each kind of process, and say whether all stayed as it should.
@@ -244,9 +265,10 @@ def main(target: Path | None, **options: Any) -> None:
     freezes_s = frozen * (len(KINDS) * max(round_s, _FREEZE_S) + 2 * _FREEZE_S)
     kills_s = rounds * (len(KINDS) * max(round_s, BACK_S) + _SUPERVISOR_S)
     estimate(_AROUND_S + kills_s + freezes_s, f"{rounds} kills and {frozen} freezes of each kind of process")
+    start = time_to_start()
     with harmed_run(options["cameras"]) as run:
         proof = prove(run, rounds=rounds, frozen=frozen, round_s=round_s)
-    limits = Limits(back_s=options["back_s"])
+    limits = Limits(back_s=max(BACK_S, BACK_STARTS * start), start_s=start)
     publish(f"{written_by(TOOL, options)} {machine_line()}.\n{report(proof, limits)}", target, TOOL)
     if wrong := [*faults_of(proof, limits), *not_judged(proof, limits)]:
         raise click.ClickException("; ".join(wrong))
