@@ -53,12 +53,14 @@ class Happening(_Read):
 
 
 class Clip(_Read):
-    """A clip and all that happens in it. `right_actions`: what a program that is right may report of it."""
+    """A clip and all that happens in it. `right_actions`: what a program that is right may report of it; `people`: how
+    many there are in it at once, at most."""
 
     file: str
     source: str
     duration_s: float
     right_actions: tuple[str, ...] = ()
+    people: int | None = None
     events: tuple[Happening, ...] = ()
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Rows
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,23 +26,24 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Sequence:
-    """A scene of one camera: of each frame its time, the true people and the detections."""
+    """A scene of one camera: of each frame its time, the true people and the detections by a model of `format`."""
 
     name: str
     times_ns: Rows[int]
     truths: Rows[Labelled]
     found: Rows[Found]
+    format: str = "movenet_multipose"
 
     def at(self, fps: float) -> Sequence:
         """The same scene seen `fps` times a second: at each time that is due, the frame that is there by then."""
         times = np.array(self.times_ns, np.int64)
         due = np.arange(times[0], times[-1] + 1, 1e9 / fps)
         rows = np.unique(np.searchsorted(times, due + 1, side="right") - 1)
-        return Sequence(
-            self.name,
-            [self.times_ns[row] for row in rows],
-            [self.truths[row] for row in rows],
-            [self.found[row] for row in rows],
+        return replace(
+            self,
+            times_ns=[self.times_ns[row] for row in rows],
+            truths=[self.truths[row] for row in rows],
+            found=[self.found[row] for row in rows],
         )
 
 
@@ -61,7 +62,7 @@ class Jitter:
             return sequence
         random = np.random.default_rng(seed)
         found = [self._shaken(one, random) for one in sequence.found]
-        return Sequence(sequence.name, sequence.times_ns, sequence.truths, found)
+        return replace(sequence, found=found)
 
     def _shaken(self, found: Found, random: np.random.Generator) -> Found:
         count = len(found.boxes)

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from stages.vision.decoding.score_ranges import score_range
+from tools.benchmarks.action_clips import format_of, pictures_of
 from tools.benchmarks.track_accuracy.measures import Labelled
 from tools.benchmarks.track_accuracy.sequences import Found, Sequence
+from tools.models.pose_estimators import multipose, session, yolo
 
 _FPS = 25.0
-_IOU = 0.6
-"""The overlap that `decode` uses for MultiPose."""
 
 
 def street(folder: Path, model: Path) -> Sequence:
-    """TUD-Stadtmitte in ``folder`` by MoveNet MultiPose at the video's own size."""
-    found = list(detections(folder / f"{folder.name}.mp4", model))
+    """TUD-Stadtmitte in ``folder`` by MoveNet MultiPose at the video's own size, or by a YOLO of poses at 640 x 640.
+
+    The detections are those that `decode` passes on to `track`.
+    """
+    pictures = [picture for _, picture in pictures_of(folder / f"{folder.name}.mp4", _FPS)]
+    kind, opened = format_of(model), session(model)
+    weak = score_range(kind).weak
+    estimate = yolo(opened, weak) if kind == "yolo_pose" else multipose(opened, max(pictures[0].shape), weak)
+    found = [Found(*(np.asarray(part, np.float64) for part in estimate(picture))) for picture in pictures]
     times = [round(number * 1e9 / _FPS) for number in range(len(found))]
-    return Sequence(folder.name, times, read_mot(folder / "gt.txt", len(found)), found)
+    name = f"{folder.name}, YOLO" if kind == "yolo_pose" else folder.name
+    return Sequence(name, times, read_mot(folder / "gt.txt", len(found)), found, kind)
 
 
 def read_mot(path: Path, frames: int | None = None) -> list[Labelled]:
@@ -34,23 +41,3 @@ def read_mot(path: Path, frames: int | None = None) -> list[Labelled]:
     last = int(table[:, 0].max(initial=0)) if frames is None else frames
     per_frame = (np.flatnonzero(table[:, 0] == number) for number in range(1, last + 1))
     return [(table[rows, 1].astype(np.int64), boxes[rows]) for rows in per_frame]
-
-
-def detections(video: Path, model: Path) -> Iterator[Found]:
-    """The detections that `decode` passes on to `track`, frame by frame."""
-    import av  # noqa: PLC0415 - heavy, and not needed for scenes
-    import onnxruntime  # noqa: PLC0415
-
-    from stages.vision.decoding.movenet_multipose import decode_multipose  # noqa: PLC0415
-
-    session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()]
-    least = score_range("movenet_multipose").weak
-    with av.open(str(video)) as container:
-        for frame in container.decode(video=0):
-            picture = frame.to_ndarray(format="rgb24")
-            room = [(0, -size % 32) for size in picture.shape[:2]]
-            heads = session.run(names, {session.get_inputs()[0].name: np.pad(picture, [*room, (0, 0)])[None]})
-            rows = {name: np.asarray(head)[0] for name, head in zip(names, heads, strict=True)}
-            poses = decode_multipose(rows, min_score=least, iou=_IOU)
-            yield Found(*(np.asarray(part, np.float64) for part in poses))
