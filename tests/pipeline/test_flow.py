@@ -1,5 +1,5 @@
 """Flow where the shape of a graph makes it hard: large messages from several stages of a process, live cameras on edges
-that block, several messages of one frame, many stages one behind the other."""
+that block, several messages of one frame, a merge behind a rare filter, many stages one behind the other."""
 
 from __future__ import annotations
 
@@ -102,6 +102,26 @@ def test_batching_keeps_order_within_a_frame(tmp_path: Path, processes: str) -> 
             total += value * (seq + 1)
             sums.append(f"{camera} 0 {seq} {total}")
         assert lines(tmp_path / "sums", camera) == sums
+
+
+RARE = """
+cameras: {a: {frames: 40}, b: {frames: 30}}
+stages:
+  src: {use: count_source}
+  rare: {use: thin, from: src, with: {every: 1000}}
+  sum: {use: running_sum, from: [src, rare]}
+  out: {use: collect, from: sum, with: {path: out}}
+"""
+
+
+def test_a_merge_does_not_wait_for_what_a_rare_filter_keeps(tmp_path: Path) -> None:
+    """Of each camera, the filter lets a single frame through: the others are reported by tombstones."""
+    run(tmp_path / "one", "one", RARE)
+    run(tmp_path / "many", "separate", RARE)
+    for camera, frames in (("a", 40), ("b", 30)):
+        seen = lines(tmp_path / "many" / "out", camera)
+        assert seen == lines(tmp_path / "one" / "out", camera)
+        assert len(seen) == frames + 1
 
 
 DEEP = """

@@ -41,10 +41,10 @@ def test_files_block(parse: Parse) -> None:
 
 
 def test_the_limits_of_the_file_are_those_of_the_run(parse: Parse) -> None:
-    plan = plan_of(parse("hang_s: 3\nopen_s: 40\ndrain_s: 5\n" + chain()))
-    assert (plan.hang_s, plan.open_s, plan.drain_s) == (3, 40, 5)
+    plan = plan_of(parse("hang_s: 3\nopen_s: 40\ndrain_s: 5\nreadable_by: owner\n" + chain()))
+    assert (plan.hang_s, plan.open_s, plan.drain_s, plan.readable_by) == (3, 40, 5, "owner")
     usual = plan_of(parse(chain()))
-    assert (usual.hang_s, usual.open_s, usual.drain_s) == (10, 120, 20)
+    assert (usual.hang_s, usual.open_s, usual.drain_s, usual.readable_by) == (10, 120, 20, "group")
 
 
 def test_live_cameras_drop_the_oldest_but_never_an_event(parse: Parse) -> None:
@@ -106,6 +106,13 @@ def test_short_edge_holds_frames_of_long_way_if_dropping(parse: Parse) -> None:
 def test_all_ways_to_a_join_tell_of_every_frame(parse: Parse) -> None:
     reported = {name for name, edge in edges(parse(DIAMOND)).items() if edge.tombstones}
     assert reported == {"count>model", "model>thin", "count>both:left", "thin>both:right"}
+
+
+def test_all_ways_to_a_merge_tell_of_every_frame(parse: Parse) -> None:
+    """It takes the frames in their order: without a word on one edge it would wait there for the next one."""
+    merge = DIAMOND.replace("pair, from: {left: count, right: thin}", "double, from: [count, thin]")
+    reported = {name for name, edge in edges(parse(merge)).items() if edge.tombstones}
+    assert reported == {"count>model", "model>thin", "count>both", "thin>both"}
 
 
 def test_a_sink_in_order_of_time_must_hear_of_every_frame(parse: Parse) -> None:
@@ -189,6 +196,14 @@ def test_who_takes_any_message_means_what_flows_frame_by_frame(parse: Parse, mon
     assert edges(parse(text))["actions>any"].type == "event"
     monkeypatch.setattr(Emit, "outputs", (Event, Number))
     assert edges(parse(text))["actions>any"].type == "number"
+
+
+def test_variables_that_are_called_a_secret_are_hidden(parse: Parse) -> None:
+    """Those that stages get without a word of them in the settings: their values must be known to whatever hides."""
+    environ = {"DOOR_PASSWORD": "hunter2-hunter2", "DOOR_NUMBER": "seventeen"}
+    graph = parse("pass_environment: [DOOR_*]\n" + chain(), environ)
+    assert "hunter2-hunter2" in plan_of(graph).secrets
+    assert "seventeen" not in plan_of(graph).secrets
 
 
 def test_camera_defaults_give_way_to_the_camera(parse: Parse) -> None:
