@@ -31,7 +31,15 @@ class Scripted(Source[Settings]):
         return self.script(self, stop)
 
 
-def fed(folder: Path, script: Any, *, window: int = 9, live: bool = False, begun: bool = True) -> SourceThread:
+def fed(
+    folder: Path,
+    script: Any,
+    *,
+    window: int = 9,
+    live: bool = False,
+    begun: bool = True,
+    collector: Collector | None = None,
+) -> SourceThread:
     pulse = Pulse()
     log = HandContext(folder, folder).log
     context = StageContext(
@@ -47,7 +55,7 @@ def fed(folder: Path, script: Any, *, window: int = 9, live: bool = False, begun
     )
     source = Scripted(Settings(), "cam", CameraSettings(), context)
     source.script = script
-    feed = SourceThread(source, pulse, Collector(), window=window, live=live, wake=lambda: None)
+    feed = SourceThread(source, pulse, collector or Collector(), window=window, live=live, wake=lambda: None)
     if begun:
         feed.start(None)
     return feed
@@ -135,6 +143,24 @@ def test_an_end_says_whose_fault_it_is(tmp_path: Path, error: BaseException, sta
 
     end = the_end(fed(tmp_path, script))
     assert (end.reason, end.status, end.error, end.stamp.seq) == ("error", status, text, 4)
+
+
+def test_a_frame_that_gives_way_to_a_newer_one_frees_its_memory(tmp_path: Path) -> None:
+    """Otherwise a live camera that brings frames too fast has no memory for any, after a while."""
+    freed: list[Any] = []
+    collector = Collector(freed.append)
+
+    def script(source: Scripted, stop: Stop) -> Iterator[Message]:
+        for number in range(3):
+            assert collector.slots is not None
+            collector.slots.append(number)  # type: ignore[arg-type]  # as the context does for arrays
+            yield Message(stamp(number))
+
+    feed = fed(tmp_path, script, live=True, collector=collector)
+    feed.join(60)
+    newest, end = feed.take()
+    assert isinstance(end.message, End)
+    assert (newest.message.stamp.seq, newest.slots, freed) == (2, [2], [0, 1])
 
 
 def test_a_live_source_begins_again_when_a_shortage_is_over(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,19 @@ def test_a_merge_ends_after_both_of_its_senders() -> None:
     assert diary == ["a ends", "b ends", "c ends", "merged ends"]
 
 
+def test_a_camera_that_comes_again_ends_again() -> None:
+    """The ends of the camera that was removed are forgotten with it: the next of its name would never end."""
+    diary: list[str] = []
+    steps = {name: Step(diary, name) for name in ("a", "b", "c", "merged")}
+    inner = [edge("a", "b"), edge("a", "c"), edge("b", "merged"), edge("c", "merged")]
+    chain = chain_of(steps, [*inner, edge("merged", "out", inner=False)])
+    plan = chain.plan
+    for _ in range(2):
+        assert [one.message.TYPE for one in chain.end("a", end())] == ["end"]
+        chain.revise(replace(plan, cameras=()))
+        chain.revise(plan)
+
+
 def test_watermark_follows_all_of_a_finished_frame() -> None:
     chain = chain_of(
         {"a": Step([], "a"), "b": Step([], "b", copies=3)}, [edge("a", "b"), edge("b", "out", inner=False)]
@@ -167,6 +181,24 @@ def test_watermark_follows_all_of_a_finished_frame() -> None:
     passed = chain.watermarks_behind(Key(0, 4, 0))["b>out"]
     assert max(keys) <= passed == Key(0, 4, 0).made(MOST_PARTS - 1).made(MOST_PARTS - 1)
     assert passed < run(chain, items(5))[0].key
+
+
+class Bounded(Settings):
+    """A setting that may change while the stage runs."""
+
+    least: int = 0
+
+
+def test_settings_that_are_changed_back_are_taken_over_again() -> None:
+    diary: list[str] = []
+    step = Step(diary, "a")
+    step.settings_type = Bounded
+    step.change_settings = lambda settings: diary.append(f"least {settings.least}")  # type: ignore[method-assign]
+    chain = chain_of({"a": step}, [edge("a", "out", inner=False)])
+    [stage] = chain.plan.stages
+    for least in (3, 3, 0):
+        chain.change_settings(replace(chain.plan, stages=(replace(stage, settings={"least": least}),)))
+    assert diary == ["least 3", "least 0"]
 
 
 def test_closes_in_reverse_order_despite_a_failure() -> None:

@@ -21,6 +21,7 @@ from pipeline.supervision.jobs import Answer, Later
 from pipeline.supervision.membership import Membership
 from pipeline.supervision.process import Process
 from pipeline.supervision.requests import Requests
+from pipeline.system.redaction import redact_urls
 from pipeline.system.run_folder import RunFolder
 from pipeline.wanted import GivenVariables, LoadedGraph, WantedGraph
 
@@ -129,6 +130,14 @@ def test_pending_added_camera_outlives_reload(run: Asked) -> None:
     assert run.reload()["kept"] == ["c"]
     assert run.members.wanted["c"] == {"frames": 3}
     assert run.ask("cameras")["by_command"] == ["c"]
+
+
+def test_passwords_of_added_cameras_are_hidden_beside_others(run: Asked) -> None:
+    """By this process, and by those that start later: they get all secrets with their plan."""
+    for name in ("c", "d"):
+        run.ask("add", camera=name, values={"frames": 3}, secrets=[f"password-of-{name}"])
+    assert {"password-of-c", "password-of-d"} <= set(run.members.plan.secrets)
+    assert redact_urls("tried password-of-c, then password-of-d") == "tried ***, then ***"
 
 
 def test_one_of_the_same_name_in_the_file_takes_its_place(run: Asked) -> None:

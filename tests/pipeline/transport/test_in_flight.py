@@ -114,6 +114,20 @@ def test_nothing_is_sent_while_there_is_nobody() -> None:
     assert (sent, queue.blocked) == ([1], False)
 
 
+@pytest.mark.parametrize("same_reader", [True, False])
+def test_messages_come_again_in_their_order_before_others(same_reader: bool) -> None:
+    in_flight = InFlight(Counters(), lambda slot: None)
+    queue = in_flight.queue(edge(), "a")
+    in_flight.begin(lambda n, delivery: None, same_reader=False)
+    for seq in range(DEPTH + 2):
+        deliver(in_flight, queue, seq)
+    in_flight.pause()
+    sent: list[int] = []
+    in_flight.begin(lambda n, delivery: sent.append(delivery.key.seq), same_reader=same_reader)
+    in_flight.receive(Signals([], [1, 2], []))
+    assert sent == [*range(DEPTH + 2)]
+
+
 @pytest.mark.parametrize("credited_before", [True, False])
 def test_an_ack_gives_the_credit_back_once(credited_before: bool) -> None:
     in_flight = InFlight(Counters(), lambda slot: None)

@@ -182,7 +182,7 @@ def test_what_follows_a_gap_waits_for_what_is_missing(reader: Reader) -> None:
     other = reader.sender("right.0#1#1")
     for n, seq in enumerate(range(4), 1):
         other.send_multipart(note(n, seq, RIGHT))
-    until(lambda: arrived(reader, 8))
+    until(lambda: arrived(reader, 8) or reader.counters.get("repeated", "a") > 1)
     items = reader.take()
     assert [item.stamp.seq for item in items if item.sender == "left"] == [0, 1, 2, 3]
     assert reader.counters.get("repeated", "a") == 1

@@ -23,6 +23,7 @@ from pipeline.errors import CamgraphError
 from pipeline.graph import load_plan
 from pipeline.plan import RunPlan
 from pipeline.shm.segments import unlink_prefix
+from pipeline.system.redaction import redact_urls
 from pipeline.transport.channel import Channel
 from pipeline.worker.worker import Worker
 
@@ -172,6 +173,16 @@ def test_accepted_settings_are_answered_with_their_number(stack: ExitStack, boot
     until(lambda: running.of("settings_taken"))
     assert [report["number"] for report in running.of("settings_taken")] == [3]
     assert not running.is_over
+
+
+@pytest.mark.parametrize(("order", "answer"), [("revise", "revised"), ("settings", "settings_taken")])
+def test_secrets_that_come_with_a_change_are_hidden(stack: ExitStack, boot: Boot, order: str, answer: str) -> None:
+    """Such as the password of a camera that somebody adds to the run."""
+    running = started(stack, boot)
+    until(lambda: running.of("ready"))
+    running.channel.send(order, number=1, boot=replace(boot, secrets=("hunter2-hunter2",)).to_wire())
+    until(lambda: running.of(answer))
+    assert redact_urls("refused: hunter2-hunter2") == "refused: ***"
 
 
 def test_settings_that_a_stage_does_not_take_close_the_process(
