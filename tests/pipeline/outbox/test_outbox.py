@@ -137,6 +137,19 @@ def test_the_file_goes_when_all_is_delivered(tmp_path: Path) -> None:
     assert list(tmp_path.glob("outbox*")) == []
 
 
+def test_an_outbox_that_closes_within_a_run_keeps_its_file(tmp_path: Path) -> None:
+    """It begins anew for new settings: nothing waits, but an incident is open, and its stage may die later."""
+    outbox = make(tmp_path)
+    outbox.accept([event(1)])
+    for sink in ("log", "alarm"):
+        deliver(outbox, sink, outbox.pull(sink, 9))
+    outbox.close()
+    again = make(tmp_path, incarnation=2)
+    again.end_lost("rules", ["cam"], 1)
+    assert [ended.phase for _, ended in again.pull("log", 9)] == ["end"]
+    again.close()
+
+
 def test_a_restart_knows_which_cameras_have_ended(tmp_path: Path) -> None:
     outbox = make(tmp_path, cameras=("a", "b"))
     outbox.end("a")
@@ -146,6 +159,21 @@ def test_a_restart_knows_which_cameras_have_ended(tmp_path: Path) -> None:
     again.end("b")
     assert again.all_ended
     assert again.last_word.reason == "stopped"  # nobody knows any more why `a` has ended
+    again.close()
+
+
+def test_a_camera_that_comes_again_has_not_ended(tmp_path: Path) -> None:
+    """The end of the camera that was removed is not that of the new one, also after a restart: the run would end."""
+    outbox = make(tmp_path, cameras=("a", "b"))
+    outbox.end("a")
+    for cameras in (("b",), ("a", "b")):
+        outbox.context.cameras = cameras
+        outbox.cameras_changed()
+    outbox.end("b")
+    assert not outbox.all_ended
+    outbox.db.close()
+    again = make(tmp_path, incarnation=2, cameras=("a", "b"))
+    assert not again.all_ended
     again.close()
 
 
