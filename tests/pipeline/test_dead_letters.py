@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import sys
@@ -151,6 +152,20 @@ def test_a_full_disk_keeps_nothing_torn(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "free some disk space" in done.stdout
+    assert ids(tmp_path) == ["e1"]
+
+
+def test_a_letter_that_the_disk_does_not_take_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel takes the write and the disk fails later: the sink must not count its event as done."""
+    letters(tmp_path).add(event(1), "why")
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(dead_letters, "sync_data", fail)
+        with pytest.raises(EnvironmentProblem, match="Input/output error"):
+            letters(tmp_path).add(event(2), "why")
     assert ids(tmp_path) == ["e1"]
 
 

@@ -108,6 +108,15 @@ def test_same_id_from_earlier_run_is_another_event(tmp_path) -> None:
     assert ids(tmp_path / "events.jsonl") == ["e1", "e1"]
 
 
+def test_what_somebody_has_requeued_is_written_again(tmp_path) -> None:
+    """Also behind a restart, which knows the lines of this run by the ids in them."""
+    write(tmp_path, events(1, 2))
+    again = Event(stamp(1), "again 7 e1", body=event(1).body)
+    counts = write(tmp_path, [again], incarnation=2)
+    assert ids(tmp_path / "events.jsonl") == ["e1", "e2", "e1"]
+    assert counts == {("written", "cam"): 1}
+
+
 def test_a_restart_writes_nothing_twice_and_says_so(tmp_path) -> None:
     write(tmp_path, events(1, 2, 3))
     counts = write(tmp_path, events(2, 3, 4), incarnation=2)

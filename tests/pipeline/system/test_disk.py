@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -66,6 +67,21 @@ def test_what_is_written_is_on_the_disk_with_what_the_system_has(
         assert synced == ([file.fileno()] if absent else [])
     disk.sync_folder(tmp_path)
     assert len(synced) == 1, "either the file, or the folder"
+
+
+def test_a_file_that_the_disk_does_not_take_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its content is on the disk before the name is its own: after a power cut, one of the two is there as a whole."""
+    path = tmp_path / "state"
+    path.write_bytes(b"old")
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(disk, "sync_data", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        disk.write_whole(path, b"new", durable=True)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def _pipe(path: Path) -> None:

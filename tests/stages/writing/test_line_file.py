@@ -1,4 +1,4 @@
-"""Reading back the end of a file: the same lines as in one piece, without ever holding them all."""
+"""Reading back the end of a file without ever holding all of it; and lines that are on the disk or are not there."""
 
 from __future__ import annotations
 
@@ -106,6 +106,25 @@ def test_what_a_failed_write_has_left_goes_before_the_next_one(tmp_path: Path, m
         for _ in range(2):
             with pytest.raises(EnvironmentProblem, match="nothing is lost"):
                 file.append(b'{"n": 2}\n')
+    file.append(b'{"n": 2}\n')
+    file.close()
+    assert path.read_bytes() == b'{"n": 1}\n{"n": 2}\n'
+
+
+def test_a_line_that_the_disk_does_not_take_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel takes a write at once, and the disk fails later: only a sync tells."""
+    path = tmp_path / "f"
+    file = LineFile(path, sync=True)
+    file.append(b'{"n": 1}\n')
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(line_file, "sync_data", fail)
+        with pytest.raises(EnvironmentProblem, match="nothing is lost"):
+            file.append(b'{"n": 2}\n')
+        assert path.read_bytes() == b'{"n": 1}\n'
     file.append(b'{"n": 2}\n')
     file.close()
     assert path.read_bytes() == b'{"n": 1}\n{"n": 2}\n'

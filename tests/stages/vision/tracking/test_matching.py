@@ -36,6 +36,12 @@ def test_best_sum_of_allowed_pairs(scores: np.ndarray, least: float) -> None:
     assert sorted([*pairs.boxes, *pairs.boxes_left]) == list(range(scores.shape[1]))
 
 
+def test_a_pair_that_is_not_allowed_costs_no_other_its_partner() -> None:
+    """With it, the crosswise sum would be the largest."""
+    pairs = match(np.array([[0.5, 0.19], [0.35, 0.0]]), least=0.2)
+    assert (pairs.tracks.tolist(), pairs.boxes.tolist()) == ([0], [0])
+
+
 def test_similarity_is_iou() -> None:
     boxes = np.array([[0.0, 0, 10, 10], [20.0, 0, 30, 10]])
     np.testing.assert_allclose(similarity(boxes, boxes), np.eye(2))
