@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, MutableMapping
+from contextlib import suppress
+from typing import Any
+
 import pytest
+from starlette.requests import ClientDisconnect
 
 from pipeline.errors import Unavailable
-from tools.service.web.quotas import Quota, QuotaExceeded, Requester, counted_address
+from tools.service.web.quotas import Quota, QuotaExceeded, QuotaResponse, Requester, counted_address
 
 
 @pytest.mark.parametrize(
@@ -48,3 +54,22 @@ def test_one_token_has_its_share_from_wherever() -> None:
     with pytest.raises(QuotaExceeded, match="3 films are open with your token"):
         quota.acquire(Requester("ward", "d"))
     quota.acquire(Requester("boss", "d"))
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_film_counts_no_longer_once_it_is_over(leaves: bool) -> None:
+    """Also for a client that goes in the middle: otherwise nobody sees anything after a few of them."""
+    quota = Quota("films", 1, of_client=1, of_name=1)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"a film"
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        if leaves:
+            raise OSError("the client is gone")
+
+    answer = QuotaResponse(pieces(), quota.acquire(Requester("ward", "a")), "video/mp4", {})
+    assert quota.in_use == 1
+    with suppress(ClientDisconnect):
+        asyncio.run(answer({"type": "http", "asgi": {"spec_version": "2.4"}}, None, send))  # type: ignore[arg-type]
+    assert quota.in_use == 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from starlette.requests import Request
 
-from tools.service.web.withheld_paths import without_folders
+from tools.service.web.withheld_paths import as_told_to, without_folders
 
 
 @pytest.mark.parametrize(
@@ -26,3 +27,11 @@ from tools.service.web.withheld_paths import without_folders
 )
 def test_only_the_last_name_of_a_path_is_told(text: str, told: str) -> None:
     assert without_folders({"a": [text, 7, None]}) == {"a": [told, 7, None]}
+
+
+@pytest.mark.parametrize(
+    ("role", "told"), [("viewer", "hall.mp4"), ("operator", "/srv/cam/hall.mp4"), ("admin", "/srv/cam/hall.mp4")]
+)
+def test_folders_are_for_those_who_mend_what_is_wrong(role: str, told: str) -> None:
+    request = Request({"type": "http", "camgraph.role": role})
+    assert as_told_to(request, {"why": "/srv/cam/hall.mp4"}) == {"why": told}
