@@ -87,7 +87,7 @@ format: dev
 reference: dev
 	$(BIN)/python -m tools.reference
 
-# The full matrix, faults, kills, two soaks: each writes its page, between marks, whatever came out. An hour and three quarters,
+# The full matrix, faults, kills, two soaks: each writes its page, between marks, whatever came out. Almost two hours,
 # on a machine that does nothing else. One that is not all proven does not keep the next from being tried, and fails the whole.
 prove: dev
 	$(BIN)/camgraph assets pull
@@ -99,6 +99,7 @@ prove: dev
 	$(BIN)/pip install -q $(EDITABLE) -e '.[fuzz]'; \
 	$(BIN)/python -m tools.proofs.fuzz_service --report docs/proof.md || failed="$$failed fuzz_service"; \
 	$(BIN)/python -m tools.proofs.stuck_model --report docs/proof.md || failed="$$failed stuck_model"; \
+	$(BIN)/python -m tools.proofs.mutants --report docs/proof.md || failed="$$failed mutants"; \
 	$(BIN)/python -m tools.proofs.outage --report docs/proof.md || failed="$$failed outage"; \
 	$(BIN)/python -m tools.proofs.live_faults --rounds 2 --report docs/live_faults.md || failed="$$failed live_faults"; \
 	$(BIN)/python -m tools.proofs.live_kills --report docs/live_kills.md || failed="$$failed live_kills"; \
