@@ -411,12 +411,14 @@ def test_the_end_of_a_camera_ends_its_incidents(tmp_path: Path, reason: Any) -> 
 
 
 def test_a_new_epoch_ends_them_too_and_forgets(tmp_path: Path) -> None:
-    items = [tracks(0, [(7, 150.0, 200.0)]), tracks(0, [(7, 150.0, 200.0)], epoch=1)]
+    items = [tracks(0, [(7, 150.0, 200.0)]), tracks(50, [(7, 150.0, 200.0)], epoch=1)]
     with opened(Rules, IN_DOOR, folder=tmp_path) as stage:
         events = feed(stage, items)
     start, end, again = data_of(events)
     assert [event.stamp.epoch for event in events] == [0, 1, 1]
     assert (end.phase, end.reason, end.frame.epoch) == ("end", "epoch", 0)
+    times = [CloudEvent.model_validate_json(event.body).time for event in events if isinstance(event, Event)]
+    assert times[0] == times[1] < times[2], "not when the camera came back"
     assert again.phase == "start"
     assert again.incident != start.incident
 

@@ -152,6 +152,16 @@ def test_pauses_are_kept(other: OtherSide, tmp_path: Path) -> None:
             feed(stage, [A.event])
 
 
+def test_pauses_begin_anew_after_a_success(other: OtherSide, tmp_path: Path) -> None:
+    """A server that was away for long and is back is not waited for that long when it next fails."""
+    other.answers = {A.event.id: ["", "", ""], B.event.id: [""]}
+    with opened(SinkLines, {"port": other.port}, folder=tmp_path) as stage:
+        push(stage, [A])
+        with pytest.raises(Unavailable):
+            feed(stage, [B.event])
+        assert stage._attempts.failures == 1
+
+
 def old(view: EventView, age_s: float) -> EventView:
     return replace(view, event=replace(view.event, committed_ns=time.time_ns() - int(age_s * 1e9)))
 
