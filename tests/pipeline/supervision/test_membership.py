@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 from camgraph_test_stages.changes import ENDLESS, LIMIT_S, Talk, lives, run_with, whole, write
 
-from pipeline.errors import UserError
+from pipeline.errors import EXIT_GAVE_UP, UserError
 from pipeline.graph import load_plan
 from pipeline.plan import run_to_wire
 from pipeline.testing import run_graph
@@ -43,6 +45,37 @@ def test_cameras_come_and_go_and_nobody_else_is_touched(tmp_path: Path, processe
         found = lives(tmp_path)
         assert [len(found[camera]) for camera in "abc"] == [1, 2, 1]
         assert all(whole(life) for own_lives in found.values() for life in own_lives)
+
+
+LOSES = """
+version: 1
+name: l{pid}
+processes: compact
+cameras: {{a: {own}, b: {own}}}
+stages:
+  src: {{use: count_source}}
+  bad: {{use: crash, from: src, with: {{how: bad_item, at_seq: 3, camera: b}}}}
+  out: {{use: collect, from: bad, workers: 1, with: {{path: numbers}}}}
+"""
+
+
+def test_what_a_removed_camera_has_lost_is_a_problem(tmp_path: Path) -> None:
+    """`bad` is in the process of its camera, and what that has counted outlives it."""
+
+    def talk(run: Talk) -> None:
+        run.moves("a", "b")
+        run.ask("remove", camera="b")
+        run.until(lambda known: "b" not in known["cameras"])
+        run.moves("a")
+        assert "src.b" not in run.pids()
+
+    path, talking = tmp_path / "graph.yaml", Talk(talk)
+    path.write_text(LOSES.format(pid=os.getpid(), own=json.dumps(ENDLESS)))
+    outcome, _ = run_graph(load_plan(path), talking)
+    if talking.error:
+        raise talking.error
+    [problem] = outcome.problems
+    assert (outcome.status, problem.partition(":")[0]) == (EXIT_GAVE_UP, "frames dropped (1 of b)")
 
 
 def test_a_camera_that_rests_goes_on_where_it_was(tmp_path: Path) -> None:
