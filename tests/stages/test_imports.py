@@ -1,4 +1,4 @@
-"""What the modules of sinks load: each sink has a process of its own, which pays for it in memory and at every start."""
+"""What the modules of sinks load: each sink has a process of its own, which pays for it in memory and at each start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST = 50
 
 
 @pytest.mark.parametrize("sink", [name for name in SINKS if name not in DRAW_RULES])
-def test_a_sink_loads_neither_the_compiler_of_rules_nor_the_reader_of_graphs(sink: str) -> None:
+def test_a_sink_loads_no_rules_and_no_graphs(sink: str) -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT, f"stages.{sink}"], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
     assert f"stages.{sink}" in loaded

@@ -237,7 +237,7 @@ def test_work_is_added_up_over_lives_and_the_condition_is_not() -> None:
     assert reported.counters.counts == {("frames", "a"): 7}
 
 
-def test_what_a_heartbeat_leaves_out_is_as_before_in_the_same_life() -> None:
+def test_what_a_heartbeat_leaves_out_is_as_before() -> None:
     reported = Reported()
     reported.begin(1.0)
     change = StateChange("a", "live", "", 1)
