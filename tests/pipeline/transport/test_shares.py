@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.stage import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from pipeline.transport.shares import Shares
+from pipeline.transport.mailboxes import Shares
 
 Turns = list[list[str]]
 
