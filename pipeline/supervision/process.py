@@ -23,11 +23,10 @@ from pipeline.shm.segments import segments_bytes, unlink_prefix
 from pipeline.stage import Stage
 from pipeline.supervision.child_process import ChildProcess
 from pipeline.supervision.deaths import Verdict
-from pipeline.supervision.hangs import Limits, Times, hung
+from pipeline.supervision.hangs import Limits, Starvation, Times, hung
 from pipeline.supervision.lifecycle import Lifecycle, RunState, State
 from pipeline.supervision.lines import Allowance
 from pipeline.supervision.stall_detector import Sight
-from pipeline.supervision.starvation import Starvation
 from pipeline.transport.channel import Channel
 
 _EARLY = 0.25
