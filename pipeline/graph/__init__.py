@@ -5,8 +5,8 @@ text --load--> Source (values with places) --read--> definition --> nodes + arro
 
 load       yaml_source, yaml_reader; graph_source (again, for `reload`)
 variables  variables, env_file, secret_files
-read       definition, reading, nodes, arrows, informing, single_camera
-check      structure, withholding, remarks; mistakes in words: report, excerpt, explain
+read       definition, reading, nodes, arrows, informing
+check      structure, remarks; mistakes in words: report, explain
 complete   completion, depths
 place      placement, memory, planning
 show       drawing, schema, schema_walk

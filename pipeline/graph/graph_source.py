@@ -1,21 +1,30 @@
-"""Reloads a run's graph. The run itself remembers the values of its variables.
+"""Reloads a run's graph, or checks one camera more for the run. The run itself remembers the values of its variables.
 
 So you can change a run without knowing its passwords. All calls may be slow, so the loop of a run must not make them.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import yaml
 
 from pipeline.errors import GraphError, UserError
 from pipeline.graph.env_file import Variables
 from pipeline.graph.loading import Amend, parse_graph, read_graph, unchanged
+from pipeline.graph.nodes import Camera, find_camera
 from pipeline.graph.planning import plan_of
 from pipeline.graph.remarks import remarks_on
-from pipeline.graph.single_camera import check_camera
+from pipeline.graph.report import Report
+from pipeline.graph.yaml_source import load
 from pipeline.plan import RunPlan
+from pipeline.registry import find_stage
+from pipeline.stage import Source
+from pipeline.system.names import A_CAMERA_NAME, is_camera_name, nfc
+from pipeline.system.redaction import hide
 from pipeline.wanted import GivenVariables, LoadedGraph, WantedGraph
 
 Finish = Callable[[RunPlan, Callable[[str], None]], RunPlan]
@@ -75,3 +84,40 @@ class GraphSource:
         camera = checked.camera
         asked = {"camera": name, "values": dict(camera.values), "size": camera.frame_size, "secrets": checked.secrets}
         return asked, remarks
+
+
+class Checked(NamedTuple):
+    """A camera, and the values in its settings to hide."""
+
+    camera: Camera
+    secrets: tuple[str, ...]
+
+
+def check_camera(
+    name: str,
+    values: Mapping[str, Any],
+    *,
+    source: str,
+    base_folder: Path,
+    defaults: Mapping[str, Any],
+    environ: Mapping[str, str] = os.environ,
+) -> Checked:
+    """Check a camera by itself, for a running graph, like those in its file; `${NAME}` in its settings included.
+
+    `source`: the kind of the graph's source stage. Raises GraphError with all mistakes in the settings, and
+    UserError for a name that no camera can have.
+    """
+    name = nfc(name)
+    if not is_camera_name(name):
+        raise UserError(f"a camera cannot be called `{name}`: expected {A_CAMERA_NAME}", error_id="name-not-allowed")
+    text = yaml.safe_dump({"cameras": {name: dict(values)}}, allow_unicode=True)
+    report = Report(load(text, f"camera {name}", environ))
+    hide(report.source.hidden)
+    report.raise_if_any()
+    kind = find_stage(source)
+    assert issubclass(kind, Source)
+    own = report.source.mapping("cameras", name)
+    camera = find_camera(name, {**defaults, **own}, kind, base_folder, report)
+    report.raise_if_any()
+    assert camera
+    return Checked(camera, tuple(sorted(report.source.hidden)))

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.errors import GraphError, Problem, UserError
+from pipeline.graph.arrows import Arrow
 from pipeline.graph.completion import check_mixed, complete
 from pipeline.graph.definition import GraphFile
 from pipeline.graph.informing import informed
-from pipeline.graph.nodes import check_cameras_of_stages, check_forms, find_cameras, find_nodes
+from pipeline.graph.nodes import Node, check_cameras_of_stages, check_forms, find_cameras, find_nodes
 from pipeline.graph.placement import check_groups, place
 from pipeline.graph.planning import Graph, plan_of
 from pipeline.graph.reading import read_graph_file
-from pipeline.graph.report import Report
+from pipeline.graph.report import Report, dotted
 from pipeline.graph.structure import check_structure, order_of
-from pipeline.graph.withholding import check_withheld
 from pipeline.graph.yaml_source import load
 from pipeline.plan import RunPlan
 from pipeline.system.disk import read_text
@@ -163,3 +163,37 @@ def _checked(parsed: GraphFile, names: _Names, base_folder: Path, report: Report
     completed = complete(nodes, arrows, cameras, names.outbox, parsed.outbox.model_dump() if parsed.outbox else {})
     groups = place(completed, parsed.processes, tuple(cameras))
     return Graph(names.run, parsed, report.source, base_folder, cameras, completed, groups)
+
+
+def check_withheld(nodes: Mapping[str, Node], arrows: Sequence[Arrow], report: Report) -> None:
+    """Report each reader of what is withheld, at its `from`, and each other stage that would show it.
+
+    No picture may leave a graph that promises that.
+    """
+    for node in nodes.values():
+        withheld = node.stage.withholds(node.settings) if node.stage else {}
+        if not withheld:
+            continue
+        reasons = {kind.TYPE: why for kind, why in withheld.items()}
+        for other in nodes.values():
+            _check_giver(other, node, reasons, report)
+        for arrow in arrows:
+            reader = nodes.get(arrow.reader)
+            if arrow.type in reasons and reader is not None and reader.stage and not reader.stage.only_for_models:
+                report.add(
+                    arrow.path,
+                    f"{dotted(arrow.path)}: {reader.name} would show {arrow.type}s: {reasons[arrow.type]} "
+                    f"({dotted(node.path)}): remove {reader.name}, or change `{node.name}`",
+                )
+
+
+def _check_giver(giver: Node, withholder: Node, reasons: Mapping[str, str], report: Report) -> None:
+    """Report a stage that gives away what another one withholds, at its name."""
+    for given in giver.stage.gives_away(giver.settings) if giver.stage else ():
+        if given.TYPE in reasons:
+            report.add(
+                giver.path,
+                f"{dotted(giver.path)}: it would show {given.TYPE}s: {reasons[given.TYPE]} "
+                f"({dotted(withholder.path)}): remove it, or change one of the two",
+                at_key=True,
+            )

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import GraphError
-from pipeline.graph.excerpt import excerpt, lines_of
-from pipeline.graph.yaml_source import load
+from pipeline.graph.yaml_source import excerpt, lines_of, load
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 
 from pipeline.graph.arrows import Arrow
 from pipeline.graph.definition import StageEntry
+from pipeline.graph.loading import check_withheld
 from pipeline.graph.nodes import Node
 from pipeline.graph.report import Report
-from pipeline.graph.withholding import check_withheld
 from pipeline.graph.yaml_source import load
 from pipeline.stage import Settings, Stage
 from stages.crop import Crop, CropSettings
