@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
@@ -31,7 +32,6 @@ from stages.inference.engines.engine import (
     one_line,
 )
 from stages.inference.engines.host_runs import HostRuns
-from stages.inference.engines.memory_limits import MemoryLimits
 from stages.inference.engines.nvidia import (
     INSTALL,
     CudaRuntime,
@@ -160,6 +160,39 @@ class OnnxRuntimeEngine:
     def end_profile(self) -> Path:
         """The file with the profile of all runs, if it was opened for one."""
         return Path(self._session.end_profiling())
+
+
+class MemoryLimits(NamedTuple):
+    """How much of a GPU's memory the limits of a stage allow, all of them together.
+
+    gpu_mem_limit x sessions (one for each size of batches) x workers on this GPU     against its memory
+
+    `limit_bytes` for each of the `sessions` of one process on GPU `device`, which has `device_bytes`.
+    """
+
+    limit_bytes: int
+    sessions: int
+    device: int
+    device_bytes: int
+
+    def together(self, workers: int) -> int:
+        """Bytes for the sessions of this many processes."""
+        return self.limit_bytes * self.sessions * workers
+
+    def why_too_much(self, workers: int) -> str:
+        """By how much the limits exceed the GPU's memory, in words; "" if they do not.
+
+        Within the limits the memory may be used up all the same: inputs, outputs, the plans of cuDNN and a context of
+        some hundred MB for each process come on top.
+        """
+        if self.together(workers) <= self.device_bytes:
+            return ""
+        processes = f" of each of {workers} workers" if workers > 1 else ""
+        return (
+            f"{self.limit_bytes / 1e6:,.0f} MB for each of {self.sessions} sizes of batches{processes} are "
+            f"{self.together(workers) / 1e6:,.0f} MB, and GPU {self.device} has {self.device_bytes / 1e6:,.0f}; set a "
+            "smaller `gpu_mem_limit`, or fewer `batch_sizes` or `workers`"
+        )
 
 
 def version() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.inference.engines.memory_limits import MemoryLimits
+from stages.inference.engines.onnxruntime_engine import MemoryLimits
 
 GB = 10**9
 
