@@ -1,7 +1,7 @@
 """How capture reads: video files, folders of pictures, live cameras; their times, and which frames are taken.
 
-before the run   camera (the settings), addresses, inspection, examiner, examination, probe, exif, samples
-files            opening, contents, tiff, video, places, recording, pictures, playlists, scripts, sequences, truncation
+before the run   camera (the settings), addresses, inspection, examiner, examination, probe
+files            opening, contents, tiff, video, places, recording, pictures, playlists, scripts
 times            timeline, dates, bare_times
 frames           shots, pixels, pixel_shape
 limits           formats, memory, file_memory, slot_memory, waiting, ffmpeg_errors

@@ -54,7 +54,7 @@ class Examiner:
         return self._asked(Question(_absolute(path), playlist, memory_mb))[0]
 
     def frames(self, path: Path, count: int, memory_mb: int) -> list[U8]:
-        """As `stages.reading.samples.some_frames`; none if the file cannot be read within the limits."""
+        """As `stages.reading.examination.some_frames`; none if the file cannot be read within the limits."""
         return self._asked(Question(_absolute(path), False, memory_mb, count))[1]
 
     def close(self) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import ClassVar, NamedTuple, cast
 
 import av
 from av.container import Flags, InputContainer
@@ -25,10 +26,11 @@ from stages.reading.contents import codec_of_matroska, content_of, is_tiled_phot
 from stages.reading.ffmpeg_errors import reason_of
 from stages.reading.live.ffmpeg_log import FfmpegLog, codec_in, listening
 from stages.reading.pixel_shape import odd_pixel_shape
-from stages.reading.sequences import Sequences
 from stages.reading.tiff import Read, why_unread
-from stages.reading.timeline import SECOND_NS, MediaClock
-from stages.reading.truncation import end_ns, missing_part
+from stages.reading.timeline import SECOND_NS, MediaClock, ticks_to_ns
+
+_DURATION = re.compile(r"(\d{1,6}):(\d\d):(\d\d(?:\.\d{1,9})?)", re.ASCII)
+"""Anybody may have written the tag: as a number, `1e999999999` would take all memory."""
 
 
 def _nobody() -> None:
@@ -351,3 +353,89 @@ def decoded(path: Path, container: InputContainer, stream: VideoStream, signs: S
     missing = missing_part(path, container, stream, last_ns)
     if missing:
         raise BadItem("truncated", f"{path} is cut off or damaged after {packets} packets: {missing}")
+
+
+# ---- another size within the stream
+
+_HEAD_BYTES = 1024
+"""Parameters stand before the picture of their packet."""
+_SEQUENCE = re.compile(rb"\x00\x00\x01\xb3(...)(.)", re.DOTALL)
+_LAYER = re.compile(rb"\x00\x00\x01[\x20-\x2f](.*?)(?:\x00\x00\x01|\Z)", re.DOTALL)
+
+
+class Sequences:
+    """Finds where MPEG-1, MPEG-2 or MPEG-4 video goes on in another size. Pure.
+
+    FFmpeg's decoders of these formats hold one picture back, because a B picture may come before it, and throw it away
+    when the size or the shape of pixels changes (av 18.1; those of H.264 and H.265 give theirs first). So the picture
+    must be asked for before such a packet:
+
+        00 00 01 B3   sequence header of MPEG-1 and MPEG-2: width (12 bits), height (12), shape of pixels (4), ...
+        00 00 01 2x   video object layer of MPEG-4, up to the next start code
+
+    ``codec`` is FFmpeg's name; of other codecs nothing is read.
+    """
+
+    _readers: ClassVar = {"mpeg1video": _SEQUENCE, "mpeg2video": _SEQUENCE, "mpeg4": _LAYER}
+
+    def __init__(self, codec: str, extradata: bytes | None) -> None:
+        self._pattern = self._readers.get(codec)
+        self._last = self._parameters(extradata or b"")
+
+    def is_new(self, packet: memoryview) -> bool:
+        """Whether the pictures from this packet on have other parameters than those before."""
+        if self._pattern is None:
+            return False
+        found, last = self._parameters(bytes(packet[:_HEAD_BYTES])), self._last
+        self._last = found or last
+        return bool(found and last and found != last)
+
+    def _parameters(self, data: bytes) -> tuple[bytes, ...]:
+        found = self._pattern.search(data) if self._pattern else None
+        if found is None:
+            return ()
+        # The low half of the second group is the frame rate.
+        return (found[1], bytes([found[2][0] >> 4])) if self._pattern is _SEQUENCE else (found[1],)
+
+
+# ---- whether a file ends where it should: FFmpeg ends a cut-off file as if nothing were wrong
+
+
+def end_ns(packet: Packet[VideoStream], stream: VideoStream) -> int:
+    """When the packet's picture is over; of a file without presentation times when it is decoded, which is close."""
+    begins = packet.dts if packet.pts is None else packet.pts
+    if begins is None or stream.time_base is None:
+        return 0
+    return ticks_to_ns(begins + (packet.duration or 0), stream.time_base)
+
+
+def missing_part(path: Path, container: InputContainer, stream: VideoStream, last_ns: int) -> str:
+    """The part that the file promises and does not hold, "" if nothing shows. Call it after the last packet."""
+    form = container.format.name
+    if "mov" in form:
+        end = max((entry.pos + entry.size for entry in stream.index_entries), default=0)
+        size = path.stat().st_size
+        return f"its index reaches to byte {end}, it has {size}" if end > size else ""
+    if form == "avi":
+        end, size = _declared_avi_bytes(path), path.stat().st_size
+        return f"its header states {end} bytes, it has {size}" if end > size else ""
+    promised_ns = _declared_duration_ns(stream)
+    if last_ns + SECOND_NS // 2 < promised_ns:
+        return f"it ends at {last_ns / SECOND_NS:.2f} s of {promised_ns / SECOND_NS:.2f} s"
+    return ""
+
+
+def _declared_avi_bytes(path: Path) -> int:
+    """The end of the first RIFF chunk, 0 if its size was never filled in."""
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8)[4:], "little")
+    return size + 8 if size else 0
+
+
+def _declared_duration_ns(stream: VideoStream) -> int:
+    """The end of the stream by Matroska's tag, as in 00:01:30.500000000; 0 without one."""
+    found = _DURATION.fullmatch(stream.metadata.get("DURATION", ""))
+    if found is None:
+        return 0
+    hours, minutes, seconds = map(Fraction, found.groups())
+    return int((hours * 3600 + minutes * 60 + seconds) * SECOND_NS)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import av
 
 from pipeline.errors import UserError
-from stages.reading.exif import lies_sideways
+from stages.reading import tiff
 from stages.reading.opening import open_file, open_video
 from stages.reading.pictures import is_album, list_pictures
 from stages.reading.pixels import picture_of
+
+_MARKS = ((b"Exif\0\0", 0), (b"eXIf", 0), (b"EXIF", 4))
+"""Each with the bytes between it and the header."""
+_FIRST_SIDEWAYS, _LAST_SIDEWAYS = 5, 8
 
 
 class LargestFrame(NamedTuple):
@@ -56,3 +61,31 @@ def _picture_size(path: Path) -> tuple[int, int] | None:
         raise
     except (UserError, av.FFmpegError, OSError, IndexError, AttributeError):  # no video, or no decoder for it
         return None
+
+
+def lies_sideways(picture: bytes) -> bool:
+    """Whether the picture, a whole file, is shown with its sides exchanged, by its EXIF.
+
+    A folder may have thousands of pictures, and decoding each takes too long. EXIF stands behind a mark, and is a small
+    TIFF; a TIFF file has the same tag in its own list:
+
+        JPEG   Exif 0 0
+        PNG    eXIf
+        WebP   EXIF, size (4)
+    """
+    return any(_FIRST_SIDEWAYS <= _orientation(picture, at) <= _LAST_SIDEWAYS for at in _headers(picture))
+
+
+def _headers(picture: bytes) -> Iterator[int]:
+    """Where headers of TIFF may begin."""
+    yield 0
+    for mark, between in _MARKS:
+        at = picture.find(mark)
+        if at >= 0:
+            yield at + len(mark) + between
+
+
+def _orientation(picture: bytes, begin: int) -> int:
+    """By the header at `begin`; 1, upright, if there is none or it is damaged."""
+    tags = tiff.first_list(lambda at, count: picture[begin + at : begin + at + count])
+    return tags.get(tiff.ORIENTATION, 1)

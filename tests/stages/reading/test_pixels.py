@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from av.video.reformatter import VideoReformatter
 
+from stages.reading.examination import some_frames
 from stages.reading.pixels import fill, picture_of, planes_of
-from stages.reading.samples import some_frames
 from tests.stages.reading.photographs import photograph
 
 COLOURS = [(200, 30, 30), (30, 200, 30), (30, 30, 200), (250, 250, 250), (5, 5, 5), (128, 128, 128), (220, 200, 40)]

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stages.reading.exif import lies_sideways
 from stages.reading.pictures import read_picture
 from stages.reading.pixels import picture_of
-from stages.reading.probe import largest_frame
+from stages.reading.probe import largest_frame, lies_sideways
 from tests.stages.reading.photographs import photograph
 
 PICTURE = np.full((48, 80, 3), 90, np.uint8)

@@ -13,8 +13,7 @@ import pytest
 from av.packet import Packet
 from av.video.stream import VideoStream
 
-from stages.reading.opening import Signs
-from stages.reading.sequences import Sequences
+from stages.reading.opening import Sequences, Signs
 from stages.reading.video import Timed, frames_of
 
 MakeClip = Callable[..., Path]
