@@ -4,7 +4,7 @@
                                                                         '--refused, expired--> dead letters
 
 Start with `event_sink.py`, the base of such a sink. Its decisions are pure: events and times in, decisions out
-(`selection.py`, `merging.py`, `attempts.py`, `waiting_times.py`).
+(`selection.py`, `merging.py`, and the classes at the end of `event_sink.py`).
 
     event_view, event_words, measured_words, template      an event as filters and texts see it
     incident_rows, event_formats, syslog_message       an event as bytes

@@ -36,21 +36,21 @@ from pipeline.messages import MOST_REPEATED, End, Message
 from pipeline.stage import Context, Counts
 from pipeline.system.disk import write_whole
 from pipeline.system.redaction import redact_urls
-from stages.delivery.attempts import USUAL_PAUSES_S, Attempts
 from stages.delivery.durations import Duration, seconds
 from stages.delivery.event_view import EventView, view_of
 from stages.delivery.merging import Merging
 from stages.delivery.selection import ANY_PHASE, REPEATED, SelectingSink, Selection, SelectionSettings
-from stages.delivery.waiting_times import WaitingTimes
 from stages.messages import Event
 
 _REFUSED, _EXPIRED = "dropped.refused", "dropped.expired"
 _KNOWN = 2 * MOST_REPEATED
-"""So many delivered events are known again by their ids."""
+"""So many events are known again by their ids."""
 _UNDERSTOOD = (Unavailable, UserError, EnvironmentProblem, NeedsNewProcess, OSError)
 """Errors of `connect` that say by themselves what is to be done."""
 _MOST_CALLS = 20
 """Of a trace: a library that recurses into an answer has a thousand."""
+USUAL_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+"""After the first failure, the second and so on; the last one is kept."""
 
 
 class DeliverySettings(SelectionSettings):
@@ -401,3 +401,54 @@ def _ns(duration: str | None) -> int:
 def _with_body(view: EventView, body: Mapping[str, Any]) -> EventView:
     line = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
     return EventView(replace(view.event, body=line), body)
+
+
+class Attempts:
+    """When to try again: pauses that grow while the other side is away, and last no longer than it asks for.
+
+    Counts failures in a row. Pure: times are seconds of one monotonic clock.
+    """
+
+    def __init__(self, pauses_s: Sequence[float] = USUAL_PAUSES_S) -> None:
+        self._pauses_s = tuple(pauses_s)
+        self.failures = 0
+        self.next_s = 0.0
+        """Not before this time."""
+        self.why = ""
+        """Of the last failure."""
+
+    def may_try(self, now_s: float) -> bool:
+        return now_s >= self.next_s
+
+    def failed(self, now_s: float, why: str, least_pause_s: float = 0.0) -> None:
+        """An attempt has failed. `least_pause_s`: the other side has asked for so much time."""
+        pause = self._pauses_s[min(self.failures, len(self._pauses_s) - 1)]
+        self.failures += 1
+        self.next_s = now_s + max(pause, least_pause_s)
+        self.why = why
+
+    def succeeded(self) -> None:
+        self.failures, self.next_s, self.why = 0, 0.0, ""
+
+
+class WaitingTimes:
+    """How long events have waited for their delivery, whatever becomes of the clock of this machine meanwhile. Pure.
+
+    The clock tells the age of an event once, when it comes here first. From then on its age grows with `steady_ns`. So
+    a clock that is set while a receiver is away makes no event old. `wall_ns` is UTC since 1970; `steady_ns` is of a
+    clock that nobody sets, which goes on while the machine sleeps (CLOCK_BOOTTIME).
+    """
+
+    def __init__(self) -> None:
+        self._since: OrderedDict[str, int] = OrderedDict()
+        """Event id -> when it was committed, as `steady_ns` would have told."""
+
+    def of(self, event: Event, wall_ns: int, steady_ns: int) -> float:
+        """In seconds since the outbox committed it; since it came here first if that is not known."""
+        since_ns = self._since.get(event.id)
+        if since_ns is None:
+            age_ns = max(0, wall_ns - event.committed_ns) if event.committed_ns else 0
+            since_ns = self._since[event.id] = steady_ns - age_ns
+            if len(self._since) > _KNOWN:
+                self._since.popitem(last=False)
+        return (steady_ns - since_ns) / 1e9

@@ -18,11 +18,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from pipeline.errors import Unavailable
+from pipeline.system import happy_eyeballs
+from stages.delivery.bounded_socket import AnswerTooLong
 from stages.delivery.broker import WAIT_S, BrokerAddress, why_away
-from stages.delivery.mqtt.careful_client import MOST_PACKET, careful_client
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessageInfo
+    from paho.mqtt.enums import MQTTErrorCode
 
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 _KEEPALIVE_S = 10
@@ -52,6 +54,10 @@ _WHY_NOT = {
     0x9A: "it keeps no retained messages",
 }
 """Reason codes of MQTT 5."""
+MOST_PACKET = 5 << 20
+"""Bytes; the largest that we get are pictures that we have published, of 4 MB."""
+_PUBLISH_TWICE = 0x34
+"""A publication with QoS 2; we subscribe with 1."""
 
 
 class Publication(NamedTuple):
@@ -338,7 +344,7 @@ class MqttLink:
         from paho.mqtt.enums import CallbackAPIVersion  # noqa: PLC0415
 
         options = self._options
-        client = careful_client(lambda error: fate.end(self._why_failed(error)))(
+        client = _careful_client(lambda error: fate.end(self._why_failed(error)))(
             CallbackAPIVersion.VERSION2, options.client_id, protocol=MQTTv5, reconnect_on_failure=False
         )
         client.connect_timeout = WAIT_S
@@ -397,6 +403,38 @@ def client_matches(topic_filter: str, topic: str) -> bool:
     from paho.mqtt.client import topic_matches_sub  # noqa: PLC0415 - an extra
 
     return bool(topic_matches_sub(topic_filter, topic))
+
+
+def _careful_client(failed: Callable[[Exception], object]) -> type[Client]:
+    """The class of paho's client, for brokers that may send anything.
+
+    By itself the library's thread dies of an answer that it cannot read, and nobody notices. It reads packets of 256
+    MB, and keeps any number of messages whose delivery the broker does not complete. `failed` is called with an
+    exception that an answer has caused; then the connection is closed.
+    """
+    from paho.mqtt.client import Client  # noqa: PLC0415 - an extra
+    from paho.mqtt.enums import MQTTErrorCode  # noqa: PLC0415
+
+    class CarefulClient(Client):  # type: ignore[misc]  # the library may be missing
+        def _create_socket_connection(self) -> socket.socket:
+            """The library would give each address of the host the whole time, one after the other."""
+            return happy_eyeballs.connect(self._host, self._port, time.monotonic() + self._connect_timeout)
+
+        def _sock_recv(self, bufsize: int) -> bytes:
+            """`bufsize` is what is missing of the packet."""
+            if bufsize > MOST_PACKET or self._in_packet["command"] & 0xF4 == _PUBLISH_TWICE:
+                failed(AnswerTooLong())
+                raise AnswerTooLong
+            return bytes(super()._sock_recv(bufsize))
+
+        def _packet_read(self) -> MQTTErrorCode:
+            try:
+                return cast("MQTTErrorCode", super()._packet_read())
+            except Exception as error:  # noqa: BLE001 - whatever an answer makes the library do
+                failed(error)
+                return MQTTErrorCode.MQTT_ERR_PROTOCOL
+
+    return CarefulClient
 
 
 def _on_publish(fate: _Fate, mid: int, code: Any) -> None:
