@@ -3,6 +3,6 @@
 LiveCamera: Connection -> Arrival -> Decoder -> LivePicture -> Shot -> Frame
 
 Start with `live_camera.py`, the loop of a camera. Decisions have modules of their own, such as `verdicts.py`,
-`retries.py`, `skipping.py` and `trust.py`. Nothing here knows the graph: a camera yields frames, and reports its
+`retries.py` and `skipping.py`. Nothing here knows the graph: a camera yields frames, and reports its
 state.
 """

@@ -10,7 +10,7 @@ from av.video.stream import VideoStream
 from pipeline.stage import CameraState, Context
 from stages.reading import addresses
 from stages.reading.camera import Camera
-from stages.reading.live.turns import Turns
+from stages.reading.live.hardware import Turns
 from stages.reading.pixel_shape import FOR_CAMERAS, WHAT_IS_OFF, odd_pixel_shape
 
 _CODECS = {"hevc": "h265"}

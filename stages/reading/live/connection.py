@@ -29,7 +29,6 @@ from stages.reading.live.gate.gate import Gate
 from stages.reading.live.gate.web_gate import WebGate
 from stages.reading.live.lifeline import Lifeline
 from stages.reading.live.options import PICTURES, format_of, options_of
-from stages.reading.live.pacing import Pacer
 from stages.reading.live.timeouts import Timeouts, timeouts_of
 from stages.reading.live.verdicts import Dropped
 from stages.reading.waiting import wait
@@ -45,6 +44,8 @@ _MARGIN_S = 1.0
 _MOST_NAME = 40
 _PORTIONS = "hls"
 """The format of streams that come in portions of some seconds."""
+LONGEST_GAP_S = 1.0
+"""Between two pictures. More was left out on the way: waiting for it would let the playlist run away once more."""
 
 
 class Connection:
@@ -181,3 +182,24 @@ def _open(camera: Camera, gate: Gate | None) -> InputContainer:
     except av.ArgumentError:
         # Of a format that is not on the list, nothing else is said.
         raise Dropped("it sends something that is no video or picture of a format that camgraph reads") from None
+
+
+class Pacer:
+    """Spreads packets that come in portions over the time that they show. Pure: times are arguments, in seconds.
+
+    A segment of HLS holds some seconds, and is there at once. Without pacing the newest frame would be one that has
+    been waiting for its segment, and the time of arrival would say nothing. If the connection runs dry, pacing starts
+    again: late packets are not hurried.
+    """
+
+    def __init__(self) -> None:
+        self._origin_s: float | None = None
+        self._last_s = 0.0
+
+    def wait_s(self, media_s: float, now_s: float) -> float:
+        """How long to keep back the packet with this time, 0 if it is due."""
+        follows = 0 <= media_s - self._last_s <= LONGEST_GAP_S
+        self._last_s = media_s
+        if self._origin_s is None or not follows or self._origin_s + media_s < now_s:
+            self._origin_s = now_s - media_s
+        return max(0.0, self._origin_s + media_s - now_s)

@@ -8,7 +8,11 @@ this stream: they come back as nv12 or p010, from software as planes.
 from __future__ import annotations
 
 import ctypes
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 import av
 from av.codec.context import CodecContext
@@ -18,6 +22,7 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from pipeline.errors import EnvironmentProblem
+from pipeline.system.disk import try_lock
 from stages.reading.camera import Decode
 from stages.reading.ffmpeg_errors import reason_of
 
@@ -25,6 +30,8 @@ _FROM_DEVICE = frozenset({"nv12", "p010le", "p016le", "cuda"})
 _DRIVER, _DECODER = "libcuda.so.1", "libnvcuvid.so.1"
 _BLOCKING_SYNC = 4  # CU_CTX_SCHED_BLOCKING_SYNC: FFmpeg takes a primary context with these flags alone
 _WAY_OUT = "install the NVIDIA driver and give the process its device, or write `decode: auto` or `decode: cpu`"
+TURN_WAIT_S = 60.0
+_TURN_LOOK_S = 0.05
 
 
 @cache
@@ -89,3 +96,42 @@ def why_not_on_device(frame: VideoFrame, codec: str) -> str:
     """Why this picture, of a decoder with a device, is not from there; "" if it is."""
     name = frame.format.name
     return "" if name in _FROM_DEVICE else f"the device does not decode this {codec}: pictures come as {name}"
+
+
+class Turns:
+    """Processes that open decoders on a GPU take turns: the driver makes many at once wait for each other for long.
+
+    A decoder is opened under Python's lock, by its first picture, so that its process gives no sign of life meanwhile:
+    64 cameras that began at once on an H100 were all taken for hung. One after the other, each takes a fraction of a
+    second.
+
+    ``file``: the same for all that take turns; ``alive`` is called while others have theirs.
+    """
+
+    def __init__(self, file: Path, alive: Callable[[], None], wait_s: float = TURN_WAIT_S) -> None:
+        self._file = file
+        self._alive = alive
+        self._wait_s = wait_s
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Hold the turn alone; after ``wait_s``, or if the lock cannot be made, begin without it."""
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            file = self._file.open("a")
+        except OSError:
+            yield
+            return
+        with file:  # closing it lets the lock go
+            late = time.monotonic() + self._wait_s
+            while not _taken(file.fileno()) and time.monotonic() < late:
+                self._alive()
+                time.sleep(_TURN_LOOK_S)
+            yield
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        return try_lock(descriptor)
+    except OSError:  # a file system without locks
+        return True

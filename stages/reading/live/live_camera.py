@@ -9,13 +9,16 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from pathlib import Path
 
 import av
 
 from pipeline.errors import CamgraphError, UserError
 from pipeline.messages import Stamp
 from pipeline.stage import Context, Stop
+from pipeline.system.disk import write_whole
+from pipeline.system.names import ascii_form
 from pipeline.system.redaction import redact_url
 from stages.footage.tap import PacketTap
 from stages.messages import Frame
@@ -25,7 +28,6 @@ from stages.reading.live import ffmpeg_log
 from stages.reading.live.camera_reporter import CameraReporter, Facts
 from stages.reading.live.connection import Connection, connected
 from stages.reading.live.decoder import Decoder, LivePicture
-from stages.reading.live.epochs import first_epoch
 from stages.reading.live.gate.gate import Gate, Road
 from stages.reading.live.gate.rtsp_gate import RtspGate
 from stages.reading.live.gate.web_gate import WebGate
@@ -44,6 +46,8 @@ from stages.reading.waiting import wait
 _LOOK_S = 0.1
 
 Frames = Generator[Frame, None, None]
+EPOCHS_OF_A_LIFE = 1_000_000
+"""How many connections have room before the epochs of the camera's next life begin."""
 
 
 class LiveCamera:
@@ -191,3 +195,24 @@ class LiveCamera:
         base = (picture.time_base.numerator, picture.time_base.denominator)
         at_ns = picture.arrived_ns
         return Stamp(self._name, self._epoch, seq, at_ns, at_ns, picture.wall_ns, picture.pts, base, picture.clock)
+
+
+def first_epoch(folder: Path, camera: str, incarnation: int) -> int:
+    """The first epoch of a new life of this camera in this run: no two frames of a run may have the same name.
+    A life begins with its process, and again when the camera comes back after it was removed, maybe in another process.
+    They are counted in a file of ``folder``, which all processes of the stage share and which lasts as long as the run.
+    If that fails, ``incarnation`` (of the process) tells lives apart as far as it can.
+    """
+    path = folder / f"{ascii_form(camera)}.life"
+    life = max(_last_life(path) + 1, incarnation - 1)
+    with suppress(OSError):
+        write_whole(path, str(life).encode())
+    return life * EPOCHS_OF_A_LIFE
+
+
+def _last_life(path: Path) -> int:
+    """The number of the last life, -1 if there was none."""
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return -1

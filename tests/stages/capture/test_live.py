@@ -20,7 +20,7 @@ from pipeline.testing import HandContext
 from stages.capture import Camera, Capture
 from stages.messages import Frame
 from stages.reading.live import retries
-from stages.reading.live.epochs import EPOCHS_OF_A_LIFE
+from stages.reading.live.live_camera import EPOCHS_OF_A_LIFE
 
 MakeClip = Callable[..., Path]
 
