@@ -37,12 +37,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.vision.frame_interval import FrameInterval
-from stages.vision.tracking.alone import only_ones, turned_round
 from stages.vision.tracking.appearance import LooksScale
 from stages.vision.tracking.continuation import Passage, continued
 from stages.vision.tracking.doubles import doubles
-from stages.vision.tracking.likeness import pose_likeness, size_likeness, torso_lengths
-from stages.vision.tracking.matching import F64, Rows, match, rows_of, similarity
+from stages.vision.tracking.matching import (
+    F64,
+    Rows,
+    match,
+    only_ones,
+    pose_likeness,
+    rows_of,
+    similarity,
+    size_likeness,
+    torso_lengths,
+    turned_round,
+)
 from stages.vision.tracking.memory import NO_ID, Memory, People, heights_of
 from stages.vision.tracking.motion import Motion
 
