@@ -1,15 +1,18 @@
-"""Frames of videos and pictures that models are tried on: a sample of all that these show."""
+"""Frames of videos, pictures and live cameras that models are tried on: a sample of all that these show."""
 
 from __future__ import annotations
 
+import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import cast
 
 import av
 
-from pipeline.errors import BadItem, UserError
+from pipeline.errors import BadItem, EnvironmentProblem, UserError
 from pipeline.single_stage import HandContext
 from pipeline.stage import Settings
 from pipeline.system.redaction import redact_url
@@ -18,8 +21,9 @@ from stages.messages import Frame
 from stages.reading import addresses, inspection, pictures
 from stages.reading.opening import Signs, decoded, open_video
 from stages.reading.places import ONE_FRAME_A_PACKET
-from tools.models.live_frames import live_frames
-from tools.models.sampling import places, shares
+
+MOST_WAIT_S = 30.0
+"""The limit for the next picture: allows several tries to connect, and a camera with few keyframes."""
 
 
 def frames_of(sources: Sequence[str], count: int) -> Iterator[Frame]:
@@ -27,7 +31,7 @@ def frames_of(sources: Sequence[str], count: int) -> Iterator[Frame]:
 
     Sources give equally many, spread over each from its beginning to its end; short ones are made up for by the
     others. A live camera's frames are taken as they come. Raises UserError if a source cannot be read, and
-    EnvironmentProblem if a live camera sends no picture for `live_frames.MOST_WAIT_S`.
+    EnvironmentProblem if a live camera sends no picture for `MOST_WAIT_S`.
     """
     cameras = [_camera(source) for source in sources]
     there = [frames_in(camera, count) for camera in cameras]
@@ -106,3 +110,82 @@ def _taken(camera: Camera, wanted: Sequence[int]) -> Iterator[Frame]:
             found += 1
             if found == len(wanted):
                 return
+
+
+# ---- which frames stand for all of some sources: so many in all, spread over each of them
+#
+# frames there      5   100   100        count 25
+# frames of each    5    10    10        a short source gives all it has, and the others make up for it
+# places            0 1 2 3 4   5 15 25 ... 95
+
+
+def shares(there: Sequence[int], count: int) -> list[int]:
+    """How many frames of each source: as even as can be, none more than it has, ``count`` together or all there are.
+
+    If that does not come out even, the first sources give one more.
+    """
+    found = [0] * len(there)
+    left = min(count, sum(there))
+    while left:
+        more = [index for index, has in enumerate(there) if found[index] < has]
+        each = max(1, left // len(more))
+        for index in more[:left]:
+            given = min(each, there[index] - found[index])
+            found[index] += given
+            left -= given
+    return found
+
+
+def places(there: int, count: int) -> list[int]:
+    """The numbers of ``count`` frames of ``there``, ascending: the middles of as many equal parts."""
+    return [(2 * number + 1) * there // (2 * count) for number in range(count)]
+
+
+# ---- frames of a live camera as they come, with a time-out: without a picture for so long it is given up
+
+
+class Patience:
+    """A stop (`pipeline.stage.Stop`) that comes by itself, so many seconds after it was last `renewed`."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.renew()
+
+    def renew(self) -> None:
+        """Start the time again."""
+        self._until_s = time.monotonic() + self._seconds
+
+    def is_set(self) -> bool:
+        """Whether the time is over."""
+        return time.monotonic() >= self._until_s
+
+    def wait(self, timeout: float) -> bool:
+        """Sleep at most ``timeout`` seconds, and not beyond the end; whether it is over then."""
+        time.sleep(max(0.0, min(timeout, self._until_s - time.monotonic())))
+        return self.is_set()
+
+
+def live_frames(camera: Camera, count: int) -> Iterator[Frame]:
+    """``count`` frames. Raises EnvironmentProblem if none comes for `MOST_WAIT_S`."""
+    patience = Patience(MOST_WAIT_S)
+    with tempfile.TemporaryDirectory() as folder:
+        context = HandContext(Path.cwd(), Path(folder))
+        taken = Capture(Settings(), "frames", camera, context).frames(patience, None)
+        with closing(cast("Generator[Frame]", taken)) as frames:
+            for _ in range(count):
+                frame = next(frames, None)
+                if frame is None:
+                    raise EnvironmentProblem(_gone(camera, context), error_id="camera-lost")
+                yield frame
+                patience.renew()
+
+
+def _gone(camera: Camera, context: HandContext) -> str:
+    shown = redact_url(camera.url)
+    _, state, why = context.camera_states[-1]
+    reason = why.removeprefix(f"{shown}: ")
+    return (
+        f"{shown}: no picture came within {MOST_WAIT_S:g} s; the camera is {state}{f' ({reason})' if reason else ''}. "
+        "Expected one that sends pictures now and is reached from this machine: look at the address, user and "
+        "password, and at the network; or give a recorded video"
+    )

@@ -18,7 +18,7 @@ from stages.inference.model.model_safety import checked_model
 from stages.messages import Tensor
 from stages.vision.recognition import Port, Signature, Unrecognised, recognise
 from tools.models.profile.events import Node, Profile
-from tools.models.profile.table import lines
+from tools.models.profile.report import lines
 
 EVIL = "\x1b[2J\x1b]0;title\x07"
 SHOWN = r"\x1b[2J\x1b]0;title\x07"

@@ -18,7 +18,7 @@ from pipeline.testing import hit
 from stages.inference.selection.opening import Asked
 from tools.cli import main
 from tools.models.bench import comparison as bench_comparison
-from tools.models.bench import table as bench_table
+from tools.models.bench import report as bench_report
 from tools.models.bench.crew import Crew, CrewFailed
 from tools.models.bench.grid import Configuration, Split, cost_per_1000, declared_splits, grid, usual_splits
 from tools.models.bench.machine import disturbance
@@ -86,7 +86,7 @@ def test_a_size_that_the_model_does_not_take_is_refused(tiny_model: Path) -> Non
 def test_ratios_are_taken_within_a_round() -> None:
     # The machine halves its speed in every other round: the medians alone would say 1.5.
     one, best = measured(5, 10, 5, 10), measured(10, 20, 10, 20)
-    assert bench_table.ratio(one, best) == 0.5
+    assert bench_report.ratio(one, best) == 0.5
 
 
 def test_a_saved_run_is_read_again(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from stages.inference.selection.automatic import Choice
 from stages.vision.recognition import Declared
 from tools.models import automatic_choice
 from tools.models.chain import Chain, model_inputs
-from tools.models.compare import comparison, memory, throughput
+from tools.models.compare import comparison, memory
 from tools.models.declaration import Declaration, DeclaredModel
 from tools.models.declaration_options import declared_models
 
@@ -81,7 +81,7 @@ def test_compare_needs_to_be_told_what_a_model_is(
 ) -> None:
     asked = []
     monkeypatch.setattr(comparison, "peak_bytes", lambda model, **reported: asked.append(reported))
-    monkeypatch.setattr(throughput, "_ROUND_S", 0.01)
+    monkeypatch.setattr(comparison, "_ROUND_S", 0.01)
     files = [turned_model, turned_model, "--frames", picture, "--least-frames", 1]
     result = model_command("compare", *files)
     assert result.exit_code == 2
@@ -98,7 +98,7 @@ def test_compare_takes_what_auto_takes_for_the_first_model(
     monkeypatch.setattr(automatic_choice, "choose", lambda *_: Choice(("cpu",), {"cuda": "no GPU"}))
     asked = []
     monkeypatch.setattr(comparison, "peak_bytes", lambda model, **given: asked.append(given["providers"]))
-    monkeypatch.setattr(throughput, "_ROUND_S", 0.01)
+    monkeypatch.setattr(comparison, "_ROUND_S", 0.01)
     given = ["--format", "yolo_pose", "--frames", picture, "--least-frames", 1, "--providers", "auto"]
     result = model_command("compare", turned_model, turned_model, *given)
     assert result.exit_code == 0, result.output

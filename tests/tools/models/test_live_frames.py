@@ -17,7 +17,7 @@ from camgraph_test_stages.commands import model_command
 from click.testing import Result
 
 from pipeline.errors import EnvironmentProblem, UserError
-from tools.models import live_frames
+from tools.models import frames as model_frames
 from tools.models.frames import frames_of, source_name
 
 pytestmark = pytest.mark.slow
@@ -88,7 +88,7 @@ def refusing() -> Iterator[str]:
 @pytest.fixture
 def commands(tiny_model: Path, two_people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
     """All commands that take --frames, with all that they write; `compare` measures a short time, and blesses none."""
-    monkeypatch.setattr("tools.models.compare.throughput._ROUND_S", 0.02)
+    monkeypatch.setattr("tools.models.compare.comparison._ROUND_S", 0.02)
     monkeypatch.setattr("tools.models.compare.comparison.peak_bytes", lambda model, **settings: None)
 
     def asked(source: str) -> list[list[str]]:
@@ -146,7 +146,7 @@ def test_a_camera_that_sends_nothing_is_given_up(
     capfd: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(live_frames, "MOST_WAIT_S", 1.5)
+    monkeypatch.setattr(model_frames, "MOST_WAIT_S", 1.5)
     found = model_command(*commands(refusing)[number])
     assert found.exit_code == 3, found.output
     assert "no picture came within 1.5 s; the camera is unauthorised" in found.output
@@ -155,7 +155,7 @@ def test_a_camera_that_sends_nothing_is_given_up(
 
 
 def test_a_camera_that_falls_silent_is_given_up(monkeypatch: pytest.MonkeyPatch, film: bytes) -> None:
-    monkeypatch.setattr(live_frames, "MOST_WAIT_S", 1.5)
+    monkeypatch.setattr(model_frames, "MOST_WAIT_S", 1.5)
     over = threading.Event()
 
     class FallsSilent(_Quiet):

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from tools.cli import main
 from tools.models.profile.events import Profile, read_profile
-from tools.models.profile.table import lines
+from tools.models.profile.report import lines
 
 pytestmark = pytest.mark.processes
 

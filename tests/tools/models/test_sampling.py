@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import UserError
-from tools.models.frames import frames_of
-from tools.models.sampling import places, shares
+from tools.models.frames import frames_of, places, shares
 
 
 def test_short_sources_are_made_up_for() -> None:

@@ -76,7 +76,7 @@ def bench(ctx: click.Context, /, *, file: str, **options: Any) -> None:
     FILE nothing is measured: it is shown, drawn, or compared with another one.
     """
     from tools.models.bench import record as bench_record  # noqa: PLC0415 - with them comes ONNX Runtime
-    from tools.models.bench import table as bench_table  # noqa: PLC0415 - with them comes ONNX Runtime
+    from tools.models.bench import report as bench_report  # noqa: PLC0415
 
     if options["picture"]:
         require_matplotlib()
@@ -86,13 +86,11 @@ def bench(ctx: click.Context, /, *, file: str, **options: Any) -> None:
     if options["saved"]:
         bench_record.save(record, options["saved"])
     if before is None or not file.endswith(".json"):
-        click.echo("\n".join(bench_table.lines(record, options["price_per_hour"])))
+        click.echo("\n".join(bench_report.lines(record, options["price_per_hour"])))
     if before is not None:
         _compare(before, record)
     if options["picture"] and record.measured:
-        from tools.models.bench.plot import plot  # noqa: PLC0415
-
-        plot(record, options["picture"])
+        bench_report.plot(record, options["picture"])
     ctx.exit(EXIT_SIGINT if record.interrupted and not file.endswith(".json") else _status(record))
 
 

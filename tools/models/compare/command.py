@@ -124,8 +124,7 @@ def compare(
     """
     # With them comes ONNX Runtime.
     from tools.models.compare import accuracy, comparison, verdict  # noqa: PLC0415
-    from tools.models.compare import record as comparison_record  # noqa: PLC0415
-    from tools.models.compare import table as comparison_table  # noqa: PLC0415
+    from tools.models.compare import report as comparison_report  # noqa: PLC0415
 
     if len(files) < 2:
         raise UserError("expected two models or more; the others are compared with the first", error_id="option-value")
@@ -141,9 +140,9 @@ def compare(
     compared = comparison.compare(
         models, sources, count, truth=truth, classes=_classes(classes), activation=activation, providers=names
     )
-    click.echo("\n".join(comparison_table.table(compared, limits)))
+    click.echo("\n".join(comparison_report.table(compared, limits)))
     if saved is not None:
-        save(saved, comparison_record.as_json(compared, limits))
+        save(saved, comparison_report.as_json(compared, limits))
     if not all(verdict.is_blessed(one, compared[0], limits) for one in compared[1:]):
         ctx.exit(EXIT_GAVE_UP)
 

@@ -56,8 +56,8 @@ def profile_model(file: str, **options: Any) -> None:
     from tools.models.bench import pictures as bench_pictures  # noqa: PLC0415
     from tools.models.bench import worker as bench_worker  # noqa: PLC0415
     from tools.models.declaration import DeclaredModel  # noqa: PLC0415
+    from tools.models.profile import report as profile_report  # noqa: PLC0415
     from tools.models.profile import run as profile_run  # noqa: PLC0415
-    from tools.models.profile import table as profile_table  # noqa: PLC0415
 
     if options["picture"]:
         require_matplotlib()
@@ -78,7 +78,7 @@ def profile_model(file: str, **options: Any) -> None:
     title = f"{model.name}, {rows} x {pictures.size[0]} x {pictures.size[1]} ({pictures.source})"
     head = [*bench_machine.lines(machine), f"{title}, {options['intra_op']} threads a run"]
     click.echo("\n".join(f"- {shown(line)}" for line in head))
-    click.echo("\n".join(profile_table.lines(done.profile, done.runs_on, options["nodes"])))
+    click.echo("\n".join(profile_report.lines(done.profile, done.runs_on, options["nodes"])))
     _keep(done, title, machine, options)
 
 
@@ -89,7 +89,7 @@ def _keep(done: Profiled, title: str, machine: Machine, options: dict[str, Any])
     if options["trace"]:
         save(options["trace"], done.trace)
     if options["picture"]:
-        from tools.models.profile.plot import plot  # noqa: PLC0415
+        from tools.models.profile.report import plot  # noqa: PLC0415
 
         plot(done.profile, f"{title} on {done.runs_on}: {done.profile.run_ms:.1f} ms a run", options["picture"])
 

@@ -19,13 +19,12 @@ from camgraph_test_stages.commands import model_command
 from onnx import TensorProto, helper, numpy_helper
 
 from pipeline.errors import EnvironmentProblem, UserError
-from tools.models.compare import comparison, memory, throughput
+from tools.models.compare import comparison, memory
 from tools.models.compare.accuracy import first_pictures, read_labels
 from tools.models.compare.agreement import Agreement
 from tools.models.compare.comparison import Compared, Labelled
 from tools.models.compare.memory import peak_bytes
-from tools.models.compare.record import as_json
-from tools.models.compare.table import table
+from tools.models.compare.report import as_json, table
 from tools.models.compare.verdict import Limits, compared_parts, is_blessed, lost_ap, objection
 from tools.models.high_water import high_water_bytes
 from tools.models.pose_truth import Precision
@@ -212,7 +211,7 @@ def endless(path: Path) -> Path:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither memory nor speed: both are measured elsewhere, and take seconds for each model."""
     monkeypatch.setattr(comparison, "peak_bytes", lambda model, **settings: 1_000_000)
-    monkeypatch.setattr(throughput, "_ROUND_S", 0.01)
+    monkeypatch.setattr(comparison, "_ROUND_S", 0.01)
 
 
 @pytest.mark.usefixtures("quick")

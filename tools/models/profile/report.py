@@ -1,13 +1,22 @@
-"""A model's profile as people read it."""
+"""A model's profile as people read it: in tables, and as a picture."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stages.vision.foreign_text import shown
+from tools.measuring.plots import COLOURS, draw, plain
 from tools.models.profile.events import Group, Profile
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 _ASYNCHRONOUS = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "DmlExecutionProvider")
+_MOST_BARS = 14
+_LONGEST_NAME = 34
 
 
 def lines(profile: Profile, runs_on: str, most_nodes: int) -> Iterator[str]:
@@ -55,3 +64,42 @@ def _heaviest(profile: Profile, most: int) -> Iterator[str]:
 
 def _mb(size: int) -> str:
     return f"{size / 1e6:.2f}"
+
+
+def plot(profile: Profile, title: str, path: Path) -> None:
+    """Time by operator, and the heaviest nodes. Raises EnvironmentProblem without matplotlib."""
+    draw(path, (11.0, 5.0), lambda figure: _draw(profile, title, figure))
+
+
+def _draw(profile: Profile, title: str, figure: Figure) -> None:
+    figure.suptitle(title, fontsize=10)
+    left, right = figure.subplots(1, 2)
+    groups = profile.by_operator()[:_MOST_BARS]
+    _bars(left, [group.name for group in groups], [group.ms for group in groups], [group.share for group in groups])
+    plain(left, "by operator", "ms a run")
+    nodes = profile.heaviest[:_MOST_BARS]
+    providers = [group.name for group in profile.by_provider()]
+    colours = [COLOURS[providers.index(node.provider) % len(COLOURS)] for node in nodes]
+    shares = [profile.share(node.ms) for node in nodes]
+    _bars(right, [_short(node.name) for node in nodes], [node.ms for node in nodes], shares, colours)
+    plain(right, f"the heaviest of {len(profile.nodes)} nodes", "ms a run")
+
+
+def _bars(
+    axes: Axes,
+    names: Sequence[str],
+    values: Sequence[float],
+    shares: Sequence[float],
+    colours: Sequence[str] = COLOURS[:1],
+) -> None:
+    places = range(len(names))
+    axes.barh(places, values, height=0.7, color=list(colours))
+    axes.set_yticks(places, names)
+    axes.invert_yaxis()
+    axes.margins(x=0.12)
+    for place, value, share in zip(places, values, shares, strict=True):
+        axes.text(value, place, f" {share:.0%}" if share >= 0.01 else "", va="center", fontsize=8)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else "..." + name[-_LONGEST_NAME:]
