@@ -11,7 +11,7 @@ import click
 
 from pipeline.errors import EXIT_ENVIRONMENT
 from tools.commands.demo import PORT as DEMO_PORT
-from tools.commands.doctor import gpu, imports, machine, packages
+from tools.commands.doctor import gpu, machine, packages
 from tools.commands.doctor.finding import Finding, worst
 from tools.commands.env_file_option import env_file_option
 from tools.commands.local_path import LocalPath
@@ -49,7 +49,7 @@ def _looks(graph_file: Path | None, env_files: Sequence[Path]) -> Iterator[Findi
     yield from packages.look_at_python()
     yield from packages.look_at_requirements()
     yield from packages.look_at_runtimes()
-    yield from imports.look_at_imports(packages.runtime_of_this_system())
+    yield from packages.look_at_imports(packages.runtime_of_this_system())
     yield from packages.look_at_plugins()
     yield from machine.look_at_processors()
     yield from machine.look_at_memory()

@@ -5,7 +5,6 @@ dialog        questions on a terminal, answers of options, or neither
 cameras       one camera after the other: address, password, a look at its picture, a name
 address       what people type as the address of a camera
 trial         a real connection, through the stage `capture`, in bounded time
-portrait      a coarse picture on the terminal
 discovery     cameras that answer on the local network (WS-Discovery)
 onvif         the stream of such a camera
 soap          what both send and read, bounded

@@ -9,6 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
+from rich.console import Console
+from rich.text import Text
+
 from pipeline.errors import UserError
 from pipeline.foreign_text import shown
 from pipeline.system.names import A_CAMERA_NAME, is_camera_name, nearest_camera_name
@@ -19,7 +23,6 @@ from tools.commands.init.address import Address, address_of
 from tools.commands.init.dialog import Dialog
 from tools.commands.init.discovery import GROUP, Device, discover
 from tools.commands.init.placing import Folder
-from tools.commands.init.portrait import show
 from tools.commands.init.soap import SoapProblem
 from tools.commands.init.texts import NewCamera
 from tools.commands.init.trial import WITHIN_S, Seen, try_camera
@@ -40,6 +43,9 @@ _PATIENCE_S = 2.0
 """For letting go of the camera."""
 _LOOK_S = 0.1
 _SEARCH = "?"
+_PICTURE_WIDTH = 64
+_MOST_PICTURE_ROWS = 24
+_HALF = "\N{UPPER HALF BLOCK}"
 
 
 def require_cameras(tell_in: Sequence[str], cameras: Sequence[str]) -> None:
@@ -229,7 +235,7 @@ class CameraQuestions:
         if seen.clock_words():
             self._dialog.show(f"But {seen.clock_words()}.", "  ")
         path = self._folder.write_picture(name, seen.picture)
-        if self._dialog.asks and not show(console_of_output(), seen.picture):
+        if self._dialog.asks and not show_picture(console_of_output(), seen.picture):
             self._dialog.show(f"Its picture, to look at: {path}", "  ")
         else:
             self._dialog.show(f"Its picture: {path}", "  ")
@@ -363,3 +369,38 @@ def _checked_name(text: str) -> str:
 
 def _name_of(address: Address) -> str:
     return camera_name(address.place, Path.cwd())
+
+
+def show_picture(console: Console, picture: U8) -> bool:
+    """Print it, coarsely: two points in each letter.
+
+    False if this terminal has too few colours or letters, and nothing was printed.
+    """
+    if not console.is_terminal or console.color_system not in ("256", "truecolor"):
+        return False
+    try:
+        _HALF.encode(console.encoding)
+    except UnicodeEncodeError:
+        return False
+    console.print(drawn(picture, min(_PICTURE_WIDTH, console.width - 4)))
+    return True
+
+
+def drawn(picture: U8, width: int) -> Text:
+    """The (H, W, 3) BGR picture, at most `width` letters wide and `_MOST_PICTURE_ROWS` high."""
+    height_of_one = picture.shape[0] / picture.shape[1]
+    width = max(1, min(width, round(2 * _MOST_PICTURE_ROWS / height_of_one)))
+    rows = min(_MOST_PICTURE_ROWS, max(1, round(width * height_of_one / 2)))
+    small = cv2.resize(picture, (width, 2 * rows), interpolation=cv2.INTER_AREA)
+    text = Text()
+    for row in range(rows):
+        text.append("  ")
+        for upper, lower in zip(small[2 * row], small[2 * row + 1], strict=True):
+            text.append(_HALF, f"{_colour(upper)} on {_colour(lower)}")
+        text.append("\n")
+    return text
+
+
+def _colour(point: U8) -> str:
+    blue, green, red = (int(value) for value in point)
+    return f"#{red:02x}{green:02x}{blue:02x}"

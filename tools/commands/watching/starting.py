@@ -19,6 +19,7 @@ from pipeline.graph.loading import Amend, unchanged
 from pipeline.graph.remarks import remarks_alone
 from pipeline.system.names import A_NAME, is_name
 from pipeline.system.paths import ASSET_PREFIX, lost_home, resolve, why_no_path
+from stages.capture import Camera, Capture
 from stages.rulebook.rule_set import read_rules
 from tools.assets.catalogue import find
 from tools.commands.asset_commands import pull_shown
@@ -27,7 +28,6 @@ from tools.commands.watching.device import Device, find_device
 from tools.commands.watching.graph_text import Watch, graph_text
 from tools.commands.watching.models import PoseModel, model_file, named_model, pose_model
 from tools.commands.watching.outputs import STANDARD_OUTPUT, ready_events, ready_tracks, ready_videos
-from tools.commands.watching.photographs import photographs
 from tools.commands.watching.picture_size import LOOKING, in_words, one_for_all
 from tools.commands.watching.several import one_each
 from tools.commands.watching.size import choose_sides, of_files
@@ -251,3 +251,17 @@ def _outbox(asked: Asked, folder: Path) -> str:
 def _terminal_takes_events(asked: Asked) -> bool:
     """Events and a live table on one terminal would overwrite each other; then only the events are shown."""
     return asked.events == STANDARD_OUTPUT and sys.stdout.isatty()
+
+
+def photographs(cameras: Sequence[WatchedCamera], folder: Path) -> list[str]:
+    """A line for each camera that is a folder of photographs, or one photograph: no film, each judged by itself."""
+    files = {
+        camera.name: Camera.model_validate({"url": camera.url.replace("$${", "${")})
+        for camera in cameras
+        if not camera.live
+    }
+    return [
+        f"{name}: photographs, each judged by itself (to watch them as a film, number them from 1 on without a gap)"
+        for name, settings in files.items()
+        if Capture.frames_alone(settings, folder)
+    ]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.commands.doctor.imports import look_at_imports
+from tools.commands.doctor.packages import look_at_imports
 
 PACKAGE = "onnxruntime-gpu"
 

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from tools.commands.init.portrait import drawn, show
+from tools.commands.init.cameras import drawn, show_picture
 from tools.display.console import SafeConsole
 
 
@@ -29,5 +29,5 @@ def test_it_fits_a_terminal(height: int, width: int) -> None:
 def test_only_terminals_with_colours_get_it(colours: str | None, *, shows: bool) -> None:
     out = io.StringIO()
     console = SafeConsole(out, force_terminal=True, color_system=colours, width=80, legacy_windows=False)
-    assert show(console, np.zeros((40, 80, 3), np.uint8)) is shows
+    assert show_picture(console, np.zeros((40, 80, 3), np.uint8)) is shows
     assert bool(out.getvalue()) is shows
