@@ -5,8 +5,7 @@ them for browsers that play the codec.
 
     live_pictures      pictures for the others, made by another process
     picture_process    that process; `picture_link` is the service's end of it, `picture_maker` decodes, draws, encodes
-    live_people        lines of the rules about the people in each frame
-    known_people       what these lines say of one picture
+    known_people       what the lines of the rules, which `live_calls` passes on, say of one picture
 
 Nothing runs while nobody watches.
 """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pipeline.errors import Unavailable, UserError
+from pipeline.system.local_socket import short_address
 from pipeline.system.names import ascii_form
 from stages.footage.packets import SUFFIX as PACKETS
 from stages.rulebook.people_tap import SUFFIX as PEOPLE
-from tools.service.live.live_people import MOST_VIEWERS as MOST_PEOPLE
-from tools.service.live.live_people import LivePeople
 from tools.service.live.live_pictures import BOUNDARY, MOST_CAMERAS, PictureFilm, PictureViewer
 from tools.service.live.live_video import Film, FilmViewer
 from tools.service.live.picture_link import PictureProcess
@@ -33,6 +34,13 @@ _NO_FILM = {400: "the camera cannot be watched live, and why", **_TOO_MANY}
 _PARTS = f"multipart/x-mixed-replace; boundary={BOUNDARY}"
 _MJPEG = {"draw": OneOf("Whether people and zones are drawn on the pictures; by default they are.", ("yes", "no"))}
 _NOT_KEPT = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_MOST_PEOPLE = 64
+"""Streams of people at once."""
+_MOST_LINE = 4 << 20
+_MOST_WAITING = 16
+"""Lines of one who looks; the stage parts with those who are far behind."""
+_HEARTBEAT_S = 15.0
+_AGAIN_S = 3.0
 
 
 def live_calls(run: RunLink, threads: ThreadPools, pictures: PictureProcess, *, video: bool) -> list[Call]:
@@ -60,7 +68,7 @@ class _LiveCalls:
         rows = Quota("rows of pictures", MOST_VIEWERS, of_client=MOST_CAMERAS // 2, of_name=MOST_CAMERAS * 3 // 4)
         self._rows = Watching[PictureFilm](watched, rows, most=MOST_CAMERAS)
         # The others are for those whose pictures people are drawn on.
-        self._streams = Quota("streams of people", MOST_PEOPLE - MOST_CAMERAS, of_client=16, of_name=28)
+        self._streams = Quota("streams of people", _MOST_PEOPLE - MOST_CAMERAS, of_client=16, of_name=28)
 
     async def _camera(self, request: Request) -> str:
         return await self._threads.run.run(checked_camera, self._run, request.path_params["name"])
@@ -136,3 +144,59 @@ async def _as_events(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield b"retry: 2000\n\n"
     async for line in lines:
         yield b"data: %b\n\n" % line if line else b": still here\n\n"
+
+
+class LivePeople:
+    """The people of a camera as they are seen, for those who look: lines from all stages `rules` of the run.
+
+    To each line its stage is added: `{"stage": "actions", "epoch": ...}`. For one loop.
+    """
+
+    def __init__(self) -> None:
+        self.viewers = 0
+
+    async def lines(self, paths: Sequence[Path], camera: str) -> AsyncGenerator[bytes]:
+        """Lines of JSON without their ends, until all stages have ended; empty ones while nothing comes."""
+        lines: asyncio.Queue[bytes | None] = asyncio.Queue(_MOST_WAITING)
+        tasks = [asyncio.ensure_future(_read(path, camera, lines)) for path in paths]
+        self.viewers += 1
+        try:
+            left = len(tasks)
+            while left:
+                try:
+                    line = await asyncio.wait_for(lines.get(), _HEARTBEAT_S)
+                except TimeoutError:
+                    line = b""
+                if line is None:
+                    left -= 1
+                else:
+                    yield line
+        finally:
+            self.viewers -= 1
+            for task in tasks:
+                task.cancel()
+
+    async def for_ever(self, find: Callable[[], Awaitable[Sequence[Path]]], camera: str) -> AsyncIterator[bytes]:
+        """As `lines`, but when the stages have ended, those that `find` finds then; nothing while too many look."""
+        while True:
+            paths = await find()
+            if paths and self.viewers < _MOST_PEOPLE:
+                async with aclosing(self.lines(paths, camera)) as lines:
+                    async for line in lines:
+                        yield line
+            await asyncio.sleep(_AGAIN_S)
+
+
+async def _read(path: Path, camera: str, lines: asyncio.Queue[bytes | None]) -> None:
+    """All lines of one stage, then None."""
+    with suppress(OSError, ValueError):  # ValueError: a line that is too long
+        with short_address(path) as address:
+            reader, writer = await asyncio.open_unix_connection(address, limit=_MOST_LINE)
+        try:
+            writer.write(camera.encode() + b"\n")
+            stage = b'{"stage":%b,' % json.dumps(path.parent.name).encode()
+            while (line := await reader.readline()).startswith(b"{"):
+                await lines.put(stage + line[1:].rstrip(b"\n"))
+        finally:
+            writer.close()
+    await lines.put(None)

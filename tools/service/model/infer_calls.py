@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +17,6 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 from pipeline.errors import UserError
 from stages.messages import People
 from tools.service.model.model_link import Looked, ModelLink, ModelWay, check_picture
-from tools.service.model.spare_time import SHARE, SpareTime
 from tools.service.run.run_link import NO_ANSWER, RunLink
 from tools.service.web.calls import Call, Gives, bytes_of, failure
 from tools.service.web.queries import Text, query_of
@@ -31,6 +30,10 @@ _WITHIN_S = 60.0
 _FORM = "multipart/form-data"
 _QUERY = {"model": Text("The stage of the model, if the graph has several; by default the first one")}
 _BODIES = ("image/jpeg", "image/png", "image/webp", _FORM)
+SHARE = 0.04
+"""Of the time. Cameras may lose 5 %, and what is asked for may take longer than it did before."""
+_MOST_S = 0.5
+"""Saved up while nobody asks."""
 
 
 class SeenPerson(TypedDict):
@@ -186,3 +189,29 @@ def _person(people: People, number: int) -> dict[str, Any]:
 
 def _rounded(values: Sequence[Any], digits: int) -> list[float]:
     return [round(float(value), digits) for value in values]
+
+
+class SpareTime:
+    """How much of the machine's time calls to the model may take while cameras need it.
+
+    Time is saved up, and spent by calls. After one, the next waits until it is saved again. For one thread.
+    """
+
+    def __init__(self, share: float = SHARE, clock: Callable[[], float] = time.monotonic) -> None:
+        self._share, self._clock = share, clock
+        self._left_s, self._at_s = _MOST_S, clock()
+
+    def wait_s(self) -> float:
+        """Seconds until there is some; 0 if there is now."""
+        self._save()
+        return max(0.0, -self._left_s / self._share)
+
+    def spend(self, seconds: float) -> None:
+        """It has taken so long."""
+        self._save()
+        self._left_s -= seconds
+
+    def _save(self) -> None:
+        now = self._clock()
+        self._left_s = min(_MOST_S, self._left_s + (now - self._at_s) * self._share)
+        self._at_s = now

@@ -25,8 +25,8 @@ from stages.infer import Infer
 from stages.messages import Tensor
 from stages.preprocess import Preprocess
 from tools.measuring.light_model import SIDE
+from tools.service.model.infer_calls import SpareTime
 from tools.service.model.model_link import MOST_PIXELS, read_picture, ways_of
-from tools.service.model.spare_time import SpareTime
 
 WITHIN_S = 120.0
 GRAPH = """

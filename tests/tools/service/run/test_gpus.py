@@ -11,8 +11,8 @@ import pytest
 from camgraph_test_stages.waiting import until
 
 from tools.measuring.nvidia_smi import LOADS
-from tools.service.run import gpus as module
-from tools.service.run.gpus import Gpus
+from tools.service.run import health_calls
+from tools.service.run.health_calls import Gpus
 from tools.service.run.metrics import exposition
 
 pytestmark = pytest.mark.processes
@@ -77,7 +77,7 @@ def test_no_scrape_waits_for_a_hung_program_or_starts_another(tmp_path: Path) ->
 
 
 def test_a_slow_programs_last_answer_is_shown_until_it_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_FRESH_S", 0.0)
+    monkeypatch.setattr(health_calls, "_FRESH_S", 0.0)
     hangs = f"while not os.path.exists({str(tmp_path / 'go-on')!r}): time.sleep(0.02)"
     gpus = Gpus(program(tmp_path, hangs, "print('0, 1, 2, 3, NVIDIA T400')"), within_s=0.01, given_up_s=WITHIN_S)
     (tmp_path / "go-on").touch()
