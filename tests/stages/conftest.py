@@ -20,8 +20,8 @@ import pytest
 
 from tools.simulator import ClipSettings
 from tools.simulator.clip import Clip, ClipFrame, load_clip
+from tools.simulator.connection import session_description
 from tools.simulator.rtp import CLOCK_HZ, interleaved, rtp_packets
-from tools.simulator.sdp import session_description
 
 MakeClip = Callable[..., Path]
 

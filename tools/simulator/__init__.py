@@ -1,9 +1,9 @@
 """RTSP cameras that are simulated: looping streams of clips on loopback, with faults at will (`camgraph farm`).
 
 caller      rtsp_simulator, settings, faults, control, accounts; command (`camgraph farm`)
-server      server, listener, connection, authentication, rtsp, sdp
+server      server, connection, authentication, rtsp
 one camera  camera, clip, encoding, pattern, timeline
-one client  viewer, packetising, nal, rtp, carriers, disturbance, outflow
+one client  viewer, nal, rtp, carriers, disturbance, outflow
 beside      event_receiver: reads events as another program would; gstreamer/: a server that is not ours
 
 Start with `rtsp_simulator.py`, which starts the server's process and talks to it; `server.py` is that process.

@@ -17,7 +17,6 @@ from av.video.stream import VideoStream
 from pipeline.errors import UserError
 from tools.simulator.encoding import CodedPicture, Encoding, encode
 from tools.simulator.nal import Codec, is_padding, is_parameter_set, layout_of, split_annexb
-from tools.simulator.packetising import payloads_of
 from tools.simulator.pattern import picture
 from tools.simulator.settings import ClipSettings
 
@@ -26,6 +25,10 @@ LONGEST_WAIT_S = 2.0
 
 _CODECS: dict[str, Codec] = {"h264": "h264", "hevc": "h265"}
 _PATTERN = ClipSettings(width=640, height=360, fps=25, seconds=4)
+MAX_PAYLOAD = 1400
+"""Bytes: with the headers of RTP, UDP and IP less than Ethernet carries."""
+_FU_A = 28
+_FU = 49
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +214,36 @@ def clip_path(path: Path) -> str:
     if not there:
         raise UserError(f"{path}: expected a video, got no such file", error_id="video-unreadable")
     return str(path.resolve())
+
+
+def payloads_of(codec: Codec, nals: Sequence[bytes], max_payload: int = MAX_PAYLOAD) -> tuple[bytes, ...]:
+    """The RTP payloads of one picture, in order: NAL units whole if they fit, else in fragments.
+
+        H.264, RFC 6184 5.8 (FU-A)                        H.265, RFC 7798 4.4.3 (FU)
+        +----------+----------+---------------+           +----------+----------+----------+---------------+
+        | F NRI 28 | S E R typ| part of a NAL |           | F 49 layer, tid     | S E type | part of a NAL |
+        +----------+----------+---------------+           +----------+----------+----------+---------------+
+
+    S marks the first and E the last fragment. The header of the NAL unit is in these bytes and is not sent again. The
+    last payload belongs into the packet with the marker bit.
+    """
+    return tuple(payload for nal in nals for payload in _payloads_of_nal(codec, nal, max_payload))
+
+
+def _payloads_of_nal(codec: Codec, nal: bytes, max_payload: int) -> Iterator[bytes]:
+    if len(nal) <= max_payload:
+        yield nal
+        return
+    header_bytes = 1 if codec == "h264" else 2
+    room = max_payload - header_bytes - 1
+    last = (len(nal) - header_bytes - 1) // room
+    for index in range(last + 1):
+        at = header_bytes + index * room
+        yield _fragment_header(codec, nal, first=index == 0, last=index == last) + nal[at : at + room]
+
+
+def _fragment_header(codec: Codec, nal: bytes, *, first: bool, last: bool) -> bytes:
+    marks = first << 7 | last << 6
+    if codec == "h264":
+        return bytes((nal[0] & 0xE0 | _FU_A, marks | nal[0] & 31))
+    return bytes((nal[0] & 0x81 | _FU << 1, nal[1], marks | nal[0] >> 1 & 63))

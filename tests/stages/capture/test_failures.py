@@ -15,7 +15,7 @@ from stages.reading.live import no_picture_timeout, options
 from tests.stages.conftest import player
 from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 from tools.simulator.clip import load_clip
-from tools.simulator.sdp import session_description
+from tools.simulator.connection import session_description
 
 Watch = Callable[..., Any]
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tools.simulator.clip import payloads_of
 from tools.simulator.nal import Codec, is_padding, is_parameter_set, layout_of, nal_type, split_annexb, split_sized
-from tools.simulator.packetising import payloads_of
 
 SPS, PPS = b"\x67\x4d\x40\x1f\x01", b"\x68\xee\x3c"
 
