@@ -34,9 +34,8 @@ from stages.reading.camera import Camera
 from stages.reading.live.arrivals import Arrival
 from stages.reading.live.camera_reporter import CameraReporter
 from stages.reading.live.decoder import Decoder, Ticket
-from stages.reading.live.ffmpeg_log import listening
+from stages.reading.live.ffmpeg_log import FfmpegLog, Kind, listening
 from stages.reading.live.options import options_of
-from tools.benchmarks.silent_device import OnSilentDevice
 from tools.simulator import CameraSettings, ClipSettings, Fault, RtspSimulator
 from tools.simulator.faults import FaultName
 from tools.simulator.nal import Codec
@@ -208,6 +207,54 @@ def all_cases() -> list[Case]:
         for way, fault, percents in FAULTS
         for percent in percents
     ]
+
+
+class OnSilentDevice(Decoder):
+    """The decoder of live cameras on a device that says as little of damage as NVDEC, on a machine without a GPU.
+
+        packet -> FFmpeg's own decoder -> nv12, without a flag -> stages.reading.live.decoder
+                        └─ its complaints: nobody hears them
+
+    FFmpeg never asks NVDEC how decoding went, so damage inside a slice is neither flagged nor logged. This device
+    reports even less, because it also hides the complaints of FFmpeg's parsers about headers and references, which come
+    with any decoder. So damage that is noticed here is noticed with `decode: cuda`. NVDEC's pictures of damaged packets
+    are another matter, and not pretended.
+    """
+
+    def __init__(self, stream: VideoStream, camera: Camera, reporter: CameraReporter, log: FfmpegLog) -> None:
+        super().__init__(stream, camera, reporter, _OfReaders(log))
+        self._context = cast("VideoCodecContext", _SilentDevice(self._context))
+
+
+class _OfReaders(FfmpegLog):
+    """FFmpeg's log without the lines of decoders."""
+
+    def __init__(self, log: FfmpegLog) -> None:
+        super().__init__([])
+        self._log = log
+
+    def take(self) -> set[Kind]:
+        return self._log.take() & {"loss"}
+
+
+class _SilentDevice:
+    def __init__(self, context: VideoCodecContext) -> None:
+        self._context = context
+
+    def decode(self, packet: Packet[VideoStream] | None) -> list[VideoFrame]:
+        return [_as_from_device(frame) for frame in self._context.decode(packet)]
+
+    def flush_buffers(self) -> None:
+        self._context.flush_buffers()
+
+
+def _as_from_device(frame: VideoFrame) -> VideoFrame:
+    """The same pixels as nv12, in a picture that nothing was ever said of."""
+    made = VideoFrame.from_ndarray(frame.to_ndarray(format="nv12"), format="nv12")
+    made.pts, made.time_base = frame.pts, frame.time_base
+    if isinstance(frame.opaque, Ticket):
+        made.opaque = Ticket(*frame.opaque)  # the same one would be forgotten with the first of the two pictures
+    return made
 
 
 @click.command()

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.transport.wire import read_arrays
-from tools.benchmarks.cost_curves import crowd, growth, hops, page, stage_costs
+from tools.benchmarks.cost_curves import growth, hops, page, stage_costs
 from tools.benchmarks.cost_curves.__main__ import main
 from tools.benchmarks.cost_curves.hops import Copied, Hop, one_hop_us
 from tools.benchmarks.cost_curves.page import Curves
@@ -20,7 +20,7 @@ from tools.benchmarks.cost_curves.stage_costs import Line, Point
 def test_all_people_of_the_crowd_are_found_and_no_more(people: int) -> None:
     from stages.vision.decoding.formats import Asked, detections_of
 
-    found = detections_of("yolo_pose", [crowd.heads(people, 3)[0]], (640, 640), Asked(min_score=0.3, iou=0.5))
+    found = detections_of("yolo_pose", [stage_costs.heads(people, 3)[0]], (640, 640), Asked(min_score=0.3, iou=0.5))
     assert len(found.boxes_xyxy) == people
 
 
@@ -35,7 +35,7 @@ def test_the_crowd_raises_its_hands_and_rules_see_it(tmp_path: Path) -> None:
 
 
 def test_rules_are_all_different() -> None:
-    whens = [rule["when"] for rule in crowd.rules(200)]
+    whens = [rule["when"] for rule in stage_costs.rules(200)]
     assert len(set(whens)) == 200
 
 

@@ -3,5 +3,5 @@
 `python -m tools.benchmarks.cost_curves --report docs/benchmarks.md` (`tests/plugin` must be installed: its stages
 stand in for a model, and bring numbers instead of pictures).
 
-Start with `__main__.py`. `page.py` and `plot.py` measure nothing.
+Start with `__main__.py`. `page.py` measures nothing.
 """

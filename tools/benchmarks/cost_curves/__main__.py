@@ -10,8 +10,7 @@ import click
 import structlog
 
 from tools.benchmarks.cost_curves import growth, hops, stage_costs
-from tools.benchmarks.cost_curves.page import Curves, lines
-from tools.benchmarks.cost_curves.plot import plot
+from tools.benchmarks.cost_curves.page import Curves, lines, plot
 from tools.benchmarks.cost_curves.stage_costs import USUAL_PEOPLE, USUAL_RULES, Point
 from tools.measuring.plots import has_matplotlib
 from tools.measuring.processor_time import cpu_time, others_line

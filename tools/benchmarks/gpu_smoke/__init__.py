@@ -10,12 +10,11 @@
 | `machine` | steps: the driver, CUDA's libraries, the doctor, the memory left at the end |
 | `placement` | steps: the nodes of a model that the GPU takes |
 | `same_people` | steps: the same people on the GPU as on the CPU |
-| `speed` | steps: how fast a model runs |
+| `speed` | steps: how fast a model runs, also beside others |
 | `memory` | steps: batches too large for the GPU's memory |
-| `files` | steps: the graph runs over files |
 | `cameras` | steps: the graph runs on live cameras |
-| `peers` | the step that compares camgraph with others |
-| `open_model`, `graph_run` | shared by these steps: a model opened and timed; the graph and its runs |
+| `graph_run` | steps: the graph runs over files; shared: that graph and its runs |
+| `open_model` | shared by these steps: a model opened and timed |
 
 Start with `steps.py`. No step depends on another one: each has a process of its own.
 """

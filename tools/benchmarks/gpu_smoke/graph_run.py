@@ -1,4 +1,4 @@
-"""The graph that the steps run, and a run of it over files."""
+"""The graph that the steps run, a run of it over files, and the steps in which such a run may lose no frame."""
 
 from __future__ import annotations
 
@@ -65,3 +65,28 @@ def run_files(bench: Bench, during: Callable[[Any], None] | None = None, **how: 
     if outcome.problems or drops or not frames:
         raise Failed("; ".join(outcome.problems) or f"{frames} frames, lost: {drops}")
     return status
+
+
+def files(bench: Bench) -> str:
+    """Four files through one model on the GPU: no frame is lost."""
+    status = run_files(bench)
+    return f"{status['stages']['infer']['items']} frames, {status['worked_s']:.1f} s"
+
+
+def kill(bench: Bench) -> str:
+    """The process of the model is killed in the middle: it comes back, and no frame is lost."""
+    from tools.measuring.file_runs import Killing  # noqa: PLC0415
+
+    killing = Killing(["model.0"], after_frames=40)
+    run_files(bench, killing)
+    bench.figures["recovery_s"] = killing.recovery_s
+    if not killing.recovery_s:
+        raise Failed("the run was over before anything was killed: use a longer clip")
+    return f"back after {killing.recovery_s['model.0']:.1f} s"
+
+
+def workers(bench: Bench) -> str:
+    """Four processes run the model on one GPU: no frame is lost. One with threads should be as fast."""
+    one_s = bench.figures["one_process_s"] = run_files(bench)["worked_s"]
+    four_s = bench.figures["four_processes_s"] = run_files(bench, workers=4)["worked_s"]
+    return f"{bench.figures['inferred']} frames in {four_s:.1f} s by four processes, in {one_s:.1f} s by one"

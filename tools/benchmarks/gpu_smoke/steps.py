@@ -14,13 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tools.benchmarks.gpu_smoke.cameras import cameras_cpu, cameras_cuda, cameras_shared
-from tools.benchmarks.gpu_smoke.files import files, kill, workers
+from tools.benchmarks.gpu_smoke.graph_run import files, kill, workers
 from tools.benchmarks.gpu_smoke.machine import doctor, doctor_after, libraries
 from tools.benchmarks.gpu_smoke.memory import memory_limit, out_of_memory
-from tools.benchmarks.gpu_smoke.peers import peers
 from tools.benchmarks.gpu_smoke.placement import memcpy, placement, tensorrt
 from tools.benchmarks.gpu_smoke.same_people import fp16, people, prepared
-from tools.benchmarks.gpu_smoke.speed import alternating, binding, folding, graphs, rates
+from tools.benchmarks.gpu_smoke.speed import alternating, binding, folding, graphs, peers, rates
 from tools.benchmarks.gpu_smoke.task import Bench, Failed, Step, Task
 
 STEPS: Mapping[str, Step] = {

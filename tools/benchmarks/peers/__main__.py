@@ -33,8 +33,8 @@ from tools.benchmarks.peers.figures import Mark, Row, Run, marks_of, rows_of, ru
 from tools.benchmarks.peers.gpu import GpuMeter
 from tools.benchmarks.peers.job import Answer, Job
 from tools.benchmarks.peers.meter import watch
+from tools.benchmarks.peers.page import plot as plot_rows
 from tools.benchmarks.peers.page import tables
-from tools.benchmarks.peers.plot import plot as plot_rows
 from tools.measuring.plots import require_matplotlib
 from tools.measuring.processor_time import CpuTime, cpu_time, others_line
 from tools.measuring.report_page import estimate, machine_line, publish, report_option, written_by

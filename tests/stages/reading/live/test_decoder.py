@@ -31,7 +31,7 @@ from stages.reading.live.connection import connected
 from stages.reading.live.decoder import Decoder, LivePicture
 from stages.reading.live.ffmpeg_log import listening
 from stages.reading.live.lifeline import Lifeline
-from tools.benchmarks.silent_device import OnSilentDevice
+from tools.benchmarks.damage_rate import OnSilentDevice
 from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
 FPS, GOP = 50, 10

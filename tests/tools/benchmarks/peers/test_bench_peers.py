@@ -14,7 +14,7 @@ from tools.benchmarks.peers.clip import write_clip
 from tools.benchmarks.peers.contestants import BARE, PEERS
 from tools.benchmarks.peers.figures import Row
 from tools.benchmarks.peers.graph import answer_of
-from tools.benchmarks.peers.plot import plot
+from tools.benchmarks.peers.page import plot
 from tools.measuring.plots import has_matplotlib
 
 pytestmark = pytest.mark.processes
