@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote
 
 from pipeline.errors import EnvironmentProblem
 from tools.measuring.processes import command_lines, tree
 from tools.measuring.processor_time import cpu_time
-from tools.proofs.live_faults.disclosure import Disclosure
 from tools.proofs.live_faults.record import Record
 from tools.proofs.trials.run import LiveRun
 from tools.proofs.trials.subject import Subject
@@ -91,3 +92,23 @@ class ObservedRun:
             self.disclosure.search(path.name, line)
             if line.startswith("{"):
                 note(json.loads(line), time.monotonic())
+
+
+class Disclosure:
+    """Searches texts that must not have any for ``secrets``, also as these are written in an address. Pure."""
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        self._forms = {form for secret in secrets for form in (secret, quote(secret, safe=""), quote(secret))}
+        self.places: Counter[str] = Counter()
+        self.searched: Counter[str] = Counter()
+        """Place -> texts."""
+
+    def search(self, place: str, text: str) -> None:
+        """Count the text for its place, and note it if it has a secret."""
+        self.searched[place] += 1
+        self.places[place] += any(form in text for form in self._forms)
+
+    @property
+    def found(self) -> dict[str, int]:
+        """Place -> texts with a secret in them."""
+        return {place: n for place, n in self.places.items() if n}

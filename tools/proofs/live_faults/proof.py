@@ -6,22 +6,22 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipeline.errors import EXIT_DONE, CamgraphError
-from tools.measuring.processes import Sample, left_over, sample
+from tools.measuring.processes import Member, Sample, left_over, sample
 from tools.measuring.processor_time import CpuTime, cpu_time
-from tools.proofs.live_faults.cameras import CLIP, FPS, USER, WRONG, Patient, kinds, settings_of
+from tools.proofs.live_faults.cameras import CLIP, FPS, USER, WRONG, Kind, Patient, kinds, settings_of
 from tools.proofs.live_faults.cases import CASES, DETECTED_S
-from tools.proofs.live_faults.graph import environment, write_subject
-from tools.proofs.live_faults.growth import grown
 from tools.proofs.live_faults.observed_run import ObservedRun
 from tools.proofs.live_faults.rates import LEAST_S, Base, Others, base_of, hurt, others_of
 from tools.proofs.live_faults.rounds import all_well, go_through, wait_until
 from tools.proofs.live_faults.trial import Result
+from tools.proofs.trials.subject import Subject, write_graph
 from tools.simulator import RtspSimulator
 from tools.simulator.gstreamer import GStreamerServer, missing_packages
 
@@ -32,6 +32,7 @@ MEMORY_MB = 16.0
 BASE_S = 20.0
 _QUIET_S = 20.0
 _LOOK_S = 0.2
+_VARIABLES: Mapping[Kind, str] = {"wrong": "FAULTS_WRONG_PASSWORD"}
 
 
 @dataclass
@@ -209,3 +210,57 @@ def _sample_when_well(run: ObservedRun, patients: Sequence[Patient], before: Seq
 def _grown(before: Sample, after: Sample) -> list[str]:
     """The growth of all processes but the one that connects again and again."""
     return grown(before, after, memory_mb=MEMORY_MB, but=f"capture.{WRONG}")
+
+
+def write_subject(folder: Path, name: str, processes: str, patients: Sequence[Patient]) -> Subject:
+    """The graph file that the cameras are in, and the model beside it: all of the way from packets to events, which
+    tell of every single frame. Passwords stand in the environment (`environment`).
+
+    ``processes``: how the stages are placed, `separate` or `compact`.
+    """
+    return write_graph(folder, name, [_camera(one) for one in patients], processes=processes, every_frame=True)
+
+
+def environment(password: str, wrong: str) -> dict[str, str]:
+    """The variables of the graph file."""
+    return {"FAULTS_PASSWORD": password, "FAULTS_WRONG_PASSWORD": wrong}
+
+
+def _camera(patient: Patient) -> str:
+    variable = _VARIABLES.get(patient.kind, "FAULTS_PASSWORD")
+    url = f"rtsp://{USER}:${{{variable}}}@127.0.0.1:{patient.port}/{patient.path}"
+    return f'{patient.name}: {{url: "{url}", transport: {"udp" if patient.kind == "udp" else "tcp"}}}'
+
+
+def grown(before: Sample, after: Sample, *, memory_mb: float, but: str = "") -> list[str]:
+    """The resources of which a run holds more after the faults than before them, in words. Pure.
+
+    A process may gain ``memory_mb``; the process ``but`` is left out.
+    """
+    old, new = (_by_process(one, but) for one in (before, after))
+    found = [f"{name}: new" for name in new.keys() - old.keys()]
+    found += [f"{name}: gone" for name in old.keys() - new.keys()]
+    for name in old.keys() & new.keys():
+        found += [f"{name}: {what}" for what in _more(old[name], new[name], memory_mb, len(new))]
+    if after.shm_files > before.shm_files:
+        found.append(f"segments {before.shm_files} -> {after.shm_files}")
+    if after.zombies:
+        found.append(f"zombies: {len(after.zombies)}")
+    return sorted(found)
+
+
+def _by_process(one: Sample, but: str) -> Mapping[str, Member]:
+    return {member.process: member for member in one.living if member.process != but}
+
+
+def _more(old: Member, new: Member, memory_mb: float, processes: int) -> Iterator[str]:
+    """Outgrown segments are bounded by the number of senders, whatever they were before."""
+    had, has = old.descriptors - old.outgrown, new.descriptors - new.outgrown
+    if has > had:
+        yield f"descriptors {had} -> {has}: {dict(Counter(new.open) - Counter(old.open))}"
+    if new.outgrown > processes:
+        yield f"{new.outgrown} segments that are no more"
+    if new.threads > old.threads:
+        yield f"threads {old.threads} -> {new.threads}"
+    if new.own_kb > old.own_kb + memory_mb * 1000:
+        yield f"memory {old.own_kb / 1000:.1f} -> {new.own_kb / 1000:.1f} MB"

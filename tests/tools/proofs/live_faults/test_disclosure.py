@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tools.proofs.live_faults.disclosure import Disclosure
+from tools.proofs.live_faults.observed_run import Disclosure
 
 
 def test_secrets_are_found_in_both_their_forms() -> None:

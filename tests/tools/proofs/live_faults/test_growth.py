@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tools.measuring.processes import Member, Sample
-from tools.proofs.live_faults.growth import grown
+from tools.proofs.live_faults.proof import grown
 
 SAME = {"socket:[N]": 18, "/dev/null": 2}
 
