@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stages.vision.tracking import Tracker, TrackerOptions
-from stages.vision.tracking.doubles import doubles
+from stages.vision.tracking.tracker import doubles
 
 WHOLE, HALF = [100.0, 0, 160, 180], [100.0, 80, 160, 180]
 
