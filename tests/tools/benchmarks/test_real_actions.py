@@ -21,10 +21,9 @@ from tools.animator.scene import Seen
 from tools.benchmarks.action_clips import Watched
 from tools.benchmarks.real_actions.__main__ import main
 from tools.benchmarks.real_actions.incidents import Told, judged
-from tools.benchmarks.real_actions.layers import layer_of
 from tools.benchmarks.real_actions.people import Finder, _keep, people_of, thinned
 from tools.benchmarks.real_actions.report import Result, listed, tables
-from tools.benchmarks.real_actions.scores import score
+from tools.benchmarks.real_actions.scores import layer_of, score
 from tools.benchmarks.real_actions.truth import Clip, Happening, folds_of, read_truth
 from tools.measuring.action_trials import View
 from tools.models.pose_estimators import Found

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from tools.benchmarks.real_actions.incidents import Judged
-from tools.benchmarks.real_actions.layers import LAYERS, Layer, layer_of
-from tools.benchmarks.real_actions.scores import Score, score
+from tools.benchmarks.real_actions.scores import LAYERS, Layer, Score, layer_of, score
 from tools.benchmarks.real_actions.truth import FALL, Clip, Fold, Happening
 from tools.measuring.report_page import at_most
 
