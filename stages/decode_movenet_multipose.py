@@ -13,7 +13,7 @@ from stages.inference.outputs import OutputReader
 from stages.messages import Tensor
 from stages.vision.decoding.detections import Detections
 from stages.vision.decoding.formats import Asked
-from stages.vision.decoding.movenet_multipose import MIN_KEYPOINT
+from stages.vision.decoding.movenet import MIN_KEYPOINT
 
 
 class DecodeMovenetMultiposeSettings(DecoderSettings):

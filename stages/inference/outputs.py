@@ -17,7 +17,7 @@ from stages.inference.output_checks import WRONG_NUMBERS, WRONG_SHAPES, WrongSha
 from stages.messages import Tensor
 from stages.vision.decoding.detections import Detections
 from stages.vision.decoding.formats import Asked, detections_of
-from stages.vision.decoding.movenet_multipose import NotFinite
+from stages.vision.decoding.movenet import NotFinite
 from stages.vision.decoding.promised import WrongShape
 from stages.vision.foreign_text import shown
 from stages.vision.recognition import Format

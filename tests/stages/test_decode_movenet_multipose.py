@@ -8,7 +8,7 @@ from pipeline.errors import BadItem, UserError
 from pipeline.testing import feed, opened, stamp
 from stages.decode_movenet_multipose import DecodeMovenetMultipose, DecodeMovenetMultiposeSettings
 from stages.messages import Tensor
-from stages.vision.decoding.movenet_multipose import HEAD_CHANNELS
+from stages.vision.decoding.movenet import HEAD_CHANNELS
 
 IDENTITY = (1.0, 1.0, 0.0, 0.0)
 

@@ -11,7 +11,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from stages.vision.decoding.formats import Asked, detections_of
-from stages.vision.decoding.movenet_multipose import HEAD_CHANNELS, decode_multipose
+from stages.vision.decoding.movenet import HEAD_CHANNELS, decode_multipose
 from stages.vision.letterbox import (
     Fit,
     Size,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.decoding import end2end, movenet_rows, yolo_objectness
+from stages.vision.decoding import end2end, movenet, yolo_heads
 from stages.vision.decoding.detections import Detections, best, highest
-from stages.vision.decoding.movenet_multipose import HEAD_CHANNELS, MIN_KEYPOINT, decode_multipose
+from stages.vision.decoding.movenet import HEAD_CHANNELS, MIN_KEYPOINT, decode_multipose
 from stages.vision.decoding.promised import NUMBERS, WrongShape, check_number, counted, shaped
 from stages.vision.decoding.yolo_heads import decode_yolo_heads, upright
 
@@ -69,12 +69,12 @@ def _yolo(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
 
 def _objectness(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     rows = shaped(outputs, 0, (None, 5 + asked.classes))
-    return yolo_objectness.decode_yolo_objectness(rows, min_score=asked.min_score)
+    return yolo_heads.decode_yolo_objectness(rows, min_score=asked.min_score)
 
 
 def _yolox(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
-    rows = shaped(outputs, 0, (yolo_objectness.cells_of(*size), 5 + asked.classes))
-    return yolo_objectness.decode_yolox(rows, size=size, min_score=asked.min_score)
+    rows = shaped(outputs, 0, (yolo_heads.cells_of(*size), 5 + asked.classes))
+    return yolo_heads.decode_yolox(rows, size=size, min_score=asked.min_score)
 
 
 def _end2end(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
@@ -130,12 +130,12 @@ def _multipose(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detecti
 
 def _movenet_people(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     rows = shaped(outputs, 0, (None, 56))
-    return movenet_rows.decode_movenet_people(rows, size=size, min_score=asked.min_score)
+    return movenet.decode_movenet_people(rows, size=size, min_score=asked.min_score)
 
 
 def _movenet_single(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     points = shaped(outputs, 0, (1, 17, 3))
-    return movenet_rows.decode_movenet_single(points, size=size, min_score=asked.min_score)
+    return movenet.decode_movenet_single(points, size=size, min_score=asked.min_score)
 
 
 _READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stages.vision.decoding.movenet_multipose import HEAD_CHANNELS
+from stages.vision.decoding.movenet import HEAD_CHANNELS
 from stages.vision.recognition.reading import (
     COCO_CLASSES,
     MOST_POINTS,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from stages.vision.decoding.yolo_objectness import STRIDES, cells_of
+from stages.vision.decoding.yolo_heads import STRIDES, cells_of
 from stages.vision.metadata_literal import metadata_literal
 
 Side = int | str | None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from stages.vision.decoding.yolo_objectness import cells_of
+from stages.vision.decoding.yolo_heads import cells_of
 from stages.vision.recognition.reading import (
     COCO_CLASSES,
     MOST_POINTS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stages.vision.decoding.yolo_objectness import cells_of
+from stages.vision.decoding.yolo_heads import cells_of
 from stages.vision.recognition.reading import (
     COCO_CLASSES,
     MOST_POINTS,

@@ -1,7 +1,7 @@
 """MoveNet MultiPose: the place to cut its graph, and the metadata of its file.
 
 The published graph ends in a decoder for six people of one picture. It is cut before that, so that it takes batches and
-is held to no number of people; `stages.vision.decoding.movenet_multipose` decodes the heads.
+is held to no number of people; `stages.vision.decoding.movenet` decodes the heads.
 
     images [batch, height, width, 3] uint8 RGB, sides multiples of 32
       -> MobileNetV2 and a feature pyramid

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import cv2
 import numpy as np
 
-from stages.vision.decoding.movenet_multipose import MIN_KEYPOINT, decode_multipose
+from stages.vision.decoding.movenet import MIN_KEYPOINT, decode_multipose
 from tools.assets.movenet.published import published_decoder
 from tools.assets.movenet.tfjs import Graph
 from tools.models.pose_estimators import U8, multipose_heads

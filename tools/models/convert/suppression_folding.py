@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto
 
 from stages.inference.model.node_writer import NodeWriter
-from stages.vision.decoding.yolo_objectness import MAX_LOGARITHM, cells_as_rows
+from stages.vision.decoding.yolo_heads import MAX_LOGARITHM, cells_as_rows
 from stages.vision.recognition import Format, Reading
 
 LEAST_OPSET = 11

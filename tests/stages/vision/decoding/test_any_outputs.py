@@ -10,7 +10,7 @@ import pytest
 
 from stages.vision.decoding.detections import Detections
 from stages.vision.decoding.formats import Asked, detections_of
-from stages.vision.decoding.movenet_multipose import HEAD_CHANNELS, NotFinite
+from stages.vision.decoding.movenet import HEAD_CHANNELS, NotFinite
 from stages.vision.decoding.promised import WrongShape
 from stages.vision.recognition import FORMATS
 from stages.vision.recognition.reading import MAY_BE_WHOLE

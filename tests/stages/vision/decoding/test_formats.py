@@ -9,7 +9,7 @@ import pytest
 
 from stages.vision.decoding.end2end import joined_rows, rows_by_image
 from stages.vision.decoding.formats import Asked, detections_of
-from stages.vision.decoding.movenet_multipose import HEAD_CHANNELS
+from stages.vision.decoding.movenet import HEAD_CHANNELS
 from stages.vision.decoding.promised import WrongShape
 
 POINTS = [[10.0, 20.0, 0.9]] * 17
