@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.vision.cropping import crop_bgr, crop_fits
-from stages.vision.decoding.movenet_rows import decode_movenet_single
+from stages.vision.decoding.movenet import decode_movenet_single
 from stages.vision.decoding.score_ranges import ScoreRange, score_range
 from stages.vision.letterbox import keypoints_to_frame
 from tools.assets import asset_path
