@@ -66,12 +66,16 @@ def rules_for(file: Path | None, actions: Sequence[str]) -> dict[str, Any]:
     return {"rules": [{"use": action} for action in actions or asked()]}
 
 
-def chosen(clips: Iterable[Clip], patterns: Sequence[str], folds: Sequence[int]) -> Iterator[Clip]:
-    """The clips whose names fit one of these patterns, of these folds; of all if there are none."""
+def chosen(
+    clips: Iterable[Clip], patterns: Sequence[str], folds: Sequence[int], happening: str | None = None
+) -> Iterator[Clip]:
+    """The clips whose names fit one of these patterns, of these folds, with this action; of all if there are none."""
     every = list(clips)
     numbered = folds_of(every, FOLDS)
     for clip in every:
         fits = not patterns or any(fnmatch(clip.stem, pattern) for pattern in patterns)
+        if happening and not clip.of(happening, sure=True):
+            continue
         if fits and (not folds or any(clip in fold for fold in numbered if fold.number in folds)):
             yield clip
 
@@ -111,6 +115,7 @@ def _find(clips: Sequence[Clip], folder: Path, finder: Finder, fps: float) -> No
 )
 @click.option("--action", "actions", multiple=True, help="Only this action; may be given several times.")
 @click.option("--only", "patterns", multiple=True, help="Only clips whose names fit, such as 'room*'.")
+@click.option("--with", "happening", help="Only clips in which somebody surely does this, such as `fall`.")
 @click.option("--fold", "folds", multiple=True, type=click.IntRange(1, FOLDS), help="Only clips of this fold.")
 @click.option("--kept", is_flag=True, help="Only clips in which people have been found before.")
 @click.option("--find-only", is_flag=True, help="Find people and keep them, and judge nothing.")
@@ -125,6 +130,7 @@ def main(
     rules: Path | None,
     actions: tuple[str, ...],
     patterns: tuple[str, ...],
+    happening: str | None,
     folds: tuple[int, ...],
     kept: bool,
     find_only: bool,
@@ -135,7 +141,7 @@ def main(
     place = folder or clips_folder()
     finder = Finder(model_file(named_model(model, Path.cwd())), cache)
     all_clips = read_truth(place)
-    clips = list(chosen(all_clips, patterns, folds))
+    clips = list(chosen(all_clips, patterns, folds, happening))
     if kept:
         clips = [clip for clip in clips if finder.is_kept(place / clip.file, max(rates))]
     if not clips:
