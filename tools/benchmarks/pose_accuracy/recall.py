@@ -238,7 +238,7 @@ def main(clips: Path, cache: Path, models: tuple[Path, ...], target: Path | None
             dark = moment.group != NOBODY and float(moment.picture.mean()) < _DARK_GREY
             for look in ways:
                 look.judge(moment, [moment.group, DARK] if dark else [moment.group])
-    head = written_by(TOOL, {"clips": "DIR/actions", "model": [model.name for model in models]})
+    head = written_by(TOOL, {"clips": "DIR/actions", "models": tuple(model.name for model in models)})
     ms = 1000 * ways[0].spent_s / max(ways[0].looks, 1)
     spent = f"Processor time of a picture on one thread, over that of the first row, which took {ms:.0f} ms. "
     publish(f"{head}\n\n{report(ways)}\n\n{spent}{machine_line()}.", target, TOOL)
