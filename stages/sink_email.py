@@ -220,7 +220,8 @@ class SinkEmail(EventSink[SinkEmailSettings]):
         super().close()
         if self._talking_later:
             self._talking_later.abort()
-        self._later.close()
+        for rest in self._later.close():
+            self._give_up_now(rest, "before the end of the run")
 
     def _mail(self, view: EventView) -> None:
         """Return once the server has the mail. Raises Unavailable while it is on the way, and Refused."""

@@ -39,6 +39,8 @@ _BUSY_S = 0.25
 """How long the loop waits for another process that has locked the file. It retries a second later, because it must
 send its heartbeat meanwhile."""
 
+_EMPTY_BYTES = 1
+"""SQLite takes a file of one byte for an empty one, and begins a new database in it."""
 _LOG_PAGES = 250
 """The write-ahead log is moved into the file when it has this many pages of 4 kB: that must fit into RESERVE_BYTES."""
 RESERVE_BYTES = 2 << 20
@@ -145,7 +147,7 @@ def open_event_file(path: Path, *, by_time: bool, sync: Sync = "full", busy_s: f
     db = None
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if path.exists() and not path.stat().st_size:
+        if path.exists() and path.stat().st_size <= _EMPTY_BYTES:
             raise Damaged("it is empty: the events that were in it are lost")
         db = sqlite3.connect(path, isolation_level=None, timeout=busy_s)
         is_new, older = _require_own(db, path)

@@ -245,10 +245,11 @@ def write_whole(path: Path, data: bytes, *, durable: bool = False, mode: int | N
     """
     part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     try:
-        descriptor = open_regular(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        descriptor = open_regular(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if mode is None else mode)
         with open(descriptor, "wb") as file:  # noqa: PTH123 - it is open already
             if mode is not None:
-                os.fchmod(descriptor, mode)
+                with suppress(OSError):  # disks without permissions refuse this; the file has no more than `mode`
+                    os.fchmod(descriptor, mode)
             file.write(data)
             if durable:
                 file.flush()

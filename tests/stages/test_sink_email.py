@@ -469,6 +469,19 @@ def test_postponed_mail_outlives_a_restart_and_an_outage(tmp_path: Path) -> None
             until(lambda: box.recipients == [[NIGHT], [CHIEF]])
 
 
+def test_mails_that_cannot_be_kept_are_given_up_by_name(tmp_path: Path) -> None:
+    """A stopped run leaves them in a file; without that file nobody would hear of them again."""
+    box = Mailbox()
+    box.refused = {CHIEF: "452 mailbox full"}
+    with serving(box) as port, sink_to(port, tmp_path) as stage:
+        hand_in(stage, [start()])
+        [file] = tmp_path.rglob("*.postponed")
+        file.unlink()
+        file.mkdir()
+    [why] = letters(stage).values()
+    assert "not taken before the end of the run for chief@example.org (452 mailbox full)" in why
+
+
 @pytest.mark.usefixtures("soon")
 def test_a_later_refusal_for_good_is_final(tmp_path: Path) -> None:
     box = Mailbox()

@@ -16,7 +16,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -124,15 +124,19 @@ class Postponed:
                 self._rests.pop(rest.event.id, None)
                 self._keep()
 
-    def close(self) -> None:
-        """What is left stays in the file."""
+    def close(self) -> Sequence[Rest]:
+        """What is left stays in the file. Returns the mails that could not be written into the file."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
         if self._thread is not None:
             self._thread.join(_CLOSED_S)
+        with self._changed:
+            if self._rests and not self._keep():
+                return [rest for rest, _ in self._rests.values()]
         if self._rests:
             self._log.warning("postponed_mails_left", mails=len(self._rests), kept_in=str(self._file))
+        return []
 
     def _wake(self) -> None:
         if self._thread is None and self._rests:
@@ -183,7 +187,8 @@ class Postponed:
             return self._is_closed
         return time.monotonic() > self._last_until or all(math.isinf(due_s) for _, due_s in self._rests.values())
 
-    def _keep(self) -> None:
+    def _keep(self) -> bool:
+        """Whether the file has the mails that are left."""
         try:
             if self._rests:
                 self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -195,6 +200,8 @@ class Postponed:
                     self._file.parent.rmdir()  # if it is empty
         except OSError as error:
             self._log.warning("postponed_mails_not_kept", file=str(self._file), why=error.strerror)
+            return False
+        return True
 
 
 def _rest(line: str) -> Rest:

@@ -426,8 +426,10 @@ def test_a_row_that_waits_at_a_wrong_place_costs_no_other_row(tmp_path: Path) ->
     outbox.close()
 
 
-def test_an_empty_file_is_said_to_be_none(tmp_path: Path) -> None:
-    closed_file(tmp_path, 5).write_bytes(b"")
+@pytest.mark.parametrize("left", [b"", b"S", b"\0"], ids=["empty", "one letter", "one zero"])
+def test_an_empty_file_is_said_to_be_none(tmp_path: Path, left: bytes) -> None:
+    """SQLite, too, takes a file of one byte for an empty one."""
+    closed_file(tmp_path, 5).write_bytes(left)
     outbox, found, [told] = opened_at_last(tmp_path)
     assert (found, told["saved"], told["more_may_be_lost"]) == ([], 0, True)
     assert told["why"].startswith("it is empty")

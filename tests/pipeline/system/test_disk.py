@@ -125,6 +125,18 @@ def test_write_whole_never_shows_more_than_its_mode_says(tmp_path: Path, monkeyp
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
 
 
+def test_write_whole_writes_where_permissions_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As exFAT, SMB and some FUSE do."""
+
+    def refuse(_: int, __: int) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fchmod", refuse)
+    disk.write_whole(tmp_path / "a", b"secret", mode=0o600)
+    assert (tmp_path / "a").read_bytes() == b"secret"
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
+
+
 def test_write_whole_replaces_links_and_keeps_folders(tmp_path: Path) -> None:
     path = tmp_path / "file"
     _link(path)

@@ -18,6 +18,8 @@ _PATH = re.compile(
     r"(?:[^\s/:;,'\"`()<>]+/)*"
     r"(?P<name>[^\s/:;,'\"`()<>]+)/?"
 )
+_LOCAL = re.compile(r"\b(?P<scheme>(?:unix|ipc|file):)/+(?:[^\s/:;,'\"`()<>]+/)*(?P<name>[^\s/:;,'\"`()<>]+)/?")
+"""An address that is a path of this machine."""
 _QUOTED = re.compile(r"(?P<quote>['\"`])(?:file:/*)?/(?:[^'\"`\n]*/)?(?P<name>[^'\"`/\n]+)/?(?P=quote)")
 """A path in quotes may hold blanks."""
 T = TypeVar("T")
@@ -43,6 +45,7 @@ def _cut(value: object) -> object:
         if "/" not in value:
             return value
         value = _QUOTED.sub(lambda path: f"{path['quote']}{path['name']}{path['quote']}", value)
+        value = _LOCAL.sub(lambda path: path["scheme"] + path["name"], value)
         return _PATH.sub(lambda path: path["name"], value)
     if isinstance(value, Mapping):
         return {key: _cut(part) for key, part in value.items()}

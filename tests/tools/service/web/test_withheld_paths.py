@@ -21,6 +21,8 @@ from tools.service.web.withheld_paths import as_told_to, without_folders
             "rtsp://***@10.0.0.1:554/main/sub?*** and http://h/a/b",
         ),
         ("rtsp://[::1]/main", "rtsp://[::1]/main"),
+        ("unix:///srv/hidden/x.sock: it refuses", "unix:x.sock: it refuses"),
+        ("ipc:///srv/hidden/z, file:/srv/hall.mp4", "ipc:z, file:hall.mp4"),
         ("see /api/cameras", "see /api/cameras"),
         ("clips/hall.mp4 at 3/4", "clips/hall.mp4 at 3/4"),
     ],
