@@ -103,6 +103,7 @@ def test_no_link_is_followed_for_a_clip(tmp_path: Path) -> None:
     assert secret.stat().st_nlink == 1
 
 
+@pytest.mark.processes
 def test_a_shared_clip_is_copied_where_there_are_no_links(
     make_clip: Callable[..., Path], disk_without_links: Path
 ) -> None:

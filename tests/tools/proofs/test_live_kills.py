@@ -111,6 +111,7 @@ def test_rates_on_a_busy_machine_are_not_judged(busy: str) -> None:
 
 
 @pytest.mark.parametrize(("left", "status"), [([], 0), (["process 7"], 1)])
+@pytest.mark.processes
 def test_the_page_is_written_whatever_came_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: list[str], status: int
 ) -> None:
