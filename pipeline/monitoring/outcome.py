@@ -29,6 +29,8 @@ _WHY = {
 }
 GIVEN_UP = "given_up."
 """How the counters of events begin that waited for a sink and are lost for it: `given_up.<sink>`."""
+UNSURE = "rescues_unsure"
+"""The counter of damaged outboxes of which nobody can tell how many events are lost."""
 _OTHERWISE = "`{reason}`; the log has the details"
 _DROPPED_THINGS = {"invalid_event": "events"}
 ERROR_IDS: Mapping[str, str] = {"frames": "frames-dropped", "events": "events-dropped"}
@@ -100,6 +102,12 @@ class Outcome:
             text = (
                 f"{n} events were given up for {sink}: more waited for it than `outbox` allows, or their file was "
                 "damaged; the log says which (`events_given_up`, `outbox_set_aside`)"
+            )
+            self.add(EXIT_GAVE_UP, ProblemText(text, error_id="events-given-up"))
+        if any(n for (name, _), n in counts.items() if name == UNSURE):
+            text = (
+                "the outbox was damaged, and nobody can tell how many of its events are lost; the log says how many "
+                "were saved (`outbox_set_aside`)"
             )
             self.add(EXIT_GAVE_UP, ProblemText(text, error_id="events-given-up"))
         for reason, cameras in lost.items():

@@ -35,7 +35,7 @@ from pipeline.errors import EnvironmentProblem, NeedsNewProcess
 from pipeline.items import Item
 from pipeline.messages import LONGEST_BODY, End, EndReason, Event, Stamp
 from pipeline.monitoring.event_format import EventSummary, event_format
-from pipeline.monitoring.outcome import GIVEN_UP
+from pipeline.monitoring.outcome import GIVEN_UP, UNSURE
 from pipeline.monitoring.reports import SinkBacklog
 from pipeline.outbox.backlog import Backlog, Bounds, as_counts
 from pipeline.outbox.commit_times import CommitTimes
@@ -123,6 +123,8 @@ class Outbox(Stage[OutboxSettings]):
         f"{GIVEN_UP}SINK": "Events that waited for this sink and were given up, because there were too many, they "
         "waited for too long, or the file was damaged (`camgraph help outbox`). A run in which that happens ends with "
         "status 1.",
+        UNSURE: "Damaged files of the outbox of which nobody can tell how many events are lost. A run in which that "
+        "happens ends with status 1.",
     }
     added_by_itself = True
 
@@ -198,6 +200,8 @@ class Outbox(Stage[OutboxSettings]):
         for sink, n in saved.lost_for.items():
             self._bounded.count(sink, "", n)
             self._bounded.given_up[sink] += n
+        if not saved.is_sure:
+            self.context.count(UNSURE, "")
         self.context.opening("")
         self.context.log.error(
             "outbox_set_aside",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.errors import ProblemText
-from pipeline.monitoring.outcome import Outcome
+from pipeline.monitoring.outcome import UNSURE, Outcome
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,13 @@ def test_what_went_wrong_first_keeps_the_status() -> None:
     outcome.add(3, "no disk")
     outcome.add_camera_errors({"a": ("error", "camera a: broken")}, ["a"], {"a": 2})
     assert (outcome.status, outcome.problems) == (3, ["no disk", "camera a: broken"])
+
+
+def test_a_rescue_that_is_unsure_is_a_problem() -> None:
+    outcome = Outcome()
+    outcome.add_losses({(UNSURE, ""): 1})
+    assert (outcome.status, outcome.error_ids) == (1, ("events-given-up",))
+    assert "nobody can tell how many of its events are lost" in outcome.problems[0]
 
 
 def test_problems_keep_the_ids_of_their_kinds() -> None:

@@ -14,6 +14,7 @@ from camgraph_test_stages.outboxes import crash, deliver, fill, make_event, open
 from structlog.testing import capture_logs
 
 from pipeline.errors import EnvironmentProblem, NeedsNewProcess
+from pipeline.monitoring.outcome import UNSURE
 from pipeline.outbox.event_file import VERSION
 from pipeline.outbox.outbox import Outbox
 from pipeline.outbox.outbox_view import OutboxView
@@ -433,6 +434,7 @@ def test_an_empty_file_is_said_to_be_none(tmp_path: Path, left: bytes) -> None:
     outbox, found, [told] = opened_at_last(tmp_path)
     assert (found, told["saved"], told["more_may_be_lost"]) == ([], 0, True)
     assert told["why"].startswith("it is empty")
+    assert reports_of(outbox).counts[UNSURE, ""] == 1
     outbox.close()
 
 
