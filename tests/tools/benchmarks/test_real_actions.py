@@ -19,7 +19,7 @@ from tools.animator.library import fall, standing, waiting
 from tools.animator.messages import tracks
 from tools.animator.scene import Seen
 from tools.benchmarks.action_clips import Watched
-from tools.benchmarks.real_actions.__main__ import main
+from tools.benchmarks.real_actions.__main__ import chosen, main
 from tools.benchmarks.real_actions.incidents import Told, judged
 from tools.benchmarks.real_actions.people import Finder, _keep, people_of, thinned
 from tools.benchmarks.real_actions.report import Result, listed, tables
@@ -128,6 +128,16 @@ def test_no_source_is_in_two_folds() -> None:
 
 
 # ---- people and incidents
+
+
+def test_clips_are_chosen_by_what_surely_happens_in_them() -> None:
+    fell = clip(Happening(action="fall", start_s=1.0, end_s=2.0), file="fell.mp4")
+    perhaps = clip(Happening(action="fall", start_s=1.0, end_s=2.0, sure=False), file="perhaps.mp4")
+    stood = clip(file="stood.mp4")
+    every = [fell, perhaps, stood]
+    assert list(chosen(every, (), ())) == every
+    assert list(chosen(every, (), (), "fall")) == [fell]
+    assert list(chosen(every, ("s*",), (), None)) == [stood]
 
 
 def test_people_are_kept_and_thinned(tmp_path: Path) -> None:
