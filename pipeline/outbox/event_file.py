@@ -24,7 +24,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -144,10 +144,10 @@ def open_event_file(path: Path, *, by_time: bool, sync: Sync = "full", busy_s: f
 
     Raises Damaged, and EnvironmentProblem if it cannot be opened for another reason, or is of a newer version.
     """
-    db = None
+    db, was_there = None, path.exists()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if path.exists() and path.stat().st_size <= _EMPTY_BYTES:
+        if was_there and path.stat().st_size <= _EMPTY_BYTES:
             raise Damaged("it is empty: the events that were in it are lost")
         db = sqlite3.connect(path, isolation_level=None, timeout=busy_s)
         is_new, older = _require_own(db, path)
@@ -162,15 +162,22 @@ def open_event_file(path: Path, *, by_time: bool, sync: Sync = "full", busy_s: f
         if by_time:
             db.execute(_BY_TIME)
     except (sqlite3.Error, OSError) as error:
-        if db is not None:
-            db.close()
+        _give_up_opening(db, path, was_there=was_there)
         raise_if_damaged(error)
         raise cannot_open(path, error) from None
     except BaseException:
-        if db is not None:
-            db.close()
+        _give_up_opening(db, path, was_there=was_there)
         raise
     return db
+
+
+def _give_up_opening(db: sqlite3.Connection | None, path: Path, *, was_there: bool) -> None:
+    """Close the file, and remove an empty one that SQLite has begun, as on a full disk: it would look damaged later."""
+    if db is not None:
+        db.close()
+    with suppress(OSError):
+        if not was_there and path.stat().st_size <= _EMPTY_BYTES:
+            path.unlink()
 
 
 def _require_own(db: sqlite3.Connection, path: Path) -> tuple[bool, bool]:

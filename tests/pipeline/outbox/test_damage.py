@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 
 from pipeline.errors import EnvironmentProblem, NeedsNewProcess
 from pipeline.monitoring.outcome import UNSURE
+from pipeline.outbox import event_file
 from pipeline.outbox.event_file import VERSION
 from pipeline.outbox.outbox import Outbox
 from pipeline.outbox.outbox_view import OutboxView
@@ -435,6 +436,24 @@ def test_an_empty_file_is_said_to_be_none(tmp_path: Path, left: bytes) -> None:
     assert (found, told["saved"], told["more_may_be_lost"]) == ([], 0, True)
     assert told["why"].startswith("it is empty")
     assert reports_of(outbox).counts[UNSURE, ""] == 1
+    outbox.close()
+
+
+def test_a_file_that_could_not_be_begun_is_not_damaged_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a disk that is full at the first start."""
+    require = event_file._require_own  # the last call before the first page is written
+
+    def fill(db: sqlite3.Connection, path: Path) -> tuple[bool, bool]:
+        require(db, path)
+        assert path.stat().st_size == 0
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as full:
+        full.setattr(event_file, "_require_own", fill)
+        with pytest.raises(EnvironmentProblem, match="full"):
+            event_file.open_event_file(tmp_path / "outbox.sqlite", by_time=False)
+    outbox, _, told = opened_at_last(tmp_path)
+    assert told == []
     outbox.close()
 
 
