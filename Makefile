@@ -8,8 +8,7 @@ GPU ?= $(if $(wildcard /proc/driver/nvidia/version /dev/dxg),cuda)
 
 COMMA := ,
 
-# A plain path in site-packages instead of an import hook, so that type checkers find our packages as well.
-EDITABLE := --quiet --disable-pip-version-check --config-settings editable_mode=compat
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .PHONY: demo setup dev lint quick test test-benchmarks compat check format reference prove bench clean
 
@@ -27,11 +26,11 @@ $(VENV)/.ready: pyproject.toml
 	  exit 1; }
 	@echo "setting up $(VENV) with pip, once: a minute or two, by your network"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install $(EDITABLE) -e '.[serve$(if $(GPU),$(COMMA)$(GPU))]'
+	$(PIP) -e '.[serve$(if $(GPU),$(COMMA)$(GPU))]'
 	touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready tests/plugin/pyproject.toml
-	$(BIN)/pip install $(EDITABLE) -e '.[dev]' -e tests/plugin
+	$(PIP) --config-settings editable_mode=compat -e '.[dev]' -e tests/plugin
 	touch $@
 
 # Tests pull what they need; those that want other data read CAMGRAPH_TEST_DATA and say by name that they were skipped.
@@ -85,27 +84,27 @@ format: dev
 
 # The pages of docs/reference, from the definitions in the code.
 reference: dev
-	$(BIN)/python -m tools.reference
+	$(BIN)/python -m camgraph.tools.lab.reference
 
 # The full matrix, faults, kills, two soaks: each writes its page, between marks, whatever came out. Almost two hours,
 # on a machine that does nothing else. One that is not all proven does not keep the next from being tried, and fails the whole.
 prove: dev
 	$(BIN)/camgraph assets pull
 	@failed=; \
-	$(BIN)/python -m tools.proofs.prove --report docs/proof.md || failed="$$failed prove"; \
-	$(BIN)/python -m tools.proofs.fuzz_check --report docs/proof.md || failed="$$failed fuzz_check"; \
-	$(BIN)/python -m tools.proofs.fuzz_rules --report docs/proof.md || failed="$$failed fuzz_rules"; \
-	$(BIN)/python -m tools.proofs.fuzz_stores --report docs/proof.md || failed="$$failed fuzz_stores"; \
-	$(BIN)/pip install -q $(EDITABLE) -e '.[fuzz]'; \
-	$(BIN)/python -m tools.proofs.fuzz_service --report docs/proof.md || failed="$$failed fuzz_service"; \
-	$(BIN)/python -m tools.proofs.stuck_model --report docs/proof.md || failed="$$failed stuck_model"; \
-	$(BIN)/python -m tools.proofs.mutants --report docs/proof.md || failed="$$failed mutants"; \
-	$(BIN)/python -m tools.proofs.outage --report docs/proof.md || failed="$$failed outage"; \
-	$(BIN)/python -m tools.proofs.live_faults --rounds 2 --report docs/live_faults.md || failed="$$failed live_faults"; \
-	$(BIN)/python -m tools.proofs.live_kills --report docs/live_kills.md || failed="$$failed live_kills"; \
-	$(BIN)/python -m tools.proofs.footage_kills --report docs/footage_kills.md || failed="$$failed footage_kills"; \
-	$(BIN)/python -m tools.proofs.soak --report docs/soak.md || failed="$$failed soak"; \
-	$(BIN)/python -m tools.proofs.soak --undisturbed --report docs/soak.md || failed="$$failed undisturbed"; \
+	$(BIN)/python -m camgraph.tools.lab.proofs.prove --report docs/proof.md || failed="$$failed prove"; \
+	$(BIN)/python -m camgraph.tools.lab.proofs.fuzz_check --report docs/proof.md || failed="$$failed fuzz_check"; \
+	$(BIN)/python -m camgraph.tools.lab.proofs.fuzz_rules --report docs/proof.md || failed="$$failed fuzz_rules"; \
+	$(BIN)/python -m camgraph.tools.lab.proofs.fuzz_stores --report docs/proof.md || failed="$$failed fuzz_stores"; \
+	$(PIP) -e '.[fuzz]'; \
+	$(BIN)/python -m camgraph.tools.lab.proofs.fuzz_service --report docs/proof.md || failed="$$failed fuzz_service"; \
+	$(BIN)/python -m camgraph.tools.lab.proofs.stuck_model --report docs/proof.md || failed="$$failed stuck_model"; \
+	$(BIN)/python -m camgraph.tools.lab.proofs.mutants --report docs/proof.md || failed="$$failed mutants"; \
+	$(BIN)/python -m camgraph.tools.lab.proofs.outage --report docs/proof.md || failed="$$failed outage"; \
+	$(BIN)/python -m camgraph.tools.lab.proofs.live_faults --rounds 2 --report docs/live_faults.md || failed="$$failed live_faults"; \
+	$(BIN)/python -m camgraph.tools.lab.proofs.live_kills --report docs/live_kills.md || failed="$$failed live_kills"; \
+	$(BIN)/python -m camgraph.tools.lab.proofs.footage_kills --report docs/footage_kills.md || failed="$$failed footage_kills"; \
+	$(BIN)/python -m camgraph.tools.lab.proofs.soak --report docs/soak.md || failed="$$failed soak"; \
+	$(BIN)/python -m camgraph.tools.lab.proofs.soak --undisturbed --report docs/soak.md || failed="$$failed undisturbed"; \
 	if [ -n "$$failed" ]; then echo "not all is proven:$$failed"; exit 1; fi
 
 # The whole graph against the bare loop, beside others who do the same, how cost grows, how fresh live frames are, from the
@@ -113,22 +112,22 @@ prove: dev
 # hour; the first time, peers are installed.
 bench: dev
 	$(BIN)/camgraph assets pull
-	$(BIN)/python -m tools.benchmarks.graph --report docs/benchmarks.md
-	$(BIN)/python -m tools.benchmarks.runtime --report docs/benchmarks.md
-	$(BIN)/python -m tools.benchmarks.sinks --report docs/benchmarks.md
-	$(BIN)/python -m tools.benchmarks.delivery_age --report docs/benchmarks.md
-	$(BIN)/python -m tools.benchmarks.peers --report docs/benchmarks.md --json docs/peers.json --plot docs/pictures/peers.png
-	$(BIN)/python -m tools.benchmarks.cost_curves --report docs/benchmarks.md
-	$(BIN)/python -m tools.benchmarks.footage --report docs/footage.md
-	$(BIN)/python -m tools.benchmarks.live --report docs/live.md
-	$(BIN)/python -m tools.benchmarks.parser_delay --report docs/latency.md
-	$(BIN)/python -m tools.benchmarks.latency --report docs/latency.md
-	$(BIN)/python -m tools.benchmarks.cameras --report docs/many_cameras.md
-	$(BIN)/python -m tools.benchmarks.plan --report docs/plan.md
-	$(BIN)/python -m tools.benchmarks.service --report docs/service.md
-	$(BIN)/python -m tools.benchmarks.asked_model --report docs/service.md
-	$(BIN)/python -m tools.benchmarks.live_pictures --report docs/service.md
-	$(BIN)/python -m tools.benchmarks.traces --report docs/traces.md
+	$(BIN)/python -m camgraph.tools.lab.benchmarks.graph --report docs/benchmarks.md
+	$(BIN)/python -m camgraph.tools.lab.benchmarks.runtime --report docs/benchmarks.md
+	$(BIN)/python -m camgraph.tools.lab.benchmarks.sinks --report docs/benchmarks.md
+	$(BIN)/python -m camgraph.tools.lab.benchmarks.delivery_age --report docs/benchmarks.md
+	$(BIN)/python -m camgraph.tools.lab.benchmarks.peers --report docs/benchmarks.md --json docs/peers.json --plot docs/pictures/peers.png
+	$(BIN)/python -m camgraph.tools.lab.benchmarks.cost_curves --report docs/benchmarks.md
+	$(BIN)/python -m camgraph.tools.lab.benchmarks.footage --report docs/footage.md
+	$(BIN)/python -m camgraph.tools.lab.benchmarks.live --report docs/live.md
+	$(BIN)/python -m camgraph.tools.lab.benchmarks.parser_delay --report docs/latency.md
+	$(BIN)/python -m camgraph.tools.lab.benchmarks.latency --report docs/latency.md
+	$(BIN)/python -m camgraph.tools.lab.benchmarks.cameras --report docs/many_cameras.md
+	$(BIN)/python -m camgraph.tools.lab.benchmarks.plan --report docs/plan.md
+	$(BIN)/python -m camgraph.tools.lab.benchmarks.service --report docs/service.md
+	$(BIN)/python -m camgraph.tools.lab.benchmarks.asked_model --report docs/service.md
+	$(BIN)/python -m camgraph.tools.lab.benchmarks.live_pictures --report docs/service.md
+	$(BIN)/python -m camgraph.tools.lab.benchmarks.traces --report docs/traces.md
 
 clean:
 	rm -rf $(VENV) $(VENV)-3.* out

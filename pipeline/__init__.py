@@ -27,6 +27,9 @@ because every process of ours imports it first: those of a run, of the commands,
 import os
 import sys
 
+if __name__ == "pipeline":  # beside the package, in a checkout: a second copy of each class would come of that
+    raise ModuleNotFoundError("this package is `camgraph.pipeline`", name=__name__)
+
 # ONNX Runtime (1.29 and later): an identifier on the disk and reports to Microsoft. Its own `disable_telemetry_events`
 # comes too late, and stops a part only.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"

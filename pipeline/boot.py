@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pipeline.messages import Message, Stamp
-from pipeline.plan import EdgePlan, ProcessPlan, from_wire
-from pipeline.registry import find_stage
-from pipeline.stage import CameraState, Stage
-from pipeline.system.file_access import ReadableBy
+from camgraph.pipeline.messages import Message, Stamp
+from camgraph.pipeline.plan import EdgePlan, ProcessPlan, from_wire
+from camgraph.pipeline.registry import find_stage
+from camgraph.pipeline.stage import CameraState, Stage
+from camgraph.pipeline.system.file_access import ReadableBy
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,10 @@ from pathlib import Path
 from time import time_ns
 from typing import Any
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.messages import Event, Stamp
-from pipeline.system.disk import is_at, lock, open_regular, sync_data, sync_folder
-from pipeline.system.redaction import redact_urls
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.messages import Event, Stamp
+from camgraph.pipeline.system.disk import is_at, lock, open_regular, sync_data, sync_folder
+from camgraph.pipeline.system.redaction import redact_urls
 
 FOLDER = "dead_letters"
 MOST_BYTES = 64 << 20

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from pipeline.foreign_text import shown
+from camgraph.pipeline.foreign_text import shown
 
 EXIT_DONE = 0
 EXIT_GAVE_UP = 1

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from pipeline.messages import MARKS, Message, Stamp
+from camgraph.pipeline.messages import MARKS, Message, Stamp
 
 END_SEQ = 1 << 62
 """The `seq` of a camera's last words: after every frame. The end itself comes one later."""

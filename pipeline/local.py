@@ -17,30 +17,30 @@ from typing import Any
 
 import structlog
 
-from pipeline.boot import Boot
-from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError, EnvironmentProblem, ProblemText
-from pipeline.execution.builder import Builder, Built
-from pipeline.execution.context import Collector, Pulse
-from pipeline.execution.emissions import Emissions
-from pipeline.execution.retry import Closing, GivenUp, Retry
-from pipeline.execution.runner import Runner
-from pipeline.execution.source_thread import Handed, SourceThread
-from pipeline.items import END_SEQ, Item, Key
-from pipeline.messages import End, Event, Stamp
-from pipeline.monitoring.cameras import Cameras
-from pipeline.monitoring.counter_resets import CounterResets
-from pipeline.monitoring.event_format import EventSummary
-from pipeline.monitoring.health import Phase
-from pipeline.monitoring.metrics import Counters, counter_of
-from pipeline.monitoring.notices import Notices
-from pipeline.monitoring.outcome import Outcome, blocked_too_long, not_drained
-from pipeline.monitoring.reports import Heartbeat, StageStats
-from pipeline.monitoring.status import Meter
-from pipeline.monitoring.switches import Switches
-from pipeline.outbox.outbox import Outbox
-from pipeline.outbox.outbox_folder import outbox_folder
-from pipeline.plan import BLOCKED_LIMIT_S, ProcessPlan, RunPlan
-from pipeline.stage import Source
+from camgraph.pipeline.boot import Boot
+from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError, EnvironmentProblem, ProblemText
+from camgraph.pipeline.execution.builder import Builder, Built
+from camgraph.pipeline.execution.context import Collector, Pulse
+from camgraph.pipeline.execution.emissions import Emissions
+from camgraph.pipeline.execution.retry import Closing, GivenUp, Retry
+from camgraph.pipeline.execution.runner import Runner
+from camgraph.pipeline.execution.source_thread import Handed, SourceThread
+from camgraph.pipeline.items import END_SEQ, Item, Key
+from camgraph.pipeline.messages import End, Event, Stamp
+from camgraph.pipeline.monitoring.cameras import Cameras
+from camgraph.pipeline.monitoring.counter_resets import CounterResets
+from camgraph.pipeline.monitoring.event_format import EventSummary
+from camgraph.pipeline.monitoring.health import Phase
+from camgraph.pipeline.monitoring.metrics import Counters, counter_of
+from camgraph.pipeline.monitoring.notices import Notices
+from camgraph.pipeline.monitoring.outcome import Outcome, blocked_too_long, not_drained
+from camgraph.pipeline.monitoring.reports import Heartbeat, StageStats
+from camgraph.pipeline.monitoring.status import Meter
+from camgraph.pipeline.monitoring.switches import Switches
+from camgraph.pipeline.outbox.outbox import Outbox
+from camgraph.pipeline.outbox.outbox_folder import outbox_folder
+from camgraph.pipeline.plan import BLOCKED_LIMIT_S, ProcessPlan, RunPlan
+from camgraph.pipeline.stage import Source
 
 _WAIT_S = 0.1
 

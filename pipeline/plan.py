@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass, field
 from math import ceil
 from typing import Any, Literal
 
-from pipeline.messages import Event
-from pipeline.system.file_access import ReadableBy
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.system.file_access import ReadableBy
 
 EVERY_CAMERA = "*"
 """The name under which the outbox hands all cameras' events to a sink: one partition, so that their order holds."""

@@ -14,15 +14,15 @@ from importlib.metadata import Distribution, EntryPoint, entry_points
 from traceback import walk_tb
 from typing import Any
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.messages import Message
-from pipeline.stage import Source, Stage
-from pipeline.system.spelling import did_you_mean
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.messages import Message
+from camgraph.pipeline.stage import Source, Stage
+from camgraph.pipeline.system.spelling import did_you_mean
 
 GROUP = "camgraph.stages"
 
-_OWN = {"camgraph", "pipeline", "stages", "tools"}
-"""The packages of camgraph itself."""
+_FORMER = {"pipeline", "stages", "tools"}
+"""The names under which these packages were imported before they lay in `camgraph`."""
 
 AnyStage = type[Stage[Any]] | type[Source[Any]]
 
@@ -47,10 +47,18 @@ def place_in_stage(bug: BaseException) -> str:
     The runtime calls stages in many places, and an exception is not its own bug if a stage has raised it.
     """
     points = (point for named in registered(GROUP).values() for point in named)
-    packages = {point.value.partition(":")[0].partition(".")[0] for point in points} - _OWN
+    packages = {point.value.partition(":")[0].partition(".")[0] for point in points} - {"camgraph"}
     modules = [(str(frame.f_globals.get("__name__")), line) for frame, line in walk_tb(bug.__traceback__)]
     places = [f"{module}, line {line}" for module, line in modules if module.partition(".")[0] in packages]
     return places[-1] if places else ""
+
+
+def remedy(error: BaseException) -> str:
+    """What to do about code of another package that cannot be imported."""
+    missing = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
+    if missing.partition(".")[0] in _FORMER:
+        return f"camgraph's packages lie in `camgraph` now: write `camgraph.{missing}` instead, and install it anew"
+    return "install what is missing, or its update"
 
 
 @functools.cache
@@ -87,13 +95,13 @@ def find_stage(use: str) -> AnyStage:
     except Exception as error:
         place = place_in_stage(error)
         raise EnvironmentProblem(
-            f"{provided} cannot be loaded: {type(error).__name__}: {error}{place and f' ({place})'}; install what is "
-            "missing, or its update",
+            f"{provided} cannot be loaded: {type(error).__name__}: {error}{place and f' ({place})'}; {remedy(error)}",
             error_id="stage-broken",
         ) from error
     if not (isinstance(found, type) and issubclass(found, Stage | Source)):
         raise EnvironmentProblem(
-            f"{provided} is no stage: expected a subclass of pipeline.stage.Stage or Source", error_id="stage-broken"
+            f"{provided} is no stage: expected a subclass of camgraph.pipeline.stage.Stage or Source",
+            error_id="stage-broken",
         )
     if why := _undeclared(found):
         raise EnvironmentProblem(f"{provided} {why}", error_id="stage-broken")

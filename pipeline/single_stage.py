@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 import structlog
 
-from pipeline.dead_letters import DeadLetters
-from pipeline.messages import Array, End, Event, Message, Stamp
-from pipeline.stage import CameraState, Logger, Stage
-from pipeline.traces import traceparent
+from camgraph.pipeline.dead_letters import DeadLetters
+from camgraph.pipeline.messages import Array, End, Event, Message, Stamp
+from camgraph.pipeline.stage import CameraState, Logger, Stage
+from camgraph.pipeline.traces import traceparent
 
 AnyStage = TypeVar("AnyStage", bound=Stage[Any])
 

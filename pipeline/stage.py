@@ -3,8 +3,8 @@
     import cv2
     from pydantic import Field
 
-    from pipeline.stage import Settings, Stage
-    from stages.messages import Frame
+    from camgraph.pipeline.stage import Settings, Stage
+    from camgraph.stages.messages import Frame
 
 
     class BlurSettings(Settings):
@@ -50,8 +50,8 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.dead_letters import DeadLetters
-from pipeline.messages import Array, End, Event, Message, Stamp
+from camgraph.pipeline.dead_letters import DeadLetters
+from camgraph.pipeline.messages import Array, End, Event, Message, Stamp
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = 1, 100
 

@@ -2,9 +2,9 @@
 
 `opened` and `feed` call a stage as the runtime does, in this thread and without a graph:
 
-    from pipeline.messages import Message
-    from pipeline.stage import Settings, Stage
-    from pipeline.testing import feed, opened, reports_of, stamp
+    from camgraph.pipeline.messages import Message
+    from camgraph.pipeline.stage import Settings, Stage
+    from camgraph.pipeline.testing import feed, opened, reports_of, stamp
 
 
     class EveryOther(Stage[Settings]):
@@ -37,17 +37,17 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from pipeline import single_stage
-from pipeline.errors import BadItem
-from pipeline.local import LocalRun
-from pipeline.messages import Message
-from pipeline.monitoring.outcome import Outcome
-from pipeline.outbox.outbox_folder import outbox_held
-from pipeline.plan import RunPlan
-from pipeline.single_stage import AnyStage, HandContext, reports_of, stamp
-from pipeline.stage import DROPPED, Stage
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.system.run_folder import RunFolder
+from camgraph.pipeline import single_stage
+from camgraph.pipeline.errors import BadItem
+from camgraph.pipeline.local import LocalRun
+from camgraph.pipeline.messages import Message
+from camgraph.pipeline.monitoring.outcome import Outcome
+from camgraph.pipeline.outbox.outbox_folder import outbox_held
+from camgraph.pipeline.plan import RunPlan
+from camgraph.pipeline.single_stage import AnyStage, HandContext, reports_of, stamp
+from camgraph.pipeline.stage import DROPPED, Stage
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.system.run_folder import RunFolder
 
 __all__ = ["HandContext", "feed", "hit", "opened", "reports_of", "run_graph", "stamp"]
 

@@ -20,7 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pipeline.messages import Message
+from camgraph.pipeline.messages import Message
 
 MOST_STEPS = 64
 _ID = re.compile(r"[0-9a-f]{32}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from pipeline.plan import RunPlan
+from camgraph.pipeline.plan import RunPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,4 +16,7 @@ or that several stages share, have packages of their own:
 A stage knows messages, its settings and its context only: no process, no queue, and not the graph around it.
 """
 
-import pipeline  # noqa: F401 - turns telemetry off before a module of this package loads a library
+import camgraph.pipeline  # noqa: F401 - turns telemetry off before a module of this package loads a library
+
+if __name__ == "stages":  # beside the package, in a checkout: a second copy of each class would come of that
+    raise ModuleNotFoundError("this package is `camgraph.stages`", name=__name__)

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from pipeline.stage import Ports, Settings, Stage
-from stages.messages import Frame, People
-from stages.vision.colours import colours_of_bgr, colours_of_planes
+from camgraph.pipeline.stage import Ports, Settings, Stage
+from camgraph.stages.messages import Frame, People
+from camgraph.stages.vision.colours import colours_of_bgr, colours_of_planes
 
 
 class AddColoursSettings(Settings):

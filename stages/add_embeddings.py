@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from pipeline.errors import UserError
-from pipeline.stage import Counts, Ports
-from stages.inference.behind_model import BehindModel, BehindModelSettings, ModelBefore
-from stages.inference.output_checks import WRONG_SHAPES, WrongShapes
-from stages.messages import People, Tensor
-from stages.vision.foreign_text import shown
-from stages.vision.recognition import Declared
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.stage import Counts, Ports
+from camgraph.stages.inference.behind_model import BehindModel, BehindModelSettings, ModelBefore
+from camgraph.stages.inference.output_checks import WRONG_SHAPES, WrongShapes
+from camgraph.stages.messages import People, Tensor
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.stages.vision.recognition import Declared
 
 F32 = NDArray[np.float32]
 

@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pipeline.errors import UserError
-from pipeline.stage import Counts, Ports
-from stages.inference.behind_model import BehindModel, ModelBefore
-from stages.inference.outputs import READING, OutputReader, OutputSettings
-from stages.messages import People, Tensor
-from stages.vision.decoding.formats import Asked
-from stages.vision.letterbox import keypoints_to_frame
-from stages.vision.recognition import Declared
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.stage import Counts, Ports
+from camgraph.stages.inference.behind_model import BehindModel, ModelBefore
+from camgraph.stages.inference.outputs import READING, OutputReader, OutputSettings
+from camgraph.stages.messages import People, Tensor
+from camgraph.stages.vision.decoding.formats import Asked
+from camgraph.stages.vision.letterbox import keypoints_to_frame
+from camgraph.stages.vision.recognition import Declared
 
 
 class AddKeypoints(BehindModel[OutputSettings]):

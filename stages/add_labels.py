@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from pipeline.messages import End
-from pipeline.stage import Context, Ports, Settings, Stage
-from stages.messages import Labels, Tracks
+from camgraph.pipeline.messages import End
+from camgraph.pipeline.stage import Context, Ports, Settings, Stage
+from camgraph.stages.messages import Labels, Tracks
 
 F32 = NDArray[np.float32]
 

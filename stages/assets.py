@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.system.paths import ASSET_PREFIX, lost_home
-from pipeline.system.spelling import did_you_mean
+from camgraph.pipeline.system.paths import ASSET_PREFIX, lost_home
+from camgraph.pipeline.system.spelling import did_you_mean
 
 MODELS = ("movenet-multipose.onnx", "movenet-lightning.onnx", "movenet-thunder.onnx")
 CLIPS = ("vtest.avi",)

@@ -14,23 +14,23 @@ from typing import ClassVar
 
 from av.video.reformatter import VideoReformatter
 
-from pipeline.errors import BadItem, ProblemText, UserError, id_of
-from pipeline.messages import Stamp
-from pipeline.stage import Context, Counts, FrameSize, Settings, Source, Stop
-from stages.footage.packets import socket_path
-from stages.footage.tap import PacketTap
-from stages.messages import Frame
-from stages.reading import addresses, examiner, inspection, pictures, pixels
-from stages.reading.camera import Camera
-from stages.reading.examination import Answer
-from stages.reading.live.live_camera import LiveCamera
-from stages.reading.live.timeouts import timeouts_of
-from stages.reading.live.verdicts import Dropped
-from stages.reading.pixel_shape import remark_on_pixels
-from stages.reading.probe import largest_frame
-from stages.reading.recording import DAMAGED, Recording
-from stages.reading.shots import Shot, Shots
-from stages.reading.slot_memory import SlotMemory
+from camgraph.pipeline.errors import BadItem, ProblemText, UserError, id_of
+from camgraph.pipeline.messages import Stamp
+from camgraph.pipeline.stage import Context, Counts, FrameSize, Settings, Source, Stop
+from camgraph.stages.footage.packets import socket_path
+from camgraph.stages.footage.tap import PacketTap
+from camgraph.stages.messages import Frame
+from camgraph.stages.reading import addresses, examiner, inspection, pictures, pixels
+from camgraph.stages.reading.camera import Camera
+from camgraph.stages.reading.examination import Answer
+from camgraph.stages.reading.live.live_camera import LiveCamera
+from camgraph.stages.reading.live.timeouts import timeouts_of
+from camgraph.stages.reading.live.verdicts import Dropped
+from camgraph.stages.reading.pixel_shape import remark_on_pixels
+from camgraph.stages.reading.probe import largest_frame
+from camgraph.stages.reading.recording import DAMAGED, Recording
+from camgraph.stages.reading.shots import Shot, Shots
+from camgraph.stages.reading.slot_memory import SlotMemory
 
 __all__ = ["Camera", "Capture"]
 

@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from pipeline.errors import UserError
-from pipeline.stage import Counts
-from stages.facts import Facts
-from stages.inference.behind_model import BehindModel, BehindModelSettings, ModelBefore
-from stages.inference.output_checks import WRONG_SHAPES, WrongShapes
-from stages.messages import Labels, Tensor
-from stages.vision.decoding.promised import FLOATS
-from stages.vision.foreign_text import shown
-from stages.vision.probabilities import Activation, probabilities
-from stages.vision.recognition import Declared
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.stage import Counts
+from camgraph.stages.facts import Facts
+from camgraph.stages.inference.behind_model import BehindModel, BehindModelSettings, ModelBefore
+from camgraph.stages.inference.output_checks import WRONG_SHAPES, WrongShapes
+from camgraph.stages.messages import Labels, Tensor
+from camgraph.stages.vision.decoding.promised import FLOATS
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.stages.vision.probabilities import Activation, probabilities
+from camgraph.stages.vision.recognition import Declared
 
 
 class ClassifySettings(BehindModelSettings):

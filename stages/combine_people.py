@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pipeline.errors import BadItem
-from pipeline.stage import Counts, Ports, Settings, Stage
-from stages.messages import People
-from stages.vision.same_person import best_of_each, wholeness
+from camgraph.pipeline.errors import BadItem
+from camgraph.pipeline.stage import Counts, Ports, Settings, Stage
+from camgraph.stages.messages import People
+from camgraph.stages.vision.same_person import best_of_each, wholeness
 
 
 class CombinePeopleSettings(Settings):

@@ -1,6 +1,6 @@
 """Conditions of one's own for rules: a function of somebody and their past, which rules call by its name.
 
-    from stages.conditions import Answer, Past, Seconds, condition
+    from camgraph.stages.conditions import Answer, Past, Seconds, condition
 
     @condition(past_s=2)
     def holds_still(past: Past, up_to: float = 0.05, over: Seconds = 1.0) -> Answer:
@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_t
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.rules.people import COCO_17
+from camgraph.stages.vision.rules.people import COCO_17
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

@@ -16,11 +16,11 @@ import cv2
 import numpy as np
 from pydantic import Field
 
-from pipeline.stage import Counts, Ports, Settings, Stage, Upstream
-from stages.facts import Facts
-from stages.messages import Frame, People, Tensor, Tracks
-from stages.vision.cropping import crop_bgr, crop_fits, crop_planes
-from stages.vision.decoding.score_ranges import score_range
+from camgraph.pipeline.stage import Counts, Ports, Settings, Stage, Upstream
+from camgraph.stages.facts import Facts
+from camgraph.stages.messages import Frame, People, Tensor, Tracks
+from camgraph.stages.vision.cropping import crop_bgr, crop_fits, crop_planes
+from camgraph.stages.vision.decoding.score_ranges import score_range
 
 IMAGE = "image"
 Side = Annotated[int, Field(ge=16, le=2048)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stages.inference.decoder import Decoder, DecoderSettings
+from camgraph.stages.inference.decoder import Decoder, DecoderSettings
 
 
 class DecodeSettings(DecoderSettings):

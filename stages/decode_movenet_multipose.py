@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from stages.inference.decoder import DecoderSettings, OneFormatDecoder
-from stages.inference.outputs import OutputReader
-from stages.messages import Tensor
-from stages.vision.decoding.detections import Detections
-from stages.vision.decoding.formats import Asked
-from stages.vision.decoding.movenet import MIN_KEYPOINT
+from camgraph.stages.inference.decoder import DecoderSettings, OneFormatDecoder
+from camgraph.stages.inference.outputs import OutputReader
+from camgraph.stages.messages import Tensor
+from camgraph.stages.vision.decoding.detections import Detections
+from camgraph.stages.vision.decoding.formats import Asked
+from camgraph.stages.vision.decoding.movenet import MIN_KEYPOINT
 
 
 class DecodeMovenetMultiposeSettings(DecoderSettings):

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from stages.inference.decoder import DecoderSettings, OneFormatDecoder
+from camgraph.stages.inference.decoder import DecoderSettings, OneFormatDecoder
 
 
 class DecodeYoloPoseSettings(DecoderSettings):

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from pipeline.foreign_text import printable_json
-from pipeline.messages import LONGEST_BODY, Event, Stamp
-from pipeline.monitoring.camera_states import Change, LossEnd, LossOver
-from pipeline.monitoring.event_format import EventSummary, Origin
-from pipeline.stage import AwayState
+from camgraph.pipeline.foreign_text import printable_json
+from camgraph.pipeline.messages import LONGEST_BODY, Event, Stamp
+from camgraph.pipeline.monitoring.camera_states import Change, LossEnd, LossOver
+from camgraph.pipeline.monitoring.event_format import EventSummary, Origin
+from camgraph.pipeline.stage import AwayState
 
 SCHEMA = "urn:camgraph:event:1"
 CAMERA_SCHEMA = "urn:camgraph:camera:1"

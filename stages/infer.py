@@ -14,20 +14,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pipeline.errors import BadItem, EnvironmentProblem, ProblemText, SettingError, Unavailable, UserError
-from pipeline.messages import Array
-from pipeline.stage import Counts, FrameSize, Stage, Upstream
-from stages.facts import Facts
-from stages.inference.batches import BatchRuns, Given, Row
-from stages.inference.contracts import check_kind, check_size
-from stages.inference.engines import onnxruntime_engine
-from stages.inference.engines.devices import device_of
-from stages.inference.engines.engine import WrongOutput
-from stages.inference.infer_settings import InferSettings
-from stages.inference.model.candidate_selection import Selection
-from stages.inference.model.model_files import find_libraries, find_model, sha256_of, verify_model
-from stages.inference.model.model_memory import ModelMemory, beyond, most_of
-from stages.inference.model_inputs import (
+from camgraph.pipeline.errors import BadItem, EnvironmentProblem, ProblemText, SettingError, Unavailable, UserError
+from camgraph.pipeline.messages import Array
+from camgraph.pipeline.stage import Counts, FrameSize, Stage, Upstream
+from camgraph.stages.facts import Facts
+from camgraph.stages.inference.batches import BatchRuns, Given, Row
+from camgraph.stages.inference.contracts import check_kind, check_size
+from camgraph.stages.inference.engines import onnxruntime_engine
+from camgraph.stages.inference.engines.devices import device_of
+from camgraph.stages.inference.engines.engine import WrongOutput
+from camgraph.stages.inference.infer_settings import InferSettings
+from camgraph.stages.inference.model.candidate_selection import Selection
+from camgraph.stages.inference.model.model_files import find_libraries, find_model, sha256_of, verify_model
+from camgraph.stages.inference.model.model_memory import ModelMemory, beyond, most_of
+from camgraph.stages.inference.model_inputs import (
     first_size,
     inputs_of,
     memory_problems,
@@ -37,14 +37,14 @@ from stages.inference.model_inputs import (
     size_problems,
     wanted_picture,
 )
-from stages.inference.model_service import NAME as SOCKET_NAME
-from stages.inference.model_service import ModelService
-from stages.inference.output_checks import WRONG_NUMBERS, WRONG_SHAPES, WrongShapes, check_numbers
-from stages.inference.readiness import ReadyModel, ready_model, shares_of_operations, usual_threads
-from stages.inference.signatures import why_not_analysed
-from stages.messages import Tensor
-from stages.vision.batching import engine_order
-from stages.vision.letterbox import Size
+from camgraph.stages.inference.model_service import NAME as SOCKET_NAME
+from camgraph.stages.inference.model_service import ModelService
+from camgraph.stages.inference.output_checks import WRONG_NUMBERS, WRONG_SHAPES, WrongShapes, check_numbers
+from camgraph.stages.inference.readiness import ReadyModel, ready_model, shares_of_operations, usual_threads
+from camgraph.stages.inference.signatures import why_not_analysed
+from camgraph.stages.messages import Tensor
+from camgraph.stages.vision.batching import engine_order
+from camgraph.stages.vision.letterbox import Size
 
 __all__ = ["Infer", "InferSettings"]
 

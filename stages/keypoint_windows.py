@@ -13,15 +13,23 @@ from dataclasses import dataclass, field
 import numpy as np
 from pydantic import Field
 
-from pipeline.messages import End
-from pipeline.stage import Context, Settings, Stage
-from stages.facts import Facts
-from stages.messages import Tensor, Tracks
-from stages.vision.frame_interval import FrameInterval
-from stages.vision.keypoint_record import KeypointRecord
-from stages.vision.keypoint_windows import F32, JOINTS, Coordinates, Skeleton, in_skeleton, normalised, resampled
-from stages.vision.rules.people import COCO_17
-from stages.vision.window_contract import KEYPOINTS
+from camgraph.pipeline.messages import End
+from camgraph.pipeline.stage import Context, Settings, Stage
+from camgraph.stages.facts import Facts
+from camgraph.stages.messages import Tensor, Tracks
+from camgraph.stages.vision.frame_interval import FrameInterval
+from camgraph.stages.vision.keypoint_record import KeypointRecord
+from camgraph.stages.vision.keypoint_windows import (
+    F32,
+    JOINTS,
+    Coordinates,
+    Skeleton,
+    in_skeleton,
+    normalised,
+    resampled,
+)
+from camgraph.stages.vision.rules.people import COCO_17
+from camgraph.stages.vision.window_contract import KEYPOINTS
 
 GAP_NS = 500_000_000
 """Frames that are not farther apart follow each other."""

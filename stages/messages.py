@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import WireError
-from pipeline.messages import Array, End, Event, Fields, Message, Stamp, Tombstone, frozen
-from stages.vision.planes import U8, Planes, join, split
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.messages import Array, End, Event, Fields, Message, Stamp, Tombstone, frozen
+from camgraph.stages.vision.planes import U8, Planes, join, split
 
 __all__ = ["End", "Event", "Frame", "Labels", "People", "Stamp", "Tensor", "Tombstone", "Tracks"]
 
@@ -33,7 +33,7 @@ def _expect(ok: bool, type_name: str, what: str) -> None:
 class Frame(Message):
     """A decoded picture. Read it with `bgr()`, make one with `of_bgr(stamp, picture)`: both work for every frame.
 
-        from stages.messages import Frame
+        from camgraph.stages.messages import Frame
 
         def blackened(frame: Frame) -> Frame:
             picture = frame.bgr(copy=True)
@@ -81,7 +81,7 @@ class Frame(Message):
 
     def _converted(self) -> U8:
         # Here, and not above: processes that look at no picture, those of tracks and rules, load no OpenCV.
-        from stages.vision.yuv import i420_to_bgr  # noqa: PLC0415
+        from camgraph.stages.vision.yuv import i420_to_bgr  # noqa: PLC0415
 
         return i420_to_bgr(self.pixels)
 

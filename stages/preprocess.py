@@ -10,23 +10,23 @@ import cv2
 import numpy as np
 from pydantic import Field, model_validator
 
-from pipeline.plan import EVERY_CAMERA
-from pipeline.stage import FrameSize, Settings, Stage
-from pipeline.system.spelling import did_you_mean
-from stages.facts import Facts
-from stages.messages import Frame, Tensor
-from stages.vision import letterbox
-from stages.vision.letterbox import Align, Fit, Size
-from stages.vision.planes import U8
-from stages.vision.yuv import bgr_to_rgb, i420_to_rgb, planes_to_rgb
+from camgraph.pipeline.plan import EVERY_CAMERA
+from camgraph.pipeline.stage import FrameSize, Settings, Stage
+from camgraph.pipeline.system.spelling import did_you_mean
+from camgraph.stages.facts import Facts
+from camgraph.stages.messages import Frame, Tensor
+from camgraph.stages.vision import letterbox
+from camgraph.stages.vision.letterbox import Align, Fit, Size
+from camgraph.stages.vision.planes import U8
+from camgraph.stages.vision.yuv import bgr_to_rgb, i420_to_rgb, planes_to_rgb
 
 Side = Annotated[int, Field(ge=16, le=8192)]
 
 USUAL_MAX_SIDE = 384
 """For `size: auto` if nothing is known of the frames.
 
-It suits the most clips, near and far: `python -m tools.benchmarks.picture_sides`, docs/accuracy.md. Time grows with the
-area.
+It suits the most clips, near and far: `python -m camgraph.tools.lab.benchmarks.picture_sides`, docs/accuracy.md. Time
+grows with the area.
 """
 IMAGE = "image"
 """The name of the picture in `Tensor.arrays_by_name`: uint8 RGB (1, H, W, 3)."""

@@ -18,30 +18,30 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.errors import BadItem, GraphError, ProblemText, SettingError, UserError
-from pipeline.foreign_text import shown
-from pipeline.graph.report import dotted
-from pipeline.messages import End, Event, Message, Stamp
-from pipeline.stage import Context, Counts, FrameSize, SettingProblems, Settings, Stage, Upstream
-from pipeline.system.paths import resolve
-from pipeline.system.spelling import did_you_mean
-from stages import events
-from stages.facts import Facts, RuleNamesFact, RulesFact
-from stages.footage.names import names_of
-from stages.messages import Tracks
-from stages.rulebook.camera_check import impossible_alone, outside_frames, too_few_frames, unwatched
-from stages.rulebook.counting import Counting, Report
-from stages.rulebook.evidence import UNITS
-from stages.rulebook.fault import Fault, KeyPath
-from stages.rulebook.firing import FiringRules
-from stages.rulebook.frame_rate import FrameRate
-from stages.rulebook.key_hints import hint_at_key
-from stages.rulebook.library import hiding
-from stages.rulebook.merging import Merger
-from stages.rulebook.onlooker import picture_of
-from stages.rulebook.people_tap import PeopleTap, socket_path
-from stages.rulebook.python_functions import taken_failures, watch_calls
-from stages.rulebook.rule_file import (
+from camgraph.pipeline.errors import BadItem, GraphError, ProblemText, SettingError, UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.graph.report import dotted
+from camgraph.pipeline.messages import End, Event, Message, Stamp
+from camgraph.pipeline.stage import Context, Counts, FrameSize, SettingProblems, Settings, Stage, Upstream
+from camgraph.pipeline.system.paths import resolve
+from camgraph.pipeline.system.spelling import did_you_mean
+from camgraph.stages import events
+from camgraph.stages.facts import Facts, RuleNamesFact, RulesFact
+from camgraph.stages.footage.names import names_of
+from camgraph.stages.messages import Tracks
+from camgraph.stages.rulebook.camera_check import impossible_alone, outside_frames, too_few_frames, unwatched
+from camgraph.stages.rulebook.counting import Counting, Report
+from camgraph.stages.rulebook.evidence import UNITS
+from camgraph.stages.rulebook.fault import Fault, KeyPath
+from camgraph.stages.rulebook.firing import FiringRules
+from camgraph.stages.rulebook.frame_rate import FrameRate
+from camgraph.stages.rulebook.key_hints import hint_at_key
+from camgraph.stages.rulebook.library import hiding
+from camgraph.stages.rulebook.merging import Merger
+from camgraph.stages.rulebook.onlooker import picture_of
+from camgraph.stages.rulebook.people_tap import PeopleTap, socket_path
+from camgraph.stages.rulebook.python_functions import taken_failures, watch_calls
+from camgraph.stages.rulebook.rule_file import (
     RULE_STAND_INS,
     Confidence,
     Counters,
@@ -58,7 +58,7 @@ from stages.rulebook.rule_file import (
     Zones,
     duration_ns,
 )
-from stages.rulebook.rule_set import (
+from camgraph.stages.rulebook.rule_set import (
     ReadyRule,
     RuleSet,
     compile_rules,
@@ -66,12 +66,12 @@ from stages.rulebook.rule_set import (
     parse_rules,
     rules_text,
 )
-from stages.rulebook.schedule import Zone
-from stages.vision.heads import Area, Found, Heads
-from stages.vision.rules.crowd import Picture
-from stages.vision.rules.geometry import Surroundings
-from stages.vision.rules.judge import Evidence, Judge, Verdict, zones_with
-from stages.vision.rules.vocabulary import label_word
+from camgraph.stages.rulebook.schedule import Zone
+from camgraph.stages.vision.heads import Area, Found, Heads
+from camgraph.stages.vision.rules.crowd import Picture
+from camgraph.stages.vision.rules.geometry import Surroundings
+from camgraph.stages.vision.rules.judge import Evidence, Judge, Verdict, zones_with
+from camgraph.stages.vision.rules.vocabulary import label_word
 
 JUDGED = "judged."
 """With a rule's id behind it: a counter of the cameras (and epochs) in which its condition was ever true or false."""

@@ -15,13 +15,13 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.stage import Context
-from stages.delivery.bounded_amqp import bounded_connection_class
-from stages.delivery.bounded_socket import MOST_ANSWER, Allowance
-from stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
-from stages.delivery.event_view import EventView
-from stages.delivery.mqtt.mqtt_topics import level
-from stages.delivery.tls import TlsSettings, tls_files
+from camgraph.pipeline.stage import Context
+from camgraph.stages.delivery.bounded_amqp import bounded_connection_class
+from camgraph.stages.delivery.bounded_socket import MOST_ANSWER, Allowance
+from camgraph.stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
+from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.delivery.mqtt.mqtt_topics import level
+from camgraph.stages.delivery.tls import TlsSettings, tls_files
 
 _MOST_SHORT = 255
 

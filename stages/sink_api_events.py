@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from pipeline.errors import Unavailable
-from pipeline.messages import Message
-from pipeline.stage import Context, Counts, Stage
-from stages.handover.link import HandoverSettings, Link
-from stages.handover.parcel import event_parcel
-from stages.messages import Event
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.messages import Message
+from camgraph.pipeline.stage import Context, Counts, Stage
+from camgraph.stages.handover.link import HandoverSettings, Link
+from camgraph.stages.handover.parcel import event_parcel
+from camgraph.stages.messages import Event
 
 WAIT_S = 0.5
 

@@ -12,22 +12,22 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from pipeline.errors import NeedsNewProcess
-from pipeline.messages import End, Message, Stamp
-from pipeline.stage import Context, Counts, Ports, Stage, Upstream
-from stages.events import Clock
-from stages.handover.feed import NOT_READ, Feed
-from stages.handover.link import HandoverSettings
-from stages.handover.parcel import Parcel, own_tracks, tracks_parcel
-from stages.messages import Frame, Tracks
-from stages.rulebook.onlooker import Onlooker, Seen
-from stages.rulebook.python_functions import watch_calls
-from stages.rulebook.rule_set import RuleSet, parse_rules
-from stages.rulebook.upstream import shown_rules
-from stages.vision.drawing import Trail
-from stages.writing.annotation import USUAL_CONFIDENCE, annotated, bgr
-from stages.writing.recording import even_size
-from stages.writing.trails import Trails
+from camgraph.pipeline.errors import NeedsNewProcess
+from camgraph.pipeline.messages import End, Message, Stamp
+from camgraph.pipeline.stage import Context, Counts, Ports, Stage, Upstream
+from camgraph.stages.events import Clock
+from camgraph.stages.handover.feed import NOT_READ, Feed
+from camgraph.stages.handover.link import HandoverSettings
+from camgraph.stages.handover.parcel import Parcel, own_tracks, tracks_parcel
+from camgraph.stages.messages import Frame, Tracks
+from camgraph.stages.rulebook.onlooker import Onlooker, Seen
+from camgraph.stages.rulebook.python_functions import watch_calls
+from camgraph.stages.rulebook.rule_set import RuleSet, parse_rules
+from camgraph.stages.rulebook.upstream import shown_rules
+from camgraph.stages.vision.drawing import Trail
+from camgraph.stages.writing.annotation import USUAL_CONFIDENCE, annotated, bgr
+from camgraph.stages.writing.recording import even_size
+from camgraph.stages.writing.trails import Trails
 
 
 class SinkApiFramesSettings(HandoverSettings):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from pipeline.messages import Message
-from pipeline.stage import Context, Counts, Stage
-from stages.handover.feed import NOT_READ, Feed
-from stages.handover.link import HandoverSettings
-from stages.handover.parcel import own_tracks, tracks_parcel
-from stages.messages import Tracks
+from camgraph.pipeline.messages import Message
+from camgraph.pipeline.stage import Context, Counts, Stage
+from camgraph.stages.handover.feed import NOT_READ, Feed
+from camgraph.stages.handover.link import HandoverSettings
+from camgraph.stages.handover.parcel import own_tracks, tracks_parcel
+from camgraph.stages.messages import Tracks
 
 
 class SinkApiTracks(Stage[HandoverSettings]):

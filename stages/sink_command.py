@@ -34,16 +34,16 @@ from typing import IO, Any
 
 from pydantic import Field
 
-from pipeline.errors import ProblemText, Unavailable
-from pipeline.foreign_text import shown
-from pipeline.stage import Context, SettingProblems, Upstream
-from pipeline.system.redaction import LONGEST_SECRET, holds_secret, redacted_end
-from stages.delivery.durations import Duration, seconds
-from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
-from stages.delivery.event_view import EventView
-from stages.delivery.footage_files import FootageFiles, FootageSettings, footage_beside
-from stages.delivery.template import filled
-from stages.messages import Event
+from camgraph.pipeline.errors import ProblemText, Unavailable
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.stage import Context, SettingProblems, Upstream
+from camgraph.pipeline.system.redaction import LONGEST_SECRET, holds_secret, redacted_end
+from camgraph.stages.delivery.durations import Duration, seconds
+from camgraph.stages.delivery.event_sink import DeliverySettings, EventSink, Refused
+from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.delivery.footage_files import FootageFiles, FootageSettings, footage_beside
+from camgraph.stages.delivery.template import filled
+from camgraph.stages.messages import Event
 
 _FIRST_LINE = 256
 """Bytes; Linux reads as much of the line that names an interpreter."""

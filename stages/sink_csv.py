@@ -18,14 +18,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from pipeline.errors import EnvironmentProblem, Unavailable, UserError
-from pipeline.stage import Context, SettingProblems
-from pipeline.system.disk import write_whole
-from pipeline.system.paths import resolve_output, resolve_output_path, why_no_output
-from stages.delivery.event_sink import DeliverySettings, EventSink
-from stages.delivery.event_view import EventView
-from stages.delivery.incident_rows import COLUMNS, as_line, row_of
-from stages.writing.table_file import TableFile, cannot_write
+from camgraph.pipeline.errors import EnvironmentProblem, Unavailable, UserError
+from camgraph.pipeline.stage import Context, SettingProblems
+from camgraph.pipeline.system.disk import write_whole
+from camgraph.pipeline.system.paths import resolve_output, resolve_output_path, why_no_output
+from camgraph.stages.delivery.event_sink import DeliverySettings, EventSink
+from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.delivery.incident_rows import COLUMNS, as_line, row_of
+from camgraph.stages.writing.table_file import TableFile, cannot_write
 
 _DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t"}
 _ENDS = ("end", "single")

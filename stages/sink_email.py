@@ -36,21 +36,27 @@ from typing import IO, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable
-from pipeline.messages import End, Event, Message
-from pipeline.stage import Context, Counts, SettingProblems, Upstream
-from pipeline.system import happy_eyeballs
-from stages.delivery.durations import Duration, seconds
-from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
-from stages.delivery.event_view import EventView, view_of
-from stages.delivery.footage_files import FootageFiles, FootageSettings, TooLarge, footage_beside, picture_named
-from stages.delivery.mail.errand import Errand
-from stages.delivery.mail.mail_answers import answer_of, is_about_size, is_for_good, words_of
-from stages.delivery.mail.mail_message import Words, addr_spec, address, mail_about
-from stages.delivery.mail.postponed import MOST, Postponed, Rest
-from stages.delivery.selection import Filters, new_incidents_and_cameras
-from stages.delivery.template import TemplateText
-from stages.delivery.tls import TlsSettings, client_tls, tls_failure, tls_problems
+from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable
+from camgraph.pipeline.messages import End, Event, Message
+from camgraph.pipeline.stage import Context, Counts, SettingProblems, Upstream
+from camgraph.pipeline.system import happy_eyeballs
+from camgraph.stages.delivery.durations import Duration, seconds
+from camgraph.stages.delivery.event_sink import DeliverySettings, EventSink, Refused
+from camgraph.stages.delivery.event_view import EventView, view_of
+from camgraph.stages.delivery.footage_files import (
+    FootageFiles,
+    FootageSettings,
+    TooLarge,
+    footage_beside,
+    picture_named,
+)
+from camgraph.stages.delivery.mail.errand import Errand
+from camgraph.stages.delivery.mail.mail_answers import answer_of, is_about_size, is_for_good, words_of
+from camgraph.stages.delivery.mail.mail_message import Words, addr_spec, address, mail_about
+from camgraph.stages.delivery.mail.postponed import MOST, Postponed, Rest
+from camgraph.stages.delivery.selection import Filters, new_incidents_and_cameras
+from camgraph.stages.delivery.template import TemplateText
+from camgraph.stages.delivery.tls import TlsSettings, client_tls, tls_failure, tls_problems
 
 _TURN_S = 1.0
 """How long one call waits; the process goes on listening between two calls."""

@@ -28,27 +28,27 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.errors import BadItem, SettingError, Unavailable
-from pipeline.messages import End, Message
-from pipeline.stage import Context, Counts, FrameSize, Settings, Stage, Upstream
-from pipeline.system.disk import why_no_links
-from pipeline.system.names import ascii_form, nfc
-from pipeline.system.paths import resolve_output_path, why_no_output
-from stages import events
-from stages.facts import Facts
-from stages.footage import picture_service
-from stages.footage.incident_event import why_unusable
-from stages.footage.incident_index import IndexKeeper
-from stages.footage.incident_record import FileState, IncidentRecord, Kind, read_record
-from stages.footage.names import names_of
-from stages.footage.picture_service import PictureService
-from stages.footage.recorder import Recorder, Wanted
-from stages.footage.recording import Recording, RecordingLimits
-from stages.footage.retention import KeepRule, Retention
-from stages.footage.still import Look
-from stages.messages import Event, Frame
-from stages.reading.dates import zone_of
-from stages.rulebook.upstream import time_zone_before
+from camgraph.pipeline.errors import BadItem, SettingError, Unavailable
+from camgraph.pipeline.messages import End, Message
+from camgraph.pipeline.stage import Context, Counts, FrameSize, Settings, Stage, Upstream
+from camgraph.pipeline.system.disk import why_no_links
+from camgraph.pipeline.system.names import ascii_form, nfc
+from camgraph.pipeline.system.paths import resolve_output_path, why_no_output
+from camgraph.stages import events
+from camgraph.stages.facts import Facts
+from camgraph.stages.footage import picture_service
+from camgraph.stages.footage.incident_event import why_unusable
+from camgraph.stages.footage.incident_index import IndexKeeper
+from camgraph.stages.footage.incident_record import FileState, IncidentRecord, Kind, read_record
+from camgraph.stages.footage.names import names_of
+from camgraph.stages.footage.picture_service import PictureService
+from camgraph.stages.footage.recorder import Recorder, Wanted
+from camgraph.stages.footage.recording import Recording, RecordingLimits
+from camgraph.stages.footage.retention import KeepRule, Retention
+from camgraph.stages.footage.still import Look
+from camgraph.stages.messages import Event, Frame
+from camgraph.stages.reading.dates import zone_of
+from camgraph.stages.rulebook.upstream import time_zone_before
 
 _INCIDENTS = "camgraph.incident."
 _WAIT_S = 0.2

@@ -26,19 +26,19 @@ import cv2
 import numpy as np
 from pydantic import Field, model_validator
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.messages import End, Message
-from pipeline.stage import Context, Counts, FrameSize, Settings, Stage
-from pipeline.system.disk import write_whole
-from pipeline.system.paths import resolve
-from stages.events import utc
-from stages.messages import Tracks
-from stages.rulebook.onlooker import Onlooker
-from stages.rulebook.rule_file import Duration, RuleFile, Zones, duration_ns
-from stages.rulebook.rule_set import RuleSet, compile_rules
-from stages.vision.drawing import draw_caption
-from stages.vision.heat_map import F64, Picture, add_time, heat_picture, kept_share
-from stages.writing.output_names import GivenNames, OutputNames, free_names, what_is_wrong
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.messages import End, Message
+from camgraph.pipeline.stage import Context, Counts, FrameSize, Settings, Stage
+from camgraph.pipeline.system.disk import write_whole
+from camgraph.pipeline.system.paths import resolve
+from camgraph.stages.events import utc
+from camgraph.stages.messages import Tracks
+from camgraph.stages.rulebook.onlooker import Onlooker
+from camgraph.stages.rulebook.rule_file import Duration, RuleFile, Zones, duration_ns
+from camgraph.stages.rulebook.rule_set import RuleSet, compile_rules
+from camgraph.stages.vision.drawing import draw_caption
+from camgraph.stages.vision.heat_map import F64, Picture, add_time, heat_picture, kept_share
+from camgraph.stages.writing.output_names import GivenNames, OutputNames, free_names, what_is_wrong
 
 LONGEST_STEP_NS = 1_000_000_000
 """A longer pause between two frames counts as this long."""

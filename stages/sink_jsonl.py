@@ -23,15 +23,15 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.messages import MOST_REPEATED, Event, Message
-from pipeline.stage import Context, Counts
-from pipeline.system.disk import write_whole
-from pipeline.system.paths import resolve_output, resolve_output_path, why_no_output
-from stages.delivery.event_view import view_of
-from stages.delivery.selection import REPEATED, SelectingSink, Selection, SelectionSettings
-from stages.writing.line_file import LineFile, LineStream, is_device, link_of
-from stages.writing.rotation import RotateSettings, Rotation, is_due
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.messages import MOST_REPEATED, Event, Message
+from camgraph.pipeline.stage import Context, Counts
+from camgraph.pipeline.system.disk import write_whole
+from camgraph.pipeline.system.paths import resolve_output, resolve_output_path, why_no_output
+from camgraph.stages.delivery.event_view import view_of
+from camgraph.stages.delivery.selection import REPEATED, SelectingSink, Selection, SelectionSettings
+from camgraph.stages.writing.line_file import LineFile, LineStream, is_device, link_of
+from camgraph.stages.writing.rotation import RotateSettings, Rotation, is_due
 
 STANDARD_OUTPUT = "-"
 KNOWN = 2 * MOST_REPEATED

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
-from stages.delivery.event_sink import Refused
-from stages.delivery.event_view import EventView
-from stages.delivery.tls import TlsSettings, tls_files
+from camgraph.stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
+from camgraph.stages.delivery.event_sink import Refused
+from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.delivery.tls import TlsSettings, tls_files
 
 _MOST_BYTES = 990_000
 """Of a body; `message.max.bytes` of librdkafka and of Kafka is 1 MB, with the key and the headers."""

@@ -29,25 +29,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from pydantic import Field
 
-from pipeline.errors import Unavailable
-from pipeline.messages import Message
-from pipeline.stage import Context, Upstream
-from pipeline.system.disk import write_whole
-from stages.delivery.broker import BrokerSettings, BrokerSink
-from stages.delivery.durations import seconds
-from stages.delivery.event_sink import Refused
-from stages.delivery.event_view import EventView, view_of
-from stages.delivery.footage_files import FootageFiles, FootageSettings, TooLarge, footage_beside
-from stages.delivery.mqtt.home_assistant import Discovery
-from stages.delivery.mqtt.mqtt_link import LinkOptions, MqttLink, Publication
-from stages.delivery.mqtt.mqtt_topics import Topics, TopicTemplate, TopicText, level
-from stages.delivery.mqtt.onvif_json import is_property, onvif_payload, onvif_topic
-from stages.delivery.mqtt.present_states import PresentStates
-from stages.delivery.selection import Phase
-from stages.delivery.template import filled
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.messages import Message
+from camgraph.pipeline.stage import Context, Upstream
+from camgraph.pipeline.system.disk import write_whole
+from camgraph.stages.delivery.broker import BrokerSettings, BrokerSink
+from camgraph.stages.delivery.durations import seconds
+from camgraph.stages.delivery.event_sink import Refused
+from camgraph.stages.delivery.event_view import EventView, view_of
+from camgraph.stages.delivery.footage_files import FootageFiles, FootageSettings, TooLarge, footage_beside
+from camgraph.stages.delivery.mqtt.home_assistant import Discovery
+from camgraph.stages.delivery.mqtt.mqtt_link import LinkOptions, MqttLink, Publication
+from camgraph.stages.delivery.mqtt.mqtt_topics import Topics, TopicTemplate, TopicText, level
+from camgraph.stages.delivery.mqtt.onvif_json import is_property, onvif_payload, onvif_topic
+from camgraph.stages.delivery.mqtt.present_states import PresentStates
+from camgraph.stages.delivery.selection import Phase
+from camgraph.stages.delivery.template import filled
 
 if TYPE_CHECKING:
-    from stages.rulebook.rule_set import RuleSet
+    from camgraph.stages.rulebook.rule_set import RuleSet
 
 _MOST_PICTURE = 4 << 20
 _ONVIF = "/onvif-ej/"
@@ -107,7 +107,7 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
 
     @cached_property
     def _rules(self) -> RuleSet | None:
-        from stages.rulebook.rule_set import parse_rules  # noqa: PLC0415 - half of camgraph, and many sinks have no rules
+        from camgraph.stages.rulebook.rule_set import parse_rules  # noqa: PLC0415 - half of camgraph, and many sinks have no rules
 
         return parse_rules(self.settings.rules_text, "the rules") if self.settings.rules_text else None
 

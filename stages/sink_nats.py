@@ -17,12 +17,12 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import Field
 
-from pipeline.system import happy_eyeballs
-from stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
-from stages.delivery.careful_nats import NoTls, careful_nats
-from stages.delivery.event_sink import Refused
-from stages.delivery.event_view import EventView
-from stages.delivery.mqtt.mqtt_topics import level
+from camgraph.pipeline.system import happy_eyeballs
+from camgraph.stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
+from camgraph.stages.delivery.careful_nats import NoTls, careful_nats
+from camgraph.stages.delivery.event_sink import Refused
+from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.delivery.mqtt.mqtt_topics import level
 
 _LEAST_PAYLOAD = 1024
 """Nobody runs a server that takes less; events are not to be given up for a mistake there."""

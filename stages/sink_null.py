@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pipeline.messages import Message
-from pipeline.stage import Settings, Stage
+from camgraph.pipeline.messages import Message
+from camgraph.pipeline.stage import Settings, Stage
 
 
 class SinkNull(Stage[Settings]):

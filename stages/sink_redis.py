@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.stage import Context
-from stages.delivery.bounded_socket import Allowance, BoundedSocket, connected
-from stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
-from stages.delivery.event_view import EventView
+from camgraph.pipeline.stage import Context
+from camgraph.stages.delivery.bounded_socket import Allowance, BoundedSocket, connected
+from camgraph.stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
+from camgraph.stages.delivery.event_view import EventView
 
 _REFUSALS = {
     "WRONGPASS": "it does not accept this `username` and `password`",

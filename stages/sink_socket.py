@@ -23,19 +23,19 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.messages import Message
-from pipeline.stage import Context, Counts, SettingProblems
-from stages.delivery.event_formats import Format, packed, with_length
-from stages.delivery.event_view import view_of
-from stages.delivery.selection import SelectingSink, Selection, SelectionSettings
-from stages.delivery.tls import TlsSettings, client_tls, server_tls, tls_problems
-from stages.messages import Event
-from stages.sockets.address import parse_address
-from stages.sockets.connection import Connection
-from stages.sockets.datagrams import Datagrams
-from stages.sockets.listener import Listener
-from stages.sockets.streams import Line, Sender
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.messages import Message
+from camgraph.pipeline.stage import Context, Counts, SettingProblems
+from camgraph.stages.delivery.event_formats import Format, packed, with_length
+from camgraph.stages.delivery.event_view import view_of
+from camgraph.stages.delivery.selection import SelectingSink, Selection, SelectionSettings
+from camgraph.stages.delivery.tls import TlsSettings, client_tls, server_tls, tls_problems
+from camgraph.stages.messages import Event
+from camgraph.stages.sockets.address import parse_address
+from camgraph.stages.sockets.connection import Connection
+from camgraph.stages.sockets.datagrams import Datagrams
+from camgraph.stages.sockets.listener import Listener
+from camgraph.stages.sockets.streams import Line, Sender
 
 _REFUSED = "dropped.refused"
 WAIT_S = 1.0

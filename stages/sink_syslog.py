@@ -25,18 +25,18 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.errors import EnvironmentProblem, Unavailable
-from pipeline.stage import Context, SettingProblems
-from stages.delivery.broker import broker_address
-from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
-from stages.delivery.event_view import EventView
-from stages.delivery.syslog_message import Facility, local, rfc5424, with_length
-from stages.delivery.template import TemplateText, filled, one_line
-from stages.delivery.tls import TlsSettings, client_tls, tls_problems
-from stages.sockets.address import Address, parse_address
-from stages.sockets.connection import Connection
-from stages.sockets.datagrams import Datagrams
-from stages.sockets.streams import Line, Sender
+from camgraph.pipeline.errors import EnvironmentProblem, Unavailable
+from camgraph.pipeline.stage import Context, SettingProblems
+from camgraph.stages.delivery.broker import broker_address
+from camgraph.stages.delivery.event_sink import DeliverySettings, EventSink, Refused
+from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.delivery.syslog_message import Facility, local, rfc5424, with_length
+from camgraph.stages.delivery.template import TemplateText, filled, one_line
+from camgraph.stages.delivery.tls import TlsSettings, client_tls, tls_problems
+from camgraph.stages.sockets.address import Address, parse_address
+from camgraph.stages.sockets.connection import Connection
+from camgraph.stages.sockets.datagrams import Datagrams
+from camgraph.stages.sockets.streams import Line, Sender
 
 _WAIT_S = 3.0
 """How long one call may wait for the other side."""

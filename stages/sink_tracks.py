@@ -29,14 +29,14 @@ from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
-from pipeline.errors import EnvironmentProblem, ProblemText, UserError
-from pipeline.messages import End, Message, Stamp
-from pipeline.stage import Context, Counts, FrameSize, Settings, Stage
-from pipeline.system.disk import write_whole
-from stages.messages import Tracks
-from stages.writing.output_names import GivenNames, OutputNames, free_names, part_of, what_is_wrong
-from stages.writing.track_files import SUFFIXES, Format, Place, TrackFile, begun, rescued, resumed
-from stages.writing.track_parquet import MISSING, is_installed
+from camgraph.pipeline.errors import EnvironmentProblem, ProblemText, UserError
+from camgraph.pipeline.messages import End, Message, Stamp
+from camgraph.pipeline.stage import Context, Counts, FrameSize, Settings, Stage
+from camgraph.pipeline.system.disk import write_whole
+from camgraph.stages.messages import Tracks
+from camgraph.stages.writing.output_names import GivenNames, OutputNames, free_names, part_of, what_is_wrong
+from camgraph.stages.writing.track_files import SUFFIXES, Format, Place, TrackFile, begun, rescued, resumed
+from camgraph.stages.writing.track_parquet import MISSING, is_installed
 
 LOOK_NS = 1_000_000_000
 _FORMATS: dict[str, Format] = {suffix: form for form, suffix in SUFFIXES.items()}

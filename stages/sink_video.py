@@ -28,20 +28,20 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from pipeline.errors import EnvironmentProblem, NeedsNewProcess, UserError
-from pipeline.messages import End, Message
-from pipeline.stage import Context, Counts, Ports, Settings, Stage, Upstream
-from pipeline.system.disk import write_whole
-from pipeline.system.paths import resolve
-from stages.events import Clock
-from stages.messages import Frame, Tracks
-from stages.rulebook.onlooker import Onlooker, Seen
-from stages.rulebook.python_functions import watch_calls
-from stages.rulebook.rule_set import RuleSet, parse_rules, read_rules, rules_text
-from stages.rulebook.upstream import shown_rules
-from stages.writing.annotation import USUAL_CONFIDENCE, annotated
-from stages.writing.output_names import GivenNames, OutputNames, free_names, part_of, what_is_wrong
-from stages.writing.recording import (
+from camgraph.pipeline.errors import EnvironmentProblem, NeedsNewProcess, UserError
+from camgraph.pipeline.messages import End, Message
+from camgraph.pipeline.stage import Context, Counts, Ports, Settings, Stage, Upstream
+from camgraph.pipeline.system.disk import write_whole
+from camgraph.pipeline.system.paths import resolve
+from camgraph.stages.events import Clock
+from camgraph.stages.messages import Frame, Tracks
+from camgraph.stages.rulebook.onlooker import Onlooker, Seen
+from camgraph.stages.rulebook.python_functions import watch_calls
+from camgraph.stages.rulebook.rule_set import RuleSet, parse_rules, read_rules, rules_text
+from camgraph.stages.rulebook.upstream import shown_rules
+from camgraph.stages.writing.annotation import USUAL_CONFIDENCE, annotated
+from camgraph.stages.writing.output_names import GivenNames, OutputNames, free_names, part_of, what_is_wrong
+from camgraph.stages.writing.recording import (
     CodecFamily,
     Encoding,
     Recording,
@@ -51,7 +51,7 @@ from stages.writing.recording import (
     frames_in,
     rescue,
 )
-from stages.writing.trails import Trails
+from camgraph.stages.writing.trails import Trails
 
 SUFFIX = ".mp4"
 EXAMPLE = f"videos/{{camera}}{SUFFIX}"

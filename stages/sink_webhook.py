@@ -33,23 +33,36 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from pipeline.errors import Unavailable
-from pipeline.stage import Context, FrameSize, SettingProblems, Upstream
-from pipeline.system.redaction import HIDDEN, spellings
-from stages.delivery.durations import Duration, seconds
-from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
-from stages.delivery.event_view import EventView
-from stages.delivery.footage_files import FootageFiles, FootageSettings, TooLarge, footage_beside, picture_named
-from stages.delivery.selection import Selection, new_incidents_and_cameras
-from stages.delivery.tls import TlsSettings, client_tls, tls_problems
-from stages.delivery.web.answers import Gone, judge
-from stages.delivery.web.chats import MOST_PICTURE, WITH_PICTURES, Chat, ChatRequest, chat_request, wrong_target
-from stages.delivery.web.cloudevents_http import Headers, Mode, batched, binary, header_value, structured
-from stages.delivery.web.lean_events import lean
-from stages.delivery.web.standard_webhooks import secret_bytes, signed_headers
-from stages.delivery.web.template_body import TemplateBody, TemplateForm, filled_body, filled_form
-from stages.delivery.web.web_addresses import WebAddress, web_address, why_not_public
-from stages.delivery.web.web_client import Answer, Exchange, WebClient
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.stage import Context, FrameSize, SettingProblems, Upstream
+from camgraph.pipeline.system.redaction import HIDDEN, spellings
+from camgraph.stages.delivery.durations import Duration, seconds
+from camgraph.stages.delivery.event_sink import DeliverySettings, EventSink, Refused
+from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.delivery.footage_files import (
+    FootageFiles,
+    FootageSettings,
+    TooLarge,
+    footage_beside,
+    picture_named,
+)
+from camgraph.stages.delivery.selection import Selection, new_incidents_and_cameras
+from camgraph.stages.delivery.tls import TlsSettings, client_tls, tls_problems
+from camgraph.stages.delivery.web.answers import Gone, judge
+from camgraph.stages.delivery.web.chats import (
+    MOST_PICTURE,
+    WITH_PICTURES,
+    Chat,
+    ChatRequest,
+    chat_request,
+    wrong_target,
+)
+from camgraph.stages.delivery.web.cloudevents_http import Headers, Mode, batched, binary, header_value, structured
+from camgraph.stages.delivery.web.lean_events import lean
+from camgraph.stages.delivery.web.standard_webhooks import secret_bytes, signed_headers
+from camgraph.stages.delivery.web.template_body import TemplateBody, TemplateForm, filled_body, filled_form
+from camgraph.stages.delivery.web.web_addresses import WebAddress, web_address, why_not_public
+from camgraph.stages.delivery.web.web_client import Answer, Exchange, WebClient
 
 _TURN_S = 1.0
 """How long one call waits for answers; the process goes on listening between two calls."""

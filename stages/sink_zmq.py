@@ -29,13 +29,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from zmq.auth.thread import ThreadAuthenticator
 from zmq.utils.monitor import recv_monitor_message
 
-from pipeline.errors import Unavailable
-from pipeline.stage import Context, Counts
-from pipeline.system.happy_eyeballs import Place, connect_first, places_of
-from stages.delivery.event_formats import Format, packed
-from stages.delivery.event_sink import DeliverySettings, EventSink, Refused
-from stages.delivery.event_view import EventView
-from stages.sockets.address import Address, parse_address
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.stage import Context, Counts
+from camgraph.pipeline.system.happy_eyeballs import Place, connect_first, places_of
+from camgraph.stages.delivery.event_formats import Format, packed
+from camgraph.stages.delivery.event_sink import DeliverySettings, EventSink, Refused
+from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.sockets.address import Address, parse_address
 
 _WAIT_S = 3.0
 """How long one call waits for the other side to answer."""

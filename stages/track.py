@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from pipeline.errors import BadItem
-from pipeline.messages import End, Message, Stamp
-from pipeline.stage import Context, Counts, Settings, Stage, Upstream
-from stages.messages import People, Tracks
-from stages.vision.decoding.score_ranges import score_range
-from stages.vision.tracking import Followed, Tracker, TrackerOptions
-from stages.vision.tracking.matching import assignment
-from stages.vision.tracking.memory import heights_of
-from stages.vision.tracking.smoothing import Smoother
+from camgraph.pipeline.errors import BadItem
+from camgraph.pipeline.messages import End, Message, Stamp
+from camgraph.pipeline.stage import Context, Counts, Settings, Stage, Upstream
+from camgraph.stages.messages import People, Tracks
+from camgraph.stages.vision.decoding.score_ranges import score_range
+from camgraph.stages.vision.tracking import Followed, Tracker, TrackerOptions
+from camgraph.stages.vision.tracking.matching import assignment
+from camgraph.stages.vision.tracking.memory import heights_of
+from camgraph.stages.vision.tracking.smoothing import Smoother
 
 SEEN = "people"
 FOLLOWED = "people_followed"

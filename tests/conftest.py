@@ -19,7 +19,7 @@ import structlog
 from camgraph_test_stages import process_starts, small_disks, strangers
 from hypothesis import settings
 
-from pipeline.system import redaction
+from camgraph.pipeline.system import redaction
 
 # No deadline: on a loaded machine, the time of an example proves nothing.
 settings.register_profile("camgraph", deadline=None)
@@ -41,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     Without that, if PYTHONDONTWRITEBYTECODE is set, it is a fifth of the start of each of thousands of processes.
     """
     if not hasattr(config, "workerinput"):
-        for folder in ("camgraph", "pipeline", "stages", "tools", "tests/plugin"):
+        for folder in ("src/camgraph", "pipeline", "stages", "tools", "tests/plugin"):
             compileall.compile_dir(ROOT / folder, quiet=2)
     sys.dont_write_bytecode = False
     if f"not {process_starts.MARKER}" in config.option.markexpr:

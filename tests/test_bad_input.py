@@ -102,7 +102,7 @@ class Place:
     ) -> tuple[int, str]:
         """The exit status, and all that was said."""
         ran = subprocess.run(
-            [*prefix, sys.executable, "-m", "tools.cli", *arguments],
+            [*prefix, sys.executable, "-m", "camgraph.tools.cli", *arguments],
             cwd=self.folder,
             env=self.environment,
             capture_output=True,
@@ -132,7 +132,7 @@ def set_up(folder: Path) -> Iterator[Place]:
         own = {"XDG_STATE_HOME": str(folder / "state"), "CAMGRAPH_RUN_DIR": f"{sockets}/runs", "COLUMNS": "300"}
         # As users have it: some machines that test say that nothing is to be buffered.
         usual = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-        place = Place(folder / "work", {**usual, **own, "PYTHONPATH": str(root)})
+        place = Place(folder / "work", {**usual, **own, "PYTHONPATH": str(root / "src")})
         place.folder.mkdir()
         write_clip(place.folder / "good.mp4")
         write_model(place.folder / "pose.onnx", 56)
@@ -392,7 +392,7 @@ def test_a_signal_lets_what_is_on_the_way_arrive(place: Place, number: int, stat
     place.write()
     graph = place.folder / "graph.yaml"
     graph.write_text(graph.read_text().replace("{url: good.mp4}", "{url: good.mp4, loop: true, realtime: true}"))
-    command = [sys.executable, "-m", "tools.cli", "run", "graph.yaml", "--quiet"]
+    command = [sys.executable, "-m", "camgraph.tools.cli", "run", "graph.yaml", "--quiet"]
     process = subprocess.Popen(
         command,
         cwd=place.folder,
@@ -415,7 +415,7 @@ def test_run_survives_a_closed_display(place: Place, *, terminal: bool) -> None:
     place.write()
     graph = place.folder / "graph.yaml"
     graph.write_text(graph.read_text().replace("{url: good.mp4}", "{url: good.mp4, loop: true, realtime: true}"))
-    command = [sys.executable, "-m", "tools.cli", "run", "graph.yaml"]
+    command = [sys.executable, "-m", "camgraph.tools.cli", "run", "graph.yaml"]
     ours, theirs = pty.openpty() if terminal else os.pipe()
     process = subprocess.Popen(command, cwd=place.folder, env=place.environment | {"TERM": "xterm"}, stderr=theirs)
     os.close(theirs)
@@ -513,7 +513,7 @@ def test_self_naming_live_playlist_is_lost(place: Place, processes: str) -> None
         url = f"http://127.0.0.1:{server.server_port}/a.m3u8"
         text = LIVE_GRAPH.format(pid=os.getpid(), processes=processes, url=url)
         (place.folder / "graph.yaml").write_text(text)
-        command = [sys.executable, "-m", "tools.cli", "run", "graph.yaml", "--quiet"]
+        command = [sys.executable, "-m", "camgraph.tools.cli", "run", "graph.yaml", "--quiet"]
         process = subprocess.Popen(command, cwd=place.folder, env=place.environment, stderr=subprocess.PIPE, text=True)
         try:
             events = place.folder / "events.jsonl"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline.graph import load_graph, plan_of
-from tools.commands.hosting.needs import assets, written_folders
+from camgraph.pipeline.graph import load_graph, plan_of
+from camgraph.tools.commands.hosting.needs import assets, written_folders
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "configs" / "deploy"

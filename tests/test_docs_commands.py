@@ -27,9 +27,9 @@ import pytest
 from camgraph_test_stages.waiting import until
 from click.testing import CliRunner
 
-from tools.assets import asset_path
-from tools.cli import main
-from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
+from camgraph.tools.assets import asset_path
+from camgraph.tools.cli import main
+from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -401,7 +401,7 @@ def test_a_command_that_does_not_exist_is_found(words: str) -> None:
 def test_a_tool_that_does_not_exist_is_found(words: str) -> None:
     module, *rest = words.split()
     with pytest.raises((AssertionError, click.UsageError, ImportError)):
-        require_tool_usage(f"tools.{module}", rest)
+        require_tool_usage(f"camgraph.tools.lab.{module}", rest)
 
 
 def test_tools_are_found_in_blocks_and_in_sentences() -> None:

@@ -8,12 +8,13 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+PACKAGES = ("src/camgraph", "pipeline", "stages", "tools")
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 CODE = re.compile(r"`([^`\n]+)`")
 FILES_OF_OTHERS = {"av/codec/hwaccel.py", "av/video/plane.py", "camgraph.py", "tests/test_dark.py"}
 """Of PyAV, and of the reader."""
 NO_FOLDERS = {
-    *("out/accuracy", "out/demo", "secrets", "secrets/page", "myproject/pipeline"),
+    *("out/accuracy", "out/demo", "secrets", "secrets/page"),
     *("application/json", "camgraph/ward", "camgraph/ward/availability", "deg/s", "px/s"),
 }
 """Folders of the reader, and texts with a slash."""
@@ -32,7 +33,7 @@ def tracked() -> list[str]:
 def members() -> set[str]:
     """`Class.method` and `Class.field` of all our packages."""
     found = set()
-    for path in (path for top in ("camgraph", "pipeline", "stages", "tools") for path in (ROOT / top).rglob("*.py")):
+    for path in (path for top in PACKAGES for path in (ROOT / top).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.ClassDef):
                 names = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}

@@ -14,10 +14,11 @@ import cv2
 import numpy as np
 import pytest
 
-from pipeline.testing import feed, opened, stamp
-from stages.messages import Frame
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.messages import Frame
 
 ROOT = Path(__file__).parents[1]
+DOCUMENTED = ("src/camgraph", "pipeline", "stages")
 DEFINES = (ast.ClassDef, ast.FunctionDef, ast.With)
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef)
 
@@ -36,7 +37,7 @@ def parsed(block: str) -> list[ast.stmt]:
 
 
 def examples() -> Iterator[Any]:
-    for path in sorted(path for folder in ("camgraph", "pipeline", "stages") for path in (ROOT / folder).rglob("*.py")):
+    for path in sorted(path for folder in DOCUMENTED for path in (ROOT / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             docstring = ast.get_docstring(node) if isinstance(node, WITH_DOCSTRING) else None
             for block in indented_blocks(docstring or ""):

@@ -1,4 +1,4 @@
-"""What nobody thought of: `check` answers for whatever it is handed. `tools.proofs.fuzz_check` tries 100,000."""
+"""What nobody thought of: `check` answers for whatever it is handed. `tools.lab.proofs.fuzz_check` tries 100,000."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.proofs.fuzz_check import GRAPH, RULES, Case, case_of, check_case, make_folder, try_cases
+from camgraph.tools.lab.proofs.fuzz_check import GRAPH, RULES, Case, case_of, check_case, make_folder, try_cases
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes]
 

@@ -1,4 +1,4 @@
-"""The guarantees on the pulled clip and the real model, in small; `tools.proofs.prove` is the large version."""
+"""The guarantees on the pulled clip and the real model, in small; `tools.lab.proofs.prove` is the large version."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from tools.assets import asset_path
-from tools.measuring import file_runs
-from tools.measuring.file_runs import Killing, Ran, Way, run_name, run_way
-from tools.measuring.processes import left_over
+from camgraph.tools.assets import asset_path
+from camgraph.tools.lab import file_runs
+from camgraph.tools.lab.file_runs import Killing, Ran, Way, run_name, run_way
+from camgraph.tools.measuring.processes import left_over
 
 SECONDS = 2.0
 KILLED = Way(threads=2, batch=3, throttled=True)

@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-# The names of events and entry points begin with `camgraph.` as well.
-PACKAGES = ("camgraph", "pipeline", "stages", "tools")
-_NAME = re.compile(rf"`((?:{'|'.join(PACKAGES[1:])})(?:\.[a-zA-Z_]\w*)+)`")
+PACKAGES = ("src/camgraph", "pipeline", "stages", "tools")
+# In prose, a module has the name of its file: `pipeline.messages`.
+_NAME = re.compile(rf"`(?:camgraph\.)?((?:{'|'.join(PACKAGES[1:])})(?:\.[a-zA-Z_]\w*)+)`")
 _FILE = re.compile(rf"`((?:{'|'.join(PACKAGES)})/[\w/]+\.py)`")
 _PAGE = re.compile(r"\bdocs/[a-z_/]+\.md")
 _TEST = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
@@ -26,8 +26,8 @@ def texts() -> Iterator[tuple[Path, str]]:
 
 def is_there(name: str) -> bool:
     """Whether a dotted name is a module, or something that stands in the file of one."""
-    parts = name.split(".")
-    for count in range(len(parts), 1, -1):
+    parts = ["camgraph", *name.split(".")]
+    for count in range(len(parts), 2, -1):
         module = ".".join(parts[:count])
         try:
             spec = find_spec(module)

@@ -17,11 +17,12 @@ _FOLDERS = {
     ).stdout.splitlines()
     for folder in list(Path(file).parents)[:-1]
 }
-# The folders of tests are no packages, but the plugin is one. Scripts run by path, in environments of their own.
+# The folders of tests are no packages, but the plugin is one; neither is `src`. Scripts run by path, in environments of
+# their own.
 PACKAGES = sorted(
     str(one)
     for one in _FOLDERS
-    if one.name != "scripts" and (one.parts[0] != "tests" or (ROOT / one / "__init__.py").is_file())
+    if one.name not in ("scripts", "src") and (one.parts[0] != "tests" or (ROOT / one / "__init__.py").is_file())
 )
 _START = re.compile(r"\b[Ss]tart with\s+`([\w/]+\.py)`")
 _LIMIT = re.compile(r"\b(no|not|nothing|never|none|nobody|only|knows? nothing|without)\b", re.IGNORECASE)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline.errors import GraphError
-from pipeline.graph import parse_graph
-from tools.proofs.fuzz_check import GRAPH, RULES, make_folder
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph import parse_graph
+from camgraph.tools.lab.proofs.fuzz_check import GRAPH, RULES, make_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes]
 

@@ -36,8 +36,8 @@ from camgraph_test_stages.planted import (
 from camgraph_test_stages.waiting import until
 from click.testing import CliRunner
 
-from pipeline.system import redaction
-from tools.cli import main
+from camgraph.pipeline.system import redaction
+from camgraph.tools.cli import main
 
 
 @pytest.mark.parametrize("head", ["", "u", "us", "use"])
@@ -206,7 +206,7 @@ class Setting:
 
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[bytes]]:
-        command = [sys.executable, "-m", "tools.cli", "run", str(self.graph), "--json-logs"]
+        command = [sys.executable, "-m", "camgraph.tools.cli", "run", str(self.graph), "--json-logs"]
         environ = {**os.environ, **self.environ}
         with (self.folder / "log").open("wb") as log:
             run = subprocess.Popen(command, cwd=self.folder, env=environ, stdout=log, stderr=log)

@@ -25,9 +25,9 @@ from camgraph_test_stages.collector import Collector
 from camgraph_test_stages.planted import Planted, as_camera, decoded, lines_of, parrot, told_by_the_system, word
 from camgraph_test_stages.waiting import until
 
-from tools.measuring.blinking import write_clip
-from tools.measuring.light_model import SIDE, write_model
-from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
+from camgraph.tools.lab.blinking import write_clip
+from camgraph.tools.lab.light_model import SIDE, write_model
+from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 ROLES = ("viewer", "operator", "admin")
 ENDLESS = ("/live.mp4", "/mjpeg", "/people", "/stream")
@@ -120,8 +120,8 @@ def service_running(
         (kept / secret).write_text(value)
         (kept / secret).chmod(0o600)
     environ = {"CREDENTIALS_DIRECTORY": str(kept), "CAMGRAPH_STATE_DIR": str(place / "state"), "CAMGRAPH_RUN_DIR": runs}
-    command = [sys.executable, "-m", "tools.cli", "serve", "graph.json", "--json-logs"]
-    repository = str(Path(__file__).parents[1])
+    command = [sys.executable, "-m", "camgraph.tools.cli", "serve", "graph.json", "--json-logs"]
+    repository = str(Path(__file__).parents[1] / "src")
     with (place / "log").open("wb") as log:
         run = subprocess.Popen(
             command, cwd=place, env={**os.environ, **environ, "PYTHONPATH": repository}, stdout=log, stderr=log

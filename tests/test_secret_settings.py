@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline.errors import GraphError
-from pipeline.graph import parse_graph
-from pipeline.graph.yaml_reader import holds_secret
-from pipeline.registry import find_stage, stage_names
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph import parse_graph
+from camgraph.pipeline.graph.yaml_reader import holds_secret
+from camgraph.pipeline.registry import find_stage, stage_names
 
 PLANTED = "918273645"
 NO_SECRETS = {("serve", "key"), ("sink_command", "pass_environment"), ("sink_zmq", "curve_server_key")}

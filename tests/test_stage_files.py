@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.registry import find_stage, stage_names
+from camgraph.pipeline.registry import find_stage, stage_names
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

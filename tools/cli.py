@@ -17,13 +17,13 @@ from typing import Any
 
 import click
 
-from pipeline.errors import EXIT_SIGINT, CamgraphError, GraphError
-from pipeline.foreign_text import shown
-from pipeline.system.process_one import leave_orphans_to_parent
-from pipeline.system.redaction import redact_urls
-from pipeline.system.scarcity import require_address_space
-from pipeline.system.spelling import did_you_mean
-from tools.display.screen import JSON_LOGS, guarded, show_problem, way_to_explanations, writes_json
+from camgraph.pipeline.errors import EXIT_SIGINT, CamgraphError, GraphError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.system.process_one import leave_orphans_to_parent
+from camgraph.pipeline.system.redaction import redact_urls
+from camgraph.pipeline.system.scarcity import require_address_space
+from camgraph.pipeline.system.spelling import did_you_mean
+from camgraph.tools.display.screen import JSON_LOGS, guarded, show_problem, way_to_explanations, writes_json
 
 _LOGGED = ("run", "serve")
 """Commands whose standard error is the log of a service."""
@@ -89,7 +89,9 @@ COMMANDS: Mapping[str, LazyCommand] = {
         ".commands.service_command", "service", "Make a graph a service of systemd, or remove that."
     ),
     "model": LazyCommand(".models.command", "model", "Inspect, measure, compare and convert models."),
-    "farm": LazyCommand(".simulator.command", "simulator", "Simulate RTSP cameras from clips, with faults at will."),
+    "farm": LazyCommand(
+        ".scenes.simulator.command", "simulator", "Simulate RTSP cameras from clips, with faults at will."
+    ),
     "doctor": LazyCommand(".commands.doctor.command", "doctor", "Check this machine, and name remedies."),
     "assets": LazyCommand(".commands.asset_commands", "assets", "Pull the default model and clip, and list them."),
     "explain": LazyCommand(".commands.explaining.command", "explain", "Say why an error comes about, and what to do."),
@@ -109,7 +111,7 @@ class LazyGroup(click.Group):
             return None
         if place.runs_graphs:
             require_address_space()
-        command: click.Command = getattr(importlib.import_module(place.module, "tools"), place.attribute)
+        command: click.Command = getattr(importlib.import_module(place.module, "camgraph.tools"), place.attribute)
         return command
 
     def resolve_command(
@@ -184,7 +186,7 @@ def _shown(error: CamgraphError) -> str:
 def main() -> None:
     """Watch many cameras on one machine, and turn what people do in front of them into events."""
     leave_orphans_to_parent()
-    atexit.register(gc.freeze)  # see pipeline.worker.child: nothing is gained by a last look for cycles
+    atexit.register(gc.freeze)  # see camgraph.pipeline.worker.child: nothing is gained by a last look for cycles
     atexit.register(_let_go_of_errors)
 
 

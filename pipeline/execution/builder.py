@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.boot import Boot
-from pipeline.errors import UserError
-from pipeline.execution.context import Allocate, Collector, Pulse, StageContext
-from pipeline.execution.emissions import Emissions
-from pipeline.execution.outbox_runner import OutboxRunner
-from pipeline.execution.retry import Retry
-from pipeline.execution.runner import Runner, StageRunner
-from pipeline.execution.stage_chain import StageChain
-from pipeline.messages import Event
-from pipeline.monitoring.metrics import Counters
-from pipeline.monitoring.tracer import SpanExporter, Tracer, TraceReports
-from pipeline.outbox.outbox import Outbox
-from pipeline.plan import StagePlan, slots_of_camera
-from pipeline.registry import find_stage
-from pipeline.stage import Logger, Source, Stage
+from camgraph.pipeline.boot import Boot
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.execution.context import Allocate, Collector, Pulse, StageContext
+from camgraph.pipeline.execution.emissions import Emissions
+from camgraph.pipeline.execution.outbox_runner import OutboxRunner
+from camgraph.pipeline.execution.retry import Retry
+from camgraph.pipeline.execution.runner import Runner, StageRunner
+from camgraph.pipeline.execution.stage_chain import StageChain
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.monitoring.tracer import SpanExporter, Tracer, TraceReports
+from camgraph.pipeline.outbox.outbox import Outbox
+from camgraph.pipeline.plan import StagePlan, slots_of_camera
+from camgraph.pipeline.registry import find_stage
+from camgraph.pipeline.stage import Logger, Source, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Builder:
         return Tracer(wanted["share"], self._exporter(wanted) if deals_with_events else None)
 
     def _exporter(self, wanted: Mapping[str, Any]) -> SpanExporter:
-        from pipeline.monitoring.trace_export import OtlpExporter  # noqa: PLC0415 - an extra
+        from camgraph.pipeline.monitoring.trace_export import OtlpExporter  # noqa: PLC0415 - an extra
 
         report = TraceReports(self._counters, self._log).report
         return OtlpExporter(wanted["endpoint"], wanted["headers"], self._boot.graph, self._plan.name, report)

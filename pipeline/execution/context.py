@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.dead_letters import DeadLetters
-from pipeline.errors import BadItem
-from pipeline.execution.emissions import Emissions
-from pipeline.messages import Array, Event
-from pipeline.monitoring.metrics import Counters
-from pipeline.outbox.event_validity import why_unfit
-from pipeline.stage import CameraState, Logger
-from pipeline.traces import traceparent
+from camgraph.pipeline.dead_letters import DeadLetters
+from camgraph.pipeline.errors import BadItem
+from camgraph.pipeline.execution.emissions import Emissions
+from camgraph.pipeline.messages import Array, Event
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.outbox.event_validity import why_unfit
+from camgraph.pipeline.stage import CameraState, Logger
+from camgraph.pipeline.traces import traceparent
 
 if TYPE_CHECKING:
-    from pipeline.shm.slots import Slot
+    from camgraph.pipeline.shm.slots import Slot
 
 
 class Collecting:

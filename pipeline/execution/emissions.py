@@ -11,8 +11,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from pipeline.errors import Unavailable
-from pipeline.messages import Event
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.messages import Event
 
 _WITHIN_S = 5.0
 _MOST_KNOWN = 4096

@@ -18,9 +18,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Literal, NamedTuple, TypeVar
 
-from pipeline.items import Key
-from pipeline.messages import Event, Stamp, Tombstone
-from pipeline.plan import EdgePlan
+from camgraph.pipeline.items import Key
+from camgraph.pipeline.messages import Event, Stamp, Tombstone
+from camgraph.pipeline.plan import EdgePlan
 
 T = TypeVar("T")
 IsSilent = Callable[[str, Key], bool]

@@ -9,14 +9,14 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from pipeline.execution.retry import Retry
-from pipeline.execution.runner import StageRunner
-from pipeline.items import Item, Key
-from pipeline.messages import End, Message
-from pipeline.monitoring.metrics import StageTimes
-from pipeline.monitoring.tracer import Tracer
-from pipeline.outbox.outbox import Outbox
-from pipeline.plan import EVERY_CAMERA, StagePlan
+from camgraph.pipeline.execution.retry import Retry
+from camgraph.pipeline.execution.runner import StageRunner
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import End, Message
+from camgraph.pipeline.monitoring.metrics import StageTimes
+from camgraph.pipeline.monitoring.tracer import Tracer
+from camgraph.pipeline.outbox.outbox import Outbox
+from camgraph.pipeline.plan import EVERY_CAMERA, StagePlan
 
 _PULL_AT_ONCE = 64
 

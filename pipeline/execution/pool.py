@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from pipeline.items import Item
-from pipeline.messages import Message
+from camgraph.pipeline.items import Item
+from camgraph.pipeline.messages import Message
 
 if TYPE_CHECKING:
-    from pipeline.shm.slots import Slot
+    from camgraph.pipeline.shm.slots import Slot
 
 
 POOL_THREAD = "pool"

@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, ParamSpec, TypeVar
 
-from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable
-from pipeline.execution.context import Collector
-from pipeline.monitoring.metrics import reason_line
-from pipeline.stage import Logger
-from pipeline.system.redaction import redact_urls
+from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable
+from camgraph.pipeline.execution.context import Collector
+from camgraph.pipeline.monitoring.metrics import reason_line
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.system.redaction import redact_urls
 
 RETRY_S = 1.0
 """From one try to the next."""

@@ -25,15 +25,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ParamSpec, Protocol
 
-from pipeline.errors import BadItem, NeedsNewProcess, Unavailable, UserError
-from pipeline.execution.retry import Closing, GivenUp, Retry
-from pipeline.items import MOST_PARTS, Item
-from pipeline.messages import End, Event, Message
-from pipeline.monitoring.metrics import Counters, StageTimes
-from pipeline.monitoring.tracer import Tracer
-from pipeline.plan import EVERY_CAMERA, StagePlan
-from pipeline.stage import Logger, Stage
-from pipeline.system.scarcity import in_words
+from camgraph.pipeline.errors import BadItem, NeedsNewProcess, Unavailable, UserError
+from camgraph.pipeline.execution.retry import Closing, GivenUp, Retry
+from camgraph.pipeline.items import MOST_PARTS, Item
+from camgraph.pipeline.messages import End, Event, Message
+from camgraph.pipeline.monitoring.metrics import Counters, StageTimes
+from camgraph.pipeline.monitoring.tracer import Tracer
+from camgraph.pipeline.plan import EVERY_CAMERA, StagePlan
+from camgraph.pipeline.stage import Logger, Stage
+from camgraph.pipeline.system.scarcity import in_words
 
 P = ParamSpec("P")
 

@@ -16,16 +16,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, BadItem, EnvironmentProblem, Shortage, UserError
-from pipeline.execution.context import Collector, Pulse
-from pipeline.execution.runner import BUGS
-from pipeline.messages import End, EndReason, Message, Stamp
-from pipeline.stage import Source
-from pipeline.system.redaction import redact_urls
-from pipeline.traces import captured
+from camgraph.pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, BadItem, EnvironmentProblem, Shortage, UserError
+from camgraph.pipeline.execution.context import Collector, Pulse
+from camgraph.pipeline.execution.runner import BUGS
+from camgraph.pipeline.messages import End, EndReason, Message, Stamp
+from camgraph.pipeline.stage import Source
+from camgraph.pipeline.system.redaction import redact_urls
+from camgraph.pipeline.traces import captured
 
 if TYPE_CHECKING:
-    from pipeline.shm.slots import Slot
+    from camgraph.pipeline.shm.slots import Slot
 
 _LOOK_S = 0.1
 _SHORT_S = 1.0

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from pipeline.errors import CamgraphError
-from pipeline.execution.join import Join, merged_key
-from pipeline.execution.runner import BUGS, Runner, ends_the_run
-from pipeline.items import END_SEQ, MOST_PARTS, Item, Key
-from pipeline.messages import End, Message, Stamp, Tombstone
-from pipeline.monitoring.histogram import Histogram
-from pipeline.plan import EdgePlan, ProcessPlan
-from pipeline.stage import CameraState, Logger
+from camgraph.pipeline.errors import CamgraphError
+from camgraph.pipeline.execution.join import Join, merged_key
+from camgraph.pipeline.execution.runner import BUGS, Runner, ends_the_run
+from camgraph.pipeline.items import END_SEQ, MOST_PARTS, Item, Key
+from camgraph.pipeline.messages import End, Message, Stamp, Tombstone
+from camgraph.pipeline.monitoring.histogram import Histogram
+from camgraph.pipeline.plan import EdgePlan, ProcessPlan
+from camgraph.pipeline.stage import CameraState, Logger
 
 
 @dataclass(slots=True, eq=False)

@@ -14,7 +14,7 @@ show       drawing, schema, schema_walk
 Start with `loading.py`, which takes these steps. Nothing here starts a process, opens a camera or runs a model.
 """
 
-from pipeline.graph.loading import default_name, load_graph, load_plan, parse_graph
-from pipeline.graph.planning import Graph, plan_of
+from camgraph.pipeline.graph.loading import default_name, load_graph, load_plan, parse_graph
+from camgraph.pipeline.graph.planning import Graph, plan_of
 
 __all__ = ["Graph", "default_name", "load_graph", "load_plan", "parse_graph", "plan_of"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pipeline.graph.definition import EdgeEntry
-from pipeline.graph.nodes import EVENTS, Node
-from pipeline.graph.report import Report, dotted
-from pipeline.graph.yaml_reader import Path
-from pipeline.messages import Event, Message
-from pipeline.plan import Policy
-from pipeline.system.spelling import did_you_mean
+from camgraph.pipeline.graph.definition import EdgeEntry
+from camgraph.pipeline.graph.nodes import EVENTS, Node
+from camgraph.pipeline.graph.report import Report, dotted
+from camgraph.pipeline.graph.yaml_reader import Path
+from camgraph.pipeline.messages import Event, Message
+from camgraph.pipeline.plan import Policy
+from camgraph.pipeline.system.spelling import did_you_mean
 
 _MAKERS_SHOWN = 4
 

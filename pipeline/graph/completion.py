@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from pipeline.graph.arrows import Arrow
-from pipeline.graph.definition import StageEntry
-from pipeline.graph.depths import (
+from camgraph.pipeline.graph.arrows import Arrow
+from camgraph.pipeline.graph.definition import StageEntry
+from camgraph.pipeline.graph.depths import (
     DEPTH_TO_SINK,
     cameras_of_worker,
     depth_of,
@@ -26,13 +26,13 @@ from pipeline.graph.depths import (
     lags_of,
     window_of,
 )
-from pipeline.graph.nodes import EVENTS, OUTBOX, Camera, Node
-from pipeline.graph.report import Report, dotted
-from pipeline.graph.structure import order_of
-from pipeline.messages import Event
-from pipeline.plan import EdgePlan, Policy
-from pipeline.registry import find_stage
-from pipeline.system.paths import state_folder
+from camgraph.pipeline.graph.nodes import EVENTS, OUTBOX, Camera, Node
+from camgraph.pipeline.graph.report import Report, dotted
+from camgraph.pipeline.graph.structure import order_of
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.plan import EdgePlan, Policy
+from camgraph.pipeline.registry import find_stage
+from camgraph.pipeline.system.paths import state_folder
 
 
 @dataclass(frozen=True, slots=True)

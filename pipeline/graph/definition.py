@@ -11,10 +11,17 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from pipeline.plan import Policy
-from pipeline.stage import Definition
-from pipeline.system.file_access import ReadableBy
-from pipeline.system.names import A_CAMERA_NAME, ANY_SCRIPT_PATTERN, MAX_NAME, NAME_PATTERN, is_camera_name, nfc
+from camgraph.pipeline.plan import Policy
+from camgraph.pipeline.stage import Definition
+from camgraph.pipeline.system.file_access import ReadableBy
+from camgraph.pipeline.system.names import (
+    A_CAMERA_NAME,
+    ANY_SCRIPT_PATTERN,
+    MAX_NAME,
+    NAME_PATTERN,
+    is_camera_name,
+    nfc,
+)
 
 UNKNOWN_USE = "?"
 """Stands for a missing `use` of a stage, after the mistake has been reported."""

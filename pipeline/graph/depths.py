@@ -17,10 +17,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 
-from pipeline.graph.arrows import Arrow
-from pipeline.graph.nodes import Node
-from pipeline.messages import Event
-from pipeline.plan import Policy
+from camgraph.pipeline.graph.arrows import Arrow
+from camgraph.pipeline.graph.nodes import Node
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.plan import Policy
 
 MIN_WINDOW = 6
 _DEPTH_TO_OUTBOX = 6

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pipeline.graph.nodes import Node
-from pipeline.graph.placement import Group
-from pipeline.graph.planning import Graph
-from pipeline.plan import EdgePlan
+from camgraph.pipeline.graph.nodes import Node
+from camgraph.pipeline.graph.placement import Group
+from camgraph.pipeline.graph.planning import Graph
+from camgraph.pipeline.plan import EdgePlan
 
 _MANY_CAMERAS = 8
 _MANY_PROCESSES = 4

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
 
-from pipeline.errors import GraphError, Problem
-from pipeline.graph.secret_files import open_to_others
-from pipeline.system.disk import read_text
-from pipeline.system.paths import id_of_unreadable, instead_of_file
+from camgraph.pipeline.errors import GraphError, Problem
+from camgraph.pipeline.graph.secret_files import open_to_others
+from camgraph.pipeline.system.disk import read_text
+from camgraph.pipeline.system.paths import id_of_unreadable, instead_of_file
 
 _LINE = re.compile(r"(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*=(?P<value>.*)")
 _PIPE = "a pipe"

@@ -12,13 +12,20 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails, ValidationError
 
-from pipeline.graph.definition import CAMERA_NAME_ERROR, StageEntry
-from pipeline.graph.report import Report, dotted
-from pipeline.graph.schema_walk import Schema, described, lists_texts, schema_of
-from pipeline.graph.yaml_reader import Path, holds_secret
-from pipeline.stage import Definition
-from pipeline.system.names import A_CAMERA_NAME, A_NAME, MAX_NAME, NAME_PATTERN, nearest_camera_name, nearest_name
-from pipeline.system.spelling import did_you_mean, did_you_mean_key, nearest
+from camgraph.pipeline.graph.definition import CAMERA_NAME_ERROR, StageEntry
+from camgraph.pipeline.graph.report import Report, dotted
+from camgraph.pipeline.graph.schema_walk import Schema, described, lists_texts, schema_of
+from camgraph.pipeline.graph.yaml_reader import Path, holds_secret
+from camgraph.pipeline.stage import Definition
+from camgraph.pipeline.system.names import (
+    A_CAMERA_NAME,
+    A_NAME,
+    MAX_NAME,
+    NAME_PATTERN,
+    nearest_camera_name,
+    nearest_name,
+)
+from camgraph.pipeline.system.spelling import did_you_mean, did_you_mean_key, nearest
 
 _MAX_SHOWN = 60
 _EXPECTED: Mapping[str, str] = {

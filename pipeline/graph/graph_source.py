@@ -12,20 +12,20 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from pipeline.errors import GraphError, UserError
-from pipeline.graph.env_file import Variables
-from pipeline.graph.loading import Amend, parse_graph, read_graph, unchanged
-from pipeline.graph.nodes import Camera, find_camera
-from pipeline.graph.planning import plan_of
-from pipeline.graph.remarks import remarks_on
-from pipeline.graph.report import Report
-from pipeline.graph.yaml_source import load
-from pipeline.plan import RunPlan
-from pipeline.registry import find_stage
-from pipeline.stage import Source
-from pipeline.system.names import A_CAMERA_NAME, is_camera_name, nfc
-from pipeline.system.redaction import hide
-from pipeline.wanted import GivenVariables, LoadedGraph, WantedGraph
+from camgraph.pipeline.errors import GraphError, UserError
+from camgraph.pipeline.graph.env_file import Variables
+from camgraph.pipeline.graph.loading import Amend, parse_graph, read_graph, unchanged
+from camgraph.pipeline.graph.nodes import Camera, find_camera
+from camgraph.pipeline.graph.planning import plan_of
+from camgraph.pipeline.graph.remarks import remarks_on
+from camgraph.pipeline.graph.report import Report
+from camgraph.pipeline.graph.yaml_source import load
+from camgraph.pipeline.plan import RunPlan
+from camgraph.pipeline.registry import find_stage
+from camgraph.pipeline.stage import Source
+from camgraph.pipeline.system.names import A_CAMERA_NAME, is_camera_name, nfc
+from camgraph.pipeline.system.redaction import hide
+from camgraph.pipeline.wanted import GivenVariables, LoadedGraph, WantedGraph
 
 Finish = Callable[[RunPlan, Callable[[str], None]], RunPlan]
 """Settles the settings that a graph leaves open; reports its choices."""

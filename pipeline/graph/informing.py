@@ -17,13 +17,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.errors import SettingError, UserError, id_of
-from pipeline.graph.arrows import Arrow
-from pipeline.graph.explain import plainly
-from pipeline.graph.nodes import EVENTS, Node
-from pipeline.graph.report import Report, dotted
-from pipeline.graph.structure import order_of
-from pipeline.stage import Stage, Upstream
+from camgraph.pipeline.errors import SettingError, UserError, id_of
+from camgraph.pipeline.graph.arrows import Arrow
+from camgraph.pipeline.graph.explain import plainly
+from camgraph.pipeline.graph.nodes import EVENTS, Node
+from camgraph.pipeline.graph.report import Report, dotted
+from camgraph.pipeline.graph.structure import order_of
+from camgraph.pipeline.stage import Stage, Upstream
 
 LEFT_OPEN = "auto"
 

@@ -9,23 +9,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.errors import GraphError, Problem, UserError
-from pipeline.graph.arrows import Arrow
-from pipeline.graph.completion import check_mixed, complete
-from pipeline.graph.definition import GraphFile
-from pipeline.graph.informing import informed
-from pipeline.graph.nodes import Node, check_cameras_of_stages, check_forms, find_cameras, find_nodes
-from pipeline.graph.placement import check_groups, place
-from pipeline.graph.planning import Graph, plan_of
-from pipeline.graph.reading import read_graph_file
-from pipeline.graph.report import Report, dotted
-from pipeline.graph.structure import check_structure, order_of
-from pipeline.graph.yaml_source import load
-from pipeline.plan import RunPlan
-from pipeline.system.disk import read_text
-from pipeline.system.names import A_NAME, MAX_NAME, is_camera_name, is_name, nearest_camera_name, nfc
-from pipeline.system.paths import id_of_unreadable, instead_of_file
-from pipeline.system.redaction import hide
+from camgraph.pipeline.errors import GraphError, Problem, UserError
+from camgraph.pipeline.graph.arrows import Arrow
+from camgraph.pipeline.graph.completion import check_mixed, complete
+from camgraph.pipeline.graph.definition import GraphFile
+from camgraph.pipeline.graph.informing import informed
+from camgraph.pipeline.graph.nodes import Node, check_cameras_of_stages, check_forms, find_cameras, find_nodes
+from camgraph.pipeline.graph.placement import check_groups, place
+from camgraph.pipeline.graph.planning import Graph, plan_of
+from camgraph.pipeline.graph.reading import read_graph_file
+from camgraph.pipeline.graph.report import Report, dotted
+from camgraph.pipeline.graph.structure import check_structure, order_of
+from camgraph.pipeline.graph.yaml_source import load
+from camgraph.pipeline.plan import RunPlan
+from camgraph.pipeline.system.disk import read_text
+from camgraph.pipeline.system.names import A_NAME, MAX_NAME, is_camera_name, is_name, nearest_camera_name, nfc
+from camgraph.pipeline.system.paths import id_of_unreadable, instead_of_file
+from camgraph.pipeline.system.redaction import hide
 
 Amend = Callable[[GraphFile], GraphFile]
 """Adds stages to a graph that are not in its file, for a program. Raises UserError."""

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pipeline.graph.planning import Graph, processes_of
-from pipeline.plan import ProcessPlan, slots_of
-from pipeline.shm.segments import PAGE, data_at, round_up
-from pipeline.system.paths import SHARED_MEMORY
+from camgraph.pipeline.graph.planning import Graph, processes_of
+from camgraph.pipeline.plan import ProcessPlan, slots_of
+from camgraph.pipeline.shm.segments import PAGE, data_at, round_up
+from camgraph.pipeline.system.paths import SHARED_MEMORY
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
-from pipeline.errors import CamgraphError, GraphError, SettingError, id_of
-from pipeline.graph.definition import UNKNOWN_USE, GraphFile, StageEntry
-from pipeline.graph.reading import validated
-from pipeline.graph.report import Report, dotted
-from pipeline.graph.yaml_reader import Path
-from pipeline.messages import Event, Message
-from pipeline.registry import AnyStage, find_stage
-from pipeline.stage import FrameSize, Source, Stage
-from pipeline.system.names import ascii_form, is_camera_name
+from camgraph.pipeline.errors import CamgraphError, GraphError, SettingError, id_of
+from camgraph.pipeline.graph.definition import UNKNOWN_USE, GraphFile, StageEntry
+from camgraph.pipeline.graph.reading import validated
+from camgraph.pipeline.graph.report import Report, dotted
+from camgraph.pipeline.graph.yaml_reader import Path
+from camgraph.pipeline.messages import Event, Message
+from camgraph.pipeline.registry import AnyStage, find_stage
+from camgraph.pipeline.stage import FrameSize, Source, Stage
+from camgraph.pipeline.system.names import ascii_form, is_camera_name
 
 EVENTS = "events"
 """The name under `from` that means all stages that make events."""

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from pipeline.graph.arrows import Arrow
-from pipeline.graph.completion import Completed
-from pipeline.graph.nodes import EVENTS, OUTBOX, Node
-from pipeline.graph.report import Report, dotted
-from pipeline.plan import EVERY_CAMERA
-from pipeline.system.names import ascii_form
+from camgraph.pipeline.graph.arrows import Arrow
+from camgraph.pipeline.graph.completion import Completed
+from camgraph.pipeline.graph.nodes import EVENTS, OUTBOX, Node
+from camgraph.pipeline.graph.report import Report, dotted
+from camgraph.pipeline.plan import EVERY_CAMERA
+from camgraph.pipeline.system.names import ascii_form
 
 
 class Copies(NamedTuple):

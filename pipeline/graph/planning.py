@@ -9,15 +9,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pipeline.graph.completion import Completed
-from pipeline.graph.definition import GraphFile
-from pipeline.graph.depths import events_at_work, window_of
-from pipeline.graph.nodes import OUTBOX, Camera, Node
-from pipeline.graph.placement import Copies, Group
-from pipeline.graph.yaml_source import Source
-from pipeline.plan import EVERY_CAMERA, EdgePlan, GroupPlan, ProcessPlan, RunPlan, StagePlan, priorities_of
-from pipeline.system.child_environment import named
-from pipeline.system.redaction import is_called_secret
+from camgraph.pipeline.graph.completion import Completed
+from camgraph.pipeline.graph.definition import GraphFile
+from camgraph.pipeline.graph.depths import events_at_work, window_of
+from camgraph.pipeline.graph.nodes import OUTBOX, Camera, Node
+from camgraph.pipeline.graph.placement import Copies, Group
+from camgraph.pipeline.graph.yaml_source import Source
+from camgraph.pipeline.plan import EVERY_CAMERA, EdgePlan, GroupPlan, ProcessPlan, RunPlan, StagePlan, priorities_of
+from camgraph.pipeline.system.child_environment import named
+from camgraph.pipeline.system.redaction import is_called_secret
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from pipeline.graph.definition import GraphFile
-from pipeline.graph.explain import Found, explain
-from pipeline.graph.report import Report
-from pipeline.graph.yaml_reader import Path
-from pipeline.stage import Definition
+from camgraph.pipeline.graph.definition import GraphFile
+from camgraph.pipeline.graph.explain import Found, explain
+from camgraph.pipeline.graph.report import Report
+from camgraph.pipeline.graph.yaml_reader import Path
+from camgraph.pipeline.stage import Definition
 
 M = TypeVar("M", bound=Definition)
 StandIns = Mapping[tuple[str, ...], Any]

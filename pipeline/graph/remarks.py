@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from pipeline.graph.planning import Graph
-from pipeline.graph.secret_files import open_to_others
-from pipeline.stage import Source
+from camgraph.pipeline.graph.planning import Graph
+from camgraph.pipeline.graph.secret_files import open_to_others
+from camgraph.pipeline.stage import Source
 
 _PLAIN_PASSWORD = re.compile(r"://[^\s/@:\"']*:(?!\$\{)[^\s@/]+@")
 """In an address, a password that is not the value of a variable."""

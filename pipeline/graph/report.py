@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from pipeline.errors import MOST_REPORTED, GraphError, Problem
-from pipeline.graph.yaml_reader import Path
-from pipeline.graph.yaml_source import Source
+from camgraph.pipeline.errors import MOST_REPORTED, GraphError, Problem
+from camgraph.pipeline.graph.yaml_reader import Path
+from camgraph.pipeline.graph.yaml_source import Source
 
 _WORDED = 4 * MOST_REPORTED
 """They are reported in the order of the file, and found in another."""

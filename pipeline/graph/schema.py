@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pipeline.graph.definition import GraphFile
-from pipeline.registry import AnyStage, find_stage, stage_names
-from pipeline.stage import Source
+from camgraph.pipeline.graph.definition import GraphFile
+from camgraph.pipeline.registry import AnyStage, find_stage, stage_names
+from camgraph.pipeline.stage import Source
 
 Schema = dict[str, Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from pipeline.graph.yaml_reader import Path
+from camgraph.pipeline.graph.yaml_reader import Path
 
 Schema = dict[str, Any]
 

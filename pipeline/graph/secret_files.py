@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import UserError
-from pipeline.system.disk import read_small
-from pipeline.system.paths import instead_of_file, resolve
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.system.disk import read_small
+from camgraph.pipeline.system.paths import instead_of_file, resolve
 
 _MOUNTED = Path("/run/secrets")
 _LARGEST = 1 << 16

@@ -9,13 +9,13 @@ from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
-from pipeline.errors import MOST_REPORTED
-from pipeline.graph.arrows import Arrow, arrows_of, check_from, check_type
-from pipeline.graph.definition import StageEntry
-from pipeline.graph.nodes import EVENTS, OUTBOX, RESERVED, Node
-from pipeline.graph.report import Report, dotted
-from pipeline.messages import Event
-from pipeline.system.spelling import nearest
+from camgraph.pipeline.errors import MOST_REPORTED
+from camgraph.pipeline.graph.arrows import Arrow, arrows_of, check_from, check_type
+from camgraph.pipeline.graph.definition import StageEntry
+from camgraph.pipeline.graph.nodes import EVENTS, OUTBOX, RESERVED, Node
+from camgraph.pipeline.graph.report import Report, dotted
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.system.spelling import nearest
 
 
 def check_structure(nodes: Mapping[str, Node], report: Report) -> list[Arrow]:

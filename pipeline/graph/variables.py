@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from pipeline.graph.secret_files import Found, named_secret, secret_file
-from pipeline.system.redaction import is_called_secret, spellings
+from camgraph.pipeline.graph.secret_files import Found, named_secret, secret_file
+from camgraph.pipeline.system.redaction import is_called_secret, spellings
 
 _TOKEN = re.compile(
     r"\$\$\{"

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from pipeline.errors import GraphError, Problem
-from pipeline.graph.variables import substitute
-from pipeline.system.names import nfc
-from pipeline.system.redaction import HIDDEN, is_called_secret
+from camgraph.pipeline.errors import GraphError, Problem
+from camgraph.pipeline.graph.variables import substitute
+from camgraph.pipeline.system.names import nfc
+from camgraph.pipeline.system.redaction import HIDDEN, is_called_secret
 
 Path = tuple[str | int, ...]
 

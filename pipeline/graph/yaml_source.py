@@ -15,11 +15,11 @@ from typing import Any
 
 import yaml
 
-from pipeline.errors import GraphError, Problem
-from pipeline.foreign_text import shown
-from pipeline.graph.yaml_reader import MAX_CHARACTERS, MAX_DEPTH, Path, Place, Reader, holds_secret, place_of
-from pipeline.system.redaction import HIDDEN, is_called_secret, redact_urls
-from pipeline.system.spelling import without_guess
+from camgraph.pipeline.errors import GraphError, Problem
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.graph.yaml_reader import MAX_CHARACTERS, MAX_DEPTH, Path, Place, Reader, holds_secret, place_of
+from camgraph.pipeline.system.redaction import HIDDEN, is_called_secret, redact_urls
+from camgraph.pipeline.system.spelling import without_guess
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NOT_TEXT = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")

@@ -20,9 +20,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from pipeline.errors import ProblemText
-from pipeline.messages import EndReason
-from pipeline.stage import AWAY, CameraState
+from camgraph.pipeline.errors import ProblemText
+from camgraph.pipeline.messages import EndReason
+from camgraph.pipeline.stage import AWAY, CameraState
 
 ERROR_IDS: Mapping[str, str] = {
     "stalled": "camera-silent",

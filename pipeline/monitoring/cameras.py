@@ -8,14 +8,14 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable
 
-from pipeline.errors import ProblemText
-from pipeline.messages import EndReason
-from pipeline.monitoring.camera_states import ERROR_IDS, CameraNow, CameraStates, Change, LossOver
-from pipeline.monitoring.metrics import reason_line
-from pipeline.monitoring.notices import Notices
-from pipeline.monitoring.reports import Heartbeat
-from pipeline.plan import ProcessPlan, RunPlan
-from pipeline.stage import CameraState, Logger
+from camgraph.pipeline.errors import ProblemText
+from camgraph.pipeline.messages import EndReason
+from camgraph.pipeline.monitoring.camera_states import ERROR_IDS, CameraNow, CameraStates, Change, LossOver
+from camgraph.pipeline.monitoring.metrics import reason_line
+from camgraph.pipeline.monitoring.notices import Notices
+from camgraph.pipeline.monitoring.reports import Heartbeat
+from camgraph.pipeline.plan import ProcessPlan, RunPlan
+from camgraph.pipeline.stage import CameraState, Logger
 
 _FINE = ("live", "connecting")
 

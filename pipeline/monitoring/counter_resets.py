@@ -9,10 +9,10 @@ twice if the stage's process dies.
 
 from __future__ import annotations
 
-from pipeline.errors import UserError
-from pipeline.monitoring.declared import declaring
-from pipeline.plan import RunPlan
-from pipeline.system.spelling import did_you_mean
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.monitoring.declared import declaring
+from camgraph.pipeline.plan import RunPlan
+from camgraph.pipeline.system.spelling import did_you_mean
 
 
 class CounterResets:

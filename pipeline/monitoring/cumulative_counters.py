@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pipeline.monitoring.metrics import counter_of, forget_oldest
-from pipeline.monitoring.reports import Heartbeat, StageStats
+from camgraph.pipeline.monitoring.metrics import counter_of, forget_oldest
+from camgraph.pipeline.monitoring.reports import Heartbeat, StageStats
 
 
 class CumulativeCounters:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline.plan import RunPlan
-from pipeline.registry import find_stage
-from pipeline.stage import Stage
+from camgraph.pipeline.plan import RunPlan
+from camgraph.pipeline.registry import find_stage
+from camgraph.pipeline.stage import Stage
 
 
 def declaring(plan: RunPlan, hook: str) -> Iterator[Any]:

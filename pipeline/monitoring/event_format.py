@@ -3,7 +3,7 @@
 The package that defines the events answers them. It is found, as stages are, by an entry point:
 
     [project.entry-points."camgraph.event_format"]
-    events = "stages.events:CloudEvents"
+    events = "camgraph.stages.events:CloudEvents"
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.monitoring.camera_states import Change, LossOver
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.monitoring.camera_states import Change, LossOver
 
 GROUP = "camgraph.event_format"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 
-from pipeline.monitoring.camera_states import MOST_DEPARTED
-from pipeline.monitoring.event_format import EventSummary
-from pipeline.stage import DROPPED
+from camgraph.pipeline.monitoring.camera_states import MOST_DEPARTED
+from camgraph.pipeline.monitoring.event_format import EventSummary
+from camgraph.pipeline.stage import DROPPED
 
 
 class Incidents:

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pipeline.monitoring.bottleneck import Load, More, ProcessLoad, StageLoad
-from pipeline.monitoring.reports import Heartbeat
-from pipeline.plan import ProcessPlan, RunPlan, StagePlan
-from pipeline.registry import find_stage
-from pipeline.stage import DROPPED, Stage
-from pipeline.system.cores import busy_s, usable_cores
+from camgraph.pipeline.monitoring.bottleneck import Load, More, ProcessLoad, StageLoad
+from camgraph.pipeline.monitoring.reports import Heartbeat
+from camgraph.pipeline.plan import ProcessPlan, RunPlan, StagePlan
+from camgraph.pipeline.registry import find_stage
+from camgraph.pipeline.stage import DROPPED, Stage
+from camgraph.pipeline.system.cores import busy_s, usable_cores
 
 KEPT_S = 10.0
 

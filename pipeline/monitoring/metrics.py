@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, get_args
 
-from pipeline.monitoring.camera_states import StateChange
-from pipeline.monitoring.histogram import Histogram
-from pipeline.stage import CameraState
-from pipeline.system.redaction import redacted_beginning
+from camgraph.pipeline.monitoring.camera_states import StateChange
+from camgraph.pipeline.monitoring.histogram import Histogram
+from camgraph.pipeline.stage import CameraState
+from camgraph.pipeline.system.redaction import redacted_beginning
 
 _KEPT = 256
 _KEPT_CHANGES = 64

@@ -16,10 +16,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pipeline.errors import ProblemText
-from pipeline.monitoring.camera_states import Change, LossOver
-from pipeline.monitoring.event_format import Origin, event_format
-from pipeline.plan import ProcessPlan
+from camgraph.pipeline.errors import ProblemText
+from camgraph.pipeline.monitoring.camera_states import Change, LossOver
+from camgraph.pipeline.monitoring.event_format import Origin, event_format
+from camgraph.pipeline.plan import ProcessPlan
 
 AGAIN_S = 1.0
 MOST_KEPT = 32

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_USER, ProblemText
-from pipeline.stage import DROPPED
-from pipeline.system.redaction import redact_urls
+from camgraph.pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_USER, ProblemText
+from camgraph.pipeline.stage import DROPPED
+from camgraph.pipeline.system.redaction import redact_urls
 
 _AS_INTENDED = frozenset({"queue_full", "reader_lost", "damaged"})
 """Normal losses: live cameras lose such frames, a graph may ask for it, and a file may have broken pictures."""

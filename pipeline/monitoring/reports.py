@@ -14,11 +14,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, NonNegativeInt, TypeAdapter, ValidationError
 
-from pipeline.errors import EXIT_DONE, WireError
-from pipeline.messages import EndReason, Stamp
-from pipeline.monitoring.camera_states import StateChange
-from pipeline.monitoring.event_format import EventSummary
-from pipeline.monitoring.histogram import BUCKETS, Histogram
+from camgraph.pipeline.errors import EXIT_DONE, WireError
+from camgraph.pipeline.messages import EndReason, Stamp
+from camgraph.pipeline.monitoring.camera_states import StateChange
+from camgraph.pipeline.monitoring.event_format import EventSummary
+from camgraph.pipeline.monitoring.histogram import BUCKETS, Histogram
 
 
 class _Report(BaseModel):

@@ -11,19 +11,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from pipeline.messages import Event
-from pipeline.monitoring.bottleneck import Limit, limit_of
-from pipeline.monitoring.camera_states import ERROR_IDS, CameraNow
-from pipeline.monitoring.event_format import EventSummary
-from pipeline.monitoring.health import CameraSight, Flow, Health, Phase, Plight, Trouble, health_of
-from pipeline.monitoring.histogram import BOUNDS_S, Histogram
-from pipeline.monitoring.incidents import Incidents, totals
-from pipeline.monitoring.load_meter import KEPT_S, LoadMeter, Recent, StageTotals, sums_of
-from pipeline.monitoring.metrics import reason_line
-from pipeline.monitoring.reports import Heartbeat, StageStats
-from pipeline.plan import ProcessPlan, RunPlan
-from pipeline.registry import find_stage
-from pipeline.stage import AWAY, DROPPED, SKIPPED, Source
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.monitoring.bottleneck import Limit, limit_of
+from camgraph.pipeline.monitoring.camera_states import ERROR_IDS, CameraNow
+from camgraph.pipeline.monitoring.event_format import EventSummary
+from camgraph.pipeline.monitoring.health import CameraSight, Flow, Health, Phase, Plight, Trouble, health_of
+from camgraph.pipeline.monitoring.histogram import BOUNDS_S, Histogram
+from camgraph.pipeline.monitoring.incidents import Incidents, totals
+from camgraph.pipeline.monitoring.load_meter import KEPT_S, LoadMeter, Recent, StageTotals, sums_of
+from camgraph.pipeline.monitoring.metrics import reason_line
+from camgraph.pipeline.monitoring.reports import Heartbeat, StageStats
+from camgraph.pipeline.plan import ProcessPlan, RunPlan
+from camgraph.pipeline.registry import find_stage
+from camgraph.pipeline.stage import AWAY, DROPPED, SKIPPED, Source
 
 
 class Counted(Protocol):

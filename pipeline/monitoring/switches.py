@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.monitoring.declared import declaring
-from pipeline.plan import RunPlan
-from pipeline.stage import Logger
-from pipeline.system.disk import read_text, write_whole
-from pipeline.system.spelling import did_you_mean
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.monitoring.declared import declaring
+from camgraph.pipeline.plan import RunPlan
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.system.disk import read_text, write_whole
+from camgraph.pipeline.system.spelling import did_you_mean
 
 SWITCHES_FILE = "switches.json"
 

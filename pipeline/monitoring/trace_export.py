@@ -22,7 +22,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.trace import SpanContext, SpanKind, TraceFlags
 
-from pipeline.monitoring.tracer import Span
+from camgraph.pipeline.monitoring.tracer import Span
 
 _MOST_WAITING, _MOST_AT_ONCE = 2048, 256
 _GATHER_S = 0.5

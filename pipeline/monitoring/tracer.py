@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from pipeline.items import Item
-from pipeline.messages import Event, Message
-from pipeline.monitoring.metrics import Counters
-from pipeline.stage import Logger
-from pipeline.traces import Step, is_sampled, root_span, steps_of, trace_id, with_steps
+from camgraph.pipeline.items import Item
+from camgraph.pipeline.messages import Event, Message
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.traces import Step, is_sampled, root_span, steps_of, trace_id, with_steps
 
 
 class Span(NamedTuple):

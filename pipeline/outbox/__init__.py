@@ -4,6 +4,6 @@ Start with `outbox.py`. An event is safe when `accept` returns. Sinks are stages
 knows the body of an event.
 """
 
-from pipeline.outbox.outbox import Outbox
+from camgraph.pipeline.outbox.outbox import Outbox
 
 __all__ = ["Outbox"]

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pipeline.outbox.deliveries import Deliveries
-from pipeline.outbox.event_file import run_row
-from pipeline.outbox.old_events import forget_oldest, used_bytes
-from pipeline.stage import Logger
+from camgraph.pipeline.outbox.deliveries import Deliveries
+from camgraph.pipeline.outbox.event_file import run_row
+from camgraph.pipeline.outbox.old_events import forget_oldest, used_bytes
+from camgraph.pipeline.stage import Logger
 
 _PIECE = 500
 _PIECE_OF_FILE = 100

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
-from pipeline.outbox.event_file import (
+from camgraph.pipeline.outbox.event_file import (
     LARGEST_ROW,
     NOTE_READER,
     PENDING_SINKS,
@@ -29,8 +29,8 @@ from pipeline.outbox.event_file import (
     require_sink,
     transaction,
 )
-from pipeline.outbox.stored_event import WHOLE, read_event
-from pipeline.system.disk import sync_folder
+from camgraph.pipeline.outbox.stored_event import WHOLE, read_event
+from camgraph.pipeline.system.disk import sync_folder
 
 _NEW = "-new"
 MARK = "-damaged"

@@ -22,11 +22,11 @@ from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import Any
 
-from pipeline.messages import MOST_REPEATED, Event, Stamp
-from pipeline.outbox.commit_times import CommitTimes
-from pipeline.outbox.event_file import Broken, pending_sinks, run_row, shown_id, transaction
-from pipeline.outbox.old_events import forget_needless
-from pipeline.outbox.stored_event import TO_SEND, WHOLE, StoredEvent, read_event
+from camgraph.pipeline.messages import MOST_REPEATED, Event, Stamp
+from camgraph.pipeline.outbox.commit_times import CommitTimes
+from camgraph.pipeline.outbox.event_file import Broken, pending_sinks, run_row, shown_id, transaction
+from camgraph.pipeline.outbox.old_events import forget_needless
+from camgraph.pipeline.outbox.stored_event import TO_SEND, WHOLE, StoredEvent, read_event
 
 _NEVER, _ALWAYS = -(1 << 62), 1 << 62
 _COLUMNS = f"p.row, e.committed_ns, e.waits_from_s, {TO_SEND}"

@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from pipeline.system.disk import open_regular
+from camgraph.pipeline.system.disk import open_regular
 
 
 class DiskReserve:

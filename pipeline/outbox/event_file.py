@@ -28,7 +28,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.errors import EnvironmentProblem
 
 NOBODY = -1
 """The incarnation of requeued events."""

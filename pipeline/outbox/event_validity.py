@@ -5,9 +5,9 @@ A sink would retry for ever an event that it cannot write, or that a database ca
 
 from __future__ import annotations
 
-from pipeline.items import Item
-from pipeline.messages import LONGEST_BODY, Event
-from pipeline.monitoring.event_format import event_format
+from camgraph.pipeline.items import Item
+from camgraph.pipeline.messages import LONGEST_BODY, Event
+from camgraph.pipeline.monitoring.event_format import event_format
 
 LONGEST_ID = 128
 _PHASES = ("start", "update", "end", "single")

@@ -15,11 +15,11 @@ import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from pipeline.items import Item, Key
-from pipeline.messages import Event, Stamp
-from pipeline.monitoring.event_format import event_format
-from pipeline.outbox.event_file import Broken
-from pipeline.outbox.stored_event import TO_SEND, read_event
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import Event, Stamp
+from camgraph.pipeline.monitoring.event_format import event_format
+from camgraph.pipeline.outbox.event_file import Broken
+from camgraph.pipeline.outbox.stored_event import TO_SEND, read_event
 
 _NOTE = """
 INSERT INTO incidents VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (incident) DO UPDATE

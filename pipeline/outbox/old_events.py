@@ -15,7 +15,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from pipeline.outbox.event_file import Broken, checkpoint, last_row, run_row, transaction
+from camgraph.pipeline.outbox.event_file import Broken, checkpoint, last_row, run_row, transaction
 
 _KEPT = 10_000
 _EXAMINED = 8

@@ -30,19 +30,19 @@ from typing import ClassVar, TypeVar
 
 from pydantic import Field
 
-from pipeline.dead_letters import DeadLetters, LetterCount
-from pipeline.errors import EnvironmentProblem, NeedsNewProcess
-from pipeline.items import Item
-from pipeline.messages import LONGEST_BODY, End, EndReason, Event, Stamp
-from pipeline.monitoring.event_format import EventSummary, event_format
-from pipeline.monitoring.outcome import GIVEN_UP, UNSURE
-from pipeline.monitoring.reports import SinkBacklog
-from pipeline.outbox.backlog import Backlog, Bounds, as_counts
-from pipeline.outbox.commit_times import CommitTimes
-from pipeline.outbox.damage import finish_replacing, mark, marked, replace_damaged
-from pipeline.outbox.deliveries import Deliveries
-from pipeline.outbox.disk_reserve import DiskReserve
-from pipeline.outbox.event_file import (
+from camgraph.pipeline.dead_letters import DeadLetters, LetterCount
+from camgraph.pipeline.errors import EnvironmentProblem, NeedsNewProcess
+from camgraph.pipeline.items import Item
+from camgraph.pipeline.messages import LONGEST_BODY, End, EndReason, Event, Stamp
+from camgraph.pipeline.monitoring.event_format import EventSummary, event_format
+from camgraph.pipeline.monitoring.outcome import GIVEN_UP, UNSURE
+from camgraph.pipeline.monitoring.reports import SinkBacklog
+from camgraph.pipeline.outbox.backlog import Backlog, Bounds, as_counts
+from camgraph.pipeline.outbox.commit_times import CommitTimes
+from camgraph.pipeline.outbox.damage import finish_replacing, mark, marked, replace_damaged
+from camgraph.pipeline.outbox.deliveries import Deliveries
+from camgraph.pipeline.outbox.disk_reserve import DiskReserve
+from camgraph.pipeline.outbox.event_file import (
     RESERVE_BYTES,
     SUFFIXES,
     Damaged,
@@ -59,12 +59,12 @@ from pipeline.outbox.event_file import (
     run_row,
     transaction,
 )
-from pipeline.outbox.event_validity import why_invalid
-from pipeline.outbox.lost_incidents import LostIncidents, left_open
-from pipeline.outbox.old_events import OldEvents, forget_needless, make_room, shrink
-from pipeline.outbox.stored_event import checksum
-from pipeline.plan import EVERY_CAMERA
-from pipeline.stage import Context, Counts, Settings, Stage
+from camgraph.pipeline.outbox.event_validity import why_invalid
+from camgraph.pipeline.outbox.lost_incidents import LostIncidents, left_open
+from camgraph.pipeline.outbox.old_events import OldEvents, forget_needless, make_room, shrink
+from camgraph.pipeline.outbox.stored_event import checksum
+from camgraph.pipeline.plan import EVERY_CAMERA
+from camgraph.pipeline.stage import Context, Counts, Settings, Stage
 
 T = TypeVar("T")
 

@@ -24,13 +24,13 @@ from pathlib import Path
 
 import structlog
 
-from pipeline.dead_letters import DeadLetters, LetterCount, sinks_with_letters
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.outbox.event_file import SUFFIXES, remove_delivered, remove_unused
-from pipeline.plan import RunPlan
-from pipeline.system.disk import HAS_LOCKS, is_at, kind_of, open_locked
-from pipeline.system.names import user_name
-from pipeline.system.paths import STATE_DIR
+from camgraph.pipeline.dead_letters import DeadLetters, LetterCount, sinks_with_letters
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.outbox.event_file import SUFFIXES, remove_delivered, remove_unused
+from camgraph.pipeline.plan import RunPlan
+from camgraph.pipeline.system.disk import HAS_LOCKS, is_at, kind_of, open_locked
+from camgraph.pipeline.system.names import user_name
+from camgraph.pipeline.system.paths import STATE_DIR
 
 _OUTBOX = "outbox"
 _LOCK = "lock"

@@ -21,9 +21,9 @@ from pathlib import Path
 from time import time_ns
 from typing import Any
 
-from pipeline.dead_letters import DeadLetter, DeadLetters, LetterCount, sinks_with_letters
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.outbox.event_file import (
+from camgraph.pipeline.dead_letters import DeadLetter, DeadLetters, LetterCount, sinks_with_letters
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.outbox.event_file import (
     AGAIN,
     NOBODY,
     NOTE_READER,
@@ -38,10 +38,10 @@ from pipeline.outbox.event_file import (
     shown_id,
     transaction,
 )
-from pipeline.outbox.event_validity import why_unfit
-from pipeline.outbox.old_events import forget_needless
-from pipeline.outbox.stored_event import WHOLE, checksum, read_event
-from pipeline.system.spelling import did_you_mean
+from camgraph.pipeline.outbox.event_validity import why_unfit
+from camgraph.pipeline.outbox.old_events import forget_needless
+from camgraph.pipeline.outbox.stored_event import WHOLE, checksum, read_event
+from camgraph.pipeline.system.spelling import did_you_mean
 
 FILE = "outbox.sqlite"
 _BUSY_S = 10.0

@@ -10,9 +10,9 @@ import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pipeline.messages import LONGEST_BODY
-from pipeline.monitoring.event_format import event_format
-from pipeline.outbox.event_file import Broken
+from camgraph.pipeline.messages import LONGEST_BODY
+from camgraph.pipeline.monitoring.event_format import event_format
+from camgraph.pipeline.outbox.event_file import Broken
 
 PHASES = ("start", "update", "end", "single")
 _HEAD = "e.id, e.camera, e.incident, e.phase, e.epoch, e.seq, e.time_ns, e.checksum"

@@ -8,8 +8,8 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import WireError
-from pipeline.shm.segments import GENERATIONS_AT, HEADER, MAGIC, MAX_SLOTS, data_at, open_segment
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.shm.segments import GENERATIONS_AT, HEADER, MAGIC, MAX_SLOTS, data_at, open_segment
 
 _MOST_OPEN = 8
 """Open segments of one sender: it has one segment as a rule, and more only while the size of its messages changes."""

@@ -30,10 +30,10 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from pipeline.errors import EnvironmentProblem, Shortage
-from pipeline.system.disk import is_at, lock, open_regular, try_lock
-from pipeline.system.paths import SHARED_MEMORY
-from pipeline.system.scarcity import shortage_of
+from camgraph.pipeline.errors import EnvironmentProblem, Shortage
+from camgraph.pipeline.system.disk import is_at, lock, open_regular, try_lock
+from camgraph.pipeline.system.paths import SHARED_MEMORY
+from camgraph.pipeline.system.scarcity import shortage_of
 
 MAGIC = b"CGS1"
 HEADER = struct.Struct("<4sIQ")

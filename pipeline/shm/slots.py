@@ -29,8 +29,8 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import BadItem, EnvironmentProblem
-from pipeline.shm.segments import (
+from camgraph.pipeline.errors import BadItem, EnvironmentProblem
+from camgraph.pipeline.shm.segments import (
     GENERATIONS_AT,
     HEADER,
     MAGIC,
@@ -43,7 +43,7 @@ from pipeline.shm.segments import (
     reserve,
     round_up,
 )
-from pipeline.system.paths import SHARED_MEMORY
+from camgraph.pipeline.system.paths import SHARED_MEMORY
 
 _TEND_S = 10.0
 """A camera that is back sooner finds its memory as it was."""

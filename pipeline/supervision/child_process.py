@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from pipeline.boot import Boot
-from pipeline.shm.segments import unlink_prefix
-from pipeline.supervision.lines import Lines
-from pipeline.system.child_environment import handed_on
-from pipeline.system.run_folder import unlink_socket
-from pipeline.system.scarcity import require_descriptors
-from pipeline.transport.channel import Channel
+from camgraph.pipeline.boot import Boot
+from camgraph.pipeline.shm.segments import unlink_prefix
+from camgraph.pipeline.supervision.lines import Lines
+from camgraph.pipeline.system.child_environment import handed_on
+from camgraph.pipeline.system.run_folder import unlink_socket
+from camgraph.pipeline.system.scarcity import require_descriptors
+from camgraph.pipeline.transport.channel import Channel
 
 _PIECE = 1 << 16
 
@@ -100,7 +100,7 @@ def _closing(descriptor: int) -> Iterator[None]:
 def _executed(label: str, control: int, life: int, stderr: int) -> subprocess.Popen[bytes]:
     """Start a child by a clean exec, with these descriptors."""
     # -P: Python must not import modules from the working directory.
-    python = [sys.executable, "-P", "-m", "pipeline.worker.child"]
+    python = [sys.executable, "-P", "-m", "camgraph.pipeline.worker.child"]
     return subprocess.Popen(  # noqa: S603 - our own interpreter and module
         [*python, "--control", str(control), "--life", str(life), label],
         pass_fds=(control, life),

@@ -14,16 +14,16 @@ from typing import Any, TypeVar
 import structlog
 import zmq
 
-from pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem, UserError
-from pipeline.supervision.control_client import exchange
-from pipeline.supervision.jobs import Answer, Later
-from pipeline.system.disk import open_regular
-from pipeline.system.found_runs import FoundRun, found_runs
-from pipeline.system.names import own_user, user_name
-from pipeline.system.paths import runs_folder
-from pipeline.system.redaction import redact_urls
-from pipeline.system.run_folder import CONTROL, is_private, unlink_socket
-from pipeline.system.spelling import did_you_mean
+from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem, UserError
+from camgraph.pipeline.supervision.control_client import exchange
+from camgraph.pipeline.supervision.jobs import Answer, Later
+from camgraph.pipeline.system.disk import open_regular
+from camgraph.pipeline.system.found_runs import FoundRun, found_runs
+from camgraph.pipeline.system.names import own_user, user_name
+from camgraph.pipeline.system.paths import runs_folder
+from camgraph.pipeline.system.redaction import redact_urls
+from camgraph.pipeline.system.run_folder import CONTROL, is_private, unlink_socket
+from camgraph.pipeline.system.spelling import did_you_mean
 
 _MAX_REQUEST = 1 << 24
 _MOST_WAITING = 8

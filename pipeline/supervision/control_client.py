@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.system.local_socket import Exchange, answering_user, short_address
-from pipeline.system.names import user_name
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.system.local_socket import Exchange, answering_user, short_address
+from camgraph.pipeline.system.names import user_name
 
 MOST_ANSWER = 64 << 20
 """Bytes of an answer. The status of a run of a thousand cameras has a megabyte."""

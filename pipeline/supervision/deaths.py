@@ -10,8 +10,8 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass, replace
 
-from pipeline.errors import EXIT_GAVE_UP, EXIT_USER, ProblemText
-from pipeline.plan import RunPlan
+from camgraph.pipeline.errors import EXIT_GAVE_UP, EXIT_USER, ProblemText
+from camgraph.pipeline.plan import RunPlan
 
 MOST_DEATHS = 8
 _MOST_FAILED_STARTS = 3

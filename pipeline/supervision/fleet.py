@@ -18,16 +18,16 @@ from typing import Protocol
 import structlog
 import zmq
 
-from pipeline.boot import Boot, follows_cameras, shm_prefix
-from pipeline.errors import WireError
-from pipeline.monitoring.reports import Line, Oversize, Report, read_report
-from pipeline.outbox.outbox_folder import outbox_folder
-from pipeline.plan import RunPlan
-from pipeline.stage import CameraState
-from pipeline.supervision.process import Process
-from pipeline.system.confidential import holds_credentials, secrets_in
-from pipeline.system.run_folder import RunFolder
-from pipeline.system.scarcity import in_words
+from camgraph.pipeline.boot import Boot, follows_cameras, shm_prefix
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.monitoring.reports import Line, Oversize, Report, read_report
+from camgraph.pipeline.outbox.outbox_folder import outbox_folder
+from camgraph.pipeline.plan import RunPlan
+from camgraph.pipeline.stage import CameraState
+from camgraph.pipeline.supervision.process import Process
+from camgraph.pipeline.system.confidential import holds_credentials, secrets_in
+from camgraph.pipeline.system.run_folder import RunFolder
+from camgraph.pipeline.system.scarcity import in_words
 
 CLOSE_S = 5.0
 """Every process may take this long to close."""

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.monitoring.reports import Heartbeat
+from camgraph.pipeline.monitoring.reports import Heartbeat
 
 FROZEN_S = 2.0
 _SLOWER = 10

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from pipeline.errors import EXIT_USER, CamgraphError
+from camgraph.pipeline.errors import EXIT_USER, CamgraphError
 
 T = TypeVar("T")
 

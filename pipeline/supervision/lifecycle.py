@@ -23,11 +23,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pipeline.errors import EXIT_GAVE_UP, ProblemText, WireError
-from pipeline.monitoring.health import Plight
-from pipeline.monitoring.metrics import reason_line
-from pipeline.plan import StagePlan
-from pipeline.supervision.deaths import (
+from camgraph.pipeline.errors import EXIT_GAVE_UP, ProblemText, WireError
+from camgraph.pipeline.monitoring.health import Plight
+from camgraph.pipeline.monitoring.metrics import reason_line
+from camgraph.pipeline.plan import StagePlan
+from camgraph.pipeline.supervision.deaths import (
     NO_DEATHS,
     Death,
     EndCameras,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.system.redaction import LONGEST_SECRET, redacted_beginning
+from camgraph.pipeline.system.redaction import LONGEST_SECRET, redacted_beginning
 
 LONGEST_LINE = 1 << 14
 

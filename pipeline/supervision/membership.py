@@ -14,16 +14,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipeline.errors import UserError
-from pipeline.monitoring.reports import Revised
-from pipeline.plan import EdgePlan, GroupPlan, ProcessPlan, RunPlan, StagePlan
-from pipeline.stage import Logger
-from pipeline.supervision.fleet import Fleet, Replaced
-from pipeline.supervision.process import Process
-from pipeline.supervision.revision import expecting, with_cameras, with_stages
-from pipeline.system.names import ascii_form, twin_of
-from pipeline.system.redaction import hide
-from pipeline.system.spelling import did_you_mean
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.monitoring.reports import Revised
+from camgraph.pipeline.plan import EdgePlan, GroupPlan, ProcessPlan, RunPlan, StagePlan
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.supervision.fleet import Fleet, Replaced
+from camgraph.pipeline.supervision.process import Process
+from camgraph.pipeline.supervision.revision import expecting, with_cameras, with_stages
+from camgraph.pipeline.system.names import ascii_form, twin_of
+from camgraph.pipeline.system.redaction import hide
+from camgraph.pipeline.system.spelling import did_you_mean
 
 
 class Membership:

@@ -12,22 +12,22 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pipeline.boot import Boot
-from pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem, ProblemText
-from pipeline.monitoring.cumulative_counters import CumulativeCounters
-from pipeline.monitoring.health import Plight
-from pipeline.monitoring.reports import Ended, Failed, Heartbeat, Opening, Revised, SettingsTaken
-from pipeline.plan import ProcessPlan, StagePlan
-from pipeline.registry import find_stage
-from pipeline.shm.segments import segments_bytes, unlink_prefix
-from pipeline.stage import Stage
-from pipeline.supervision.child_process import ChildProcess
-from pipeline.supervision.deaths import Verdict
-from pipeline.supervision.hangs import Limits, Starvation, Times, hung
-from pipeline.supervision.lifecycle import Lifecycle, RunState, State
-from pipeline.supervision.lines import Allowance
-from pipeline.supervision.stall_detector import Sight
-from pipeline.transport.channel import Channel
+from camgraph.pipeline.boot import Boot
+from camgraph.pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem, ProblemText
+from camgraph.pipeline.monitoring.cumulative_counters import CumulativeCounters
+from camgraph.pipeline.monitoring.health import Plight
+from camgraph.pipeline.monitoring.reports import Ended, Failed, Heartbeat, Opening, Revised, SettingsTaken
+from camgraph.pipeline.plan import ProcessPlan, StagePlan
+from camgraph.pipeline.registry import find_stage
+from camgraph.pipeline.shm.segments import segments_bytes, unlink_prefix
+from camgraph.pipeline.stage import Stage
+from camgraph.pipeline.supervision.child_process import ChildProcess
+from camgraph.pipeline.supervision.deaths import Verdict
+from camgraph.pipeline.supervision.hangs import Limits, Starvation, Times, hung
+from camgraph.pipeline.supervision.lifecycle import Lifecycle, RunState, State
+from camgraph.pipeline.supervision.lines import Allowance
+from camgraph.pipeline.supervision.stall_detector import Sight
+from camgraph.pipeline.transport.channel import Channel
 
 _EARLY = 0.25
 """After this share of its limit a process may be hanging, and its waiting time for a core is measured from then on."""

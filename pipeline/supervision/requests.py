@@ -20,15 +20,15 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import ValidationError
 
-from pipeline.errors import CamgraphError, GraphError, UserError
-from pipeline.plan import RunPlan, StagePlan, outline, run_from_wire
-from pipeline.registry import find_stage, place_in_stage
-from pipeline.stage import FrameSize, Logger, Source, Stage
-from pipeline.supervision.jobs import Answer, Job, Later
-from pipeline.supervision.membership import Membership, same_structure
-from pipeline.system.names import A_CAMERA_NAME, is_camera_name, nfc
-from pipeline.system.redaction import redact_urls
-from pipeline.wanted import GivenVariables, LoadedGraph, Loader, WantedGraph
+from camgraph.pipeline.errors import CamgraphError, GraphError, UserError
+from camgraph.pipeline.plan import RunPlan, StagePlan, outline, run_from_wire
+from camgraph.pipeline.registry import find_stage, place_in_stage
+from camgraph.pipeline.stage import FrameSize, Logger, Source, Stage
+from camgraph.pipeline.supervision.jobs import Answer, Job, Later
+from camgraph.pipeline.supervision.membership import Membership, same_structure
+from camgraph.pipeline.system.names import A_CAMERA_NAME, is_camera_name, nfc
+from camgraph.pipeline.system.redaction import redact_urls
+from camgraph.pipeline.wanted import GivenVariables, LoadedGraph, Loader, WantedGraph
 
 T = TypeVar("T")
 _METRICS = ("counts", "cameras", "stages", "processes", "memory_mb", "uptime_s")

@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pipeline.plan import EVERY_CAMERA, EdgePlan, GroupPlan, ProcessPlan, RunPlan, StagePlan, priorities_of
-from pipeline.system.names import ascii_form
+from camgraph.pipeline.plan import EVERY_CAMERA, EdgePlan, GroupPlan, ProcessPlan, RunPlan, StagePlan, priorities_of
+from camgraph.pipeline.system.names import ascii_form
 
 Homes = dict[str, tuple[str, ...]]
 """Process -> its cameras."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.errors import ProblemText
+from camgraph.pipeline.errors import ProblemText
 
 _LONGEST_WAIT_S = 3600.0
 

@@ -21,14 +21,14 @@ from typing import Any
 import structlog
 import zmq
 
-from pipeline.errors import EXIT_GAVE_UP, ProblemText
-from pipeline.monitoring.cameras import Cameras
-from pipeline.monitoring.counter_resets import CounterResets
-from pipeline.monitoring.event_format import EventSummary
-from pipeline.monitoring.health import Phase
-from pipeline.monitoring.notices import Notices
-from pipeline.monitoring.outcome import Outcome, not_drained
-from pipeline.monitoring.reports import (
+from camgraph.pipeline.errors import EXIT_GAVE_UP, ProblemText
+from camgraph.pipeline.monitoring.cameras import Cameras
+from camgraph.pipeline.monitoring.counter_resets import CounterResets
+from camgraph.pipeline.monitoring.event_format import EventSummary
+from camgraph.pipeline.monitoring.health import Phase
+from camgraph.pipeline.monitoring.notices import Notices
+from camgraph.pipeline.monitoring.outcome import Outcome, not_drained
+from camgraph.pipeline.monitoring.reports import (
     Committed,
     Emitted,
     Ended,
@@ -40,21 +40,21 @@ from pipeline.monitoring.reports import (
     Revised,
     SettingsTaken,
 )
-from pipeline.monitoring.status import Meter
-from pipeline.monitoring.switches import Switches
-from pipeline.outbox.outbox_folder import outbox_folder
-from pipeline.plan import RunPlan
-from pipeline.shm.segments import sweep
-from pipeline.supervision.control import ControlServer
-from pipeline.supervision.deaths import EndCameras, EndRun, GoOn, NotNeeded, OtherSettings, hint_at, is_finite
-from pipeline.supervision.fleet import CLOSE_S, Fleet
-from pipeline.supervision.lifecycle import RunState
-from pipeline.supervision.membership import Membership
-from pipeline.supervision.process import Process
-from pipeline.supervision.requests import Requests
-from pipeline.supervision.watchdog import Watchdog
-from pipeline.system.run_folder import RunFolder
-from pipeline.wanted import Loader
+from camgraph.pipeline.monitoring.status import Meter
+from camgraph.pipeline.monitoring.switches import Switches
+from camgraph.pipeline.outbox.outbox_folder import outbox_folder
+from camgraph.pipeline.plan import RunPlan
+from camgraph.pipeline.shm.segments import sweep
+from camgraph.pipeline.supervision.control import ControlServer
+from camgraph.pipeline.supervision.deaths import EndCameras, EndRun, GoOn, NotNeeded, OtherSettings, hint_at, is_finite
+from camgraph.pipeline.supervision.fleet import CLOSE_S, Fleet
+from camgraph.pipeline.supervision.lifecycle import RunState
+from camgraph.pipeline.supervision.membership import Membership
+from camgraph.pipeline.supervision.process import Process
+from camgraph.pipeline.supervision.requests import Requests
+from camgraph.pipeline.supervision.watchdog import Watchdog
+from camgraph.pipeline.system.run_folder import RunFolder
+from camgraph.pipeline.wanted import Loader
 
 _LOOP_MS = 100
 _KEPT_EVENTS = 50

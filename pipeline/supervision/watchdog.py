@@ -10,15 +10,15 @@ import math
 import time
 from collections.abc import Callable
 
-from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP
-from pipeline.messages import Event
-from pipeline.monitoring.outcome import blocked_too_long
-from pipeline.plan import BLOCKED_LIMIT_S, ProcessPlan, RunPlan
-from pipeline.stage import Logger
-from pipeline.supervision.fleet import Fleet
-from pipeline.supervision.hangs import Limits, Wakefulness
-from pipeline.supervision.process import Process
-from pipeline.supervision.stall_detector import StallDetector, Stuck
+from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.monitoring.outcome import blocked_too_long
+from camgraph.pipeline.plan import BLOCKED_LIMIT_S, ProcessPlan, RunPlan
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.supervision.fleet import Fleet
+from camgraph.pipeline.supervision.hangs import Limits, Wakefulness
+from camgraph.pipeline.supervision.process import Process
+from camgraph.pipeline.supervision.stall_detector import StallDetector, Stuck
 
 _LOOK_S = 0.5
 _PATIENCE = 3

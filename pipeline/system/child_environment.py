@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
-from pipeline.system.paths import CACHE_DIR, RUN_DIR, STATE_DIR
-from pipeline.system.redaction import is_called_secret, redact_urls
-from pipeline.system.service_manager import VARIABLES as OF_SERVICE_MANAGER
+from camgraph.pipeline.system.paths import CACHE_DIR, RUN_DIR, STATE_DIR
+from camgraph.pipeline.system.redaction import is_called_secret, redact_urls
+from camgraph.pipeline.system.service_manager import VARIABLES as OF_SERVICE_MANAGER
 
 _OF_PYTHON = (
     *("PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH", "PYTHONNOUSERSITE", "PYTHONUSERBASE", "PYTHONPLATLIBDIR"),

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from pipeline.system.redaction import redact_url, spellings
+from camgraph.pipeline.system.redaction import redact_url, spellings
 
 _PR_SET_DUMPABLE = 4
 _warned = False

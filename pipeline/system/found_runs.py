@@ -15,9 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.system.names import is_name, own_user, user_name
-from pipeline.system.paths import chosen_runs_folder, other_runs_folders, runs_folder
-from pipeline.system.run_folder import CONTROL, going_on, graph_of, is_going_on, running
+from camgraph.pipeline.system.names import is_name, own_user, user_name
+from camgraph.pipeline.system.paths import chosen_runs_folder, other_runs_folders, runs_folder
+from camgraph.pipeline.system.run_folder import CONTROL, going_on, graph_of, is_going_on, running
 
 _LISTENING = 0x10000
 _ROOT = 0

@@ -11,8 +11,8 @@ from typing import Any
 
 import structlog
 
-from pipeline.foreign_text import printable, shown
-from pipeline.system.redaction import redacted_beginning
+from camgraph.pipeline.foreign_text import printable, shown
+from camgraph.pipeline.system.redaction import redacted_beginning
 
 _LONGEST = 20_000
 _MOST_KEYS = 100

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.system.cores import CGROUPS, MEMBERSHIP, up_to_root
+from camgraph.pipeline.system.cores import CGROUPS, MEMBERSHIP, up_to_root
 
 _MEMINFO = Path("/proc/meminfo")
 

@@ -21,9 +21,9 @@ import re
 import tempfile
 from pathlib import Path
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.system.disk import is_of_kernel, kind_of
-from pipeline.system.redaction import redact_urls
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.system.disk import is_of_kernel, kind_of
+from camgraph.pipeline.system.redaction import redact_urls
 
 ASSET_PREFIX = "asset:"
 _ADDRESS = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*://")

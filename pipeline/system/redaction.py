@@ -23,7 +23,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
-from pipeline.foreign_text import shown
+from camgraph.pipeline.foreign_text import shown
 
 HIDDEN = "***"
 

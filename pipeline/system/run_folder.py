@@ -21,10 +21,10 @@ from pathlib import Path
 
 import structlog
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.system.disk import is_at, open_locked, open_regular, try_lock
-from pipeline.system.names import A_NAME, is_name
-from pipeline.system.paths import RUN_DIR, TEMPORARY, other_runs_folders, runs_folder
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.system.disk import is_at, open_locked, open_regular, try_lock
+from camgraph.pipeline.system.names import A_NAME, is_name
+from camgraph.pipeline.system.paths import RUN_DIR, TEMPORARY, other_runs_folders, runs_folder
 
 CONTROL = "camgraph.control"
 """The name of a run's control socket."""

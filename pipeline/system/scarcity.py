@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pipeline.errors import EnvironmentProblem, Shortage
+from camgraph.pipeline.errors import EnvironmentProblem, Shortage
 
 _LEAST_ADDRESS_SPACE = 2 << 30
 _SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN})

@@ -12,8 +12,8 @@ import struct
 import threading
 from typing import Any
 
-from pipeline.errors import WireError
-from pipeline.transport.wire import MAX_PART, pack, unpack
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.transport.wire import MAX_PART, pack, unpack
 
 _LENGTH = struct.Struct("<I")
 _MAX_KEPT = 16 << 20

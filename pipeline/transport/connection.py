@@ -12,8 +12,8 @@ from collections.abc import Collection
 
 import zmq
 
-from pipeline.transport.protocol import ATTACH, SenderId
-from pipeline.transport.wire import MAX_PART
+from camgraph.pipeline.transport.protocol import ATTACH, SenderId
+from camgraph.pipeline.transport.wire import MAX_PART
 
 _RETRY_MOST_MS = 2000
 # As plain numbers: an enumeration takes longer to combine than a message to send.

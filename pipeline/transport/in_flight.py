@@ -15,12 +15,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from pipeline.items import Key
-from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan
-from pipeline.shm.slots import Slot
-from pipeline.transport.protocol import Signals, Watermark
-from pipeline.transport.watermark import SentWatermark
+from camgraph.pipeline.items import Key
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.plan import EdgePlan
+from camgraph.pipeline.shm.slots import Slot
+from camgraph.pipeline.transport.protocol import Signals, Watermark
+from camgraph.pipeline.transport.watermark import SentWatermark
 
 _MOST_WAITING = 64
 

@@ -14,13 +14,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pipeline.errors import WireError
-from pipeline.execution.join import Join, Matched, merged_in_order, merged_key
-from pipeline.items import Item, Key
-from pipeline.messages import Tombstone
-from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan
-from pipeline.transport.partition import Partition, Received
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.execution.join import Join, Matched, merged_in_order, merged_key
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import Tombstone
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.plan import EdgePlan
+from camgraph.pipeline.transport.partition import Partition, Received
 
 
 @dataclass(frozen=True, slots=True)

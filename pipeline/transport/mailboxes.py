@@ -11,13 +11,13 @@ import heapq
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from pipeline.items import Item, Key
-from pipeline.messages import MARKS, Message
-from pipeline.plan import EdgePlan
-from pipeline.transport.mailbox import Gone, Mailbox
-from pipeline.transport.partition import Partition, Received
-from pipeline.transport.protocol import Watermark
-from pipeline.transport.wire import types_for
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import MARKS, Message
+from camgraph.pipeline.plan import EdgePlan
+from camgraph.pipeline.transport.mailbox import Gone, Mailbox
+from camgraph.pipeline.transport.partition import Partition, Received
+from camgraph.pipeline.transport.protocol import Watermark
+from camgraph.pipeline.transport.wire import types_for
 
 Room = Callable[[str], int]
 """Camera -> how many of its items may be taken now."""

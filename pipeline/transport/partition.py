@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pipeline.items import Key
-from pipeline.messages import End, Event, Message, Stamp, Tombstone
-from pipeline.plan import EdgePlan
-from pipeline.shm.mappings import MappedSegment
-from pipeline.transport.watermark import ReceivedWatermark
-from pipeline.transport.wire import Header, build, read_arrays
+from camgraph.pipeline.items import Key
+from camgraph.pipeline.messages import End, Event, Message, Stamp, Tombstone
+from camgraph.pipeline.plan import EdgePlan
+from camgraph.pipeline.shm.mappings import MappedSegment
+from camgraph.pipeline.transport.watermark import ReceivedWatermark
+from camgraph.pipeline.transport.wire import Header, build, read_arrays
 
 
 @dataclass(slots=True, eq=False)

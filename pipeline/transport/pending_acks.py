@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from pipeline.items import Item
-from pipeline.transport.partition import Partition, Received
-from pipeline.transport.protocol import Signals
+from camgraph.pipeline.items import Item
+from camgraph.pipeline.transport.partition import Partition, Received
+from camgraph.pipeline.transport.protocol import Signals
 
 _WITHHELD_S = 0.1
 _MOST_ACKS = 2

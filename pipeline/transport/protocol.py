@@ -23,10 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from pipeline.errors import WireError
-from pipeline.items import LARGE_PART, Key
-from pipeline.messages import Stamp
-from pipeline.transport.wire import pack, unpack
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.items import LARGE_PART, Key
+from camgraph.pipeline.messages import Stamp
+from camgraph.pipeline.transport.wire import pack, unpack
 
 ATTACH, HELLO, WATERMARKS, DATA, SIGNAL, AGAIN = b"A", b"H", b"W", b"D", b"S", b"G"
 _NUMBER = {int}

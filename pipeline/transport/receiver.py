@@ -17,19 +17,19 @@ from dataclasses import dataclass, field
 
 import zmq
 
-from pipeline.errors import WireError
-from pipeline.items import Item, Key
-from pipeline.messages import Message
-from pipeline.monitoring.metrics import Counters
-from pipeline.plan import ProcessPlan
-from pipeline.shm.mappings import Mappings, SegmentGone
-from pipeline.stage import Logger
-from pipeline.system.run_folder import unlink_socket
-from pipeline.transport.mailbox import Gone
-from pipeline.transport.mailboxes import Mailboxes
-from pipeline.transport.partition import Partition, Received
-from pipeline.transport.pending_acks import PendingAcks
-from pipeline.transport.protocol import (
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import Message
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.plan import ProcessPlan
+from camgraph.pipeline.shm.mappings import Mappings, SegmentGone
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.system.run_folder import unlink_socket
+from camgraph.pipeline.transport.mailbox import Gone
+from camgraph.pipeline.transport.mailboxes import Mailboxes
+from camgraph.pipeline.transport.partition import Partition, Received
+from camgraph.pipeline.transport.pending_acks import PendingAcks
+from camgraph.pipeline.transport.protocol import (
     AGAIN,
     ATTACH,
     DATA,
@@ -44,8 +44,8 @@ from pipeline.transport.protocol import (
     read_head,
     read_watermarks,
 )
-from pipeline.transport.refusals import Refusals
-from pipeline.transport.wire import MAX_PART, read_header
+from camgraph.pipeline.transport.refusals import Refusals
+from camgraph.pipeline.transport.wire import MAX_PART, read_header
 
 _RECEIVE_AT_ONCE = 256
 # As plain numbers: an enumeration takes longer to combine than a message to send.

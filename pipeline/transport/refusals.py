@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.errors import WireError
-from pipeline.monitoring.metrics import Counters
-from pipeline.stage import Logger
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.stage import Logger
 
 _MOST_LOGGED = 20
 

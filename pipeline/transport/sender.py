@@ -14,16 +14,16 @@ from typing import Any
 
 import zmq
 
-from pipeline.errors import WireError
-from pipeline.items import Key
-from pipeline.messages import MARKS, End, Message, Stamp
-from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan
-from pipeline.shm.slots import SlotRing
-from pipeline.stage import Logger
-from pipeline.transport.connection import Connection
-from pipeline.transport.in_flight import Delivery, InFlight, Queue, Ticket
-from pipeline.transport.protocol import (
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.items import Key
+from camgraph.pipeline.messages import MARKS, End, Message, Stamp
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.plan import EdgePlan
+from camgraph.pipeline.shm.slots import SlotRing
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.transport.connection import Connection
+from camgraph.pipeline.transport.in_flight import Delivery, InFlight, Queue, Ticket
+from camgraph.pipeline.transport.protocol import (
     AGAIN,
     DATA,
     HELLO,
@@ -38,8 +38,8 @@ from pipeline.transport.protocol import (
     plain_row,
     read_hello,
 )
-from pipeline.transport.refusals import Refusals
-from pipeline.transport.wire import encode
+from camgraph.pipeline.transport.refusals import Refusals
+from camgraph.pipeline.transport.wire import encode
 
 _RECEIVE_AT_ONCE = 256
 _AGAIN_S = 1.0

@@ -30,8 +30,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.items import Key
-from pipeline.transport.protocol import Watermark
+from camgraph.pipeline.items import Key
+from camgraph.pipeline.transport.protocol import Watermark
 
 
 @dataclass(slots=True)

@@ -21,12 +21,12 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from pipeline.errors import BadItem, WireError
-from pipeline.messages import Array, Event, Message, Stamp, frozen
-from pipeline.shm.mappings import MappedSegment
-from pipeline.shm.segments import ALIGN, Descriptor
-from pipeline.shm.slots import Slot, SlotRing
-from pipeline.traces import Step, steps_from_wire, steps_of, with_steps
+from camgraph.pipeline.errors import BadItem, WireError
+from camgraph.pipeline.messages import Array, Event, Message, Stamp, frozen
+from camgraph.pipeline.shm.mappings import MappedSegment
+from camgraph.pipeline.shm.segments import ALIGN, Descriptor
+from camgraph.pipeline.shm.slots import Slot, SlotRing
+from camgraph.pipeline.traces import Step, steps_from_wire, steps_of, with_steps
 
 MAX_PART = 4 << 20
 MAX_BODY = MAX_PART - (64 << 10)

@@ -11,14 +11,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from pipeline.execution.pool import Batch, Pool
-from pipeline.items import Item
-from pipeline.messages import End, Tombstone
-from pipeline.monitoring.metrics import Counters
-from pipeline.plan import DROPPING_AT_WORK, ProcessPlan, StagePlan
-from pipeline.stage import Logger
-from pipeline.transport.receiver import Receiver
-from pipeline.transport.sender import Sender
+from camgraph.pipeline.execution.pool import Batch, Pool
+from camgraph.pipeline.items import Item
+from camgraph.pipeline.messages import End, Tombstone
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.plan import DROPPING_AT_WORK, ProcessPlan, StagePlan
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.transport.receiver import Receiver
+from camgraph.pipeline.transport.sender import Sender
 
 _SENT_S = 0.05
 _BATCHES_TAKEN = 16

@@ -1,6 +1,6 @@
 """A started process, from its first line to its last: its plan, its title, its logs, its end when the supervisor dies.
 
-    python -m pipeline.worker.child --control FD --life FD LABEL
+    python -m camgraph.pipeline.worker.child --control FD --life FD LABEL
 
 Two descriptors are inherited: a socket for its plan, its orders and its reports, and a pipe whose end of file says that
 the supervisor is dead. Nothing secret stands in the command line.
@@ -24,19 +24,19 @@ from typing import Any
 
 import structlog
 
-from pipeline.boot import Boot
-from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError
-from pipeline.execution.pool import POOL_THREAD
-from pipeline.registry import place_in_stage
-from pipeline.shm.segments import unlink_prefix
-from pipeline.system.confidential import allow_dumps, forbid_dumps, hide_until_allowed
-from pipeline.system.file_access import keep_from_others
-from pipeline.system.logs import log_failed_threads, log_to
-from pipeline.system.redaction import hide, redacted_beginning
-from pipeline.system.run_folder import remove_run_of
-from pipeline.system.scarcity import in_words
-from pipeline.transport.channel import Channel
-from pipeline.worker.worker import Worker
+from camgraph.pipeline.boot import Boot
+from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError
+from camgraph.pipeline.execution.pool import POOL_THREAD
+from camgraph.pipeline.registry import place_in_stage
+from camgraph.pipeline.shm.segments import unlink_prefix
+from camgraph.pipeline.system.confidential import allow_dumps, forbid_dumps, hide_until_allowed
+from camgraph.pipeline.system.file_access import keep_from_others
+from camgraph.pipeline.system.logs import log_failed_threads, log_to
+from camgraph.pipeline.system.redaction import hide, redacted_beginning
+from camgraph.pipeline.system.run_folder import remove_run_of
+from camgraph.pipeline.system.scarcity import in_words
+from camgraph.pipeline.transport.channel import Channel
+from camgraph.pipeline.worker.worker import Worker
 
 _PR_SET_NAME = 15
 _GRACE_S = 1.0
@@ -143,8 +143,8 @@ def _drain(channel: Channel) -> None:
 
 
 def main() -> int:
-    """The command line of `python -m pipeline.worker.child`."""
-    parser = argparse.ArgumentParser(prog="python -m pipeline.worker.child")
+    """The command line of `python -m camgraph.pipeline.worker.child`."""
+    parser = argparse.ArgumentParser(prog="python -m camgraph.pipeline.worker.child")
     parser.add_argument("--control", type=int, required=True)
     parser.add_argument("--life", type=int, required=True)
     parser.add_argument("label")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from pipeline.errors import BadItem, CamgraphError, EnvironmentProblem
-from pipeline.execution.retry import Closing, Retry
-from pipeline.execution.stage_chain import Made
-from pipeline.items import Item
-from pipeline.monitoring.metrics import Counters
-from pipeline.stage import Logger
-from pipeline.transport.in_flight import Ticket
-from pipeline.transport.sender import Sender
+from camgraph.pipeline.errors import BadItem, CamgraphError, EnvironmentProblem
+from camgraph.pipeline.execution.retry import Closing, Retry
+from camgraph.pipeline.execution.stage_chain import Made
+from camgraph.pipeline.items import Item
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.transport.in_flight import Ticket
+from camgraph.pipeline.transport.sender import Sender
 
 
 class Emitter:

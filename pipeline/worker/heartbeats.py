@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from pipeline.execution.retry import Retry
-from pipeline.execution.stage_chain import StageChain
-from pipeline.monitoring.metrics import Counters
-from pipeline.monitoring.reports import durations_of
-from pipeline.shm.slots import SlotRing
-from pipeline.transport.channel import Channel
-from pipeline.transport.receiver import Receiver
-from pipeline.transport.sender import Sender
-from pipeline.worker.input_loop import InputLoop
-from pipeline.worker.outbox_relay import OutboxRelay
-from pipeline.worker.sources import Sources
+from camgraph.pipeline.execution.retry import Retry
+from camgraph.pipeline.execution.stage_chain import StageChain
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.monitoring.reports import durations_of
+from camgraph.pipeline.shm.slots import SlotRing
+from camgraph.pipeline.transport.channel import Channel
+from camgraph.pipeline.transport.receiver import Receiver
+from camgraph.pipeline.transport.sender import Sender
+from camgraph.pipeline.worker.input_loop import InputLoop
+from camgraph.pipeline.worker.outbox_relay import OutboxRelay
+from camgraph.pipeline.worker.sources import Sources
 
 _HEARTBEAT_S = 0.25
 

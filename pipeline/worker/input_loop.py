@@ -8,18 +8,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.execution.context import Collector
-from pipeline.execution.pool import Batch, Pool
-from pipeline.execution.stage_chain import Made, StageChain
-from pipeline.items import Item, Key
-from pipeline.messages import End, Event, Message
-from pipeline.monitoring.metrics import Counters
-from pipeline.stage import Logger
-from pipeline.transport.receiver import Receiver
-from pipeline.transport.sender import Sender
-from pipeline.worker.batcher import Batcher
-from pipeline.worker.emitter import Emitter
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.execution.context import Collector
+from camgraph.pipeline.execution.pool import Batch, Pool
+from camgraph.pipeline.execution.stage_chain import Made, StageChain
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import End, Event, Message
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.transport.receiver import Receiver
+from camgraph.pipeline.transport.sender import Sender
+from camgraph.pipeline.worker.batcher import Batcher
+from camgraph.pipeline.worker.emitter import Emitter
 
 _BATCHES_A_TURN = 16
 """For files. On an edge that drops, newly arrived messages are received before each batch: they may be newer."""

@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.execution.retry import RETRY_S
-from pipeline.items import END_SEQ, Item, Key
-from pipeline.messages import Event, Stamp
-from pipeline.monitoring.event_format import EventSummary, event_format
-from pipeline.outbox.outbox import Outbox
-from pipeline.plan import EVERY_CAMERA, EdgePlan, ProcessPlan
-from pipeline.stage import Logger
-from pipeline.transport.channel import Channel
-from pipeline.transport.in_flight import Ticket
-from pipeline.transport.sender import Sender
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.execution.retry import RETRY_S
+from camgraph.pipeline.items import END_SEQ, Item, Key
+from camgraph.pipeline.messages import Event, Stamp
+from camgraph.pipeline.monitoring.event_format import EventSummary, event_format
+from camgraph.pipeline.outbox.outbox import Outbox
+from camgraph.pipeline.plan import EVERY_CAMERA, EdgePlan, ProcessPlan
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.transport.channel import Channel
+from camgraph.pipeline.transport.in_flight import Ticket
+from camgraph.pipeline.transport.sender import Sender
 
 
 class OutboxRelay:

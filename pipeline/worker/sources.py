@@ -6,13 +6,13 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from pipeline.execution.context import Collector
-from pipeline.execution.source_thread import Handed, Silence, SourceThread
-from pipeline.execution.stage_chain import StageChain
-from pipeline.items import END_SEQ, Item, Key
-from pipeline.messages import End, Stamp
-from pipeline.monitoring.metrics import Counters
-from pipeline.worker.emitter import Emitter
+from camgraph.pipeline.execution.context import Collector
+from camgraph.pipeline.execution.source_thread import Handed, Silence, SourceThread
+from camgraph.pipeline.execution.stage_chain import StageChain
+from camgraph.pipeline.items import END_SEQ, Item, Key
+from camgraph.pipeline.messages import End, Stamp
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.worker.emitter import Emitter
 
 StampOf = Callable[[str], Stamp | None]
 """Camera -> one of its frames."""

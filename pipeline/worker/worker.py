@@ -17,33 +17,33 @@ from typing import Any
 
 import zmq
 
-from pipeline.boot import Boot
-from pipeline.errors import CamgraphError, EnvironmentProblem
-from pipeline.execution.builder import Builder
-from pipeline.execution.context import Collector, Pulse
-from pipeline.execution.emissions import Emissions
-from pipeline.execution.retry import Closing, Retry
-from pipeline.execution.source_thread import SourceThread
-from pipeline.execution.stage_chain import StageChain
-from pipeline.items import Item
-from pipeline.messages import End, Event, Stamp
-from pipeline.monitoring.metrics import Counters
-from pipeline.outbox.outbox import Outbox
-from pipeline.plan import slots_of
-from pipeline.shm.segments import require_ordered_stores
-from pipeline.shm.slots import SlotRing
-from pipeline.stage import Logger, Source
-from pipeline.system.confidential import forbid_dumps
-from pipeline.system.redaction import hide
-from pipeline.transport.channel import Channel
-from pipeline.transport.receiver import Receiver
-from pipeline.transport.sender import Sender
-from pipeline.transport.wire import allocate
-from pipeline.worker.emitter import Emitter
-from pipeline.worker.heartbeats import Heartbeats
-from pipeline.worker.input_loop import InputLoop
-from pipeline.worker.outbox_relay import OutboxRelay
-from pipeline.worker.sources import Sources
+from camgraph.pipeline.boot import Boot
+from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem
+from camgraph.pipeline.execution.builder import Builder
+from camgraph.pipeline.execution.context import Collector, Pulse
+from camgraph.pipeline.execution.emissions import Emissions
+from camgraph.pipeline.execution.retry import Closing, Retry
+from camgraph.pipeline.execution.source_thread import SourceThread
+from camgraph.pipeline.execution.stage_chain import StageChain
+from camgraph.pipeline.items import Item
+from camgraph.pipeline.messages import End, Event, Stamp
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.outbox.outbox import Outbox
+from camgraph.pipeline.plan import slots_of
+from camgraph.pipeline.shm.segments import require_ordered_stores
+from camgraph.pipeline.shm.slots import SlotRing
+from camgraph.pipeline.stage import Logger, Source
+from camgraph.pipeline.system.confidential import forbid_dumps
+from camgraph.pipeline.system.redaction import hide
+from camgraph.pipeline.transport.channel import Channel
+from camgraph.pipeline.transport.receiver import Receiver
+from camgraph.pipeline.transport.sender import Sender
+from camgraph.pipeline.transport.wire import allocate
+from camgraph.pipeline.worker.emitter import Emitter
+from camgraph.pipeline.worker.heartbeats import Heartbeats
+from camgraph.pipeline.worker.input_loop import InputLoop
+from camgraph.pipeline.worker.outbox_relay import OutboxRelay
+from camgraph.pipeline.worker.sources import Sources
 
 _IDLE_MS = 200
 _JOIN_S = 1.0

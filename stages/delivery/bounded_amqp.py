@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stages.delivery.bounded_socket import Allowance, BoundedSocket, connected
+from camgraph.stages.delivery.bounded_socket import Allowance, BoundedSocket, connected
 
 _LEAST_FRAME, _MOST_FRAME = 4096, 1 << 20
 """Bytes; the least is that of AMQP."""

@@ -14,7 +14,7 @@ import ssl
 import time
 from typing import Any
 
-from pipeline.system import happy_eyeballs
+from camgraph.pipeline.system import happy_eyeballs
 
 MOST_ANSWER = 1 << 20
 """Bytes that a server may say in one call: brokers confirm each event with less than a hundred."""

@@ -4,8 +4,8 @@ A sink to a broker of yours, here beanstalkd, is as short as its protocol:
 
     import time
 
-    from pipeline.system import happy_eyeballs
-    from stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
+    from camgraph.pipeline.system import happy_eyeballs
+    from camgraph.stages.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
 
 
     class SinkBeanstalkSettings(BrokerSettings):
@@ -57,11 +57,11 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.errors import EnvironmentProblem, ProblemText, Unavailable
-from pipeline.stage import Context, SettingProblems
-from stages.delivery.bounded_socket import AnswerTooLong
-from stages.delivery.event_sink import DeliverySettings, EventSink
-from stages.delivery.tls import TlsSettings, can_be_host, client_tls, tls_failure, tls_problems
+from camgraph.pipeline.errors import EnvironmentProblem, ProblemText, Unavailable
+from camgraph.pipeline.stage import Context, SettingProblems
+from camgraph.stages.delivery.bounded_socket import AnswerTooLong
+from camgraph.stages.delivery.event_sink import DeliverySettings, EventSink
+from camgraph.stages.delivery.tls import TlsSettings, can_be_host, client_tls, tls_failure, tls_problems
 
 WAIT_S = 4.0
 """How long a call may wait for the broker: the process has to answer within 10 s."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from stages.delivery.bounded_socket import MOST_ANSWER
+from camgraph.stages.delivery.bounded_socket import MOST_ANSWER
 
 _MOST_LINE = 1 << 16
 _BLANKS = re.compile(rb"(?:INFO|-ERR|MSG|PING|PONG|\+OK)[ \t\r\n\f\v]{12}")

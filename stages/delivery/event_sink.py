@@ -31,16 +31,16 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import Field
 
-from pipeline.errors import CamgraphError, EnvironmentProblem, NeedsNewProcess, Unavailable, UserError
-from pipeline.messages import MOST_REPEATED, End, Message
-from pipeline.stage import Context, Counts
-from pipeline.system.disk import write_whole
-from pipeline.system.redaction import redact_urls
-from stages.delivery.durations import Duration, seconds
-from stages.delivery.event_view import EventView, view_of
-from stages.delivery.merging import Merging
-from stages.delivery.selection import ANY_PHASE, REPEATED, SelectingSink, Selection, SelectionSettings
-from stages.messages import Event
+from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem, NeedsNewProcess, Unavailable, UserError
+from camgraph.pipeline.messages import MOST_REPEATED, End, Message
+from camgraph.pipeline.stage import Context, Counts
+from camgraph.pipeline.system.disk import write_whole
+from camgraph.pipeline.system.redaction import redact_urls
+from camgraph.stages.delivery.durations import Duration, seconds
+from camgraph.stages.delivery.event_view import EventView, view_of
+from camgraph.stages.delivery.merging import Merging
+from camgraph.stages.delivery.selection import ANY_PHASE, REPEATED, SelectingSink, Selection, SelectionSettings
+from camgraph.stages.messages import Event
 
 _REFUSED, _EXPIRED = "dropped.refused", "dropped.expired"
 _KNOWN = 2 * MOST_REPEATED

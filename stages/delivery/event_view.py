@@ -12,8 +12,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal
 
-from pipeline.messages import Event
-from stages.events import CAMERA_TYPES, COUNTER_SCHEMA, FOOTAGE_TYPES
+from camgraph.pipeline.messages import Event
+from camgraph.stages.events import CAMERA_TYPES, COUNTER_SCHEMA, FOOTAGE_TYPES
 
 Kind = Literal["incident", "footage", "camera", "counter", "other"]
 """`camera`: lost, back. `footage`: a picture or clip is ready. `other`: about the run itself, or made by others."""

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stages.delivery.event_view import EventView
-from stages.events import CAMERA_TYPES
+from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.events import CAMERA_TYPES
 
 _PHASES = {"update": " goes on", "end": " is over"}
 _CAMERAS = {"lost": "is lost", "back": "is back", "ended": "is no longer waited for"}

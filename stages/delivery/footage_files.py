@@ -14,11 +14,11 @@ from typing import Any
 
 from pydantic import Field
 
-from pipeline.errors import UserError
-from pipeline.foreign_text import shown
-from pipeline.stage import Settings, Upstream
-from pipeline.system.paths import resolve_output_path
-from stages.delivery.event_view import EventView
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.stage import Settings, Upstream
+from camgraph.pipeline.system.paths import resolve_output_path
+from camgraph.stages.delivery.event_view import EventView
 
 _JPEG = b"\xff\xd8"
 _MOST_SHOWN = 200

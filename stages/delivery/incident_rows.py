@@ -7,10 +7,10 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from pipeline.foreign_text import printable
-from stages.delivery.event_view import EventView
-from stages.delivery.template import filled, one_line
-from stages.reading.dates import zone_of
+from camgraph.pipeline.foreign_text import printable
+from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.delivery.template import filled, one_line
+from camgraph.stages.reading.dates import zone_of
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins with one of these is a formula to a spreadsheet, which may read files or call programs."""

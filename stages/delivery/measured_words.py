@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard
 
-from stages.delivery.event_words import span
+from camgraph.stages.delivery.event_words import span
 
 _NAMES = {
     "score": "How sure the model is that it is a person",

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from stages.delivery.event_view import EventView
+from camgraph.stages.delivery.event_view import EventView
 
 _WITH_PHASES = ("incident", "camera")
 _MOST_MEMBERS = 50

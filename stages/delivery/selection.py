@@ -18,14 +18,14 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from pipeline.errors import SettingError
-from pipeline.stage import Counts, FrameSize, SettingProblems, Settings, Stage, Upstream
-from pipeline.system.spelling import did_you_mean
-from stages.delivery.event_view import EventView, Kind
-from stages.facts import RuleNamesFact
-from stages.reading.dates import zone_of
-from stages.rulebook.schedule import PeriodDefinitions, Schedule
-from stages.rulebook.upstream import names_before, time_zone_before
+from camgraph.pipeline.errors import SettingError
+from camgraph.pipeline.stage import Counts, FrameSize, SettingProblems, Settings, Stage, Upstream
+from camgraph.pipeline.system.spelling import did_you_mean
+from camgraph.stages.delivery.event_view import EventView, Kind
+from camgraph.stages.facts import RuleNamesFact
+from camgraph.stages.reading.dates import zone_of
+from camgraph.stages.rulebook.schedule import PeriodDefinitions, Schedule
+from camgraph.stages.rulebook.upstream import names_before, time_zone_before
 
 Severity = Literal["info", "warning", "alarm"]
 Phase = Literal["start", "update", "end", "single"]

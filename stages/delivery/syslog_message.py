@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Literal
 
-from pipeline.foreign_text import printable
-from stages.delivery.event_view import EventView
-from stages.delivery.template import one_line
+from camgraph.pipeline.foreign_text import printable
+from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.delivery.template import one_line
 
 Facility = Literal[
     "user", "daemon", "auth", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7"

@@ -13,12 +13,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from pipeline.foreign_text import printable
-from pipeline.system.spelling import did_you_mean
-from stages.delivery import event_words
-from stages.delivery.event_view import EventView
-from stages.delivery.measured_words import reasons
-from stages.reading.dates import zone_of
+from camgraph.pipeline.foreign_text import printable
+from camgraph.pipeline.system.spelling import did_you_mean
+from camgraph.stages.delivery import event_words
+from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.delivery.measured_words import reasons
+from camgraph.stages.reading.dates import zone_of
 
 _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _MOST_VALUE = 1000

@@ -16,9 +16,9 @@ from typing import NamedTuple, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.errors import ProblemText, Unavailable, UserError
-from pipeline.stage import SettingProblems, Settings
-from pipeline.system.paths import id_of_unreadable, instead_of_file, resolve
+from camgraph.pipeline.errors import ProblemText, Unavailable, UserError
+from camgraph.pipeline.stage import SettingProblems, Settings
+from camgraph.pipeline.system.paths import id_of_unreadable, instead_of_file, resolve
 
 
 def can_be_host(name: str) -> bool:

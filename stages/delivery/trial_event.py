@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.messages import Event, Stamp
-from stages.events import IncidentData, digest, incident_event, utc
+from camgraph.pipeline.messages import Event, Stamp
+from camgraph.stages.events import IncidentData, digest, incident_event, utc
 
 _RULE = "test"
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import cv2
 import numpy as np
 
-from stages.footage.packets import shown_frame
-from stages.footage.still import Picture
+from camgraph.stages.footage.packets import shown_frame
+from camgraph.stages.footage.still import Picture
 
 MOST_DECODED = 5
 """Pictures of one incident, its first included."""

@@ -18,10 +18,10 @@ from av.video.codeccontext import VideoCodecContext
 from av.video.frame import PictureType, VideoFrame
 from av.video.stream import VideoStream
 
-from stages.footage.packets import Packet, VideoStreamInfo
-from stages.footage.still import av_packet, opened_sample
-from stages.vision.orientation import UPRIGHT, Orientation
-from stages.writing.recording import Encoding, choose_encoder
+from camgraph.stages.footage.packets import Packet, VideoStreamInfo
+from camgraph.stages.footage.still import av_packet, opened_sample
+from camgraph.stages.vision.orientation import UPRIGHT, Orientation
+from camgraph.stages.writing.recording import Encoding, choose_encoder
 
 PART = ".part"
 MOVFLAGS = {"movflags": "+hybrid_fragmented+frag_keyframe", "flush_packets": "1"}

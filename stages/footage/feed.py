@@ -13,10 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.errors import WireError
-from pipeline.stage import Logger
-from pipeline.system.local_socket import short_address
-from stages.footage.packets import SUFFIX, Packet, PacketReader
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.system.local_socket import short_address
+from camgraph.stages.footage.packets import SUFFIX, Packet, PacketReader
 
 _AGAIN_S = 0.2
 _READ_BYTES = 1 << 20

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, get_args
 
-from pipeline.foreign_text import shown
-from stages.events import Phase
+from camgraph.pipeline.foreign_text import shown
+from camgraph.stages.events import Phase
 
 _HASH = re.compile("[0-9a-f]{8,64}")
 _PHASES = get_args(Phase)

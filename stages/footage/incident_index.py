@@ -29,10 +29,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import quote
 
-from pipeline.stage import Logger
-from pipeline.system.names import ascii_form, is_camera_name
-from stages.footage.incident_record import KEEP, IncidentRecord, State, read_record
-from stages.writing.database_errors import is_damage, primary_code
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.system.names import ascii_form, is_camera_name
+from camgraph.stages.footage.incident_record import KEEP, IncidentRecord, State, read_record
+from camgraph.stages.writing.database_errors import is_damage, primary_code
 
 NAME = ".incidents.sqlite"
 DAMAGED = f"{NAME}.damaged"

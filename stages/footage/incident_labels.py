@@ -22,7 +22,7 @@ from typing import Literal, get_args
 
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from pipeline.errors import UserError
+from camgraph.pipeline.errors import UserError
 
 NAME = "labels.jsonl"
 Label = Literal["acknowledged", "true_alarm", "false_alarm"]

@@ -22,10 +22,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pipeline.system.disk import open_regular, write_whole
-from pipeline.system.names import ascii_form, is_camera_name
-from stages.footage.names import INCIDENT_DIGITS
-from stages.writing.output_names import part_of
+from camgraph.pipeline.system.disk import open_regular, write_whole
+from camgraph.pipeline.system.names import ascii_form, is_camera_name
+from camgraph.stages.footage.names import INCIDENT_DIGITS
+from camgraph.stages.writing.output_names import part_of
 
 Kind = Literal["snapshot", "clip", "best"]
 KINDS: tuple[Kind, ...] = ("snapshot", "clip")

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import av
 
-from stages.footage.clip import Copied
-from stages.footage.packets import Packet, VideoStreamInfo
+from camgraph.stages.footage.clip import Copied
+from camgraph.stages.footage.packets import Packet, VideoStreamInfo
 
 _MOVFLAGS = "empty_moov+default_base_moof+frag_every_frame+skip_trailer"
 

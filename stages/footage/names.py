@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from pipeline.system.names import ascii_form
+from camgraph.pipeline.system.names import ascii_form
 
 _SAFE = re.compile(r"[^A-Za-z0-9_-]")
 _HEX = re.compile("[0-9a-f]{8,64}")

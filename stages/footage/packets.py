@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from pipeline.errors import WireError
-from pipeline.system.names import ascii_form
-from stages.vision.orientation import UPRIGHT, Orientation
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.system.names import ascii_form
+from camgraph.stages.vision.orientation import UPRIGHT, Orientation
 
 _LENGTH = struct.Struct("<I")
 SUFFIX = ".packets"

@@ -30,13 +30,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import EnvironmentProblem, UserError, WireError
-from pipeline.foreign_text import shown
-from pipeline.stage import Logger
-from pipeline.system.local_socket import Exchange, listening, short_address
-from pipeline.system.names import ascii_form, nfc
-from stages.footage.packets import Moment, Packet
-from stages.footage.still import decode_last, jpeg
+from camgraph.pipeline.errors import EnvironmentProblem, UserError, WireError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.system.local_socket import Exchange, listening, short_address
+from camgraph.pipeline.system.names import ascii_form, nfc
+from camgraph.stages.footage.packets import Moment, Packet
+from camgraph.stages.footage.still import decode_last, jpeg
 
 NAME = "pictures"
 """Of the socket, in the state folder of its stage."""

@@ -29,19 +29,19 @@ from typing import Any
 
 import av
 
-from pipeline.errors import CamgraphError
-from pipeline.stage import Logger
-from pipeline.system.disk import link_or_copy, write_whole
-from pipeline.system.names import ascii_form
-from stages.footage.best import MOST_DECODED, Best, certainty, crops, sharpness
-from stages.footage.clip import PART, Clip, plays
-from stages.footage.feed import PacketFeed
-from stages.footage.incident_record import KINDS, FileState, IncidentRecord, Kind, read_record, sha256_of
-from stages.footage.packets import Moment, Packet, wanted_mark
-from stages.footage.recording import Recording
-from stages.footage.ring import Ring
-from stages.footage.still import Look, Picture, decode_last, drawn, for_crops, jpeg, why_not_shown
-from stages.writing.recording import whole_length
+from camgraph.pipeline.errors import CamgraphError
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.system.disk import link_or_copy, write_whole
+from camgraph.pipeline.system.names import ascii_form
+from camgraph.stages.footage.best import MOST_DECODED, Best, certainty, crops, sharpness
+from camgraph.stages.footage.clip import PART, Clip, plays
+from camgraph.stages.footage.feed import PacketFeed
+from camgraph.stages.footage.incident_record import KINDS, FileState, IncidentRecord, Kind, read_record, sha256_of
+from camgraph.stages.footage.packets import Moment, Packet, wanted_mark
+from camgraph.stages.footage.recording import Recording
+from camgraph.stages.footage.ring import Ring
+from camgraph.stages.footage.still import Look, Picture, decode_last, drawn, for_crops, jpeg, why_not_shown
+from camgraph.stages.writing.recording import whole_length
 
 _TURN_S = 0.1
 _COMES_S = 5.0

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import av
 
-from stages.footage.clip import PART, Clip, plays
-from stages.footage.packets import Packet
+from camgraph.stages.footage.clip import PART, Clip, plays
+from camgraph.stages.footage.packets import Packet
 
 FOLDER = "recorded"
 _RETRY_S = 10.0

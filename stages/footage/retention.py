@@ -15,8 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.stage import Logger
-from stages.footage.incident_record import IncidentRecord, records_in
+from camgraph.pipeline.stage import Logger
+from camgraph.stages.footage.incident_record import IncidentRecord, records_in
 
 LOOK_S = 300.0
 """From one look at the folder to the next."""

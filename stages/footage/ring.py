@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from stages.footage.packets import Packet, VideoStreamInfo
+from camgraph.stages.footage.packets import Packet, VideoStreamInfo
 
 
 @dataclass(slots=True)

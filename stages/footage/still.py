@@ -19,8 +19,8 @@ from av.packet import Packet as AvPacket
 from av.video.frame import VideoFrame
 from numpy.typing import NDArray
 
-from stages.footage.packets import Packet, VideoStreamInfo, shown_frame
-from stages.vision.drawing import draw_caption, draw_people, draw_reasons, free_places
+from camgraph.stages.footage.packets import Packet, VideoStreamInfo, shown_frame
+from camgraph.stages.vision.drawing import draw_caption, draw_people, draw_reasons, free_places
 
 Picture = NDArray[np.uint8]
 Look = Literal["annotated", "clean", "blurred_faces", "skeleton_only"]

@@ -23,9 +23,9 @@ from av.packet import Packet as AvPacket
 from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 
-from pipeline.stage import Logger
-from pipeline.system.local_socket import listening
-from stages.footage.packets import (
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.system.local_socket import listening
+from camgraph.stages.footage.packets import (
     Packet,
     VideoStreamInfo,
     end_message,
@@ -34,9 +34,9 @@ from stages.footage.packets import (
     stream_message,
     wanted_mark,
 )
-from stages.reading.live.options import DECODER_OPTIONS
-from stages.reading.pixels import orientation_of
-from stages.vision.orientation import UPRIGHT, Orientation
+from camgraph.stages.reading.live.options import DECODER_OPTIONS
+from camgraph.stages.reading.pixels import orientation_of
+from camgraph.stages.vision.orientation import UPRIGHT, Orientation
 
 MOST_WAITING = 16 << 20
 """Bytes that wait for one listener before packets are left out."""

@@ -1,4 +1,4 @@
-"""Hands events and frames to the program that has started the run with `import camgraph` (`camgraph/inbox.py`).
+"""Hands events and frames to the program that has started the run with `import camgraph` (`src/camgraph/inbox.py`).
 
     sink_api_events, sink_api_tracks, sink_api_frames  --unix socket--> the program
                                                        <--credits, acks--

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
-from pipeline.errors import Unavailable
-from pipeline.messages import Stamp
-from pipeline.stage import Context, Counts
-from stages.handover.link import Link
-from stages.handover.parcel import Parcel
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.messages import Stamp
+from camgraph.pipeline.stage import Context, Counts
+from camgraph.stages.handover.link import Link
+from camgraph.stages.handover.parcel import Parcel
 
 WAIT_S = 0.5
 _RETRY_S = 0.25

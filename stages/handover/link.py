@@ -8,9 +8,9 @@ import time
 
 from pydantic import Field
 
-from pipeline.errors import Unavailable
-from pipeline.stage import Settings
-from stages.handover.parcel import CREDIT, MODES, Mode, Parcel
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.stage import Settings
+from camgraph.stages.handover.parcel import CREDIT, MODES, Mode, Parcel
 
 STALL_S = 1.0
 """A program that reads no byte for this long counts as gone. It gets the parcel again when it connects anew."""

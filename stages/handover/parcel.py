@@ -19,10 +19,10 @@ from typing import Any, Literal
 import msgpack
 import numpy as np
 
-from pipeline.errors import WireError
-from pipeline.messages import Array, Event, Stamp
-from stages.messages import Tracks
-from stages.vision.planes import U8
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.messages import Array, Event, Stamp
+from camgraph.stages.messages import Tracks
+from camgraph.stages.vision.planes import U8
 
 Mode = Literal["every", "newest"]
 MODES: Mapping[bytes, Mode] = {b"B": "every", b"N": "newest"}

@@ -16,20 +16,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pipeline.errors import BadItem
-from pipeline.messages import Array
-from stages.inference.contracts import NOTHING_DECLARED, mixed_output
-from stages.inference.engines.engine import Engine, OutOfMemory, PlansOutputs, RunFailed, WrongOutput
-from stages.inference.engines.pinned import TakesFromHost, plain_array
-from stages.inference.feeds import NO_FEEDS, Feeds
-from stages.inference.model.candidate_selection import Selection
-from stages.inference.output_checks import check_shape
-from stages.vision.batching import runs_of
-from stages.vision.decoding.end2end import joined_rows, rows_by_image
-from stages.vision.foreign_text import shown
-from stages.vision.model_contract import InputContract
-from stages.vision.recognition import Declared, Port
-from stages.vision.window_contract import TakesBatch, converter_of
+from camgraph.pipeline.errors import BadItem
+from camgraph.pipeline.messages import Array
+from camgraph.stages.inference.contracts import NOTHING_DECLARED, mixed_output
+from camgraph.stages.inference.engines.engine import Engine, OutOfMemory, PlansOutputs, RunFailed, WrongOutput
+from camgraph.stages.inference.engines.pinned import TakesFromHost, plain_array
+from camgraph.stages.inference.feeds import NO_FEEDS, Feeds
+from camgraph.stages.inference.model.candidate_selection import Selection
+from camgraph.stages.inference.output_checks import check_shape
+from camgraph.stages.vision.batching import runs_of
+from camgraph.stages.vision.decoding.end2end import joined_rows, rows_by_image
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.stages.vision.model_contract import InputContract
+from camgraph.stages.vision.recognition import Declared, Port
+from camgraph.stages.vision.window_contract import TakesBatch, converter_of
 
 Row = dict[str, Array]
 """The model's outputs for one picture, each with a leading axis of 1."""

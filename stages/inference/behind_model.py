@@ -14,16 +14,16 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import Field
 
-from pipeline.errors import SettingError, UserError
-from pipeline.stage import Settings, Stage, Upstream
-from stages.inference.contracts import reading_of
-from stages.inference.engines.served_models import signature_of_served
-from stages.inference.engines.server_settings import ServerSettings
-from stages.inference.model.model_files import find_libraries, find_model
-from stages.inference.signatures import read_signature, signature_of_file, signature_of_item
-from stages.messages import Tensor
-from stages.vision.foreign_text import shown
-from stages.vision.recognition import Declared, Reading, Signature
+from camgraph.pipeline.errors import SettingError, UserError
+from camgraph.pipeline.stage import Settings, Stage, Upstream
+from camgraph.stages.inference.contracts import reading_of
+from camgraph.stages.inference.engines.served_models import signature_of_served
+from camgraph.stages.inference.engines.server_settings import ServerSettings
+from camgraph.stages.inference.model.model_files import find_libraries, find_model
+from camgraph.stages.inference.signatures import read_signature, signature_of_file, signature_of_item
+from camgraph.stages.messages import Tensor
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.stages.vision.recognition import Declared, Reading, Signature
 
 _MOST_SHOWN = 5
 

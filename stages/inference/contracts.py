@@ -7,11 +7,11 @@ from types import MappingProxyType
 
 from pydantic import Field
 
-from pipeline.errors import SettingError, UserError
-from pipeline.stage import Settings
-from stages.facts import PictureFact
-from stages.inference.feeds import Feed, picture_input
-from stages.vision.model_contract import (
+from camgraph.pipeline.errors import SettingError, UserError
+from camgraph.pipeline.stage import Settings
+from camgraph.stages.facts import PictureFact
+from camgraph.stages.inference.feeds import Feed, picture_input
+from camgraph.stages.vision.model_contract import (
     ContractError,
     InputContract,
     Layout,
@@ -20,8 +20,8 @@ from stages.vision.model_contract import (
     Overrides,
     derive_contract,
 )
-from stages.vision.recognition import Declared, Port, Reading, Signature, Unrecognised, recognise
-from stages.vision.window_contract import (
+from camgraph.stages.vision.recognition import Declared, Port, Reading, Signature, Unrecognised, recognise
+from camgraph.stages.vision.window_contract import (
     WINDOW_LAYOUTS,
     WindowContract,
     WindowLayout,

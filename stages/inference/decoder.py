@@ -12,19 +12,19 @@ from typing import Any, ClassVar, Literal, TypeVar
 import numpy as np
 from pydantic import Field
 
-from pipeline.errors import ProblemText, SettingError, UserError
-from pipeline.stage import Counts, Settings
-from pipeline.system.spelling import did_you_mean
-from stages.facts import Facts
-from stages.inference.behind_model import BehindModel, ModelBefore
-from stages.inference.outputs import READING, OutputReader, OutputSettings
-from stages.messages import People, Tensor
-from stages.vision.decoding.detections import Detections, highest, no_detections
-from stages.vision.decoding.formats import Asked
-from stages.vision.decoding.score_ranges import score_range
-from stages.vision.foreign_text import shown
-from stages.vision.letterbox import boxes_to_frame, keypoints_to_frame
-from stages.vision.recognition import Declared, Reading, Signature, Unrecognised, recognise
+from camgraph.pipeline.errors import ProblemText, SettingError, UserError
+from camgraph.pipeline.stage import Counts, Settings
+from camgraph.pipeline.system.spelling import did_you_mean
+from camgraph.stages.facts import Facts
+from camgraph.stages.inference.behind_model import BehindModel, ModelBefore
+from camgraph.stages.inference.outputs import READING, OutputReader, OutputSettings
+from camgraph.stages.messages import People, Tensor
+from camgraph.stages.vision.decoding.detections import Detections, highest, no_detections
+from camgraph.stages.vision.decoding.formats import Asked
+from camgraph.stages.vision.decoding.score_ranges import score_range
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.stages.vision.letterbox import boxes_to_frame, keypoints_to_frame
+from camgraph.stages.vision.recognition import Declared, Reading, Signature, Unrecognised, recognise
 
 PERSON = "person"
 _CANDIDATES_EACH = 13

@@ -14,13 +14,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from pipeline.errors import SettingError, UserError
-from pipeline.messages import Array
-from pipeline.stage import Settings
-from stages.messages import Tensor
-from stages.vision.foreign_text import shown
-from stages.vision.model_contract import InputContract
-from stages.vision.recognition import Port, Signature
+from camgraph.pipeline.errors import SettingError, UserError
+from camgraph.pipeline.messages import Array
+from camgraph.pipeline.stage import Settings
+from camgraph.stages.messages import Tensor
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.stages.vision.model_contract import InputContract
+from camgraph.stages.vision.recognition import Port, Signature
 
 PICTURE = "picture"
 _SCALES = ("scale_x_y", "scale_y_x")

@@ -21,18 +21,18 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.system.disk import write_whole
-from pipeline.system.paths import asset_folder
-from stages.inference.engines.engine import Source
-from stages.inference.engines.onnxruntime_engine import look_into
-from stages.inference.model.candidate_selection import CannotSelect, Selection, fold_selection
-from stages.inference.model.model_files import stored_bytes
-from stages.inference.model.pixel_folding import NOTHING_NORMALISED, fold_pixels
-from stages.inference.signatures import signature_of_file, why_not_analysed
-from stages.vision.model_contract import InputContract
-from stages.vision.recognition import Port
-from stages.vision.window_contract import WindowContract
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.system.disk import write_whole
+from camgraph.pipeline.system.paths import asset_folder
+from camgraph.stages.inference.engines.engine import Source
+from camgraph.stages.inference.engines.onnxruntime_engine import look_into
+from camgraph.stages.inference.model.candidate_selection import CannotSelect, Selection, fold_selection
+from camgraph.stages.inference.model.model_files import stored_bytes
+from camgraph.stages.inference.model.pixel_folding import NOTHING_NORMALISED, fold_pixels
+from camgraph.stages.inference.signatures import signature_of_file, why_not_analysed
+from camgraph.stages.vision.model_contract import InputContract
+from camgraph.stages.vision.recognition import Port
+from camgraph.stages.vision.window_contract import WindowContract
 
 _FOLDING = 1
 """Raise it when `fold_pixels` or `fold_selection` makes another graph of the same model: older copies are not taken

@@ -8,18 +8,18 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from pipeline.stage import Settings
-from pipeline.system.paths import ASSET_PREFIX
-from stages.facts import Facts, ModelFact
-from stages.inference.contracts import InputSettings
-from stages.inference.engines.devices import device_problems
-from stages.inference.engines.engine import ProviderName
-from stages.inference.engines.openvino_engine import Precision
-from stages.inference.engines.options import Device, ProviderOptions
-from stages.inference.engines.served_models import MISSING, is_installed
-from stages.inference.engines.server_settings import ServerSettings
-from stages.inference.feeds import Feed
-from stages.vision.recognition import Declared, Format
+from camgraph.pipeline.stage import Settings
+from camgraph.pipeline.system.paths import ASSET_PREFIX
+from camgraph.stages.facts import Facts, ModelFact
+from camgraph.stages.inference.contracts import InputSettings
+from camgraph.stages.inference.engines.devices import device_problems
+from camgraph.stages.inference.engines.engine import ProviderName
+from camgraph.stages.inference.engines.openvino_engine import Precision
+from camgraph.stages.inference.engines.options import Device, ProviderOptions
+from camgraph.stages.inference.engines.served_models import MISSING, is_installed
+from camgraph.stages.inference.engines.server_settings import ServerSettings
+from camgraph.stages.inference.feeds import Feed
+from camgraph.stages.vision.recognition import Declared, Format
 
 Wanted = Literal["auto"] | ProviderName
 _NAMES = list(get_args(ProviderName))

@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import ProblemText, UserError
-from pipeline.messages import Array
-from stages.inference.contracts import read_contract, reading_of
-from stages.inference.feeds import Feeds, read_feeds
-from stages.inference.infer_settings import InferSettings
-from stages.inference.model.flops import largest_value
-from stages.inference.model.model_files import find_libraries
-from stages.inference.model.model_memory import most_of
-from stages.inference.model.model_safety import checked_model
-from stages.inference.signatures import read_signature, signature_of_file
-from stages.vision.foreign_text import shown
-from stages.vision.model_contract import InputContract, declared_size
-from stages.vision.recognition import Signature
-from stages.vision.sample_pictures import sample_pictures
-from stages.vision.window_contract import USUAL_SIZE, WindowContract, converter_of
+from camgraph.pipeline.errors import ProblemText, UserError
+from camgraph.pipeline.messages import Array
+from camgraph.stages.inference.contracts import read_contract, reading_of
+from camgraph.stages.inference.feeds import Feeds, read_feeds
+from camgraph.stages.inference.infer_settings import InferSettings
+from camgraph.stages.inference.model.flops import largest_value
+from camgraph.stages.inference.model.model_files import find_libraries
+from camgraph.stages.inference.model.model_memory import most_of
+from camgraph.stages.inference.model.model_safety import checked_model
+from camgraph.stages.inference.signatures import read_signature, signature_of_file
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.stages.vision.model_contract import InputContract, declared_size
+from camgraph.stages.vision.recognition import Signature
+from camgraph.stages.vision.sample_pictures import sample_pictures
+from camgraph.stages.vision.window_contract import USUAL_SIZE, WindowContract, converter_of
 
 _FIND_BY_HEIGHT = frozenset({"movenet_multipose"})
 """Formats whose models take any size and find only people of some heights in it: no size is right for all frames."""

@@ -26,12 +26,12 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import BadItem, EnvironmentProblem, UserError, WireError
-from pipeline.messages import Array, Stamp
-from pipeline.stage import Logger
-from pipeline.system.local_socket import Exchange, listening, short_address
-from stages.inference.engines.engine import WrongOutput
-from stages.messages import Tensor
+from camgraph.pipeline.errors import BadItem, EnvironmentProblem, UserError, WireError
+from camgraph.pipeline.messages import Array, Stamp
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.system.local_socket import Exchange, listening, short_address
+from camgraph.stages.inference.engines.engine import WrongOutput
+from camgraph.stages.messages import Tensor
 
 NAME = "model-{worker}"
 """Of the socket of each process of the stage, in its state folder."""

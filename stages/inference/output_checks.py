@@ -11,12 +11,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pipeline.errors import BadItem
-from pipeline.messages import Array
-from pipeline.stage import Context, Counts
-from stages.inference.engines.engine import WrongOutput
-from stages.vision.foreign_text import shown
-from stages.vision.recognition import Port
+from camgraph.pipeline.errors import BadItem
+from camgraph.pipeline.messages import Array
+from camgraph.pipeline.stage import Context, Counts
+from camgraph.stages.inference.engines.engine import WrongOutput
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.stages.vision.recognition import Port
 
 WRONG_SHAPES: Counts = {
     "dropped.shape": "A model gave outputs of another shape than it promised; the log has the details."

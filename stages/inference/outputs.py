@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from pipeline.errors import BadItem, UserError
-from pipeline.messages import Array
-from pipeline.stage import Context, Counts
-from stages.inference.behind_model import BehindModelSettings
-from stages.inference.output_checks import WRONG_NUMBERS, WRONG_SHAPES, WrongShapes
-from stages.messages import Tensor
-from stages.vision.decoding.detections import Detections
-from stages.vision.decoding.formats import Asked, detections_of
-from stages.vision.decoding.movenet import NotFinite
-from stages.vision.decoding.promised import WrongShape
-from stages.vision.foreign_text import shown
-from stages.vision.recognition import Format
+from camgraph.pipeline.errors import BadItem, UserError
+from camgraph.pipeline.messages import Array
+from camgraph.pipeline.stage import Context, Counts
+from camgraph.stages.inference.behind_model import BehindModelSettings
+from camgraph.stages.inference.output_checks import WRONG_NUMBERS, WRONG_SHAPES, WrongShapes
+from camgraph.stages.messages import Tensor
+from camgraph.stages.vision.decoding.detections import Detections
+from camgraph.stages.vision.decoding.formats import Asked, detections_of
+from camgraph.stages.vision.decoding.movenet import NotFinite
+from camgraph.stages.vision.decoding.promised import WrongShape
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.stages.vision.recognition import Format
 
 _FARTHEST = 1e6
 """Pixels, either way."""

@@ -13,35 +13,42 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
-from pipeline.errors import UserError
-from pipeline.messages import Array
-from pipeline.stage import Context
-from pipeline.system.cores import usable_cores
-from pipeline.system.paths import asset_folder
-from stages.inference.contracts import reading_of
-from stages.inference.engines import onnxruntime_engine
-from stages.inference.engines.devices import ON_PROCESSOR, device_of, on_device
-from stages.inference.engines.engine import Engine, ProviderName, Source
-from stages.inference.engines.nvidia import why_no_cuda
-from stages.inference.engines.options import with_caches
-from stages.inference.engines.served_models import open_served
-from stages.inference.feeds import Feeds
-from stages.inference.folded_models import CannotFold, FoldedModel, Folds, folded_contract, folded_model, why_no_pixels
-from stages.inference.infer_settings import InferSettings
-from stages.inference.model.candidate_selection import CannotSelect, Selection, selection_of
-from stages.inference.model.flops import work_of
-from stages.inference.model.model_files import find_libraries, find_model, sha256_of, unchanged, verify_model
-from stages.inference.model.model_memory import ModelMemory
-from stages.inference.model.model_safety import checked_model
-from stages.inference.model_inputs import black, first_size, inputs_of, reading_problems, sample, signature_of
-from stages.inference.selection.automatic import choose_once
-from stages.inference.selection.opening import AS_IT_IS, Asked, Made, open_model
-from stages.inference.selection.placed_work import work_shares
-from stages.inference.selection.tuner import Task, tuned
-from stages.inference.selection.tuning import Tuned, rows_worth_trying
-from stages.vision.batching import buckets
-from stages.vision.model_contract import InputContract
-from stages.vision.recognition import Signature
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.messages import Array
+from camgraph.pipeline.stage import Context
+from camgraph.pipeline.system.cores import usable_cores
+from camgraph.pipeline.system.paths import asset_folder
+from camgraph.stages.inference.contracts import reading_of
+from camgraph.stages.inference.engines import onnxruntime_engine
+from camgraph.stages.inference.engines.devices import ON_PROCESSOR, device_of, on_device
+from camgraph.stages.inference.engines.engine import Engine, ProviderName, Source
+from camgraph.stages.inference.engines.nvidia import why_no_cuda
+from camgraph.stages.inference.engines.options import with_caches
+from camgraph.stages.inference.engines.served_models import open_served
+from camgraph.stages.inference.feeds import Feeds
+from camgraph.stages.inference.folded_models import (
+    CannotFold,
+    FoldedModel,
+    Folds,
+    folded_contract,
+    folded_model,
+    why_no_pixels,
+)
+from camgraph.stages.inference.infer_settings import InferSettings
+from camgraph.stages.inference.model.candidate_selection import CannotSelect, Selection, selection_of
+from camgraph.stages.inference.model.flops import work_of
+from camgraph.stages.inference.model.model_files import find_libraries, find_model, sha256_of, unchanged, verify_model
+from camgraph.stages.inference.model.model_memory import ModelMemory
+from camgraph.stages.inference.model.model_safety import checked_model
+from camgraph.stages.inference.model_inputs import black, first_size, inputs_of, reading_problems, sample, signature_of
+from camgraph.stages.inference.selection.automatic import choose_once
+from camgraph.stages.inference.selection.opening import AS_IT_IS, Asked, Made, open_model
+from camgraph.stages.inference.selection.placed_work import work_shares
+from camgraph.stages.inference.selection.tuner import Task, tuned
+from camgraph.stages.inference.selection.tuning import Tuned, rows_worth_trying
+from camgraph.stages.vision.batching import buckets
+from camgraph.stages.vision.model_contract import InputContract
+from camgraph.stages.vision.recognition import Signature
 
 _MOST_THREADS = 16
 """Each holds a batch and its outputs: memory for which more cores than these hardly bring anything."""

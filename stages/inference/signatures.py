@@ -7,12 +7,12 @@ from pathlib import Path
 
 from onnx import ModelProto, TensorProto, ValueInfoProto
 
-from pipeline.errors import UserError
-from stages.inference.engines.onnxruntime_engine import look_into
-from stages.inference.model.model_safety import checked_model, too_large_to_analyse
-from stages.messages import Tensor
-from stages.vision.foreign_text import shown
-from stages.vision.recognition import MIXING, Declared, Port, Reading, Signature, Unrecognised, recognise
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.inference.engines.onnxruntime_engine import look_into
+from camgraph.stages.inference.model.model_safety import checked_model, too_large_to_analyse
+from camgraph.stages.messages import Tensor
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.stages.vision.recognition import MIXING, Declared, Port, Reading, Signature, Unrecognised, recognise
 
 _NUMBERS = frozenset(
     f"tensor({name})"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from pipeline.system.redaction import HOST, SECRET_IN_PATH
-from pipeline.system.spelling import did_you_mean
+from camgraph.pipeline.system.redaction import HOST, SECRET_IN_PATH
+from camgraph.pipeline.system.spelling import did_you_mean
 
 FILE_SCHEME = "file://"
 _EXPECTED = "host:port/path after the slashes, with user:password@ before it if the camera asks for them"

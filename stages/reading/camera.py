@@ -9,11 +9,11 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from pipeline.messages import Stamp
-from pipeline.stage import CameraSettings
-from stages.reading import addresses, inspection, pictures
-from stages.reading.dates import Beginning, beginning, date_in_metadata, date_in_name, zone_of
-from stages.reading.timeline import SECOND_NS, Selection
+from camgraph.pipeline.messages import Stamp
+from camgraph.pipeline.stage import CameraSettings
+from camgraph.stages.reading import addresses, inspection, pictures
+from camgraph.stages.reading.dates import Beginning, beginning, date_in_metadata, date_in_name, zone_of
+from camgraph.stages.reading.timeline import SECOND_NS, Selection
 
 FILM_FPS = 10.0
 Decode = Literal["auto", "cpu", "cuda"]

@@ -9,8 +9,8 @@ import re
 import struct
 from collections.abc import Iterator
 
-from stages.reading import tiff
-from stages.reading.tiff import Read
+from camgraph.stages.reading import tiff
+from camgraph.stages.reading.tiff import Read
 
 _HEAD_BYTES = 4096
 _ARCHIVES = {

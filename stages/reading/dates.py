@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
-from pipeline.system.spelling import did_you_mean
+from camgraph.pipeline.system.spelling import did_you_mean
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FileClock = Literal["start_at", "metadata", "name", "file"]

@@ -1,6 +1,6 @@
 """The process that looks at files for `camgraph check`, `watch` and `cameras add`.
 
-    python -P -m stages.reading.examination
+    python -P -m camgraph.stages.reading.examination
 
 The files may be anybody's, and FFmpeg may need any time and memory for them, or crash: that must not end the command.
 A question comes in as a line of JSON (`Question`), an answer goes out as one (`Answer`), with the frames that were
@@ -22,9 +22,9 @@ from typing import BinaryIO, ClassVar
 
 import av
 
-from pipeline.errors import EnvironmentProblem, UserError
-from stages.reading.dates import DATES, MOST_OF_A_DATE
-from stages.reading.opening import (
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.stages.reading.dates import DATES, MOST_OF_A_DATE
+from camgraph.stages.reading.opening import (
     ENCRYPTED,
     Refused,
     is_encrypted,
@@ -35,9 +35,9 @@ from stages.reading.opening import (
     pixel_shape_of,
     span_of,
 )
-from stages.reading.pictures import is_album, list_pictures, read_picture, unjudged, why_unreadable
-from stages.reading.pixels import U8, upright_bgr
-from stages.reading.probe import largest_frame
+from camgraph.stages.reading.pictures import is_album, list_pictures, read_picture, unjudged, why_unreadable
+from camgraph.stages.reading.pixels import U8, upright_bgr
+from camgraph.stages.reading.probe import largest_frame
 
 IDLE_S = 10.0
 MOST_DESCRIPTORS = 64

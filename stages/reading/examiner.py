@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 from pydantic import TypeAdapter
 
-from pipeline.system.child_environment import handed_on
-from stages.reading.examination import Answer, Question, answer, is_readable
-from stages.reading.pixels import U8
+from camgraph.pipeline.system.child_environment import handed_on
+from camgraph.stages.reading.examination import Answer, Question, answer, is_readable
+from camgraph.stages.reading.pixels import U8
 
 ANSWER_S = 30.0
 """For one file, on a machine that is busy; a whole one takes milliseconds."""
@@ -159,7 +159,7 @@ def _executed() -> subprocess.Popen[bytes]:
     """Raises OSError."""
     return subprocess.Popen(
         # -P: files in the working directory are no modules, whatever their names.
-        [sys.executable, "-P", "-m", "stages.reading.examination"],
+        [sys.executable, "-P", "-m", "camgraph.stages.reading.examination"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

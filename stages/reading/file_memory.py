@@ -14,8 +14,8 @@ import time
 from types import TracebackType
 from typing import Self
 
-from pipeline.errors import BadItem, EnvironmentProblem
-from stages.reading.memory import MemoryGuard
+from camgraph.pipeline.errors import BadItem, EnvironmentProblem
+from camgraph.stages.reading.memory import MemoryGuard
 
 TICK_S = 0.2
 _SHORT_S = 0.01

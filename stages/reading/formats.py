@@ -6,7 +6,7 @@ and reads hundreds of formats that no camera writes; each is a parser that a str
 
 from __future__ import annotations
 
-from stages.reading.scripts import ScriptKind
+from camgraph.stages.reading.scripts import ScriptKind
 
 _SHARED = (
     *("mov", "matroska", "webm", "avi", "mpegts", "mpeg", "mpegvideo", "flv", "live_flv", "asf", "asf_o", "ogg", "nut"),

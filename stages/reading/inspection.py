@@ -7,10 +7,10 @@ import re
 import stat
 from pathlib import Path
 
-from pipeline.errors import CamgraphError, ProblemText, UserError
-from pipeline.system.paths import ASSET_PREFIX, resolve
-from stages.assets import CLIPS, how_to_get
-from stages.reading import addresses, examiner, pictures
+from camgraph.pipeline.errors import CamgraphError, ProblemText, UserError
+from camgraph.pipeline.system.paths import ASSET_PREFIX, resolve
+from camgraph.stages.assets import CLIPS, how_to_get
+from camgraph.stages.reading import addresses, examiner, pictures
 
 MEMORY_MB = 1024
 """The memory that FFmpeg may take for one file or camera by default: 8K in 8 bits takes 0.9 GB, 4K 0.2."""

@@ -17,17 +17,17 @@ from av.video.codeccontext import VideoCodecContext
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
-from pipeline.errors import BadItem, EnvironmentProblem, UserError
-from pipeline.system import scarcity
-from pipeline.system.paths import instead_of_file
-from stages.reading import formats, scripts
-from stages.reading.bare_times import BareTimes, has_no_times
-from stages.reading.contents import codec_of_matroska, content_of, is_tiled_photograph
-from stages.reading.ffmpeg_errors import reason_of
-from stages.reading.live.ffmpeg_log import FfmpegLog, codec_in, listening
-from stages.reading.pixel_shape import odd_pixel_shape
-from stages.reading.tiff import Read, why_unread
-from stages.reading.timeline import SECOND_NS, MediaClock, ticks_to_ns
+from camgraph.pipeline.errors import BadItem, EnvironmentProblem, UserError
+from camgraph.pipeline.system import scarcity
+from camgraph.pipeline.system.paths import instead_of_file
+from camgraph.stages.reading import formats, scripts
+from camgraph.stages.reading.bare_times import BareTimes, has_no_times
+from camgraph.stages.reading.contents import codec_of_matroska, content_of, is_tiled_photograph
+from camgraph.stages.reading.ffmpeg_errors import reason_of
+from camgraph.stages.reading.live.ffmpeg_log import FfmpegLog, codec_in, listening
+from camgraph.stages.reading.pixel_shape import odd_pixel_shape
+from camgraph.stages.reading.tiff import Read, why_unread
+from camgraph.stages.reading.timeline import SECOND_NS, MediaClock, ticks_to_ns
 
 _DURATION = re.compile(r"(\d{1,6}):(\d\d):(\d\d(?:\.\d{1,9})?)", re.ASCII)
 """Anybody may have written the tag: as a number, `1e999999999` would take all memory."""

@@ -11,16 +11,16 @@ import av
 from av.container import InputContainer
 from av.video.frame import VideoFrame
 
-from pipeline.errors import UserError
-from pipeline.system.paths import instead_of_file
-from stages.reading.contents import further_pictures, is_photograph
-from stages.reading.ffmpeg_errors import reason_of
-from stages.reading.formats import MOST_FILE_PIXELS
-from stages.reading.live.ffmpeg_log import FfmpegLog, harm_of, listening
-from stages.reading.opening import Refused, bytes_of, open_file, what_it_is
-from stages.reading.pixels import FULL_RANGE
-from stages.reading.timeline import SECOND_NS
-from stages.reading.video import Timed
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.system.paths import instead_of_file
+from camgraph.stages.reading.contents import further_pictures, is_photograph
+from camgraph.stages.reading.ffmpeg_errors import reason_of
+from camgraph.stages.reading.formats import MOST_FILE_PIXELS
+from camgraph.stages.reading.live.ffmpeg_log import FfmpegLog, harm_of, listening
+from camgraph.stages.reading.opening import Refused, bytes_of, open_file, what_it_is
+from camgraph.stages.reading.pixels import FULL_RANGE
+from camgraph.stages.reading.timeline import SECOND_NS
+from camgraph.stages.reading.video import Timed
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff"})
 

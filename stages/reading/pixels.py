@@ -19,8 +19,8 @@ from av.video.plane import VideoPlane
 from av.video.reformatter import Colorspace, VideoReformatter
 from numpy.typing import NDArray
 
-from stages.messages import PixelFormat
-from stages.vision.orientation import UPRIGHT, Orientation, orientation_of_matrix
+from camgraph.stages.messages import PixelFormat
+from camgraph.stages.vision.orientation import UPRIGHT, Orientation, orientation_of_matrix
 
 U8 = NDArray[np.uint8]
 

@@ -17,8 +17,8 @@ from av.container import InputContainer
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
-from stages.reading.opening import Signs, decoded, is_repetition, new_clock, open_video, packets_of
-from stages.reading.timeline import LONGEST_NS, MediaClock, ticks_to_ns
+from camgraph.stages.reading.opening import Signs, decoded, is_repetition, new_clock, open_video, packets_of
+from camgraph.stages.reading.timeline import LONGEST_NS, MediaClock, ticks_to_ns
 
 # Containers whose packets carry true presentation times.
 SEEKABLE = frozenset({"mov", "matroska"})

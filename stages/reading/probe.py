@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import av
 
-from pipeline.errors import UserError
-from stages.reading import tiff
-from stages.reading.opening import open_file, open_video
-from stages.reading.pictures import is_album, list_pictures
-from stages.reading.pixels import picture_of
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.reading import tiff
+from camgraph.stages.reading.opening import open_file, open_video
+from camgraph.stages.reading.pictures import is_album, list_pictures
+from camgraph.stages.reading.pixels import picture_of
 
 _MARKS = ((b"Exif\0\0", 0), (b"eXIf", 0), (b"EXIF", 4))
 """Each with the bytes between it and the header."""

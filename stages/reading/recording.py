@@ -16,23 +16,23 @@ from av.packet import Packet
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
-from pipeline.errors import BadItem, UserError
-from pipeline.messages import Stamp
-from pipeline.stage import Context, Stop
-from stages.footage.tap import PacketTap
-from stages.reading import pictures, video
-from stages.reading.addresses import file_of
-from stages.reading.bare_times import has_no_times
-from stages.reading.camera import Camera
-from stages.reading.dates import Beginning
-from stages.reading.file_memory import FileMemory
-from stages.reading.live.ffmpeg_log import FfmpegLog, listening
-from stages.reading.opening import Refused, Signs, metadata_of
-from stages.reading.pixel_shape import FOR_FILES, WHAT_IS_OFF, odd_pixel_shape
-from stages.reading.places import Place
-from stages.reading.shots import Shot, Shots
-from stages.reading.timeline import SECOND_NS
-from stages.reading.waiting import wait
+from camgraph.pipeline.errors import BadItem, UserError
+from camgraph.pipeline.messages import Stamp
+from camgraph.pipeline.stage import Context, Stop
+from camgraph.stages.footage.tap import PacketTap
+from camgraph.stages.reading import pictures, video
+from camgraph.stages.reading.addresses import file_of
+from camgraph.stages.reading.bare_times import has_no_times
+from camgraph.stages.reading.camera import Camera
+from camgraph.stages.reading.dates import Beginning
+from camgraph.stages.reading.file_memory import FileMemory
+from camgraph.stages.reading.live.ffmpeg_log import FfmpegLog, listening
+from camgraph.stages.reading.opening import Refused, Signs, metadata_of
+from camgraph.stages.reading.pixel_shape import FOR_FILES, WHAT_IS_OFF, odd_pixel_shape
+from camgraph.stages.reading.places import Place
+from camgraph.stages.reading.shots import Shot, Shots
+from camgraph.stages.reading.timeline import SECOND_NS
+from camgraph.stages.reading.waiting import wait
 
 DAMAGED = "damaged"
 """The counter of pictures that are given as FFmpeg made them, although a part of them is damaged or missing."""

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from pipeline.system.paths import instead_of_file
-from stages.reading import playlists
+from camgraph.pipeline.system.paths import instead_of_file
+from camgraph.stages.reading import playlists
 
 ScriptKind = Literal["hls", "ffconcat"]
 NAMES: dict[ScriptKind, str] = {"hls": "a playlist (HLS)", "ffconcat": "a concat script"}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from av.video.frame import VideoFrame
 
-from pipeline.messages import Stamp
+from camgraph.pipeline.messages import Stamp
 
 
 class Shot(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stages.reading.pixels import Picture
+from camgraph.stages.reading.pixels import Picture
 
 
 class SlotMemory:

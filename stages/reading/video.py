@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 from av.video.frame import VideoFrame
 
-from pipeline.errors import BadItem
-from stages.reading.opening import Signs, decoded, new_clock, open_video
-from stages.reading.places import Place, clock_at, find_place, sought
-from stages.reading.timeline import MediaClock
+from camgraph.pipeline.errors import BadItem
+from camgraph.stages.reading.opening import Signs, decoded, new_clock, open_video
+from camgraph.stages.reading.places import Place, clock_at, find_place, sought
+from camgraph.stages.reading.timeline import MediaClock
 
 # Decoding so many frames takes seconds, counting packets milliseconds; but a packet that looks whole and cannot be
 # decoded is counted as a frame. So near starts are decoded.

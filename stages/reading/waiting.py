@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from pipeline.stage import Stop
+from camgraph.pipeline.stage import Stop
 
 SIGN_S = 0.5
 

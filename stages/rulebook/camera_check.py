@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pipeline.system.spelling import did_you_mean
-from stages.rulebook.rule_file import EVERY_CAMERA, RuleDefinition, RuleFile, duration_ns, for_camera
-from stages.vision.rules.geometry import is_fraction, outside
-from stages.vision.rules.people import Point
+from camgraph.pipeline.system.spelling import did_you_mean
+from camgraph.stages.rulebook.rule_file import EVERY_CAMERA, RuleDefinition, RuleFile, duration_ns, for_camera
+from camgraph.stages.vision.rules.geometry import is_fraction, outside
+from camgraph.stages.vision.rules.people import Point
 
 FrameSizes = Mapping[str, tuple[int, int] | None]
 """Camera -> width and height of its frames in pixels, None if only opening it would tell."""

@@ -16,12 +16,12 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from pipeline.messages import Stamp
-from stages.events import digest
-from stages.reading.dates import zone_of
-from stages.rulebook.rule_file import DAY_NS, CounterDefinition, RuleFile, duration_ns, for_camera
-from stages.rulebook.schedule import minutes
-from stages.vision.rules.counters import Counter, Of
+from camgraph.pipeline.messages import Stamp
+from camgraph.stages.events import digest
+from camgraph.stages.reading.dates import zone_of
+from camgraph.stages.rulebook.rule_file import DAY_NS, CounterDefinition, RuleFile, duration_ns, for_camera
+from camgraph.stages.rulebook.schedule import minutes
+from camgraph.stages.vision.rules.counters import Counter, Of
 
 Resets = Mapping[str, Mapping[str, int]]
 """Counter -> camera -> the number of the last command that set it to zero."""

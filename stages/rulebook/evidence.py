@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from stages.vision.rules.judge import Evidence
+from camgraph.stages.vision.rules.judge import Evidence
 
 UNITS = {"x": "px", "y": "px", "length": "px", "frame_width": "px", "frame_height": "px", "pixels": "px",
          "speed": "px/s", "time": "s", "ago": "s", "angle": "deg", "turn": "deg/s", "rate": "/s"}  # fmt: skip

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stages.rulebook.evidence import in_words
-from stages.rulebook.rule_file import for_camera
-from stages.rulebook.rule_set import ReadyRule, RuleSet
-from stages.vision.rules.geometry import in_pixels
-from stages.vision.rules.judge import Verdict
-from stages.vision.rules.people import Point
+from camgraph.stages.rulebook.evidence import in_words
+from camgraph.stages.rulebook.rule_file import for_camera
+from camgraph.stages.rulebook.rule_set import ReadyRule, RuleSet
+from camgraph.stages.vision.rules.geometry import in_pixels
+from camgraph.stages.vision.rules.judge import Verdict
+from camgraph.stages.vision.rules.people import Point
 
 ONCE_NS = 2_000_000_000
 """How long, in stream time, an incident is shown that is reported once."""

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from difflib import SequenceMatcher
 from typing import Any
 
-from pipeline.graph.explain import shown
-from pipeline.system.spelling import did_you_mean_key, nearest
-from stages.rulebook.fault import KeyPath
-from stages.rulebook.library import library
-from stages.rulebook.rule_file import KEYS_OF_RULES, RuleFile, is_word
+from camgraph.pipeline.graph.explain import shown
+from camgraph.pipeline.system.spelling import did_you_mean_key, nearest
+from camgraph.stages.rulebook.fault import KeyPath
+from camgraph.stages.rulebook.library import library
+from camgraph.stages.rulebook.rule_file import KEYS_OF_RULES, RuleFile, is_word
 
 _SURE = 0.75
 """A key so near to one of a rule is a misspelling of that."""

@@ -10,12 +10,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from pipeline.errors import GraphError
-from pipeline.graph.reading import validated
-from pipeline.graph.report import Report
-from pipeline.graph.yaml_source import load
-from pipeline.stage import Settings
-from stages.rulebook.rule_file import RuleFile, Templates, Words
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph.reading import validated
+from camgraph.pipeline.graph.report import Report
+from camgraph.pipeline.graph.yaml_source import load
+from camgraph.pipeline.stage import Settings
+from camgraph.stages.rulebook.rule_file import RuleFile, Templates, Words
 
 WORDS, ACTIONS = "words.yaml", "actions.yaml"
 
@@ -56,7 +56,7 @@ def hiding(file: RuleFile) -> Iterator[str]:
 
 def library_text(name: str) -> str:
     """The text of one of its files."""
-    return files("stages.rulebook").joinpath(name).read_text(encoding="utf-8")
+    return files("camgraph.stages.rulebook").joinpath(name).read_text(encoding="utf-8")
 
 
 def _read(name: str) -> LibraryFile:

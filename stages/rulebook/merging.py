@@ -15,9 +15,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from stages.vision.rules.crowd import Ids, Picture
-from stages.vision.rules.incidents import Incident
-from stages.vision.rules.judge import Verdict, Why
+from camgraph.stages.vision.rules.crowd import Ids, Picture
+from camgraph.stages.vision.rules.incidents import Incident
+from camgraph.stages.vision.rules.judge import Verdict, Why
 
 _AT_ONCE: frozenset[Why] = frozenset({"end", "schedule", "switch", "reload"})
 """Reasons after which nobody else can join."""

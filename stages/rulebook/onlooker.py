@@ -11,16 +11,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from stages.messages import Tracks
-from stages.rulebook.counting import Counting, Resets
-from stages.rulebook.firing import Firing, FiringRules, shapes_of
-from stages.rulebook.python_functions import taken_failures
-from stages.rulebook.rule_set import ReadyRule, RuleSet
-from stages.vision.rules.crowd import Picture
-from stages.vision.rules.geometry import Surroundings
-from stages.vision.rules.judge import Judge, Verdict
-from stages.vision.rules.people import COCO_17, Point
-from stages.vision.rules.vocabulary import label_word
+from camgraph.stages.messages import Tracks
+from camgraph.stages.rulebook.counting import Counting, Resets
+from camgraph.stages.rulebook.firing import Firing, FiringRules, shapes_of
+from camgraph.stages.rulebook.python_functions import taken_failures
+from camgraph.stages.rulebook.rule_set import ReadyRule, RuleSet
+from camgraph.stages.vision.rules.crowd import Picture
+from camgraph.stages.vision.rules.geometry import Surroundings
+from camgraph.stages.vision.rules.judge import Judge, Verdict
+from camgraph.stages.vision.rules.people import COCO_17, Point
+from camgraph.stages.vision.rules.vocabulary import label_word
 
 
 def picture_of(item: Tracks) -> Picture:

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from pipeline.system.names import nfc
-from pipeline.system.spelling import did_you_mean
-from stages.rulebook.rule_file import (
+from camgraph.pipeline.system.names import nfc
+from camgraph.pipeline.system.spelling import did_you_mean
+from camgraph.stages.rulebook.rule_file import (
     PLACEHOLDER,
     ParameterDefinition,
     ParameterKind,
@@ -19,7 +19,7 @@ from stages.rulebook.rule_file import (
     duration_ns,
     is_word,
 )
-from stages.vision.rules.kinds import UNITS, Kind, instead_of, meant_time
+from camgraph.stages.vision.rules.kinds import UNITS, Kind, instead_of, meant_time
 
 _LITERAL = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?P<unit>[A-Za-z]*(?:/s)?)")
 _NUMBER_AND_UNIT = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<unit>[A-Za-z%\u00b0]*(?:/[sh])?)")

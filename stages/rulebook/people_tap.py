@@ -25,13 +25,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from pipeline.messages import Stamp
-from pipeline.system.local_socket import listening
-from pipeline.system.names import nfc
-from stages.rulebook.firing import Firing, shapes_of
-from stages.rulebook.rule_set import RuleSet
-from stages.vision.drawing import COCO_17_BONES
-from stages.vision.rules.crowd import Picture
+from camgraph.pipeline.messages import Stamp
+from camgraph.pipeline.system.local_socket import listening
+from camgraph.pipeline.system.names import nfc
+from camgraph.stages.rulebook.firing import Firing, shapes_of
+from camgraph.stages.rulebook.rule_set import RuleSet
+from camgraph.stages.vision.drawing import COCO_17_BONES
+from camgraph.stages.vision.rules.crowd import Picture
 
 SUFFIX = ".people"
 _BACKLOG = 16

@@ -8,7 +8,7 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.posture import Network
+from camgraph.stages.vision.posture import Network
 
 FILE = "posture.onnx"
 
@@ -21,7 +21,7 @@ def posture_network() -> Network:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    model = files("stages.rulebook").joinpath(FILE).read_bytes()
+    model = files("camgraph.stages.rulebook").joinpath(FILE).read_bytes()
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
     def scores(windows: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -27,11 +27,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pipeline.registry import distribution_of, registered
-from stages.conditions import DECLARED, MOST_CHARACTERS, MOST_REPORTED, Answer, Declared, Past
-from stages.events import digest
-from stages.vision.rules.code_cell import NOTHING, Reported
-from stages.vision.rules.vocabulary import NAMES
+from camgraph.pipeline.registry import distribution_of, registered, remedy
+from camgraph.stages.conditions import DECLARED, MOST_CHARACTERS, MOST_REPORTED, Answer, Declared, Past
+from camgraph.stages.events import digest
+from camgraph.stages.vision.rules.code_cell import NOTHING, Reported
+from camgraph.stages.vision.rules.vocabulary import NAMES
 
 GROUP = "camgraph.conditions"
 SLOW_S = 0.1
@@ -207,13 +207,12 @@ def _loaded(point: EntryPoint) -> PythonFunction:
     try:
         function = point.load()
     except (Exception, SystemExit) as error:
-        raise LookupError(
-            f"{provided} cannot be loaded: {type(error).__name__}: {error}; install what is missing, or its update"
-        ) from error
+        raise LookupError(f"{provided} cannot be loaded: {type(error).__name__}: {error}; {remedy(error)}") from error
     declared = getattr(function, DECLARED, None)
     if not callable(function) or not isinstance(declared, Declared):
         raise LookupError(
-            f"{provided} is no condition: expected a function with `@condition(past_s=...)` of stages.conditions"
+            f"{provided} is no condition: expected a function with `@condition(past_s=...)` "
+            "of camgraph.stages.conditions"
         )
     return PythonFunction(point.name, package, _hash(point, function), declared, function)
 

@@ -17,15 +17,15 @@ from pydantic import (
     model_validator,
 )
 
-from pipeline.graph.explain import shown
-from pipeline.stage import Settings
-from pipeline.system.names import ANY_SCRIPT_PATTERN, MAX_NAME, is_of_any_script, nearest_camera_name, nfc
-from pipeline.system.spelling import nearest
-from stages.rulebook.schedule import Holiday, PeriodDefinitions, TimeOfDay, Zone
-from stages.vision.rules.expression import NAME_OF_ANY_SCRIPT
-from stages.vision.rules.geometry import is_fraction, polygon_problem
-from stages.vision.rules.kinds import heights_for, meant_time
-from stages.vision.rules.vocabulary import NAMES
+from camgraph.pipeline.graph.explain import shown
+from camgraph.pipeline.stage import Settings
+from camgraph.pipeline.system.names import ANY_SCRIPT_PATTERN, MAX_NAME, is_of_any_script, nearest_camera_name, nfc
+from camgraph.pipeline.system.spelling import nearest
+from camgraph.stages.rulebook.schedule import Holiday, PeriodDefinitions, TimeOfDay, Zone
+from camgraph.stages.vision.rules.expression import NAME_OF_ANY_SCRIPT
+from camgraph.stages.vision.rules.geometry import is_fraction, polygon_problem
+from camgraph.stages.vision.rules.kinds import heights_for, meant_time
+from camgraph.stages.vision.rules.vocabulary import NAMES
 
 EVERY_CAMERA = "*"
 NAME = (

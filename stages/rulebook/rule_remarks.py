@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from stages.rulebook.camera_check import Found
-from stages.rulebook.fault import KeyPath
-from stages.rulebook.rule_file import EVERY_CAMERA, RuleFile
-from stages.rulebook.schedule import PeriodDefinition
-from stages.vision.rules.condition import Condition
-from stages.vision.rules.people import Point
+from camgraph.stages.rulebook.camera_check import Found
+from camgraph.stages.rulebook.fault import KeyPath
+from camgraph.stages.rulebook.rule_file import EVERY_CAMERA, RuleFile
+from camgraph.stages.rulebook.schedule import PeriodDefinition
+from camgraph.stages.vision.rules.condition import Condition
+from camgraph.stages.vision.rules.people import Point
 
 _MOST_PERCENT = 100
 Judged = tuple[KeyPath, str, Condition]

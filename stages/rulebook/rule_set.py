@@ -11,23 +11,23 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, cast
 
-from pipeline.errors import EnvironmentProblem, GraphError, Problem, UserError
-from pipeline.graph.reading import validated
-from pipeline.graph.report import Report, dotted
-from pipeline.graph.yaml_reader import Place
-from pipeline.graph.yaml_source import load
-from pipeline.system.disk import read_text
-from pipeline.system.paths import instead_of_file
-from pipeline.system.spelling import did_you_mean
-from stages.events import digest
-from stages.reading.dates import zone_of as time_zone_of
-from stages.rulebook.camera_check import Found, FrameSizes, Used, camera_faults, override_faults
-from stages.rulebook.fault import Fault, KeyPath
-from stages.rulebook.key_hints import WrittenRules, stands_beside_use
-from stages.rulebook.library import library
-from stages.rulebook.posture_network import posture_network
-from stages.rulebook.python_functions import INSTALLED
-from stages.rulebook.rule_file import (
+from camgraph.pipeline.errors import EnvironmentProblem, GraphError, Problem, UserError
+from camgraph.pipeline.graph.reading import validated
+from camgraph.pipeline.graph.report import Report, dotted
+from camgraph.pipeline.graph.yaml_reader import Place
+from camgraph.pipeline.graph.yaml_source import load
+from camgraph.pipeline.system.disk import read_text
+from camgraph.pipeline.system.paths import instead_of_file
+from camgraph.pipeline.system.spelling import did_you_mean
+from camgraph.stages.events import digest
+from camgraph.stages.reading.dates import zone_of as time_zone_of
+from camgraph.stages.rulebook.camera_check import Found, FrameSizes, Used, camera_faults, override_faults
+from camgraph.stages.rulebook.fault import Fault, KeyPath
+from camgraph.stages.rulebook.key_hints import WrittenRules, stands_beside_use
+from camgraph.stages.rulebook.library import library
+from camgraph.stages.rulebook.posture_network import posture_network
+from camgraph.stages.rulebook.python_functions import INSTALLED
+from camgraph.stages.rulebook.rule_file import (
     NO_ID,
     UNKNOWN,
     LensDefinition,
@@ -40,20 +40,20 @@ from stages.rulebook.rule_file import (
     for_camera,
     heights,
 )
-from stages.rulebook.rule_remarks import remarks_on
-from stages.rulebook.schedule import Schedule, Times
-from stages.rulebook.templates import MadeRule, Template, made_rule, trial_of
-from stages.rulebook.word_extent import Budget, extents, names_in
-from stages.vision.posture import Network
-from stages.vision.rules.condition import Condition, Scope, compile_condition, never_so_long
-from stages.vision.rules.counters import Of
-from stages.vision.rules.expression import ExpressionError
-from stages.vision.rules.geometry import Line, Surroundings, Zone, beyond_border, in_pixels, zone_of
-from stages.vision.rules.groups import Nearness
-from stages.vision.rules.incidents import Timing
-from stages.vision.rules.judge import Rule, Why
-from stages.vision.rules.lens import Lens
-from stages.vision.rules.people import LOST_AFTER_NS, Point
+from camgraph.stages.rulebook.rule_remarks import remarks_on
+from camgraph.stages.rulebook.schedule import Schedule, Times
+from camgraph.stages.rulebook.templates import MadeRule, Template, made_rule, trial_of
+from camgraph.stages.rulebook.word_extent import Budget, extents, names_in
+from camgraph.stages.vision.posture import Network
+from camgraph.stages.vision.rules.condition import Condition, Scope, compile_condition, never_so_long
+from camgraph.stages.vision.rules.counters import Of
+from camgraph.stages.vision.rules.expression import ExpressionError
+from camgraph.stages.vision.rules.geometry import Line, Surroundings, Zone, beyond_border, in_pixels, zone_of
+from camgraph.stages.vision.rules.groups import Nearness
+from camgraph.stages.vision.rules.incidents import Timing
+from camgraph.stages.vision.rules.judge import Rule, Why
+from camgraph.stages.vision.rules.lens import Lens
+from camgraph.stages.vision.rules.people import LOST_AFTER_NS, Point
 
 MAX_OVERRIDES = 2_000
 """Cameras and patterns under `per_camera` of all rules of a file."""

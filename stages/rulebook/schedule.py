@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from pipeline.stage import Settings
-from stages.reading.dates import zone_of
+from camgraph.pipeline.stage import Settings
+from camgraph.stages.reading.dates import zone_of
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun", "holidays"]
 _DAYS: tuple[Day, ...] = get_args(Day)

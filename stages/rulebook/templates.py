@@ -14,10 +14,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.graph.explain import plainly
-from pipeline.system.spelling import did_you_mean, nearest
-from stages.rulebook.fault import Fault, KeyPath
-from stages.rulebook.parameters import (
+from camgraph.pipeline.graph.explain import plainly
+from camgraph.pipeline.system.spelling import did_you_mean, nearest
+from camgraph.stages.rulebook.fault import Fault, KeyPath
+from camgraph.stages.rulebook.parameters import (
     SOME_LINE,
     SOME_ZONE,
     Filled,
@@ -28,7 +28,7 @@ from stages.rulebook.parameters import (
     written,
     wrong_value,
 )
-from stages.rulebook.rule_file import (
+from camgraph.stages.rulebook.rule_file import (
     KEYS_OF_RULES,
     NO_ID,
     PLACEHOLDER,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.stage import Upstream
-from stages.facts import RuleNamesFact
+from camgraph.pipeline.stage import Upstream
+from camgraph.stages.facts import RuleNamesFact
 
 
 def names_before(upstream: Upstream) -> Sequence[RuleNamesFact | None]:

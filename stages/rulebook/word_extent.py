@@ -11,8 +11,8 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from stages.vision.rules.condition import MAX_EXPANDED
-from stages.vision.rules.expression import NAME_OF_ANY_SCRIPT, ExpressionError
+from camgraph.stages.vision.rules.condition import MAX_EXPANDED
+from camgraph.stages.vision.rules.expression import NAME_OF_ANY_SCRIPT, ExpressionError
 
 MOST_DEEP = 30
 """Words that use words that use words."""

@@ -12,7 +12,7 @@ import time
 from typing import Any, Literal, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from pipeline.errors import Unavailable
+from camgraph.pipeline.errors import Unavailable
 
 EXPECTED = "expected tcp://HOST:PORT, udp://HOST:PORT or unix:///PATH"
 LONGEST_UNIX_PATH = 107

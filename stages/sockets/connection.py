@@ -9,12 +9,12 @@ import ssl
 import time
 from collections.abc import Callable, Sequence
 
-from pipeline.errors import Unavailable
-from pipeline.stage import Logger
-from pipeline.system.happy_eyeballs import Place, connect_first
-from stages.sockets.address import Address, Family, Lookup
-from stages.sockets.greeter import shake_hands
-from stages.sockets.streams import Line, drop_input, let_go, raise_pending, send_some, unconfirmed, why_broken
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.system.happy_eyeballs import Place, connect_first
+from camgraph.stages.sockets.address import Address, Family, Lookup
+from camgraph.stages.sockets.greeter import shake_hands
+from camgraph.stages.sockets.streams import Line, drop_input, let_go, raise_pending, send_some, unconfirmed, why_broken
 
 PAUSE_S = (0.25, 8.0)
 """The pause after the first failed connection, and the longest; it doubles."""

@@ -8,10 +8,10 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.errors import Unavailable
-from pipeline.stage import Logger
-from stages.sockets.address import Address, Lookup
-from stages.sockets.streams import Line
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.stage import Logger
+from camgraph.stages.sockets.address import Address, Lookup
+from camgraph.stages.sockets.streams import Line
 
 
 class Datagrams:

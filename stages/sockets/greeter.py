@@ -19,9 +19,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from pipeline.errors import Unavailable
-from pipeline.stage import Logger
-from stages.delivery.tls import tls_failure
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.stage import Logger
+from camgraph.stages.delivery.tls import tls_failure
 
 HANDSHAKE_S = 10.0
 _RENEW_S = 60.0

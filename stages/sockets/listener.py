@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import EnvironmentProblem, Unavailable, UserError
-from pipeline.stage import Logger
-from pipeline.system.scarcity import in_words
-from stages.sockets.address import Address, find
-from stages.sockets.greeter import Greeter
-from stages.sockets.streams import Line, drop_input, let_go, raise_pending, send_some, why_broken
+from camgraph.pipeline.errors import EnvironmentProblem, Unavailable, UserError
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.system.scarcity import in_words
+from camgraph.stages.sockets.address import Address, find
+from camgraph.stages.sockets.greeter import Greeter
+from camgraph.stages.sockets.streams import Line, drop_input, let_go, raise_pending, send_some, why_broken
 
 MOST_CLIENTS = 64
 BACKLOG = 128

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from stages.delivery.tls import tls_failure
+from camgraph.stages.delivery.tls import tls_failure
 
 CHUNK = 1 << 16
 _NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)

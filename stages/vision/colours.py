@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.planes import U8, Planes
+from camgraph.stages.vision.planes import U8, Planes
 
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]

@@ -14,8 +14,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.letterbox import Size
-from stages.vision.planes import U8, Planes, split
+from camgraph.stages.vision.letterbox import Size
+from camgraph.stages.vision.planes import U8, Planes, split
 
 F32 = NDArray[np.float32]
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pipeline.foreign_text import shown
+from camgraph.pipeline.foreign_text import shown
 
 __all__ = ["shown"]

@@ -17,8 +17,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.foreign_text import shown
-from stages.vision.metadata_literal import metadata_literal
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.stages.vision.metadata_literal import metadata_literal
 
 Layout = Literal["nchw", "nhwc"]
 Order = Literal["rgb", "bgr"]

@@ -17,9 +17,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.keypoint_record import KeypointRecord
-from stages.vision.keypoint_windows import resampled
-from stages.vision.rules.people import COCO_17
+from camgraph.stages.vision.keypoint_record import KeypointRecord
+from camgraph.stages.vision.keypoint_windows import resampled
+from camgraph.stages.vision.rules.people import COCO_17
 
 F32 = NDArray[np.float32]
 

@@ -17,9 +17,9 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.foreign_text import shown
-from stages.vision.keypoint_windows import JOINTS, Coordinates, Skeleton
-from stages.vision.model_contract import DTYPES, ContractError, Converter, InputContract, LayoutError
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.stages.vision.keypoint_windows import JOINTS, Coordinates, Skeleton
+from camgraph.stages.vision.model_contract import DTYPES, ContractError, Converter, InputContract, LayoutError
 
 KEYPOINTS = "keypoints"
 """The name of the windows in a Tensor."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from stages.vision.planes import U8, Planes, join, joined_shape, split
+from camgraph.stages.vision.planes import U8, Planes, join, joined_shape, split
 
 Size = tuple[int, int]
 

@@ -9,12 +9,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.messages import Stamp
-from pipeline.system.names import ascii_form
-from stages.messages import Frame, Tracks
-from stages.rulebook.firing import Firing
-from stages.rulebook.onlooker import Seen
-from stages.vision.drawing import (
+from camgraph.pipeline.messages import Stamp
+from camgraph.pipeline.system.names import ascii_form
+from camgraph.stages.messages import Frame, Tracks
+from camgraph.stages.rulebook.firing import Firing
+from camgraph.stages.rulebook.onlooker import Seen
+from camgraph.stages.vision.drawing import (
     Point,
     Trail,
     draw_caption,

@@ -11,9 +11,9 @@ import contextlib
 import os
 from pathlib import Path
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.system.disk import is_at, open_regular, sync_data, try_lock
-from stages.writing.output_names import named, part_of
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.system.disk import is_at, open_regular, sync_data, try_lock
+from camgraph.stages.writing.output_names import named, part_of
 
 
 class GrowingFile:

@@ -20,8 +20,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.system.disk import open_regular, sync_data, sync_folder, try_lock
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.system.disk import open_regular, sync_data, sync_folder, try_lock
 
 CHUNK = 1 << 16
 LONGEST_LINE = 1 << 24

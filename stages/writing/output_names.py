@@ -16,9 +16,9 @@ from itertools import count
 from pathlib import Path, PurePath
 from typing import Any, Self
 
-from pipeline.system.names import ascii_form
-from pipeline.system.paths import resolve_output, resolve_output_path, why_no_output, why_no_path
-from pipeline.system.spelling import did_you_mean
+from camgraph.pipeline.system.names import ascii_form
+from camgraph.pipeline.system.paths import resolve_output, resolve_output_path, why_no_output, why_no_path
+from camgraph.pipeline.system.spelling import did_you_mean
 
 PART = ".part"
 _FORMS = {"date": "%Y-%m-%d", "time": "%H-%M-%S"}

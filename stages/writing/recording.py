@@ -26,9 +26,9 @@ from av.video.frame import PictureType
 from av.video.stream import VideoStream
 from numpy.typing import NDArray
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.system.disk import HAS_LOCKS, is_at, open_regular, try_lock
-from stages.writing.output_names import named, part_of
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.system.disk import HAS_LOCKS, is_at, open_regular, try_lock
+from camgraph.stages.writing.output_names import named, part_of
 
 Size = tuple[int, int]
 CodecFamily = Literal["auto", "h264", "mpeg4"]

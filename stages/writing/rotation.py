@@ -23,9 +23,9 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from pipeline.stage import Logger, Settings
-from pipeline.system.disk import open_regular, sync_data
-from stages.delivery.durations import Duration, seconds
+from camgraph.pipeline.stage import Logger, Settings
+from camgraph.pipeline.system.disk import open_regular, sync_data
+from camgraph.stages.delivery.durations import Duration, seconds
 
 _PART = ".gz.part"
 _PIECE = 1 << 20

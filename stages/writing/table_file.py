@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.system.disk import open_regular, sync_data, try_lock
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.system.disk import open_regular, sync_data, try_lock
 
 _BOM = b"\xef\xbb\xbf"
 """Spreadsheets take a file without it for one in an old encoding."""

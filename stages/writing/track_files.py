@@ -13,12 +13,12 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Literal, Protocol
 
-from pipeline.errors import EnvironmentProblem
-from stages.messages import Tracks
-from stages.writing.growing_file import GrowingFile
-from stages.writing.output_names import part_of
-from stages.writing.track_lines import json_line, mot_lines
-from stages.writing.track_parquet import ParquetTracks
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.stages.messages import Tracks
+from camgraph.stages.writing.growing_file import GrowingFile
+from camgraph.stages.writing.output_names import part_of
+from camgraph.stages.writing.track_lines import json_line, mot_lines
+from camgraph.stages.writing.track_parquet import ParquetTracks
 
 Format = Literal["mot", "jsonl", "parquet"]
 SUFFIXES: dict[Format, str] = {"mot": ".txt", "jsonl": ".jsonl", "parquet": ".parquet"}

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.foreign_text import printable_json
-from stages.events import utc
-from stages.messages import Tracks
+from camgraph.pipeline.foreign_text import printable_json
+from camgraph.stages.events import utc
+from camgraph.stages.messages import Tracks
 
 F64 = NDArray[np.float64]
 

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from pipeline.system.disk import open_regular, try_lock
-from stages.messages import Tracks
-from stages.writing.growing_file import GrowingFile
-from stages.writing.track_lines import rounded
+from camgraph.pipeline.system.disk import open_regular, try_lock
+from camgraph.stages.messages import Tracks
+from camgraph.stages.writing.growing_file import GrowingFile
+from camgraph.stages.writing.track_lines import rounded
 
 if TYPE_CHECKING:
-    from stages.writing.track_files import Place
+    from camgraph.stages.writing.track_files import Place
 
 MISSING = "Parquet needs the package pyarrow; get it with `pip install 'camgraph[parquet]'`"
 MOST_ROWS = 100_000

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.messages import Stamp
-from stages.messages import Tracks
-from stages.vision.drawing import Trail
+from camgraph.pipeline.messages import Stamp
+from camgraph.stages.messages import Tracks
+from camgraph.stages.vision.drawing import Trail
 
 STEP_NS = 80_000_000
 """Points that are nearer in time replace each other: a smooth line needs no more, and memory stays small."""

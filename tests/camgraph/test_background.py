@@ -15,8 +15,8 @@ from camgraph_test_stages.waiting import until
 from camgraph import background as module
 from camgraph.background import Background
 from camgraph.inbox import Board, Inbox
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.plan import RunPlan
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.plan import RunPlan
 
 
 class StandIn:

@@ -14,8 +14,8 @@ from subprocess import Popen
 import pytest
 
 import camgraph
-from tools.assets import asset_path
-from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
+from camgraph.tools.assets import asset_path
+from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 Script = Callable[..., "Popen[str]"]
 ROOT = Path(__file__).parents[2]
@@ -64,7 +64,7 @@ def test_the_examples_have_the_types_that_they_say(tmp_path: Path) -> None:
         text=True,
         cwd=tmp_path,
         check=False,
-        env={**os.environ, "MYPYPATH": str(ROOT), "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache")},
+        env={**os.environ, "MYPYPATH": str(ROOT / "src"), "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache")},
     )
     assert done.stdout == f"Success: no issues found in {len(names)} source files\n"
 

@@ -11,9 +11,9 @@ import pytest
 from camgraph.events import event_of
 from camgraph.joints import Joint, joint
 from camgraph.pictures import frame_of
-from pipeline.testing import stamp
-from stages.handover.parcel import Parcel, tracks_parcel
-from stages.messages import Tracks
+from camgraph.pipeline.testing import stamp
+from camgraph.stages.handover.parcel import Parcel, tracks_parcel
+from camgraph.stages.messages import Tracks
 
 JOINTS = np.arange(51, dtype=np.float32).reshape(17, 3)
 

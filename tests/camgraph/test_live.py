@@ -8,7 +8,7 @@ from pathlib import Path
 from camgraph_test_stages.waiting import until
 
 import camgraph
-from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
+from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 Graphs = Callable[..., Path]
 

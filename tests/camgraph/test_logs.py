@@ -34,7 +34,7 @@ def as_of(module: str, code: str) -> None:
 def test_our_lines_lose_credentials(lines: list[dict[str, Any]], code: str) -> None:
     log_lines()
     log_lines()
-    as_of("pipeline.supervision.supervisor", code)
+    as_of("camgraph.pipeline.supervision.supervisor", code)
     assert len(lines) == 1
     assert "geheim" not in str(lines)
     assert "10.0.0.1" in str(lines)
@@ -42,7 +42,7 @@ def test_our_lines_lose_credentials(lines: list[dict[str, Any]], code: str) -> N
 
 def test_exceptions_of_ours_lose_credentials(lines: list[dict[str, Any]]) -> None:
     log_lines()
-    as_of("stages.capture", "try:\n    raise ValueError(URL)\nexcept ValueError:\n    log.exception('oh')")
+    as_of("camgraph.stages.capture", "try:\n    raise ValueError(URL)\nexcept ValueError:\n    log.exception('oh')")
     assert "ValueError" in lines[0]["exception"]
     assert "geheim" not in str(lines)
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.graph.definition import GraphFile
+from camgraph.pipeline.plan import ProcessPlan, RunPlan, StagePlan
 from camgraph.readers import FRAMES_KIND, KINDS, TRACKS_KIND, USES, Wishes, addressed
-from pipeline.errors import UserError
-from pipeline.graph.definition import GraphFile
-from pipeline.plan import ProcessPlan, RunPlan, StagePlan
 
 TRACKING: dict[str, Any] = {
     "capture": {"use": "capture"},

@@ -20,10 +20,10 @@ from camgraph_test_stages.programs import BOUND_S, children_of
 from camgraph_test_stages.waiting import until
 
 import camgraph
-import pipeline.local
+import camgraph.pipeline.local
 from camgraph.background import Background
-from pipeline.supervision.fleet import CLOSE_S
-from pipeline.testing import hit
+from camgraph.pipeline.supervision.fleet import CLOSE_S
+from camgraph.pipeline.testing import hit
 
 Graphs = Callable[..., Path]
 
@@ -33,7 +33,7 @@ def seqs(events: list[camgraph.Event], camera: str = "a") -> list[int]:
 
 
 def test_close_is_described_with_the_time_after_which_it_kills() -> None:
-    page = Path(camgraph.__file__).parents[1] / "docs" / "python.md"
+    page = Path(camgraph.__file__).resolve().parents[2] / "docs" / "python.md"
     [row] = [line for line in page.read_text().splitlines() if line.startswith("| `run.close(")]
     assert camgraph.Run.close.__doc__ is not None
     for text in (row, camgraph.Run.close.__doc__):
@@ -170,7 +170,7 @@ def test_a_killed_process_loses_no_event_and_repeats_none(counting: Graphs, name
 
 
 def test_a_graph_of_files_waits_for_its_reader_without_limit(seeing: Graphs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline.local, "BLOCKED_LIMIT_S", 0.3)
+    monkeypatch.setattr(camgraph.pipeline.local, "BLOCKED_LIMIT_S", 0.3)
     held_for = threading.Event()
     run = camgraph.run(seeing(), in_process=True)
     frames = run.frames()

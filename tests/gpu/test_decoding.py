@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tools.simulator.rtsp_simulator import RtspSimulator
-from tools.simulator.settings import CameraSettings, ClipSettings
+from camgraph.tools.scenes.simulator.rtsp_simulator import RtspSimulator
+from camgraph.tools.scenes.simulator.settings import CameraSettings, ClipSettings
 
 TWO_CAMERAS = """
 import av
-from stages.reading.live.hardware import context_for, why_no_cuda
+from camgraph.stages.reading.live.hardware import context_for, why_no_cuda
 
 clip = av.open("noise.mp4")
 contexts = [context_for(clip.streams.video[0], "cuda", DEVICE)[0] for _ in range(2)]
@@ -48,7 +48,7 @@ def test_a_missing_decoder_ends_the_run_and_names_the_capability(cuda: Any) -> N
     cuda.parts = ("driver",)
     with RtspSimulator([CameraSettings(name="a", clip=ClipSettings(width=64, height=64, fps=10.0))]) as simulator:
         (cuda.folder / "g.yaml").write_text(GRAPH.replace("ADDRESS", simulator.cameras[0].url))
-        done = cuda.run("-m", "tools.cli", "run", "g.yaml", "--quiet")
+        done = cuda.run("-m", "camgraph.tools.cli", "run", "g.yaml", "--quiet")
     assert done.status == 3, done.err
     assert "libnvcuvid.so.1, which decodes, is missing" in done.err
     assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility,video" in done.err
@@ -56,7 +56,7 @@ def test_a_missing_decoder_ends_the_run_and_names_the_capability(cuda: Any) -> N
 
 def test_the_doctor_says_that_there_is_no_decoder(cuda: Any) -> None:
     program = """
-from tools.commands.doctor.codecs import look_at_hardware
+from camgraph.tools.commands.doctor.codecs import look_at_hardware
 for finding in look_at_hardware():
     print(finding)
 """

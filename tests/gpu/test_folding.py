@@ -14,10 +14,10 @@ import json, sys
 from pathlib import Path
 import numpy as np
 from structlog.testing import capture_logs
-from pipeline.single_stage import feed, opened, stamp
-from stages.infer import Infer
-from stages.inference.signatures import signature_of_file
-from stages.messages import Tensor
+from camgraph.pipeline.single_stage import feed, opened, stamp
+from camgraph.stages.infer import Infer
+from camgraph.stages.inference.signatures import signature_of_file
+from camgraph.stages.messages import Tensor
 
 model, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
 width, height = size = settings.get("picture_size", (64, 64))
@@ -154,9 +154,9 @@ def test_graph_too_old_for_selection_folds_pixels(cuda: Any, pose: Path) -> None
 
 
 def test_a_model_that_takes_pixels_runs_as_it_is(cuda: Any, pose: Path) -> None:
-    from stages.inference.contracts import InputSettings, read_contract
-    from stages.inference.model.pixel_folding import NOTHING_NORMALISED, fold_pixels
-    from stages.inference.signatures import signature_of_file
+    from camgraph.stages.inference.contracts import InputSettings, read_contract
+    from camgraph.stages.inference.model.pixel_folding import NOTHING_NORMALISED, fold_pixels
+    from camgraph.stages.inference.signatures import signature_of_file
 
     model = onnx.load(pose)
     fold_pixels(model.graph, read_contract(signature_of_file(pose), "pose", InputSettings()), NOTHING_NORMALISED)

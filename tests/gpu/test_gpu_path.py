@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from tools.benchmarks.gpu_path import WAYS
+from camgraph.tools.lab.benchmarks.gpu_path import WAYS
 
 
 @pytest.mark.benchmark
 @pytest.mark.timeout(600)
 def test_each_way_is_measured(cuda: Any, pose: Path) -> None:
     few = ["--cameras", "2", "--rate", "10", "--rounds", "1", "--seconds", "3", "--device-ms", "5"]
-    with cuda.start("-m", "tools.benchmarks.gpu_path", "--model", str(pose), *few) as process:
+    with cuda.start("-m", "camgraph.tools.lab.benchmarks.gpu_path", "--model", str(pose), *few) as process:
         out, err = process.communicate(timeout=500)
     assert process.returncode == 0, err
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in out.splitlines() if line.startswith("| 2 x")]

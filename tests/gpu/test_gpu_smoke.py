@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from camgraph_test_stages.waiting import until
 
-from tools.benchmarks.gpu_smoke.steps import STEPS
+from camgraph.tools.lab.benchmarks.gpu_smoke.steps import STEPS
 
 FIND_NOTHING = {"people", "prepared", "fp16"}
 """Steps that fail here: kernels that calculate nothing find nobody."""
@@ -31,7 +31,7 @@ def plan(pose: Path, clip: Path, saved: Path, *steps: str) -> list[str]:
     few = ["--seconds", "0.3", "--frames", "4", "--cameras", "2"]
     return [
         "-m",
-        "tools.benchmarks.gpu_smoke",
+        "camgraph.tools.lab.benchmarks.gpu_smoke",
         "--model",
         str(pose),
         "--clip",

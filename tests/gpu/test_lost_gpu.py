@@ -36,7 +36,7 @@ class Run:
     def __init__(self, cuda: Any, text: str = GRAPH) -> None:
         (cuda.folder / "lost.yaml").write_text(text)
         self._out = (cuda.folder / "out").open("w+")
-        command = [*("-m", "tools.cli"), "run", "lost.yaml", "--json-logs"]
+        command = [*("-m", "camgraph.tools.cli"), "run", "lost.yaml", "--json-logs"]
         self._cuda = cuda
         self.process = cuda.start(*command, output=self._out, gpus=2, kernel_ms=5)
 

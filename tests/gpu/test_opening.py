@@ -11,13 +11,13 @@ from typing import Any
 import onnxruntime as ort
 import pytest
 
-from stages.inference.engines.options import CudaOptions, ProviderOptions, TensorrtOptions
+from camgraph.stages.inference.engines.options import CudaOptions, ProviderOptions, TensorrtOptions
 
 OPEN = """
 import sys
 from pathlib import Path
 import numpy as np
-from stages.inference.selection.opening import Asked, NoProvider, open_model
+from camgraph.stages.inference.selection.opening import Asked, NoProvider, open_model
 
 try:
     engine, passed_over = open_model(Path(sys.argv[1]), Asked(tuple(sys.argv[2].split(","))))
@@ -173,7 +173,7 @@ def test_the_demo_and_watch_take_the_gpu_that_runs_the_model(cuda: Any, convolut
     program = """
 import sys
 from pathlib import Path
-from tools.commands.watching.device import find_device
+from camgraph.tools.commands.watching.device import find_device
 
 device = find_device(Path(sys.argv[1]))
 print(device.providers, device.why_not)
@@ -187,7 +187,7 @@ print(device.providers, device.why_not)
 @pytest.mark.usefixtures("nothing_installed")
 def test_the_doctor_sees_that_cudnn_is_missing(cuda: Any) -> None:
     program = """
-from tools.commands.doctor.providers import look_at_providers
+from camgraph.tools.commands.doctor.providers import look_at_providers
 for finding in look_at_providers(nvidia=True, openvino=False):
     if finding.what == "provider cuda":
         print(finding.state, finding.found)

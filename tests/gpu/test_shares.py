@@ -17,8 +17,8 @@ OPEN = """
 import json, sys
 from pathlib import Path
 from structlog.testing import capture_logs
-from pipeline.testing import opened, reports_of
-from stages.infer import Infer
+from camgraph.pipeline.testing import opened, reports_of
+from camgraph.stages.infer import Infer
 
 path = Path(sys.argv[1])
 with capture_logs() as logs:

@@ -17,10 +17,10 @@ import av
 import numpy as np
 import pytest
 
-from tools.measuring.processes import left_over
-from tools.proofs.trials.run import LiveRun
-from tools.proofs.trials.subject import simulated_cameras, write_subject
-from tools.simulator import RtspSimulator
+from camgraph.tools.lab.proofs.trials.run import LiveRun
+from camgraph.tools.lab.proofs.trials.subject import simulated_cameras, write_subject
+from camgraph.tools.measuring.processes import left_over
+from camgraph.tools.scenes.simulator import RtspSimulator
 
 WITHIN_S = 120.0
 STEPS = ("+1h", "-1h", "+0", "-1h", "+1h", "+0")

@@ -1,4 +1,4 @@
-"""Each kind of process killed or frozen once under live cameras; `tools.proofs.live_kills` is the large version.
+"""Each kind of process killed or frozen once under live cameras; `tools.lab.proofs.live_kills` is the large version.
 
 How soon, and at what rate, is measured there. Here the bounds are generous, for the machine may be busy with other
 things; what must not be is a process or a camera that does not come back, another camera that is lost or goes without
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pytest
 
-from tools.proofs.live_kills import Limits, faults_of, prove, report
-from tools.proofs.trials.harm import LIMIT_S, harmed_run
+from camgraph.tools.lab.proofs.live_kills import Limits, faults_of, prove, report
+from camgraph.tools.lab.proofs.trials.harm import LIMIT_S, harmed_run
 
 GENEROUS = Limits(back_s=LIMIT_S, gone_s=10.0, rate=0.3, silent_s=10.0, other=1.0)
 

@@ -26,7 +26,7 @@ echo none >> "$1"
 """
 _TALKS = """
 import os, signal, sys
-from pipeline.system.process_one import leave_orphans_to_parent
+from camgraph.pipeline.system.process_one import leave_orphans_to_parent
 leave_orphans_to_parent()
 def note(number, frame):
     print("got", number, flush=True)
@@ -69,7 +69,7 @@ stages:
     with: {{command: [{tmp_path}/leaves.sh, {tmp_path}/found.txt], limit: 60s}}
 """)
     ended = subprocess.run(
-        process_one("-m", "tools.cli", "run", tmp_path / "ward.yaml"),
+        process_one("-m", "camgraph.tools.cli", "run", tmp_path / "ward.yaml"),
         env={**os.environ, "CAMGRAPH_STATE_DIR": str(tmp_path / "state")},
         capture_output=True,
         text=True,

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from pipeline.testing import hit
-from tools.measuring.processes import left_over
-from tools.proofs.trials.run import LiveRun
-from tools.proofs.trials.subject import Subject, simulated_cameras, write_subject
-from tools.simulator import RtspSimulator
+from camgraph.pipeline.testing import hit
+from camgraph.tools.lab.proofs.trials.run import LiveRun
+from camgraph.tools.lab.proofs.trials.subject import Subject, simulated_cameras, write_subject
+from camgraph.tools.measuring.processes import left_over
+from camgraph.tools.scenes.simulator import RtspSimulator
 
 WITHIN_S = 60.0
 SMALL_SHM = "mount -t tmpfs -o size=8m tmpfs /dev/shm"

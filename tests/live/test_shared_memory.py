@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from camgraph_test_stages.web_server import WebServer
 
-from tools.measuring.processes import left_over
-from tools.proofs.trials.run import LiveRun
-from tools.proofs.trials.subject import Subject, simulated_cameras, write_graph
-from tools.simulator import RtspSimulator
+from camgraph.tools.lab.proofs.trials.run import LiveRun
+from camgraph.tools.lab.proofs.trials.subject import Subject, simulated_cameras, write_graph
+from camgraph.tools.measuring.processes import left_over
+from camgraph.tools.scenes.simulator import RtspSimulator
 
 WITHIN_S = 60.0
 MB = 1 << 20

@@ -1,13 +1,16 @@
-"""A soak in small: faults and a killed process, and nothing that grows. `tools.proofs.soak` is the large version."""
+"""A soak in small: faults and a killed process, and nothing that grows.
+
+`tools.lab.proofs.soak` is the large version.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from tools.proofs.soak import faults_of, report
-from tools.proofs.trials.flatness import Bound
-from tools.proofs.trials.soaking import Plan, soak
-from tools.proofs.trials.verdict import Bounds
+from camgraph.tools.lab.proofs.soak import faults_of, report
+from camgraph.tools.lab.proofs.trials.flatness import Bound
+from camgraph.tools.lab.proofs.trials.soaking import Plan, soak
+from camgraph.tools.lab.proofs.trials.verdict import Bounds
 
 SHORT = Bounds(memory=Bound(0.25, 10), total=Bound(0.1, 40), threads=Bound(0.05, 4), descriptors=Bound(0.05, 12))
 """In less than a minute, memory is still warming up, and one death is many samples."""

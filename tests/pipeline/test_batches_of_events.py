@@ -8,8 +8,8 @@ from pathlib import Path
 
 from camgraph_test_stages.waiting import until
 
-from pipeline.graph import load_plan
-from pipeline.testing import run_graph
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.testing import run_graph
 
 FRAMES, MOST = 300, 100
 GRAPH = """

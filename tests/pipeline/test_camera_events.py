@@ -19,17 +19,17 @@ import pytest
 import structlog
 from camgraph_test_stages.waiting import until
 
-from pipeline.errors import CamgraphError
-from pipeline.graph import load_plan
-from pipeline.local import LocalRun
-from pipeline.monitoring.camera_states import StateChange
-from pipeline.monitoring.cameras import Cameras
-from pipeline.monitoring.notices import Notices
-from pipeline.monitoring.reports import Heartbeat
-from pipeline.plan import run_to_wire
-from pipeline.supervision.control import ask
-from pipeline.testing import hit, run_graph
-from stages.events import CAMERA_EVENTS
+from camgraph.pipeline.errors import CamgraphError
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.local import LocalRun
+from camgraph.pipeline.monitoring.camera_states import StateChange
+from camgraph.pipeline.monitoring.cameras import Cameras
+from camgraph.pipeline.monitoring.notices import Notices
+from camgraph.pipeline.monitoring.reports import Heartbeat
+from camgraph.pipeline.plan import run_to_wire
+from camgraph.pipeline.supervision.control import ask
+from camgraph.pipeline.testing import hit, run_graph
+from camgraph.stages.events import CAMERA_EVENTS
 
 GRAPH = """
 version: 1
@@ -300,7 +300,7 @@ def test_run_goes_on_while_all_cameras_are_away(tmp_path: Path) -> None:
         (tmp_path / camera).write_text(reported)
     path = write(tmp_path)
     path.write_text(path.read_text().replace("  mute: {frames: 1000000, pace_ms: 20, live: true}\n", ""))
-    command = [sys.executable, "-m", "tools.cli", "run", str(path), "--quiet"]
+    command = [sys.executable, "-m", "camgraph.tools.cli", "run", str(path), "--quiet"]
     run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         cameras = _wait_for_states(run, {"front": "unauthorised", "yard": "gone"})

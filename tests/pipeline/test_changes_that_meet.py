@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from camgraph_test_stages.changes import ENDLESS, Talk, lives, run_with, whole, write
 
-from pipeline.graph import load_plan
-from pipeline.plan import run_to_wire
-from pipeline.supervision.deaths import Restarts
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.testing import hit, run_graph
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.plan import run_to_wire
+from camgraph.pipeline.supervision.deaths import Restarts
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.testing import hit, run_graph
 
 CHAIN = """
 version: 1

@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pipeline.graph import load_plan
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.testing import run_graph
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.testing import run_graph
 
 CHAIN = """
 version: 1

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from camgraph_test_stages.outboxes import make_event, open_outbox
 
-from pipeline.graph import load_plan
-from pipeline.items import Item
-from pipeline.messages import Event
-from pipeline.outbox.outbox_folder import outbox_folder
-from pipeline.testing import run_graph
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.items import Item
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.outbox.outbox_folder import outbox_folder
+from camgraph.pipeline.testing import run_graph
 
 GRAPH = """
 version: 1

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 import structlog
 
-from pipeline import dead_letters
-from pipeline.dead_letters import DeadLetters, LetterCount, sinks_with_letters
-from pipeline.errors import EnvironmentProblem
-from pipeline.execution.context import StageContext
-from pipeline.messages import Event
-from pipeline.monitoring.metrics import Counters
-from pipeline.testing import HandContext, stamp
+from camgraph.pipeline import dead_letters
+from camgraph.pipeline.dead_letters import DeadLetters, LetterCount, sinks_with_letters
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.execution.context import StageContext
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.testing import HandContext, stamp
 
 AT_NS = 1_772_368_205_250_000_000
 
@@ -140,8 +140,8 @@ def test_a_full_disk_keeps_nothing_torn(tmp_path: Path) -> None:
     letters(tmp_path).add(event(1), "why")
     code = (
         "import resource, signal, sys; from pathlib import Path\n"
-        "from pipeline.dead_letters import DeadLetters; from pipeline.messages import Event\n"
-        "from pipeline.errors import EnvironmentProblem; from pipeline.testing import stamp\n"
+        "from camgraph.pipeline.dead_letters import DeadLetters; from camgraph.pipeline.messages import Event\n"
+        "from camgraph.pipeline.errors import EnvironmentProblem; from camgraph.pipeline.testing import stamp\n"
         "letters = DeadLetters(Path(sys.argv[1]), 'crm')\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "size = letters.path.stat().st_size\n"

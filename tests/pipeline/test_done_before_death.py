@@ -20,22 +20,22 @@ import structlog
 import zmq
 from camgraph_test_stages.waiting import until
 
-from pipeline.execution.context import Collector
-from pipeline.execution.retry import Retry
-from pipeline.execution.runner import StageRunner
-from pipeline.execution.stage_chain import StageChain
-from pipeline.items import MOST_PARTS, Item, Key
-from pipeline.messages import Message, Tombstone
-from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan, ProcessPlan, StagePlan
-from pipeline.shm.slots import SlotRing
-from pipeline.single_stage import HandContext
-from pipeline.stage import Settings, Stage
-from pipeline.testing import stamp
-from pipeline.transport.receiver import Receiver
-from pipeline.transport.sender import Sender
-from pipeline.worker.emitter import Emitter
-from pipeline.worker.input_loop import InputLoop
+from camgraph.pipeline.execution.context import Collector
+from camgraph.pipeline.execution.retry import Retry
+from camgraph.pipeline.execution.runner import StageRunner
+from camgraph.pipeline.execution.stage_chain import StageChain
+from camgraph.pipeline.items import MOST_PARTS, Item, Key
+from camgraph.pipeline.messages import Message, Tombstone
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.plan import EdgePlan, ProcessPlan, StagePlan
+from camgraph.pipeline.shm.slots import SlotRing
+from camgraph.pipeline.single_stage import HandContext
+from camgraph.pipeline.stage import Settings, Stage
+from camgraph.pipeline.testing import stamp
+from camgraph.pipeline.transport.receiver import Receiver
+from camgraph.pipeline.transport.sender import Sender
+from camgraph.pipeline.worker.emitter import Emitter
+from camgraph.pipeline.worker.input_loop import InputLoop
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.graph import load_plan
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.testing import hit, run_graph
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.testing import hit, run_graph
 
 FRAMES = 40
 GRAPH = """

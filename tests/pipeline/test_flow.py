@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.graph import load_plan
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.testing import hit, run_graph
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.testing import hit, run_graph
 
 
 def run(folder: Path, processes: str, body: str, during: Callable[[Supervisor], None] | None = None) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from pipeline.graph import load_plan
-from pipeline.testing import run_graph
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.testing import run_graph
 
 GRAPH = """
 version: 1

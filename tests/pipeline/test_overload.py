@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.graph import load_plan
-from pipeline.testing import run_graph
-from tools.benchmarks.live import Camera, fair_rates
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.testing import run_graph
+from camgraph.tools.lab.benchmarks.live import Camera, fair_rates
 
 
 @dataclass(frozen=True, slots=True)

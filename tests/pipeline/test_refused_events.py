@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from pipeline.dead_letters import DeadLetters
-from pipeline.graph import load_plan
-from pipeline.outbox.outbox_folder import outbox_folder
-from pipeline.testing import run_graph
+from camgraph.pipeline.dead_letters import DeadLetters
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.outbox.outbox_folder import outbox_folder
+from camgraph.pipeline.testing import run_graph
 
 FRAMES = 20
 GRAPH = """

@@ -9,11 +9,11 @@ from typing import ClassVar
 import pytest
 from camgraph_test_stages.source import CountSource
 
-from pipeline import registry
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.messages import Event, Message
-from pipeline.registry import find_stage, place_in_stage, stage_distribution, stage_names
-from pipeline.stage import Ports, Settings, Stage
+from camgraph.pipeline import registry
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.messages import Event, Message
+from camgraph.pipeline.registry import find_stage, place_in_stage, stage_distribution, stage_names
+from camgraph.pipeline.stage import Ports, Settings, Stage
 
 Register = Callable[..., None]
 
@@ -74,9 +74,9 @@ class NoPorts(Stage[Settings]):
     ("value", "expected"),
     [
         ("not_there_at_all:X", "No module named 'not_there_at_all'"),
-        ("pipeline.stage:NotThere", "no attribute 'NotThere'"),
-        ("json:dumps", "is no stage: expected a subclass of pipeline.stage.Stage or Source"),
-        ("pipeline.stage:Stage", "does not say what it takes: expected a class attribute `inputs`"),
+        ("camgraph.pipeline.stage:NotThere", "no attribute 'NotThere'"),
+        ("json:dumps", "is no stage: expected a subclass of camgraph.pipeline.stage.Stage or Source"),
+        ("camgraph.pipeline.stage:Stage", "does not say what it takes: expected a class attribute `inputs`"),
         (f"{__name__}:NoTuple", "declares `outputs = Event`: expected a tuple of message types, such as `(Frame,)`"),
         (f"{__name__}:NoType", "declares `inputs = 'Frame'`: expected a message type, or port -> message type"),
         (f"{__name__}:NoPorts", "declares `inputs = {}`: expected a message type, or port -> message type"),
@@ -88,6 +88,13 @@ def test_a_stage_that_cannot_be_used_says_whose_it_is_and_why(register: Register
         find_stage("mine")
     assert expected in str(caught.value)
     assert f"the stage `mine` of an unknown distribution ({value})" in str(caught.value)
+
+
+@pytest.mark.parametrize("module", ["stages.messages", "pipeline.stage", "tools"])
+def test_a_name_from_before_camgraph_held_all_is_told(register: Register, module: str) -> None:
+    register(("mine", f"{module}:Mine"))
+    with pytest.raises(EnvironmentProblem, match=rf"write `camgraph\.{module.split('.', maxsplit=1)[0]}\S*` instead"):
+        find_stage("mine")
 
 
 def test_two_packages_with_the_same_name_are_refused(register: Register) -> None:

@@ -30,16 +30,16 @@ import zmq
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-
-from pipeline.items import Key
-from pipeline.messages import Tombstone
-from pipeline.testing import stamp
-from pipeline.transport.in_flight import Ticket
-from pipeline.transport.partition import Received
-from pipeline.transport.protocol import ATTACH
-from pipeline.transport.protocol import SenderId as ProtocolSender
-from pipeline.transport.receiver import Receiver
 from tests.pipeline.test_done_before_death import DOWN, LEFT, Both, Mid, Note, Upstream
+
+from camgraph.pipeline.items import Key
+from camgraph.pipeline.messages import Tombstone
+from camgraph.pipeline.testing import stamp
+from camgraph.pipeline.transport.in_flight import Ticket
+from camgraph.pipeline.transport.partition import Received
+from camgraph.pipeline.transport.protocol import ATTACH
+from camgraph.pipeline.transport.protocol import SenderId as ProtocolSender
+from camgraph.pipeline.transport.receiver import Receiver
 
 _WINDOW = 6
 _LATE = st.lists(st.sampled_from(["src", "mid"]), max_size=2, unique=True)
@@ -139,7 +139,7 @@ class Deaths(RuleBasedStateMachine):
         self.lives = {"mid.0": 0, "both.0": 0}
         self.now_s = 0.0
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr("pipeline.transport.sender.Connection", Line)
+        self.patch.setattr("camgraph.pipeline.transport.sender.Connection", Line)
         self.submitted = 0
         self.forgotten: set[int] = set()
         """Frames that the source has heard to be done on both ways."""

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.graph import load_plan
-from pipeline.supervision.control import ask
-from pipeline.supervision.process import Process
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.system.paths import runs_folder
-from pipeline.testing import hit, run_graph
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.supervision.control import ask
+from camgraph.pipeline.supervision.process import Process
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.system.paths import runs_folder
+from camgraph.pipeline.testing import hit, run_graph
 
 GRAPH = """
 version: 1

@@ -33,7 +33,7 @@ def run(folder: Path, processes: str, crash: dict[str, Any], *words: str, **envi
     """All that a run says on both streams."""
     (folder / "g.yaml").write_text(GRAPH.format(pid=os.getpid(), processes=processes, crash=json.dumps(crash)))
     done = subprocess.run(
-        [sys.executable, "-m", "tools.cli", "run", "g.yaml", *words],
+        [sys.executable, "-m", "camgraph.tools.cli", "run", "g.yaml", *words],
         cwd=folder,
         env={**os.environ, "XDG_STATE_HOME": str(folder / "state"), **environ},
         capture_output=True,
@@ -85,7 +85,7 @@ def test_same_user_cannot_inspect_run_with_credentials(tmp_path: Path) -> None:
             "{frames: 12}", "{frames: 10000000, pace_ms: 5}"
         )
     )
-    command = [*powerless, sys.executable, "-m", "tools.cli", "run", "g.yaml", "--quiet"]
+    command = [*powerless, sys.executable, "-m", "camgraph.tools.cli", "run", "g.yaml", "--quiet"]
     environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "DOOR": SECRET}
     with subprocess.Popen(command, cwd=tmp_path, env=environ) as process:
         try:
@@ -99,7 +99,7 @@ def test_same_user_cannot_inspect_run_with_credentials(tmp_path: Path) -> None:
                 seen = subprocess.run(look, capture_output=True, text=True, check=False)
                 assert SECRET not in seen.stdout
                 line = Path(f"/proc/{pid}/cmdline").read_text()
-                holds_it = "bad.0" in line or "tools.cli" in line
+                holds_it = "bad.0" in line or "camgraph.tools.cli" in line
                 assert bool(seen.returncode) is holds_it
         finally:
             process.terminate()

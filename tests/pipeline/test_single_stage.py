@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import pytest
 import structlog
 
-from pipeline.errors import BadItem
-from pipeline.execution.context import StageContext
-from pipeline.messages import End, Event, Message, Tombstone
-from pipeline.monitoring.metrics import Counters
-from pipeline.stage import Counts, Settings, Stage
-from pipeline.testing import feed, opened, reports_of, stamp
+from camgraph.pipeline.errors import BadItem
+from camgraph.pipeline.execution.context import StageContext
+from camgraph.pipeline.messages import End, Event, Message, Tombstone
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.stage import Counts, Settings, Stage
+from camgraph.pipeline.testing import feed, opened, reports_of, stamp
 
 
 class Echo(Stage[Settings]):

@@ -17,7 +17,7 @@ from camgraph_test_stages.programs import next_line
 from camgraph_test_stages.strangers import Person
 from camgraph_test_stages.waiting import until
 
-from pipeline.testing import hit
+from camgraph.pipeline.testing import hit
 
 SHARED = Path("/dev/shm")
 GRAPH = """
@@ -57,7 +57,9 @@ def running(owner: Person, text: str = GRAPH, **environ: str) -> Iterator[tuple[
     """A run of this user, and the file with its log; killed at the end where it has not ended by then."""
     graph = owner.write("graph.yaml", text)
     log = owner.write("log", "")
-    command = "import os; os.dup2(os.open('log', os.O_WRONLY | os.O_APPEND), 2); from tools.cli import main; main()"
+    command = (
+        "import os; os.dup2(os.open('log', os.O_WRONLY | os.O_APPEND), 2); from camgraph.tools.cli import main; main()"
+    )
     process = owner.start("-c", command, "run", graph, "--json-logs", **{"HOME": str(owner.folder), **environ})
     try:
         yield process, log
@@ -238,7 +240,7 @@ def test_only_root_may_ask_run_of_another_user(person: Callable[[], Person]) -> 
 def as_root(*words: object) -> subprocess.CompletedProcess[str]:
     """A command of camgraph that root types, wherever the runs are."""
     environ = {**os.environ, "CAMGRAPH_RUN_DIR": "", "HOME": "/root", "COLUMNS": "300"}
-    command = [sys.executable, "-m", "tools.cli", *map(str, words)]
+    command = [sys.executable, "-m", "camgraph.tools.cli", *map(str, words)]
     return subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=120)
 
 
@@ -402,7 +404,11 @@ def test_a_user_without_a_home_is_told_what_to_set(person: Callable[[], Person])
     owner = person()
     owner.write("graph.yaml", EVENTS.format(name=f"n{owner.uid}"))
     done = owner.run(
-        "-c", "import os; del os.environ['HOME']; from tools.cli import main; main()", "check", "graph.yaml", HOME="/"
+        "-c",
+        "import os; del os.environ['HOME']; from camgraph.tools.cli import main; main()",
+        "check",
+        "graph.yaml",
+        HOME="/",
     )
     assert (done.returncode, done.stdout) == (3, "")
     assert "this user has no home folder: set HOME, or CAMGRAPH_CACHE_DIR and CAMGRAPH_STATE_DIR" in done.stderr

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.graph import load_plan
-from pipeline.local import LocalRun
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.testing import run_graph
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.local import LocalRun
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.testing import run_graph
 
 AWAY_S = 2.5
 FRAMES = 40

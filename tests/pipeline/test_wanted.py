@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.wanted import WantedGraph
+from camgraph.pipeline.wanted import WantedGraph
 
 
 def test_it_shows_neither_its_text_nor_variables() -> None:

@@ -18,10 +18,10 @@ import av
 import numpy as np
 import pytest
 
-from tools.simulator import ClipSettings
-from tools.simulator.clip import Clip, ClipFrame, load_clip
-from tools.simulator.connection import session_description
-from tools.simulator.rtp import CLOCK_HZ, interleaved, rtp_packets
+from camgraph.tools.scenes.simulator import ClipSettings
+from camgraph.tools.scenes.simulator.clip import Clip, ClipFrame, load_clip
+from camgraph.tools.scenes.simulator.connection import session_description
+from camgraph.tools.scenes.simulator.rtp import CLOCK_HZ, interleaved, rtp_packets
 
 MakeClip = Callable[..., Path]
 

@@ -12,16 +12,16 @@ import pytest
 from camgraph_test_stages.raised_hands import GAIN, write_raised_hands
 from camgraph_test_stages.two_people import write_two_people
 
-from pipeline.errors import GraphError
-from pipeline.graph import load_plan
-from pipeline.graph.loading import Graph, parse_graph
-from pipeline.testing import feed, opened, run_graph, stamp
-from stages.add_labels import AddLabels
-from stages.classify import Classify
-from stages.infer import Infer
-from stages.keypoint_windows import KeypointWindows
-from stages.messages import Labels, Tensor, Tracks
-from stages.rules import Rules
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.graph.loading import Graph, parse_graph
+from camgraph.pipeline.testing import feed, opened, run_graph, stamp
+from camgraph.stages.add_labels import AddLabels
+from camgraph.stages.classify import Classify
+from camgraph.stages.infer import Infer
+from camgraph.stages.keypoint_windows import KeypointWindows
+from camgraph.stages.messages import Labels, Tensor, Tracks
+from camgraph.stages.rules import Rules
 
 NOSE, LEFT_WRIST = 0, 9
 GRAPH = """version: 1

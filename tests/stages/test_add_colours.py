@@ -8,10 +8,10 @@ import cv2
 import numpy as np
 import pytest
 
-from pipeline.testing import feed, opened, stamp
-from stages.add_colours import AddColours
-from stages.messages import Frame, People
-from stages.vision.planes import U8
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.add_colours import AddColours
+from camgraph.stages.messages import Frame, People
+from camgraph.stages.vision.planes import U8
 
 SIZE = (320, 240)
 BOXES = ((20, 20, 60, 200), (120, 20, 160, 200), (220, 20, 260, 200))

@@ -12,11 +12,11 @@ import pytest
 from camgraph_test_stages.two_people import write_two_people
 from onnx import TensorProto, helper
 
-from pipeline.errors import BadItem, UserError
-from pipeline.graph import load_plan
-from pipeline.testing import feed, opened, run_graph, stamp
-from stages.add_embeddings import AddEmbeddings
-from stages.messages import People, Tensor
+from camgraph.pipeline.errors import BadItem, UserError
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.testing import feed, opened, run_graph, stamp
+from camgraph.stages.add_embeddings import AddEmbeddings
+from camgraph.stages.messages import People, Tensor
 
 SIZE = (320, 240)
 BOXES = ((20, 20, 60, 200), (120, 20, 160, 200), (220, 20, 260, 200))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from camgraph_test_stages.crops import SIZE, people
 
-from pipeline.errors import UserError
-from pipeline.testing import feed, opened, stamp
-from stages.add_keypoints import AddKeypoints
-from stages.messages import People, Tensor
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.add_keypoints import AddKeypoints
+from camgraph.stages.messages import People, Tensor
 
 
 def test_undeclared_keypoints_are_refused_on_opening(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.testing import feed, opened, stamp
-from stages.add_labels import AddLabels
-from stages.messages import Labels, Tracks
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.add_labels import AddLabels
+from camgraph.stages.messages import Labels, Tracks
 
 NAN = float("nan")
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UserError
-from stages.assets import CLIPS, MODELS
-from stages.inference.model.model_files import find_model
-from stages.reading.inspection import what_is_wrong
-from tools.assets.catalogue import CATALOGUE
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.assets import CLIPS, MODELS
+from camgraph.stages.inference.model.model_files import find_model
+from camgraph.stages.reading.inspection import what_is_wrong
+from camgraph.tools.assets.catalogue import CATALOGUE
 
 
 def test_the_names_are_those_of_the_catalogue() -> None:

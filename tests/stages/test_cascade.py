@@ -12,17 +12,17 @@ import pytest
 from camgraph_test_stages.crops import cropped, frame, people
 from onnx import TensorProto, helper
 
-from pipeline.stage import Upstream
-from pipeline.testing import feed, opened, stamp
-from stages.add_keypoints import AddKeypoints
-from stages.classify import Classify, ClassifySettings
-from stages.crop import Crop
-from stages.decode import Decode, DecodeSettings
-from stages.infer import Infer, InferSettings
-from stages.inference.outputs import OutputSettings
-from stages.messages import Frame, Labels, People
-from stages.preprocess import Preprocess
-from stages.vision.decoding.nms import overlaps
+from camgraph.pipeline.stage import Upstream
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.add_keypoints import AddKeypoints
+from camgraph.stages.classify import Classify, ClassifySettings
+from camgraph.stages.crop import Crop
+from camgraph.stages.decode import Decode, DecodeSettings
+from camgraph.stages.infer import Infer, InferSettings
+from camgraph.stages.inference.outputs import OutputSettings
+from camgraph.stages.messages import Frame, Labels, People
+from camgraph.stages.preprocess import Preprocess
+from camgraph.stages.vision.decoding.nms import overlaps
 
 
 def classifier(path: Path, **metadata: str) -> Path:

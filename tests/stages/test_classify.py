@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.errors import BadItem
-from pipeline.testing import feed, opened, stamp
-from stages.classify import Classify
-from stages.messages import Tensor
+from camgraph.pipeline.errors import BadItem
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.classify import Classify
+from camgraph.stages.messages import Tensor
 
 SIZE = (320, 240)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.errors import BadItem
-from pipeline.testing import feed, opened, stamp
-from stages.combine_people import CombinePeople, combined
-from stages.messages import People
+from camgraph.pipeline.errors import BadItem
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.combine_people import CombinePeople, combined
+from camgraph.stages.messages import People
 
 
 def people(*rows: tuple[float, float, int], classes: tuple[int, ...] = (), joints: int = 17) -> People:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from camgraph_test_stages.installing import install
 
-from stages.conditions import Past
+from camgraph.stages.conditions import Past
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "write_a_condition.md").read_text("utf-8")
@@ -47,7 +47,8 @@ def test_its_tests_pass(project: Path) -> None:
 def test_rules_find_it_only_where_it_is_installed(project: Path, tmp_path: Path) -> None:
     install(project, tmp_path / "site")
     checked = [
-        python(project, "-m", "tools.cli", "check", "rules.yaml", path=path) for path in (tmp_path / "site", None)
+        python(project, "-m", "camgraph.tools.cli", "check", "rules.yaml", path=path)
+        for path in (tmp_path / "site", None)
     ]
     assert checked[0].returncode == 0, checked[0].stderr
     assert checked[1].returncode == 2, "the package lies beside the rules, and is not installed"
@@ -58,7 +59,7 @@ def test_a_wrong_value_is_a_mistake_at_its_place(project: Path, tmp_path: Path) 
     install(project, tmp_path / "site")
     rules = project / "rules.yaml"
     rules.write_text(rules.read_text().replace("limps(0.6)", "limps(0.6s)"))
-    done = python(project, "-m", "tools.cli", "check", "rules.yaml", path=tmp_path / "site")
+    done = python(project, "-m", "camgraph.tools.cli", "check", "rules.yaml", path=tmp_path / "site")
     assert done.returncode == 2
     assert "rules.yaml:4:17: rules[0].when: `0.6s` is a time, and `least` of limps is a bare number" in done.stderr
 

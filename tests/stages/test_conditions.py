@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from stages.conditions import DECLARED, Declared, Degrees, Joint, Parameter, Past, Pixels, Seconds, condition
+from camgraph.stages.conditions import DECLARED, Declared, Degrees, Joint, Parameter, Past, Pixels, Seconds, condition
 
 
 def test_parameters_are_read_from_the_signature() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from camgraph_test_stages.crops import SIZE, cropped, frame, people
 
-from pipeline.stage import Upstream
-from stages.crop import Crop
-from stages.messages import Tracks
+from camgraph.pipeline.stage import Upstream
+from camgraph.stages.crop import Crop
+from camgraph.stages.messages import Tracks
 
 
 def test_each_person_has_a_row_and_the_best_come_first(tmp_path: Path) -> None:

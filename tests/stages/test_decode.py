@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
-from pipeline.errors import BadItem, UserError
-from pipeline.stage import Upstream
-from pipeline.testing import feed, opened, reports_of, stamp
-from stages.decode import Decode, DecodeSettings
-from stages.decode_movenet_multipose import DecodeMovenetMultipose
-from stages.decode_yolo_pose import DecodeYoloPose
-from stages.infer import Infer, InferSettings
-from stages.messages import Frame, People, Tensor
-from stages.preprocess import Preprocess
-from stages.vision.decoding.nms import overlaps
+from camgraph.pipeline.errors import BadItem, UserError
+from camgraph.pipeline.stage import Upstream
+from camgraph.pipeline.testing import feed, opened, reports_of, stamp
+from camgraph.stages.decode import Decode, DecodeSettings
+from camgraph.stages.decode_movenet_multipose import DecodeMovenetMultipose
+from camgraph.stages.decode_yolo_pose import DecodeYoloPose
+from camgraph.stages.infer import Infer, InferSettings
+from camgraph.stages.messages import Frame, People, Tensor
+from camgraph.stages.preprocess import Preprocess
+from camgraph.stages.vision.decoding.nms import overlaps
 
 FIT = np.array([[0.5, 0.5, 0, 140]], np.float32)
 POSE = {"format": "yolo_pose", "outputs": ["output0"], "class_names": ["person"], "keypoints": 17, "point_values": 3}

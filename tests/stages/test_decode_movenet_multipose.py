@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from pipeline.errors import BadItem, UserError
-from pipeline.testing import feed, opened, stamp
-from stages.decode_movenet_multipose import DecodeMovenetMultipose, DecodeMovenetMultiposeSettings
-from stages.messages import Tensor
-from stages.vision.decoding.movenet import HEAD_CHANNELS
+from camgraph.pipeline.errors import BadItem, UserError
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.decode_movenet_multipose import DecodeMovenetMultipose, DecodeMovenetMultiposeSettings
+from camgraph.stages.messages import Tensor
+from camgraph.stages.vision.decoding.movenet import HEAD_CHANNELS
 
 IDENTITY = (1.0, 1.0, 0.0, 0.0)
 

@@ -11,11 +11,11 @@ import pytest
 from onnx import TensorProto, helper
 from pydantic import ValidationError
 
-from pipeline.errors import BadItem, GraphError, UserError
-from pipeline.graph.loading import parse_graph
-from pipeline.testing import feed, opened, stamp
-from stages.decode_yolo_pose import DecodeYoloPose, DecodeYoloPoseSettings
-from stages.messages import People, Tensor
+from camgraph.pipeline.errors import BadItem, GraphError, UserError
+from camgraph.pipeline.graph.loading import parse_graph
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.decode_yolo_pose import DecodeYoloPose, DecodeYoloPoseSettings
+from camgraph.stages.messages import People, Tensor
 
 # A frame of 1280x720 in 640x640: half the size, 140 rows of padding above.
 FIT = np.array([[0.5, 0.5, 0, 140]], np.float32)

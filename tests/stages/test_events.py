@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from pipeline.messages import LONGEST_BODY
-from pipeline.monitoring.camera_states import Change
-from pipeline.monitoring.notices import Notices
-from pipeline.testing import stamp
-from pipeline.transport.wire import pack
-from stages import events
+from camgraph.pipeline.messages import LONGEST_BODY
+from camgraph.pipeline.monitoring.camera_states import Change
+from camgraph.pipeline.monitoring.notices import Notices
+from camgraph.pipeline.testing import stamp
+from camgraph.pipeline.transport.wire import pack
+from camgraph.stages import events
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
@@ -106,7 +106,7 @@ def test_the_models_refuse_what_the_schema_refuses() -> None:
     ],
 )
 def test_the_published_schemas_are_those_of_the_models(name: str, schema: dict[str, Any]) -> None:
-    """Write one anew: python -c 'import stages.events as e; print(end=e.schema_text(e.event_schema()))' > the file"""
+    """Written by `python -c 'from camgraph.stages.events import *; print(end=schema_text(event_schema()))'`."""
     assert (CONFIGS / f"{name}.schema.json").read_text() == events.schema_text(schema)
 
 

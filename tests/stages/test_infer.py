@@ -15,14 +15,14 @@ from onnx import TensorProto, helper
 from pydantic import ValidationError
 from structlog.testing import capture_logs
 
-from pipeline.errors import BadItem, EnvironmentProblem, UserError
-from pipeline.messages import Array
-from pipeline.stage import Upstream
-from pipeline.testing import HandContext, feed, opened, stamp
-from stages.infer import Infer, InferSettings
-from stages.inference.engines import openvino_engine
-from stages.inference.selection.opening import Asked, open_model
-from stages.messages import Tensor
+from camgraph.pipeline.errors import BadItem, EnvironmentProblem, UserError
+from camgraph.pipeline.messages import Array
+from camgraph.pipeline.stage import Upstream
+from camgraph.pipeline.testing import HandContext, feed, opened, stamp
+from camgraph.stages.infer import Infer, InferSettings
+from camgraph.stages.inference.engines import openvino_engine
+from camgraph.stages.inference.selection.opening import Asked, open_model
+from camgraph.stages.messages import Tensor
 
 NCHW = ["n", 3, "h", "w"]
 

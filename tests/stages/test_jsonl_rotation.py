@@ -16,9 +16,9 @@ from camgraph_test_stages.waiting import until
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.testing import HandContext, opened, reports_of
-from stages.sink_jsonl import SinkJsonl, SinkJsonlSettings
-from stages.writing.rotation import RotateSettings, Rotation, is_due, pack
+from camgraph.pipeline.testing import HandContext, opened, reports_of
+from camgraph.stages.sink_jsonl import SinkJsonl, SinkJsonlSettings
+from camgraph.stages.writing.rotation import RotateSettings, Rotation, is_due, pack
 
 DAY_S = 86_400.0
 

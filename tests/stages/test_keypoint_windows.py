@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.testing import feed, opened, stamp
-from stages.keypoint_windows import KeypointWindows
-from stages.messages import Tensor, Tracks
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.keypoint_windows import KeypointWindows
+from camgraph.stages.messages import Tensor, Tracks
 
 SETTINGS = {"window_s": 1.0, "every_s": 0.5, "steps": 5}
 

@@ -6,9 +6,9 @@ import cv2
 import numpy as np
 import pytest
 
-from pipeline.testing import stamp
-from stages.messages import Frame
-from stages.vision.planes import split
+from camgraph.pipeline.testing import stamp
+from camgraph.stages.messages import Frame
+from camgraph.stages.vision.planes import split
 
 
 def planar(width: int = 64, height: int = 48) -> Frame:

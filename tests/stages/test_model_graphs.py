@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper
 
-from pipeline.errors import GraphError
-from pipeline.graph import load_plan
-from pipeline.graph.loading import Graph, parse_graph
-from pipeline.plan import run_from_wire, run_to_wire
-from tools.cli import main
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.graph.loading import Graph, parse_graph
+from camgraph.pipeline.plan import run_from_wire, run_to_wire
+from camgraph.tools.cli import main
 
 GRAPH = """version: 1
 cameras:

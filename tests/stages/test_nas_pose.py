@@ -13,12 +13,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from pipeline.stage import Upstream
-from pipeline.testing import feed, opened, stamp
-from stages.decode import Decode, DecodeSettings
-from stages.infer import Infer, InferSettings
-from stages.messages import Frame, People
-from stages.preprocess import Preprocess
+from camgraph.pipeline.stage import Upstream
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.decode import Decode, DecodeSettings
+from camgraph.stages.infer import Infer, InferSettings
+from camgraph.stages.messages import Frame, People
+from camgraph.stages.preprocess import Preprocess
 
 SIDE = 64
 BRIGHT = helper.make_tensor("bright", TensorProto.UINT8, [], [200])

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from pipeline.messages import Array
-from pipeline.testing import HandContext, feed, opened, stamp
-from stages.messages import Frame, Tensor
-from stages.preprocess import Preprocess, PreprocessSettings
+from camgraph.pipeline.messages import Array
+from camgraph.pipeline.testing import HandContext, feed, opened, stamp
+from camgraph.stages.messages import Frame, Tensor
+from camgraph.stages.preprocess import Preprocess, PreprocessSettings
 
 
 def bgr_frame(width: int, height: int, seq: int = 0) -> Frame:

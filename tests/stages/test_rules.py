@@ -22,20 +22,20 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from pydantic import ValidationError
 
-from pipeline.errors import BadItem, GraphError
-from pipeline.graph import parse_graph, plan_of
-from pipeline.graph.remarks import remarks_on
-from pipeline.items import Item, Key
-from pipeline.messages import Clock, End, Event
-from pipeline.outbox.outbox import Outbox
-from pipeline.supervision.fleet import Fleet
-from pipeline.supervision.membership import Membership
-from pipeline.supervision.requests import Requests
-from pipeline.system.run_folder import RunFolder
-from pipeline.testing import feed, opened, stamp
-from stages.events import CloudEvent, IncidentData
-from stages.messages import Tracks
-from stages.rules import Rules, RulesSettings
+from camgraph.pipeline.errors import BadItem, GraphError
+from camgraph.pipeline.graph import parse_graph, plan_of
+from camgraph.pipeline.graph.remarks import remarks_on
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import Clock, End, Event
+from camgraph.pipeline.outbox.outbox import Outbox
+from camgraph.pipeline.supervision.fleet import Fleet
+from camgraph.pipeline.supervision.membership import Membership
+from camgraph.pipeline.supervision.requests import Requests
+from camgraph.pipeline.system.run_folder import RunFolder
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.events import CloudEvent, IncidentData
+from camgraph.stages.messages import Tracks
+from camgraph.stages.rules import Rules, RulesSettings
 
 ZONES = {"door": [[0.25, 0], [0.5, 0], [0.5, 1], [0.25, 1]]}
 IN_DOOR = {"rules": [{"id": "in_door", "when": "in door", "hold": "0.2s"}], "zones": ZONES}

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from camgraph_test_stages.two_people import write_two_people
 
-from pipeline.graph import load_plan
-from pipeline.testing import feed, opened, run_graph, stamp
-from stages.events import CloudEvent, IncidentData
-from stages.messages import Tracks
-from stages.rulebook.python_functions import taken_failures
-from stages.rules import Rules
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.testing import feed, opened, run_graph, stamp
+from camgraph.stages.events import CloudEvent, IncidentData
+from camgraph.stages.messages import Tracks
+from camgraph.stages.rulebook.python_functions import taken_failures
+from camgraph.stages.rules import Rules
 
 NOSE, LEFT_SHOULDER, LEFT_WRIST = 0, 5, 9
 

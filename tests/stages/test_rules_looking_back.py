@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from pipeline.errors import GraphError
-from stages.rulebook.evidence import in_words
-from stages.rulebook.onlooker import Onlooker
-from stages.rulebook.rule_set import parse_rules
-from stages.vision.rules.judge import Evidence
 from tests.stages.test_rules import ZONES, Person, run, tracks
+
+from camgraph.pipeline.errors import GraphError
+from camgraph.stages.rulebook.evidence import in_words
+from camgraph.stages.rulebook.onlooker import Onlooker
+from camgraph.stages.rulebook.rule_set import parse_rules
+from camgraph.stages.vision.rules.judge import Evidence
 
 AWAY: Person = (7, 50.0, 200.0)
 INSIDE: Person = (7, 150.0, 200.0)

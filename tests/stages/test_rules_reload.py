@@ -12,18 +12,18 @@ import pytest
 from camgraph_test_stages.changes import LIMIT_S, Talk, run_with
 from camgraph_test_stages.waiting import until
 from click.testing import CliRunner
+from tests.stages.test_rules import ZONES, data_of, tracks
 
 import camgraph
-from pipeline.errors import UserError
-from pipeline.graph import load_plan
-from pipeline.monitoring.switches import SWITCHES_FILE
-from pipeline.outbox.outbox_folder import outbox_folder
-from pipeline.plan import run_to_wire
-from pipeline.testing import feed, opened, run_graph
-from stages.rules import Rules, RulesSettings
-from tests.stages.test_rules import ZONES, data_of, tracks
-from tools.commands.counter_command import counter_command
-from tools.commands.switch_command import switch_command
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.monitoring.switches import SWITCHES_FILE
+from camgraph.pipeline.outbox.outbox_folder import outbox_folder
+from camgraph.pipeline.plan import run_to_wire
+from camgraph.pipeline.testing import feed, opened, run_graph
+from camgraph.stages.rules import Rules, RulesSettings
+from camgraph.tools.commands.counter_command import counter_command
+from camgraph.tools.commands.switch_command import switch_command
 
 GRAPH = """
 version: 1

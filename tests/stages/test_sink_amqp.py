@@ -27,9 +27,9 @@ from camgraph_test_stages.brokers import (
 from camgraph_test_stages.delivering import refusal
 from camgraph_test_stages.waiting import until
 
-from pipeline.errors import Unavailable
-from stages.sink_amqp import SinkAmqp, SinkAmqpSettings
-from tools.measuring import broker_servers
+from camgraph.pipeline.errors import Unavailable
+from camgraph.stages.sink_amqp import SinkAmqp, SinkAmqpSettings
+from camgraph.tools.lab import broker_servers
 
 
 def rabbitmq(folder: Path, *more: str) -> Server:

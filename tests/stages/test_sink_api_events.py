@@ -9,10 +9,10 @@ import pytest
 from camgraph.events import Event as ProgramEvent
 from camgraph.events import event_of
 from camgraph.inbox import Board, Inbox, Selection
-from pipeline.errors import Unavailable
-from pipeline.testing import opened, stamp
-from stages.messages import Event
-from stages.sink_api_events import SinkApiEvents
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.testing import opened, stamp
+from camgraph.stages.messages import Event
+from camgraph.stages.sink_api_events import SinkApiEvents
 
 
 def event(number: int) -> Event:

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from camgraph_test_stages.program_inboxes import listening, taken, tracks
 
-from pipeline.testing import opened, stamp
-from stages.messages import Frame, Tracks
-from stages.sink_api_frames import SinkApiFrames
+from camgraph.pipeline.testing import opened, stamp
+from camgraph.stages.messages import Frame, Tracks
+from camgraph.stages.sink_api_frames import SinkApiFrames
 
 
 def joined(seq: int) -> dict[str, Frame | Tracks]:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from camgraph_test_stages.program_inboxes import listening, taken, tracks
 
-from pipeline.errors import Unavailable
-from pipeline.testing import opened
-from stages.sink_api_tracks import SinkApiTracks
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.testing import opened
+from camgraph.stages.sink_api_tracks import SinkApiTracks
 
 
 def test_every_frame_of_files_comes_and_waits_for_room(tmp_path: Path) -> None:

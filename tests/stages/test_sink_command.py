@@ -15,11 +15,11 @@ from camgraph_test_stages.delivering import delivering, hand_in, refusal, refuse
 from camgraph_test_stages.incident_views import incident
 from camgraph_test_stages.waiting import until
 
-from pipeline.errors import Unavailable
-from pipeline.messages import Event
-from pipeline.system import redaction
-from pipeline.testing import feed, reports_of
-from stages.sink_command import SinkCommand, SinkCommandSettings
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.system import redaction
+from camgraph.pipeline.testing import feed, reports_of
+from camgraph.stages.sink_command import SinkCommand, SinkCommandSettings
 
 pytestmark = pytest.mark.processes
 

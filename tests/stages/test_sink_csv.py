@@ -13,11 +13,11 @@ from camgraph_test_stages.waiting import until
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import Unavailable, UserError
-from pipeline.messages import Event
-from pipeline.testing import HandContext, feed, opened, reports_of
-from stages.delivery.incident_rows import COLUMNS, as_line, safe_cell
-from stages.sink_csv import SinkCsv, SinkCsvSettings
+from camgraph.pipeline.errors import Unavailable, UserError
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.testing import HandContext, feed, opened, reports_of
+from camgraph.stages.delivery.incident_rows import COLUMNS, as_line, safe_cell
+from camgraph.stages.sink_csv import SinkCsv, SinkCsvSettings
 
 
 def ended(number: int, **data: Any) -> Event:

@@ -31,21 +31,21 @@ from camgraph_test_stages.incident_views import incident
 from camgraph_test_stages.waiting import until
 from pydantic import ValidationError
 
-from pipeline.dead_letters import DeadLetters
-from pipeline.errors import EnvironmentProblem, Unavailable
-from pipeline.graph import load_plan
-from pipeline.messages import End, EndReason, Event
-from pipeline.outbox.outbox_folder import outbox_folder
-from pipeline.plan import EVERY_CAMERA
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.system.paths import STATE_DIR
-from pipeline.testing import feed, reports_of, run_graph, stamp
-from stages import sink_email
-from stages.delivery.event_sink import Refused
-from stages.delivery.mail import postponed
-from stages.delivery.mail.mail_answers import answer_of, is_for_good
-from stages.delivery.mail.postponed import Postponed, Rest
-from stages.sink_email import SinkEmail, SinkEmailSettings, _Conversation
+from camgraph.pipeline.dead_letters import DeadLetters
+from camgraph.pipeline.errors import EnvironmentProblem, Unavailable
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.messages import End, EndReason, Event
+from camgraph.pipeline.outbox.outbox_folder import outbox_folder
+from camgraph.pipeline.plan import EVERY_CAMERA
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.system.paths import STATE_DIR
+from camgraph.pipeline.testing import feed, reports_of, run_graph, stamp
+from camgraph.stages import sink_email
+from camgraph.stages.delivery.event_sink import Refused
+from camgraph.stages.delivery.mail import postponed
+from camgraph.stages.delivery.mail.mail_answers import answer_of, is_for_good
+from camgraph.stages.delivery.mail.postponed import Postponed, Rest
+from camgraph.stages.sink_email import SinkEmail, SinkEmailSettings, _Conversation
 
 PASSWORD = "open-sesame-7731"
 SETTINGS: dict[str, Any] = {

@@ -25,25 +25,25 @@ import pytest
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
-from pipeline.errors import BadItem, Unavailable, UserError
-from pipeline.messages import End, Event, Stamp
-from pipeline.stage import Settings
-from pipeline.system.names import ascii_form
-from pipeline.testing import HandContext
-from stages import events
-from stages.capture import Camera, Capture
-from stages.footage import recorder, retention
-from stages.footage.best import MOST_DECODED
-from stages.footage.incident_index import NAME
-from stages.footage.incident_record import IncidentRecord, records_in, sha256_of
-from stages.footage.packets import Moment
-from stages.footage.picture_service import ask_picture
-from stages.footage.retention import remove
-from stages.footage.still import decode_last
-from stages.messages import Frame
-from stages.reading.pixels import orientation_of
-from stages.sink_footage import SinkFootage, SinkFootageSettings
-from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
+from camgraph.pipeline.errors import BadItem, Unavailable, UserError
+from camgraph.pipeline.messages import End, Event, Stamp
+from camgraph.pipeline.stage import Settings
+from camgraph.pipeline.system.names import ascii_form
+from camgraph.pipeline.testing import HandContext
+from camgraph.stages import events
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.footage import recorder, retention
+from camgraph.stages.footage.best import MOST_DECODED
+from camgraph.stages.footage.incident_index import NAME
+from camgraph.stages.footage.incident_record import IncidentRecord, records_in, sha256_of
+from camgraph.stages.footage.packets import Moment
+from camgraph.stages.footage.picture_service import ask_picture
+from camgraph.stages.footage.retention import remove
+from camgraph.stages.footage.still import decode_last
+from camgraph.stages.messages import Frame
+from camgraph.stages.reading.pixels import orientation_of
+from camgraph.stages.sink_footage import SinkFootage, SinkFootageSettings
+from camgraph.tools.scenes.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
 MakeClip = Callable[..., Path]
 FPS = 10
@@ -338,11 +338,11 @@ def test_a_long_incident_is_cut_at_the_longest(make_clip: MakeClip, tmp_path: Pa
 
 
 BUGS = [
-    ("stages.footage.recorder.Recorder._wanted_until", {"clip"}),
-    ("stages.footage.ring.Ring.behind", {"clip"}),
-    ("stages.footage.recorder.Recorder._begin_clip", {"clip"}),
-    ("stages.footage.recorder.decode_last", {"snapshot"}),
-    ("stages.footage.recorder.Recorder._begin", {"snapshot", "clip"}),
+    ("camgraph.stages.footage.recorder.Recorder._wanted_until", {"clip"}),
+    ("camgraph.stages.footage.ring.Ring.behind", {"clip"}),
+    ("camgraph.stages.footage.recorder.Recorder._begin_clip", {"clip"}),
+    ("camgraph.stages.footage.recorder.decode_last", {"snapshot"}),
+    ("camgraph.stages.footage.recorder.Recorder._begin", {"snapshot", "clip"}),
 ]
 
 
@@ -403,7 +403,7 @@ def test_a_clip_is_cut_before_a_disk_refuses_its_size(
     make_clip: MakeClip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clip = make_clip("a.mp4", frames=100, options={"g": "10"})
-    monkeypatch.setattr("stages.footage.clip.MOST_BYTES", clip.stat().st_size // 4)
+    monkeypatch.setattr("camgraph.stages.footage.clip.MOST_BYTES", clip.stat().st_size // 4)
     with watched(tmp_path, clip, before_s=1, after_s=1) as camera:
         camera.read()
         camera.incident(20, 90)

@@ -12,11 +12,11 @@ import cv2
 import numpy as np
 import pytest
 from pydantic import ValidationError
-
-from pipeline.testing import feed, opened
-from stages.messages import Tracks
-from stages.sink_heatmap import SinkHeatmap, SinkHeatmapSettings
 from tests.stages.test_rules import tracks
+
+from camgraph.pipeline.testing import feed, opened
+from camgraph.stages.messages import Tracks
+from camgraph.stages.sink_heatmap import SinkHeatmap, SinkHeatmapSettings
 
 SMALL = {"columns": 4, "rows": 3, "every": "1s"}
 """Cells of 100 x 100 pixels."""

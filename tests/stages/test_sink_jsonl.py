@@ -17,14 +17,14 @@ import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.graph import load_plan
-from pipeline.messages import MOST_REPEATED, Event
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.testing import feed, opened, run_graph, stamp
-from stages import sink_jsonl
-from stages.sink_jsonl import KNOWN, SinkJsonl
-from stages.writing.line_file import LineFile
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.messages import MOST_REPEATED, Event
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.testing import feed, opened, run_graph, stamp
+from camgraph.stages import sink_jsonl
+from camgraph.stages.sink_jsonl import KNOWN, SinkJsonl
+from camgraph.stages.writing.line_file import LineFile
 
 
 def event(number: int, camera: str = "cam", size: int = 0) -> Event:
@@ -72,7 +72,7 @@ def test_replace_empties_the_file_only_at_first_start(tmp_path) -> None:
 
 
 def test_what_a_new_outbox_hands_over_again_is_not_written_twice(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("stages.sink_jsonl.KNOWN", 3)
+    monkeypatch.setattr("camgraph.stages.sink_jsonl.KNOWN", 3)
     counts = write(tmp_path, [*events(1, 2, 3), *events(2, 3, 4)], batch=2)
     assert ids(tmp_path / "events.jsonl") == ["e1", "e2", "e3", "e4"]
     assert counts == {("written", "cam"): 4, ("repeated", "cam"): 2}

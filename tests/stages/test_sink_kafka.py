@@ -13,8 +13,8 @@ from camgraph_test_stages.waiting import until
 from cloudevents.core.bindings.kafka import KafkaMessage, from_structured_event
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
 
-from pipeline.errors import Unavailable
-from stages.sink_kafka import SinkKafka, SinkKafkaSettings
+from camgraph.pipeline.errors import Unavailable
+from camgraph.stages.sink_kafka import SinkKafka, SinkKafkaSettings
 
 
 @contextmanager

@@ -28,15 +28,15 @@ from camgraph_test_stages.brokers import (
 from camgraph_test_stages.waiting import until
 from paho.mqtt.client import CallbackAPIVersion, Client, MQTTMessage, MQTTv5
 
-from pipeline.errors import Unavailable
-from pipeline.graph import load_plan
-from pipeline.messages import Event
-from pipeline.supervision.control import ask
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.testing import run_graph, stamp
-from stages.delivery.mqtt import mqtt_link
-from stages.sink_mqtt import SinkMqtt, SinkMqttSettings
-from tools.measuring import broker_servers
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.supervision.control import ask
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.testing import run_graph, stamp
+from camgraph.stages.delivery.mqtt import mqtt_link
+from camgraph.stages.sink_mqtt import SinkMqtt, SinkMqttSettings
+from camgraph.tools.lab import broker_servers
 
 PASSWORD = "plum-garden-74"
 
@@ -142,7 +142,7 @@ stages:
   emit:    {{use: emit, from: numbers, with: {{every: 1000000}}}}
   house:   {{use: sink_mqtt, from: emit, with: {{address: "mqtt://127.0.0.1:{server.port}"}}}}
 """)
-        command = [sys.executable, "-m", "tools.cli", "run", str(tmp_path / "ward.yaml")]
+        command = [sys.executable, "-m", "camgraph.tools.cli", "run", str(tmp_path / "ward.yaml")]
         environment = {**os.environ, "CAMGRAPH_STATE_DIR": str(tmp_path / "state")}
         with (tmp_path / "log").open("w") as log, subprocess.Popen(command, env=environment, stderr=log) as run:
             try:

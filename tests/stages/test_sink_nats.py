@@ -24,9 +24,9 @@ from camgraph_test_stages.brokers import (
 from camgraph_test_stages.delivering import refusal
 from nats.js.api import ConsumerConfig, DeliverPolicy, DiscardPolicy
 
-from pipeline.errors import Unavailable
-from stages.sink_nats import SinkNats, _Loop
-from tools.measuring import broker_servers
+from camgraph.pipeline.errors import Unavailable
+from camgraph.stages.sink_nats import SinkNats, _Loop
+from camgraph.tools.lab import broker_servers
 
 PASSWORD = "plum-garden-74"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.messages import Event, Message
-from pipeline.testing import feed, opened, stamp
-from stages.sink_null import SinkNull
+from camgraph.pipeline.messages import Event, Message
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.sink_null import SinkNull
 
 
 def test_it_takes_anything_and_makes_nothing(tmp_path: Path) -> None:

@@ -24,10 +24,10 @@ from camgraph_test_stages.brokers import (
 from camgraph_test_stages.delivering import refusal
 from camgraph_test_stages.hostile import hostile, saying
 
-from pipeline.errors import Unavailable
-from stages import sink_redis
-from stages.sink_redis import SinkRedis, SinkRedisSettings
-from tools.measuring import broker_servers
+from camgraph.pipeline.errors import Unavailable
+from camgraph.stages import sink_redis
+from camgraph.stages.sink_redis import SinkRedis, SinkRedisSettings
+from camgraph.tools.lab import broker_servers
 
 PASSWORD = "plum-garden-74"
 

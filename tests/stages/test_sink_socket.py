@@ -21,11 +21,11 @@ from camgraph_test_stages.delivering import hand_in
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
-from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable, UserError
-from pipeline.messages import Event
-from pipeline.testing import opened, stamp
-from stages.sink_socket import SinkSocket, SinkSocketSettings
-from stages.sockets.listener import MOST_CLIENTS, Listener
+from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable, UserError
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.testing import opened, stamp
+from camgraph.stages.sink_socket import SinkSocket, SinkSocketSettings
+from camgraph.stages.sockets.listener import MOST_CLIENTS, Listener
 
 
 def event(number: int, size: int = 0) -> Event:

@@ -23,11 +23,11 @@ from camgraph_test_stages.delivering import hand_in
 from camgraph_test_stages.incident_views import event, incident
 from camgraph_test_stages.waiting import until
 
-from pipeline.errors import EnvironmentProblem, Unavailable
-from pipeline.messages import Event
-from pipeline.testing import opened
-from stages.sink_socket import SinkSocket, SinkSocketSettings
-from stages.sockets.listener import MOST_CLIENTS, Listener
+from camgraph.pipeline.errors import EnvironmentProblem, Unavailable
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.testing import opened
+from camgraph.stages.sink_socket import SinkSocket, SinkSocketSettings
+from camgraph.stages.sockets.listener import MOST_CLIENTS, Listener
 
 
 def events(*numbers: int) -> list[Event]:
@@ -286,7 +286,7 @@ def test_strangers_without_a_handshake_take_few_places(tmp_path, pems, monkeypat
         until(lambda: len(greeter._shaking) == MOST_CLIENTS)
         sink.process(events(1))
         # Those who are let in when there is room again need not be waited for as long.
-        monkeypatch.setattr("stages.sockets.greeter.HANDSHAKE_S", 0.1)
+        monkeypatch.setattr("camgraph.stages.sockets.greeter.HANDSHAKE_S", 0.1)
         until(lambda: not greeter._shaking)
 
 

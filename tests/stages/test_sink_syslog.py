@@ -22,14 +22,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from pipeline.errors import Unavailable
-from pipeline.foreign_text import printable
-from pipeline.messages import Event
-from pipeline.testing import feed, opened, reports_of, stamp
-from stages.delivery.event_view import view_of
-from stages.delivery.syslog_message import rfc5424
-from stages.delivery.template import one_line
-from stages.sink_syslog import SinkSyslog, SinkSyslogSettings
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.foreign_text import printable
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.testing import feed, opened, reports_of, stamp
+from camgraph.stages.delivery.event_view import view_of
+from camgraph.stages.delivery.syslog_message import rfc5424
+from camgraph.stages.delivery.template import one_line
+from camgraph.stages.sink_syslog import SinkSyslog, SinkSyslogSettings
 
 CONFIGURATION = """
 module(load="imudp")

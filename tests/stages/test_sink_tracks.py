@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import EnvironmentProblem, GraphError
-from pipeline.graph import load_plan, parse_graph
-from pipeline.messages import End
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.testing import HandContext, feed, hit, opened, run_graph, stamp
-from stages import events
-from stages.messages import Tracks
-from stages.sink_tracks import SinkTracks, SinkTracksSettings
-from stages.writing import track_parquet
-from stages.writing.output_names import part_of
+from camgraph.pipeline.errors import EnvironmentProblem, GraphError
+from camgraph.pipeline.graph import load_plan, parse_graph
+from camgraph.pipeline.messages import End
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.testing import HandContext, feed, hit, opened, run_graph, stamp
+from camgraph.stages import events
+from camgraph.stages.messages import Tracks
+from camgraph.stages.sink_tracks import SinkTracks, SinkTracksSettings
+from camgraph.stages.writing import track_parquet
+from camgraph.stages.writing.output_names import part_of
 
 NO_PARQUET = pytest.mark.skipif(not track_parquet.is_installed(), reason="the extra `parquet` is not installed")
 FORMATS = ("mot", "jsonl", pytest.param("parquet", marks=NO_PARQUET))
@@ -137,7 +137,7 @@ def test_a_json_line_has_a_frame_with_its_people(tmp_path: Path) -> None:
 def test_people_are_rounded_as_in_events(values: list[float]) -> None:
     box, joint = np.array(values[:4], np.float32), np.array([values[4:]], np.float32)
     score = np.float32(abs(values[6]) / 20_000)
-    from stages.writing.track_lines import json_line
+    from camgraph.stages.writing.track_lines import json_line
 
     one = Tracks(
         stamp(0), box[None], score[None], joint[None], (640, 480), np.zeros(1, np.int64), "x", np.ones(1, np.int64)
@@ -147,7 +147,7 @@ def test_people_are_rounded_as_in_events(values: list[float]) -> None:
 
 
 def test_joints_that_are_no_numbers_are_0() -> None:
-    from stages.writing.track_lines import rounded
+    from camgraph.stages.writing.track_lines import rounded
 
     one = tracks(1, 1)
     one.keypoints[0, 3] = (np.nan, 5, 0.5)
@@ -443,7 +443,7 @@ def test_two_cameras_cannot_share_a_file(tmp_path: Path) -> None:
 
 
 def test_without_pyarrow_check_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stages.sink_tracks.is_installed", lambda: False)
+    monkeypatch.setattr("camgraph.stages.sink_tracks.is_installed", lambda: False)
     with pytest.raises(GraphError, match=r"pip install 'camgraph\[parquet\]'"):
         parse_graph(graph(tmp_path, "{camera}.parquet").read_text(), "g", base_folder=tmp_path)
 

@@ -17,16 +17,16 @@ import cv2
 import numpy as np
 import pytest
 
-from pipeline.errors import EnvironmentProblem, GraphError, NeedsNewProcess, UserError
-from pipeline.graph import parse_graph
-from pipeline.messages import End, Stamp
-from pipeline.stage import Settings, Upstream
-from pipeline.testing import HandContext, feed, opened, stamp
-from stages.capture import Camera, Capture
-from stages.messages import Frame, Tracks
-from stages.sink_video import SinkVideo, SinkVideoSettings
-from stages.writing.annotation import annotated, clock_text
-from stages.writing.recording import Encoding, Recording, choose_encoder, even_size, rescue
+from camgraph.pipeline.errors import EnvironmentProblem, GraphError, NeedsNewProcess, UserError
+from camgraph.pipeline.graph import parse_graph
+from camgraph.pipeline.messages import End, Stamp
+from camgraph.pipeline.stage import Settings, Upstream
+from camgraph.pipeline.testing import HandContext, feed, opened, stamp
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.messages import Frame, Tracks
+from camgraph.stages.sink_video import SinkVideo, SinkVideoSettings
+from camgraph.stages.writing.annotation import annotated, clock_text
+from camgraph.stages.writing.recording import Encoding, Recording, choose_encoder, even_size, rescue
 
 HERE = Path(__file__).parent
 
@@ -304,7 +304,7 @@ CHILD = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from pipeline.testing import HandContext
+from camgraph.pipeline.testing import HandContext
 from test_sink_video import SinkVideo, SinkVideoSettings, items
 folder = Path(sys.argv[1])
 sink = SinkVideo(SinkVideoSettings(), HandContext(folder, folder))
@@ -542,7 +542,7 @@ def test_an_abandoned_file_is_let_go_of_once(tmp_path) -> None:
 FULL = """
 import resource, sys
 sys.path.insert(0, sys.argv[2])
-from pipeline.testing import HandContext
+from camgraph.pipeline.testing import HandContext
 from test_sink_video import *
 folder = Path(sys.argv[1])
 rng = np.random.default_rng(1)

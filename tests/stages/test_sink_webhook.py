@@ -24,11 +24,11 @@ from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 from standardwebhooks import Webhook, WebhookVerificationError
 from structlog.testing import capture_logs
 
-from pipeline.errors import Unavailable
-from pipeline.graph import load_plan
-from pipeline.messages import Event
-from pipeline.testing import run_graph
-from stages.sink_webhook import SinkWebhook, SinkWebhookSettings
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.testing import run_graph
+from camgraph.stages.sink_webhook import SinkWebhook, SinkWebhookSettings
 
 OLD, NEW = (f"whsec_{base64.b64encode(letter * 32).decode()}" for letter in (b"o", b"n"))
 TOKEN = "planted-s3cret-token"

@@ -15,11 +15,11 @@ from camgraph_test_stages.incident_views import event
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
-from pipeline.errors import Unavailable
-from pipeline.messages import Event
-from pipeline.testing import opened
-from stages import sink_zmq
-from stages.sink_zmq import SinkZmq, SinkZmqSettings
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.testing import opened
+from camgraph.stages import sink_zmq
+from camgraph.stages.sink_zmq import SinkZmq, SinkZmqSettings
 
 OURS, OUR_SECRET = (key.decode() for key in zmq.curve_keypair())
 READER, READER_SECRET = (key.decode() for key in zmq.curve_keypair())

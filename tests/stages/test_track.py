@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.errors import BadItem
-from pipeline.messages import End
-from pipeline.stage import Upstream
-from pipeline.testing import feed, opened, stamp
-from stages.messages import People, Tracks
-from stages.track import SEEN, Track
+from camgraph.pipeline.errors import BadItem
+from camgraph.pipeline.messages import End
+from camgraph.pipeline.stage import Upstream
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.messages import People, Tracks
+from camgraph.stages.track import SEEN, Track
 
 SECOND = {"sure_score": 1.0, "confirm_s": 0.1}
 """`stamp` spaces frames so: a track needs one sighting, and in the first frame of all a second one."""

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.errors import UserError
-from pipeline.stage import Settings
-from pipeline.testing import HandContext, feed, opened
-from stages.capture import Camera, Capture
-from stages.decode_yolo_pose import DecodeYoloPose
-from stages.infer import Infer
-from stages.messages import Frame, People, Tensor
-from stages.preprocess import Preprocess
-from stages.vision.decoding.nms import overlaps
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.stage import Settings
+from camgraph.pipeline.testing import HandContext, feed, opened
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.decode_yolo_pose import DecodeYoloPose
+from camgraph.stages.infer import Infer
+from camgraph.stages.messages import Frame, People, Tensor
+from camgraph.stages.preprocess import Preprocess
+from camgraph.stages.vision.decoding.nms import overlaps
 
 CROWD = "videos/opencv4nodejs_people.mp4"
 YOLO11 = "models/yolo11n-pose_640.onnx"

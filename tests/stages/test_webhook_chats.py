@@ -14,9 +14,9 @@ from camgraph_test_stages.incident_views import incident
 from camgraph_test_stages.web_receiver import Request, WebReceiver, web_receiver
 from pydantic import ValidationError
 
-from pipeline.errors import Unavailable
-from stages.delivery.web.chats import CHATS
-from stages.sink_webhook import SinkWebhook, SinkWebhookSettings
+from camgraph.pipeline.errors import Unavailable
+from camgraph.stages.delivery.web.chats import CHATS
+from camgraph.stages.sink_webhook import SinkWebhook, SinkWebhookSettings
 
 PICTURE = b"\xff\xd8 a picture \r\n--x"
 PATHS = {"telegram": "/bot123:abc/sendMessage?chat_id=-1001", "ntfy": "/ward"}

@@ -15,9 +15,9 @@ from camgraph_test_stages.packages import source_package
 from camgraph_test_stages.two_people import write_two_people
 from click.testing import CliRunner
 
-from tools.assets import asset_path
-from tools.assets.catalogue import Asset
-from tools.cli import main
+from camgraph.tools.assets import asset_path
+from camgraph.tools.assets.catalogue import Asset
+from camgraph.tools.cli import main
 
 Ran = subprocess.CompletedProcess[str]
 Camgraph = Callable[..., Ran]
@@ -49,7 +49,7 @@ def camgraph(tmp_path: Path) -> Camgraph:
 
     def run(*arguments: object, **environment: str) -> Ran:
         return subprocess.run(
-            [sys.executable, "-m", "tools.cli", *map(str, arguments)],
+            [sys.executable, "-m", "camgraph.tools.cli", *map(str, arguments)],
             capture_output=True,
             text=True,
             cwd=tmp_path,

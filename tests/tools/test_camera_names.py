@@ -16,8 +16,8 @@ import av
 import numpy as np
 import pytest
 
-from pipeline.system.names import ascii_form
-from tools.measuring.light_model import SIDE, write_model
+from camgraph.pipeline.system.names import ascii_form
+from camgraph.tools.lab.light_model import SIDE, write_model
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("Süd", "вход", "入口", "Sud")
@@ -71,7 +71,7 @@ def test_cameras_of_four_scripts_run_side_by_side(tmp_path: Path, processes: str
     with tempfile.TemporaryDirectory(prefix="cgn", dir="/tmp") as runtime:
         environ = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(tmp_path / "state")}
         ran = subprocess.run(
-            [sys.executable, "-m", "tools.cli", "run", "graph.yaml"],
+            [sys.executable, "-m", "camgraph.tools.cli", "run", "graph.yaml"],
             env={**environ, "CAMGRAPH_RUN_DIR": f"{runtime}/runs"},
             cwd=tmp_path,
             capture_output=True,

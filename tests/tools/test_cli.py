@@ -15,9 +15,9 @@ from camgraph_test_stages.terminals import on_a_terminal
 from camgraph_test_stages.waiting import until
 from click.testing import CliRunner
 
-from pipeline.errors import BadItem, EnvironmentProblem, UserError
-from pipeline.graph import memory
-from tools.cli import COMMANDS, LazyCommand, main
+from camgraph.pipeline.errors import BadItem, EnvironmentProblem, UserError
+from camgraph.pipeline.graph import memory
+from camgraph.tools.cli import COMMANDS, LazyCommand, main
 
 GRAPH = """\
 version: 1
@@ -161,7 +161,7 @@ def test_the_schema_is_json() -> None:
 
 
 def test_a_broken_package_costs_only_its_own_stages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.commands.graph_commands.stage_names", lambda: ("double", "zzz"))
+    monkeypatch.setattr("camgraph.tools.commands.graph_commands.stage_names", lambda: ("double", "zzz"))
     status, out, err = run("schema")
     assert (status, err) == (0, "left out: no stage is called `zzz`; see `camgraph stages`\n")
     assert len(json.loads(out)["$defs"]["StageEntry"]["allOf"]) == 1
@@ -188,7 +188,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("tools.commands.graph_commands.load_graph", broken)
+    monkeypatch.setattr("camgraph.tools.commands.graph_commands.load_graph", broken)
     assert isinstance(CliRunner().invoke(main, ["check", "x"]).exception, ZeroDivisionError)
 
 
@@ -201,7 +201,7 @@ def test_every_command_is_listed_without_being_imported() -> None:
 
 _LIST_IMPORTS = """
 import sys
-from tools.cli import main
+from camgraph.tools.cli import main
 main(["--help"], standalone_mode=False)
 print(*sys.modules, file=sys.stderr)
 """
@@ -210,7 +210,7 @@ print(*sys.modules, file=sys.stderr)
 def test_a_reader_that_goes_away_is_no_error() -> None:
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-m", "tools.cli", "stages"]
+    command = [sys.executable, "-m", "camgraph.tools.cli", "stages"]
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, timeout=60, check=False)
     os.close(write)
     assert done.stderr == b""
@@ -225,7 +225,7 @@ def _sleeps(pid: int) -> bool:
 def test_an_interrupt_is_130(tmp_path: Path) -> None:
     pipe = tmp_path / "g.yaml"
     os.mkfifo(pipe)
-    child = subprocess.Popen([sys.executable, "-m", "tools.cli", "check", str(pipe)], stderr=subprocess.PIPE)
+    child = subprocess.Popen([sys.executable, "-m", "camgraph.tools.cli", "check", str(pipe)], stderr=subprocess.PIPE)
     with pipe.open("wb"):  # opens when the child does, and keeps it waiting for text
         # Python does not notice an interrupt that comes just before it calls the system to read.
         until(lambda: _sleeps(child.pid))
@@ -250,7 +250,10 @@ main()
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("module", ["tools.cli", "click", "tools.display.screen", "tools.commands.action_commands"])
+@pytest.mark.parametrize(
+    "module",
+    ["camgraph.tools.cli", "click", "camgraph.tools.display.screen", "camgraph.tools.commands.action_commands"],
+)
 def test_an_interrupt_while_it_begins_shows_no_traceback(module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", CTRL_C_AT_AN_IMPORT, module], capture_output=True, text=True, timeout=60, check=False

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from camgraph_test_stages.waiting import until
 
-from pipeline.errors import GraphError
-from pipeline.graph import env_file
-from pipeline.graph.env_file import Variables, read_env_file
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph import env_file
+from camgraph.pipeline.graph.env_file import Variables, read_env_file
 
 GRAPH = """
 version: 1
@@ -49,7 +49,7 @@ class Place:
 
     def camgraph(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "tools.cli", *words],
+            [sys.executable, "-m", "camgraph.tools.cli", *words],
             cwd=self.folder,
             env=self.environ | environ,
             capture_output=True,
@@ -111,11 +111,11 @@ def place(tmp_path: Path) -> Iterator[Place]:
 def run_in(folder: Path, variables: str, mode: int = 0o600, **environ: str) -> Iterator[Place]:
     with tempfile.TemporaryDirectory(prefix="cge", dir="/tmp") as runtime:
         shell = {**os.environ, "XDG_RUNTIME_DIR": runtime, "XDG_STATE_HOME": str(folder / "state")}
-        shell["PYTHONPATH"] = str(Path(__file__).parents[2])
+        shell["PYTHONPATH"] = str(Path(__file__).parents[2] / "src")
         place = Place(folder, shell)
         place.write()
         place.variables(variables, mode)
-        command = [sys.executable, "-m", "tools.cli", "run", "g.yaml", "--json-logs", "--env-file", "vars.env"]
+        command = [sys.executable, "-m", "camgraph.tools.cli", "run", "g.yaml", "--json-logs", "--env-file", "vars.env"]
         with (folder / "log").open("wb") as log:
             place.process = subprocess.Popen(
                 command, cwd=folder, env=shell | environ, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
@@ -151,7 +151,7 @@ def test_a_further_camera_brings_its_own_variables(place: Place) -> None:
     assert "door.env contains secrets, and has mode 0644" in done.stderr
     words = "cameras add yard 'rtsp://viewer:${secret:YARD}@127.0.0.1:9/x' --env-file <(echo YARD=Zq9yard)"
     piped = subprocess.run(
-        ["/bin/bash", "-c", f"{sys.executable} -m tools.cli {words}"],
+        ["/bin/bash", "-c", f"{sys.executable} -m camgraph.tools.cli {words}"],
         cwd=place.folder,
         env=place.environ,
         capture_output=True,
@@ -235,7 +235,7 @@ def test_a_terminal_that_is_closed_ends_the_run(tmp_path: Path) -> None:
     (tmp_path / "g.yaml").write_text(GRAPH.format(pid=os.getpid()))
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-c", ON_ITS_TERMINAL, "-m", "tools.cli", "run", "g.yaml", "--quiet"],
+        [sys.executable, "-c", ON_ITS_TERMINAL, "-m", "camgraph.tools.cli", "run", "g.yaml", "--quiet"],
         cwd=tmp_path,
         env={**os.environ, "ONE": "x", "XDG_STATE_HOME": str(tmp_path / "state")},
         stdin=theirs,
@@ -254,7 +254,7 @@ def test_a_terminal_that_is_closed_ends_the_run(tmp_path: Path) -> None:
 def test_commands_take_variables_of_env_file(tmp_path: Path, words: list[str]) -> None:
     (tmp_path / "g.yaml").write_text(GRAPH.format(pid=os.getpid()))
     (tmp_path / "vars.env").write_text("ONE=Zq9one")
-    command = [sys.executable, "-m", "tools.cli", *words]
+    command = [sys.executable, "-m", "camgraph.tools.cli", *words]
     without = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert (without.returncode, "ONE is not set" in without.stderr) == (2, True)
     done = subprocess.run(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from camgraph_test_stages.waiting import until
 
-from tools.commands.explaining.kinds import kinds
+from camgraph.tools.commands.explaining.kinds import kinds
 
 GRAPH = """
 version: 1
@@ -52,7 +52,7 @@ def lines_of(message: str) -> list[dict[str, Any]]:
 
 def run(folder: Path, environ: dict[str, str], *words: str) -> tuple[int, list[dict[str, Any]]]:
     done = subprocess.run(
-        [sys.executable, "-m", "tools.cli", "run", "--json-logs", *words],
+        [sys.executable, "-m", "camgraph.tools.cli", "run", "--json-logs", *words],
         cwd=folder,
         env=environ,
         capture_output=True,
@@ -146,9 +146,16 @@ def test_files_that_are_none(tmp_path: Path, environ: dict[str, str], url: str, 
 
 
 def test_a_bug_of_the_program(tmp_path: Path, environ: dict[str, str]) -> None:
-    broken = "from tools.commands import run_command as c; c.load_graph = lambda *_, **__: 1 / 0"
+    broken = "from camgraph.tools.commands import run_command as c; c.load_graph = lambda *_, **__: 1 / 0"
     done = subprocess.run(
-        [sys.executable, "-c", f"{broken}; import tools.cli; tools.cli.main()", "run", "x.yaml", "--json-logs"],
+        [
+            sys.executable,
+            "-c",
+            f"{broken}; import camgraph.tools.cli; camgraph.tools.cli.main()",
+            "run",
+            "x.yaml",
+            "--json-logs",
+        ],
         env=environ,
         cwd=tmp_path,
         capture_output=True,
@@ -165,7 +172,7 @@ def test_a_bug_of_the_program(tmp_path: Path, environ: dict[str, str]) -> None:
 def test_a_run_that_is_ended(tmp_path: Path, environ: dict[str, str], number: int, status: int) -> None:
     name = graph(tmp_path, "separate", how="raise", at_seq=999_999)
     (tmp_path / name).write_text((tmp_path / name).read_text().replace("frames: 40", "frames: 1000000"))
-    command = [sys.executable, "-m", "tools.cli", "run", name, "--json-logs"]
+    command = [sys.executable, "-m", "camgraph.tools.cli", "run", name, "--json-logs"]
     with subprocess.Popen(command, cwd=tmp_path, env=environ, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         first = process.stderr.readline()
@@ -180,7 +187,7 @@ def test_a_log_for_people_names_the_same_ids(tmp_path: Path, environ: dict[str, 
     """Also without a terminal: as a service of systemd, this is all that somebody finds later."""
 
     def told(*words: str) -> str:
-        command = [sys.executable, "-m", "tools.cli", "run", *words]
+        command = [sys.executable, "-m", "camgraph.tools.cli", "run", *words]
         done = subprocess.run(
             command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=LIMIT_S, check=False
         )

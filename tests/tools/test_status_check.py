@@ -41,10 +41,10 @@ class Watched:
     def __init__(self, folder: Path, runtime: str) -> None:
         self.folder = folder
         self.environ = {**os.environ, "XDG_RUNTIME_DIR": runtime, "XDG_STATE_HOME": str(folder / "state")}
-        self.environ["PYTHONPATH"] = str(Path(__file__).parents[2])
+        self.environ["PYTHONPATH"] = str(Path(__file__).parents[2] / "src")
 
     def call(self, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "tools.cli", *words]
+        command = [sys.executable, "-m", "camgraph.tools.cli", *words]
         return subprocess.run(
             command, check=False, cwd=self.folder, env=self.environ, capture_output=True, text=True, timeout=LIMIT_S
         )
@@ -52,7 +52,7 @@ class Watched:
     @contextmanager
     def running(self, graph: str = GRAPH) -> Iterator[None]:
         (self.folder / "g.yaml").write_text(graph)
-        command = [sys.executable, "-m", "tools.cli", "run", "g.yaml", "--quiet"]
+        command = [sys.executable, "-m", "camgraph.tools.cli", "run", "g.yaml", "--quiet"]
         with (self.folder / "run.log").open("w") as log:
             run = subprocess.Popen(command, cwd=self.folder, env=self.environ, stdout=log, stderr=log)
             try:

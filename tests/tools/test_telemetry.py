@@ -30,7 +30,13 @@ stages:
 
 
 @pytest.mark.parametrize(
-    "package", ["pipeline.errors", "stages.inference.engines.engine", "tools.cli", "tools.benchmarks.peers"]
+    "package",
+    [
+        "camgraph.pipeline.errors",
+        "camgraph.stages.inference.engines.engine",
+        "camgraph.tools.cli",
+        "camgraph.tools.lab.benchmarks.peers",
+    ],
 )
 def test_every_package_of_ours_turns_it_off(package: str) -> None:
     script = f"import {package}, os; print(os.environ['ORT_DISABLE_TELEMETRY'])"
@@ -63,7 +69,7 @@ def test_no_command_reports(command: Sequence[str], two_people: Path, short_clip
     log = tmp_path / "calls"
     traced = (*STRACE, str(log)) if shutil.which("strace") else ()
     done = subprocess.run(
-        [*traced, sys.executable, "-m", "tools.cli", *filled],
+        [*traced, sys.executable, "-m", "camgraph.tools.cli", *filled],
         cwd=tmp_path,
         env=_environment(home),
         capture_output=True,

@@ -10,6 +10,6 @@
 Start with `pull.py`. Nothing here is loaded by a run: it finds the pulled files by their paths.
 """
 
-from tools.assets.pull import asset_path
+from camgraph.tools.assets.pull import asset_path
 
 __all__ = ["asset_path"]

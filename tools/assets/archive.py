@@ -11,10 +11,10 @@ import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.system.redaction import redact_urls
-from tools.assets.catalogue import Member, Package
-from tools.assets.clients import NPM_WHEEL, Command, archive_command, npm_here, npm_of_wheel, pip_command
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.system.redaction import redact_urls
+from camgraph.tools.assets.catalogue import Member, Package
+from camgraph.tools.assets.clients import NPM_WHEEL, Command, archive_command, npm_here, npm_of_wheel, pip_command
 
 Progress = Callable[[str, int, int], None]
 """Called regularly with the name of the download, its bytes so far, and its size (0: unknown)."""

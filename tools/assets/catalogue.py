@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pipeline.errors import UserError
+from camgraph.pipeline.errors import UserError
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Asset:
 
 def _multipose(sources: Sequence[bytes]) -> bytes:
     # Only a conversion needs onnx, and it takes a while to import.
-    from tools.assets.movenet.multipose import multipose_onnx  # noqa: PLC0415
+    from camgraph.tools.assets.movenet.multipose import multipose_onnx  # noqa: PLC0415
 
     topology, weights = sources
     return multipose_onnx(topology, weights)
@@ -65,7 +65,7 @@ def _multipose(sources: Sequence[bytes]) -> bytes:
 
 def _single(name: str, side: int) -> Callable[[Sequence[bytes]], bytes]:
     def make(sources: Sequence[bytes]) -> bytes:
-        from tools.assets.movenet.single import single_onnx  # noqa: PLC0415
+        from camgraph.tools.assets.movenet.single import single_onnx  # noqa: PLC0415
 
         topology, weights = sources
         return single_onnx(topology, weights, name=name, side=side)

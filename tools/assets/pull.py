@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.system.disk import lock, open_regular, sync_folder, try_lock
-from pipeline.system.paths import asset_folder, what_moves_assets
-from tools.assets.archive import Progress, check_sha256, fetch, read_members
-from tools.assets.catalogue import Asset, find
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.system.disk import lock, open_regular, sync_folder, try_lock
+from camgraph.pipeline.system.paths import asset_folder, what_moves_assets
+from camgraph.tools.assets.archive import Progress, check_sha256, fetch, read_members
+from camgraph.tools.assets.catalogue import Asset, find
 
 State = Literal["ready", "damaged", "missing"]
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import click
 
-from pipeline.errors import UserError
-from pipeline.system.spelling import did_you_mean
-from stages.rulebook.library import ACTIONS, library, library_text
-from stages.rulebook.parameters import kind_of
-from stages.rulebook.rule_file import TemplateDefinition
-from tools.commands.local_path import LocalPath
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.system.spelling import did_you_mean
+from camgraph.stages.rulebook.library import ACTIONS, library, library_text
+from camgraph.stages.rulebook.parameters import kind_of
+from camgraph.stages.rulebook.rule_file import TemplateDefinition
+from camgraph.tools.commands.local_path import LocalPath
 
 WIDEST = 100
 INDENT = "  "
@@ -83,8 +83,8 @@ def _caution(definition: TemplateDefinition, indent: str) -> Iterator[str]:
 def _drawing(name: str) -> Iterator[str]:
     """The action at a few moments, as far as the terminal is wide; none of an action of which no scene is known."""
     # These imports take longer than --help may.
-    from tools.animator.action_drawings import as_text  # noqa: PLC0415
-    from tools.animator.action_scenes import ACTION_SCENES  # noqa: PLC0415
+    from camgraph.tools.scenes.animator.action_drawings import as_text  # noqa: PLC0415
+    from camgraph.tools.scenes.animator.action_scenes import ACTION_SCENES  # noqa: PLC0415
 
     if name in ACTION_SCENES:
         width = min(WIDEST, shutil.get_terminal_size().columns) - len(INDENT)
@@ -103,8 +103,8 @@ def _prints_braille() -> bool:
 def _write_pictures(names: Iterable[str], folder: Path) -> None:
     import cv2  # noqa: PLC0415 - as above
 
-    from tools.animator.action_drawings import as_picture  # noqa: PLC0415
-    from tools.animator.action_scenes import ACTION_SCENES  # noqa: PLC0415
+    from camgraph.tools.scenes.animator.action_drawings import as_picture  # noqa: PLC0415
+    from camgraph.tools.scenes.animator.action_scenes import ACTION_SCENES  # noqa: PLC0415
 
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:

@@ -8,10 +8,10 @@ from functools import partial
 
 import click
 
-from pipeline.system.paths import asset_folder
-from tools.assets.catalogue import CATALOGUE, Asset, find
-from tools.assets.pull import asset_path, pull, state
-from tools.display.screen import rewrite_line
+from camgraph.pipeline.system.paths import asset_folder
+from camgraph.tools.assets.catalogue import CATALOGUE, Asset, find
+from camgraph.tools.assets.pull import asset_path, pull, state
+from camgraph.tools.display.screen import rewrite_line
 
 _LINE_EVERY_S = 5.0
 _UPDATE_EVERY_S = 0.5

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.errors import EnvironmentProblem
 
 _FOLDER = Path(__file__).resolve().parents[2] / "configs"
 

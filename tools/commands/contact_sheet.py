@@ -17,12 +17,12 @@ from av.container import InputContainer
 from av.video.stream import VideoStream
 from numpy.typing import NDArray
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.system.disk import write_whole
-from stages.reading.opening import open_file, span_of
-from stages.reading.pixels import orientation_of
-from stages.vision.drawing import draw_label
-from tools.commands.local_path import LocalPath
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.system.disk import write_whole
+from camgraph.stages.reading.opening import open_file, span_of
+from camgraph.stages.reading.pixels import orientation_of
+from camgraph.stages.vision.drawing import draw_label
+from camgraph.tools.commands.local_path import LocalPath
 
 Picture = NDArray[np.uint8]
 

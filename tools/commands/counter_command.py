@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from pipeline.foreign_text import shown
-from pipeline.supervision.control import ask, find_run
-from pipeline.system.names import nfc
-from tools.commands.camera_commands import name_option
-from tools.display.status_view import counter_text
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.supervision.control import ask, find_run
+from camgraph.pipeline.system.names import nfc
+from camgraph.tools.commands.camera_commands import name_option
+from camgraph.tools.display.status_view import counter_text
 
 
 @click.command("counter")

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import click
 
-from pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem, UserError
-from pipeline.system.disk import try_lock
-from tools.commands.configs import config_path
-from tools.commands.local_path import LocalPath
+from camgraph.pipeline.errors import EXIT_GAVE_UP, EnvironmentProblem, UserError
+from camgraph.pipeline.system.disk import try_lock
+from camgraph.tools.commands.configs import config_path
+from camgraph.tools.commands.local_path import LocalPath
 
 PORT = 7007
 """The address that the graph sends its events to."""
@@ -107,7 +107,7 @@ def _make_folder(out: Path) -> None:
 
 def _free_name() -> str:
     """A name that no other run of this user has; reported if it is not NAME."""
-    from pipeline.system.found_runs import found_runs  # noqa: PLC0415 - not needed for --help
+    from camgraph.pipeline.system.found_runs import found_runs  # noqa: PLC0415 - not needed for --help
 
     taken = {run.name for run in found_runs() if run.own}
     free = next(name for name in chain([NAME], (f"{NAME}-{n}" for n in count(2))) if name not in taken)
@@ -118,8 +118,8 @@ def _free_name() -> str:
 
 def _pull_assets() -> None:
     # Needed by those who run the demo, not by those who ask for --help.
-    from tools.assets.catalogue import find  # noqa: PLC0415
-    from tools.commands.asset_commands import pull_shown  # noqa: PLC0415
+    from camgraph.tools.assets.catalogue import find  # noqa: PLC0415
+    from camgraph.tools.commands.asset_commands import pull_shown  # noqa: PLC0415
 
     for name in ASSETS:
         pull_shown(find(name))
@@ -136,10 +136,10 @@ def _how_long(seconds: int, cores: int) -> str:
 def _run(out: Path, seconds: int, name: str) -> _Done:
     """Run the graph, with a program that receives its events."""
     # Heavy, and not needed for --help.
-    from pipeline.graph import parse_graph, plan_of  # noqa: PLC0415
-    from stages.writing.output_names import part_of  # noqa: PLC0415
-    from tools.display.running import run_plan  # noqa: PLC0415
-    from tools.simulator.event_receiver import EventReceiver  # noqa: PLC0415
+    from camgraph.pipeline.graph import parse_graph, plan_of  # noqa: PLC0415
+    from camgraph.stages.writing.output_names import part_of  # noqa: PLC0415
+    from camgraph.tools.display.running import run_plan  # noqa: PLC0415
+    from camgraph.tools.scenes.simulator.event_receiver import EventReceiver  # noqa: PLC0415
 
     with EventReceiver(out / RECEIVED, PORT) as receiver:
         (out / RULES).write_bytes(config_path(RULES).read_bytes())
@@ -168,8 +168,8 @@ def gpu_graph(kept: str) -> str:
 
 def _runs_on_gpu() -> bool:
     """Whether a GPU of this machine runs the model; says why one that is here does not."""
-    from tools.assets import asset_path  # noqa: PLC0415
-    from tools.commands.watching.device import find_device  # noqa: PLC0415
+    from camgraph.tools.assets import asset_path  # noqa: PLC0415
+    from camgraph.tools.commands.watching.device import find_device  # noqa: PLC0415
 
     device = find_device(asset_path(ASSETS[0]))
     if device.why_not:
@@ -183,7 +183,7 @@ def sending_graph(kept: str) -> str:
 
 
 def _make_contact_sheet(out: Path, cameras: Sequence[str]) -> None:
-    from tools.commands.contact_sheet import contact_sheet  # noqa: PLC0415
+    from camgraph.tools.commands.contact_sheet import contact_sheet  # noqa: PLC0415
 
     contact_sheet([_video(out, camera) for camera in cameras], out / SHEET)
 

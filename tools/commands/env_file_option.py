@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from tools.commands.local_path import LocalPath
+from camgraph.tools.commands.local_path import LocalPath
 
 C = TypeVar("C", bound=Callable[..., Any])
 

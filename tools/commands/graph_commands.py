@@ -9,21 +9,21 @@ from pathlib import Path
 
 import click
 
-from pipeline.errors import CamgraphError, EnvironmentProblem
-from pipeline.graph import load_graph, plan_of
-from pipeline.graph.drawing import dot, mermaid
-from pipeline.graph.env_file import Variables
-from pipeline.graph.memory import in_words, memory_need
-from pipeline.graph.planning import Graph
-from pipeline.graph.remarks import remarks_on
-from pipeline.graph.schema import graph_schema
-from pipeline.outbox.outbox_folder import outbox_folder, why_unusable
-from pipeline.registry import find_stage, stage_names
-from pipeline.system.disk import read_text
-from pipeline.system.paths import SHARED_MEMORY
-from pipeline.system.scarcity import require_processes
-from tools.commands.env_file_option import env_file_option
-from tools.commands.local_path import LocalPath
+from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem
+from camgraph.pipeline.graph import load_graph, plan_of
+from camgraph.pipeline.graph.drawing import dot, mermaid
+from camgraph.pipeline.graph.env_file import Variables
+from camgraph.pipeline.graph.memory import in_words, memory_need
+from camgraph.pipeline.graph.planning import Graph
+from camgraph.pipeline.graph.remarks import remarks_on
+from camgraph.pipeline.graph.schema import graph_schema
+from camgraph.pipeline.outbox.outbox_folder import outbox_folder, why_unusable
+from camgraph.pipeline.registry import find_stage, stage_names
+from camgraph.pipeline.system.disk import read_text
+from camgraph.pipeline.system.paths import SHARED_MEMORY
+from camgraph.pipeline.system.scarcity import require_processes
+from camgraph.tools.commands.env_file_option import env_file_option
+from camgraph.tools.commands.local_path import LocalPath
 
 graph_argument = click.argument("graph_file", metavar="GRAPH", type=LocalPath())
 
@@ -77,8 +77,8 @@ def _rules_alone(path: Path) -> list[str] | None:
         return None
     if not _RULES.search(text) or re.search(r"^(stages|cameras)\s*:", text, re.MULTILINE):
         return None
-    from stages.rulebook.library import hiding  # noqa: PLC0415 - with it comes NumPy
-    from stages.rulebook.rule_set import read_rules  # noqa: PLC0415
+    from camgraph.stages.rulebook.library import hiding  # noqa: PLC0415 - with it comes NumPy
+    from camgraph.stages.rulebook.rule_set import read_rules  # noqa: PLC0415
 
     rules = read_rules(path)
     message = f"{path}: {_counted(len(rules.rules), 'rule')}: no mistakes; its cameras are known where a graph names it"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.foreign_text import shown
-from pipeline.supervision.control import ask, find_run
-from pipeline.system.redaction import redact_urls
-from tools.commands.owner_option import of_owner
-from tools.display.run_status import HealthStatus, Status
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.supervision.control import ask, find_run
+from camgraph.pipeline.system.redaction import redact_urls
+from camgraph.tools.commands.owner_option import of_owner
+from camgraph.tools.display.run_status import HealthStatus, Status
 
 Level = Literal["healthy", "degraded", "down", "unknown"]
 EXIT_OF: Mapping[str, int] = {"healthy": 0, "degraded": 1, "down": 2, "unknown": 3}

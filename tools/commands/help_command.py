@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.system.spelling import did_you_mean
-from tools.commands.configs import config_path
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.system.spelling import did_you_mean
+from camgraph.tools.commands.configs import config_path
 
 INDEX = "index"
 """The index page, from which the list of pages is read."""

@@ -17,19 +17,19 @@ from typing import Any
 import click
 import yaml
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.foreign_text import shown
-from pipeline.system.disk import read_text
-from pipeline.system.names import nfc, user_name
-from stages.delivery.event_view import because
-from stages.delivery.event_words import reason, span
-from stages.delivery.measured_words import measured_words
-from stages.footage.incident_index import IncidentFilter, IncidentSummary, incidents_in, summary_of
-from stages.footage.incident_labels import GivenLabel, Label, Labels
-from stages.footage.incident_record import KINDS, IncidentRecord, State, read_record
-from stages.reading.dates import zone_of
-from tools.commands.local_path import LocalPath
-from tools.commands.moments import local_time, moment
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.system.disk import read_text
+from camgraph.pipeline.system.names import nfc, user_name
+from camgraph.stages.delivery.event_view import because
+from camgraph.stages.delivery.event_words import reason, span
+from camgraph.stages.delivery.measured_words import measured_words
+from camgraph.stages.footage.incident_index import IncidentFilter, IncidentSummary, incidents_in, summary_of
+from camgraph.stages.footage.incident_labels import GivenLabel, Label, Labels
+from camgraph.stages.footage.incident_record import KINDS, IncidentRecord, State, read_record
+from camgraph.stages.reading.dates import zone_of
+from camgraph.tools.commands.local_path import LocalPath
+from camgraph.tools.commands.moments import local_time, moment
 
 _SHORT = 8
 _LABELS: Mapping[Label, str] = {"acknowledged": "seen", "true_alarm": "real", "false_alarm": "false alarm"}

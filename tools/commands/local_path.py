@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pipeline.system.paths import why_no_path
+from camgraph.pipeline.system.paths import why_no_path
 
 
 class LocalPath(click.Path):

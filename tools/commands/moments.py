@@ -9,8 +9,8 @@ import re
 import time
 from datetime import datetime, timedelta, tzinfo
 
-from pipeline.errors import UserError
-from pipeline.foreign_text import shown
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.foreign_text import shown
 
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(s|min|m|h|d)")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")

@@ -11,11 +11,11 @@ from string import Template
 
 import click
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.registry import stage_distribution, stage_names
-from pipeline.system.names import MAX_NAME
-from tools.commands.local_path import LocalPath
-from tools.commands.stage_skeleton import SKELETONS
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.registry import stage_distribution, stage_names
+from camgraph.pipeline.system.names import MAX_NAME
+from camgraph.tools.commands.local_path import LocalPath
+from camgraph.tools.commands.stage_skeleton import SKELETONS
 
 _A_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _RESERVED = ("new", "events", "outbox")

@@ -12,16 +12,16 @@ from typing import Any
 
 import click
 
-from pipeline.dead_letters import FOLDER, DeadLetter
-from pipeline.errors import CamgraphError, UserError
-from pipeline.foreign_text import shown
-from pipeline.outbox.outbox_view import FILE, KeptEvent, OutboxView, SinkState
-from pipeline.supervision.control import ask
-from pipeline.system.found_runs import found_runs
-from pipeline.system.names import is_name, nfc
-from pipeline.system.paths import state_folder
-from tools.commands.moments import local_time, moment, seconds_of
-from tools.display.questions import ask_yes
+from camgraph.pipeline.dead_letters import FOLDER, DeadLetter
+from camgraph.pipeline.errors import CamgraphError, UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.outbox.outbox_view import FILE, KeptEvent, OutboxView, SinkState
+from camgraph.pipeline.supervision.control import ask
+from camgraph.pipeline.system.found_runs import found_runs
+from camgraph.pipeline.system.names import is_name, nfc
+from camgraph.pipeline.system.paths import state_folder
+from camgraph.tools.commands.moments import local_time, moment, seconds_of
+from camgraph.tools.display.questions import ask_yes
 
 _SHORT = 12
 _LISTED = 20

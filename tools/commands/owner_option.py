@@ -6,8 +6,8 @@ import os
 
 import click
 
-from pipeline.errors import UserError
-from pipeline.system.names import user_name
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.system.names import user_name
 
 
 def _number(_context: click.Context, _parameter: click.Parameter, user: str | None) -> int | None:

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import click
 
-from pipeline.errors import UserError
-from pipeline.foreign_text import shown
-from pipeline.supervision.control import ask, find_run
-from pipeline.system.disk import write_whole
-from pipeline.system.file_access import kept_from_others
-from pipeline.system.names import ascii_form, nfc
-from pipeline.system.paths import runs_folder
-from pipeline.system.spelling import did_you_mean
-from stages.footage.picture_service import NAME, ask_picture
-from tools.commands.camera_commands import name_option
-from tools.commands.local_path import LocalPath
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.supervision.control import ask, find_run
+from camgraph.pipeline.system.disk import write_whole
+from camgraph.pipeline.system.file_access import kept_from_others
+from camgraph.pipeline.system.names import ascii_form, nfc
+from camgraph.pipeline.system.paths import runs_folder
+from camgraph.pipeline.system.spelling import did_you_mean
+from camgraph.stages.footage.picture_service import NAME, ask_picture
+from camgraph.tools.commands.camera_commands import name_option
+from camgraph.tools.commands.local_path import LocalPath
 
 
 @click.command("picture")

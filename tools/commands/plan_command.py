@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from pipeline.graph.env_file import Variables
-from tools.commands.env_file_option import env_file_option, show_remarks
-from tools.commands.local_path import LocalPath
+from camgraph.pipeline.graph.env_file import Variables
+from camgraph.tools.commands.env_file_option import env_file_option, show_remarks
+from camgraph.tools.commands.local_path import LocalPath
 
 
 def _finite(_: click.Context, __: click.Parameter, number: float | None) -> float | None:
@@ -63,8 +63,8 @@ def plan(
     or written. Files are read as if they were live cameras.
     """
     # With them come the stages, whose imports take longer than --help may.
-    from tools.commands.planning.plan import Asked, plan_graph  # noqa: PLC0415
-    from tools.commands.planning.words import in_words  # noqa: PLC0415
+    from camgraph.tools.commands.planning.plan import Asked, plan_graph  # noqa: PLC0415
+    from camgraph.tools.commands.planning.words import in_words  # noqa: PLC0415
 
     environ, remarks = Variables(env_files).anew()
     show_remarks(remarks)

@@ -10,23 +10,23 @@ from pathlib import Path
 
 import click
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.graph import Graph, load_graph, plan_of
-from pipeline.graph.env_file import Variables
-from pipeline.graph.graph_source import GraphSource
-from pipeline.graph.loading import Amend, unchanged
-from pipeline.graph.memory import in_words, memory_need
-from pipeline.supervision.control import ask, find_run
-from pipeline.system.scarcity import require_processes
-from tools.commands.env_file_option import env_file_option, show_remarks
-from tools.commands.health_check import EXIT_OF, checked
-from tools.commands.local_path import LocalPath
-from tools.commands.owner_option import of_owner, owner_option
-from tools.display.console import console_of_output
-from tools.display.live_table import render
-from tools.display.run_status import Status
-from tools.display.running import run_plan
-from tools.display.screen import JSON_LOGS
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.graph import Graph, load_graph, plan_of
+from camgraph.pipeline.graph.env_file import Variables
+from camgraph.pipeline.graph.graph_source import GraphSource
+from camgraph.pipeline.graph.loading import Amend, unchanged
+from camgraph.pipeline.graph.memory import in_words, memory_need
+from camgraph.pipeline.supervision.control import ask, find_run
+from camgraph.pipeline.system.scarcity import require_processes
+from camgraph.tools.commands.env_file_option import env_file_option, show_remarks
+from camgraph.tools.commands.health_check import EXIT_OF, checked
+from camgraph.tools.commands.local_path import LocalPath
+from camgraph.tools.commands.owner_option import of_owner, owner_option
+from camgraph.tools.display.console import console_of_output
+from camgraph.tools.display.live_table import render
+from camgraph.tools.display.run_status import Status
+from camgraph.tools.display.running import run_plan
+from camgraph.tools.display.screen import JSON_LOGS
 
 
 @click.command()
@@ -57,8 +57,8 @@ def run_graph_file(
 
     `calm`: successes are not logged.
     """
-    from tools.commands.watching.picture_size import with_picture_sizes  # noqa: PLC0415 - knows stages, whose imports take long
-    from tools.commands.way_in import ways_in  # noqa: PLC0415 - as above
+    from camgraph.tools.commands.watching.picture_size import with_picture_sizes  # noqa: PLC0415 - knows stages, whose imports take long
+    from camgraph.tools.commands.way_in import ways_in  # noqa: PLC0415 - as above
 
     variables = Variables(env_files)
     environ, remarks = variables.anew()

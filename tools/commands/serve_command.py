@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from pipeline.errors import UserError
-from pipeline.graph.definition import GraphFile, StageEntry
-from tools.commands.env_file_option import env_file_option
-from tools.commands.local_path import LocalPath
-from tools.commands.run_command import run_graph_file
-from tools.display.screen import JSON_LOGS
-from tools.service.serve import PORT
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.graph.definition import GraphFile, StageEntry
+from camgraph.tools.commands.env_file_option import env_file_option
+from camgraph.tools.commands.local_path import LocalPath
+from camgraph.tools.commands.run_command import run_graph_file
+from camgraph.tools.display.screen import JSON_LOGS
+from camgraph.tools.service.serve import PORT
 
 _NAME = "page"
 

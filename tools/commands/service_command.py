@@ -11,15 +11,15 @@ from pathlib import Path
 
 import click
 
-from pipeline.errors import UserError
-from pipeline.graph import Graph, load_graph
-from pipeline.graph.env_file import Variables
-from pipeline.graph.secret_files import secret_file
-from tools.commands.env_file_option import env_file_option, show_remarks
-from tools.commands.hosting import needs
-from tools.commands.hosting.installation import Machine, systemd_version
-from tools.commands.hosting.unit import ACCOUNT, UnitSettings, unit_name, unit_text
-from tools.commands.local_path import LocalPath
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.graph import Graph, load_graph
+from camgraph.pipeline.graph.env_file import Variables
+from camgraph.pipeline.graph.secret_files import secret_file
+from camgraph.tools.commands.env_file_option import env_file_option, show_remarks
+from camgraph.tools.commands.hosting import needs
+from camgraph.tools.commands.hosting.installation import Machine, systemd_version
+from camgraph.tools.commands.hosting.unit import ACCOUNT, UnitSettings, unit_name, unit_text
+from camgraph.tools.commands.local_path import LocalPath
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,29}")
 """Shorter than other names: the folder /run/camgraph-NAME is part of the address of sockets."""

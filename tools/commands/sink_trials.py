@@ -13,23 +13,23 @@ import click
 import cv2
 import numpy as np
 
-from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable, UserError
-from pipeline.foreign_text import shown
-from pipeline.graph import load_plan
-from pipeline.graph.env_file import Variables
-from pipeline.messages import Event
-from pipeline.plan import RunPlan, StagePlan
-from pipeline.registry import find_stage
-from pipeline.single_stage import HandContext
-from pipeline.stage import Stage
-from pipeline.system.redaction import redact_urls
-from pipeline.system.spelling import did_you_mean
-from stages.delivery.event_sink import EventSink
-from stages.delivery.event_view import view_of
-from stages.delivery.trial_event import trial_event
-from stages.rulebook.rule_set import examined_rules
-from tools.commands.env_file_option import env_file_option, show_remarks
-from tools.commands.local_path import LocalPath
+from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable, UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.graph.env_file import Variables
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.plan import RunPlan, StagePlan
+from camgraph.pipeline.registry import find_stage
+from camgraph.pipeline.single_stage import HandContext
+from camgraph.pipeline.stage import Stage
+from camgraph.pipeline.system.redaction import redact_urls
+from camgraph.pipeline.system.spelling import did_you_mean
+from camgraph.stages.delivery.event_sink import EventSink
+from camgraph.stages.delivery.event_view import view_of
+from camgraph.stages.delivery.trial_event import trial_event
+from camgraph.stages.rulebook.rule_set import examined_rules
+from camgraph.tools.commands.env_file_option import env_file_option, show_remarks
+from camgraph.tools.commands.local_path import LocalPath
 
 WITHIN_S = 20.0
 """How long to try each sink."""

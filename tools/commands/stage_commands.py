@@ -11,11 +11,11 @@ from typing import Any
 import click
 from pydantic import BaseModel
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.graph.schema_walk import described, schema_of
-from pipeline.registry import AnyStage, find_stage, stage_distribution, stage_names
-from pipeline.stage import Source, Stage
-from tools.commands.new_stage import new
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.graph.schema_walk import described, schema_of
+from camgraph.pipeline.registry import AnyStage, find_stage, stage_distribution, stage_names
+from camgraph.pipeline.stage import Source, Stage
+from camgraph.tools.commands.new_stage import new
 
 
 class _StagesGroup(click.Group):

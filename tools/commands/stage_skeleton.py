@@ -50,10 +50,10 @@ _STAGE = '''\
 import json
 from collections.abc import Iterable, Sequence
 
-from pipeline.messages import Event, Stamp
-from pipeline.stage import Settings, Stage
+from camgraph.pipeline.messages import Event, Stamp
+from camgraph.pipeline.stage import Settings, Stage
 from pydantic import Field
-from stages.messages import Frame
+from camgraph.stages.messages import Frame
 
 
 class ${Name}Settings(Settings):
@@ -83,8 +83,8 @@ _STAGE_TEST = """\
 from pathlib import Path
 
 import numpy as np
-from pipeline.testing import feed, opened, stamp
-from stages.messages import Frame
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.messages import Frame
 
 from $package.$name import $Name
 
@@ -117,10 +117,10 @@ _SINK = '''\
 import sqlite3
 from collections.abc import Sequence
 
-from pipeline.errors import Unavailable
+from camgraph.pipeline.errors import Unavailable
 from pydantic import Field
-from stages.delivery.event_sink import DeliverySettings, EventSink
-from stages.delivery.event_view import EventView
+from camgraph.stages.delivery.event_sink import DeliverySettings, EventSink
+from camgraph.stages.delivery.event_view import EventView
 
 TABLE = "CREATE TABLE IF NOT EXISTS events (id TEXT PRIMARY KEY, camera TEXT, rule TEXT, body TEXT)"
 
@@ -166,9 +166,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from pipeline.errors import Unavailable
-from pipeline.messages import Event
-from pipeline.testing import feed, opened, stamp
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.testing import feed, opened, stamp
 
 from $package.$name import $Name
 
@@ -235,10 +235,10 @@ from urllib.request import urlopen
 
 import cv2
 import numpy as np
-from pipeline.messages import Message, Stamp
-from pipeline.stage import CameraSettings, CameraState, Settings, Source, Stop
+from camgraph.pipeline.messages import Message, Stamp
+from camgraph.pipeline.stage import CameraSettings, CameraState, Settings, Source, Stop
 from pydantic import Field
-from stages.messages import Frame
+from camgraph.stages.messages import Frame
 
 STATES: dict[int, CameraState] = {401: "unauthorised", 403: "unauthorised", 404: "gone"}
 MOST_BYTES = 1 << 24
@@ -313,9 +313,9 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from pipeline.messages import Message
-from pipeline.stage import Settings
-from pipeline.testing import HandContext
+from camgraph.pipeline.messages import Message
+from camgraph.pipeline.stage import Settings
+from camgraph.pipeline.testing import HandContext
 
 from $package.$name import $Name, ${Name}Camera
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from pipeline.supervision.control import ask, find_run
-from tools.commands.camera_commands import name_option
+from camgraph.pipeline.supervision.control import ask, find_run
+from camgraph.tools.commands.camera_commands import name_option
 
 
 @click.command("switch")

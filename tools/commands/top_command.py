@@ -15,15 +15,15 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.foreign_text import shown
-from pipeline.supervision.control import ask, find_run
-from tools.commands.camera_commands import name_option
-from tools.commands.owner_option import of_owner, owner_option
-from tools.display.console import console_of_output
-from tools.display.live_table import render
-from tools.display.run_status import CameraStatus, Status
-from tools.display.status_view import ORDINARY
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.supervision.control import ask, find_run
+from camgraph.tools.commands.camera_commands import name_option
+from camgraph.tools.commands.owner_option import of_owner, owner_option
+from camgraph.tools.display.console import console_of_output
+from camgraph.tools.display.live_table import render
+from camgraph.tools.display.run_status import CameraStatus, Status
+from camgraph.tools.display.status_view import ORDINARY
 
 _EVERY_S = 1.0
 _KEYS = "q quit   p pause   s sort   r reverse   / filter   Esc all"

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from pipeline.system.names import A_NAME, is_name
-from tools.commands.env_file_option import env_file_option
+from camgraph.pipeline.system.names import A_NAME, is_name
+from camgraph.tools.commands.env_file_option import env_file_option
 
 
 def _finite(_: click.Context, __: click.Parameter, number: float | None) -> float | None:
@@ -92,6 +92,6 @@ def watch(**options: Any) -> None:
     environment, and nobody does.
     """
     # These imports take longer than --help may.
-    from tools.commands.watching.starting import Asked, start  # noqa: PLC0415
+    from camgraph.tools.commands.watching.starting import Asked, start  # noqa: PLC0415
 
     sys.exit(start(Asked(**options)))

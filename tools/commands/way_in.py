@@ -7,9 +7,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.foreign_text import shown
-from pipeline.plan import RunPlan
-from tools.service.serve import PORT, ServiceAddress, service_address
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.plan import RunPlan
+from camgraph.tools.service.serve import PORT, ServiceAddress, service_address
 
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
 

@@ -6,8 +6,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.foreign_text import shown
-from tools.display.run_status import CameraList, CameraStatus
+from camgraph.pipeline.foreign_text import shown
+from camgraph.tools.display.run_status import CameraList, CameraStatus
 
 
 def render_cameras(known: CameraList) -> RenderableType:

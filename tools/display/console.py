@@ -9,8 +9,8 @@ from typing import IO, Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from pipeline.foreign_text import printable
-from tools.display.screen import bare
+from camgraph.pipeline.foreign_text import printable
+from camgraph.tools.display.screen import bare
 
 _UNLIMITED = 100_000
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from pipeline.plan import RunPlan
-from tools.display.run_status import Status
+from camgraph.pipeline.plan import RunPlan
+from camgraph.tools.display.run_status import Status
 
 WINDOW_S = 20.0
 """What happened since is talked about."""

@@ -16,8 +16,8 @@ from typing import Protocol
 from rich.console import Console
 from rich.live import Live
 
-from tools.display.run_status import EventStatus, Status, Summary
-from tools.display.status_view import event_text, headline, progress_words, render, render_summary, troubles
+from camgraph.tools.display.run_status import EventStatus, Status, Summary
+from camgraph.tools.display.status_view import event_text, headline, progress_words, render, render_summary, troubles
 
 __all__ = [
     "Display",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.plan import RunPlan, StagePlan
-from stages.events import CAMERA_TYPES
-from stages.rules import JUDGED
-from stages.track import FOLLOWED, SEEN
-from stages.vision.decoding.score_ranges import score_range
-from tools.display.status_view import counted
+from camgraph.pipeline.plan import RunPlan, StagePlan
+from camgraph.stages.events import CAMERA_TYPES
+from camgraph.stages.rules import JUDGED
+from camgraph.stages.track import FOLLOWED, SEEN
+from camgraph.stages.vision.decoding.score_ranges import score_range
+from camgraph.tools.display.status_view import counted
 
 MORE = "more: camgraph help no_events"
 _OWN_EVENTS = (CAMERA_TYPES, "camgraph.")

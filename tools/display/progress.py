@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import CamgraphError
-from pipeline.plan import RunPlan
-from stages.capture import Camera
-from stages.reading import addresses, examiner
-from stages.reading.pictures import is_album, list_pictures
+from camgraph.pipeline.errors import CamgraphError
+from camgraph.pipeline.plan import RunPlan
+from camgraph.stages.capture import Camera
+from camgraph.stages.reading import addresses, examiner
+from camgraph.stages.reading.pictures import is_album, list_pictures
 
 OVER = ("done", "stopped", "failed")
 LEAST_S = 3.0

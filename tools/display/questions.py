@@ -11,7 +11,7 @@ import sys
 
 import click
 
-from pipeline.foreign_text import printable
+from camgraph.pipeline.foreign_text import printable
 
 
 def ask_line(question: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
-from pipeline.errors import UserError
+from camgraph.pipeline.errors import UserError
 
 T = TypeVar("T")
 _LARGEST = 1e15

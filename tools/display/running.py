@@ -17,30 +17,30 @@ from typing import TYPE_CHECKING, Any, Protocol
 import structlog
 from rich.console import Console
 
-from pipeline.errors import EXIT_ENVIRONMENT, EXIT_SIGINT, EnvironmentProblem, UserError
-from pipeline.graph.graph_source import GraphSource
-from pipeline.monitoring.health import Phase
-from pipeline.monitoring.outcome import Outcome
-from pipeline.outbox.outbox_folder import outbox_held
-from pipeline.plan import RunPlan, run_to_wire
-from pipeline.stage import DROPPED
-from pipeline.system.confidential import forbid_dumps, holds_credentials
-from pipeline.system.disk import HAS_LOCKS
-from pipeline.system.file_access import kept_from_others
-from pipeline.system.logs import log_failed_threads, log_to_stderr
-from pipeline.system.scarcity import in_words, require_processes
-from pipeline.wanted import Loader
-from stages.events import CAMERA_TYPES
-from tools.display.console import console_of_errors
-from tools.display.keeping_up import KeepingUp
-from tools.display.live_table import Display, open_display, render_summary
-from tools.display.run_status import Status, Summary
-from tools.display.screen import hide_in_words_of_libraries, log_line, way_to_explanations
-from tools.display.service_notices import ServiceNotices, service_notices
+from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EXIT_SIGINT, EnvironmentProblem, UserError
+from camgraph.pipeline.graph.graph_source import GraphSource
+from camgraph.pipeline.monitoring.health import Phase
+from camgraph.pipeline.monitoring.outcome import Outcome
+from camgraph.pipeline.outbox.outbox_folder import outbox_held
+from camgraph.pipeline.plan import RunPlan, run_to_wire
+from camgraph.pipeline.stage import DROPPED
+from camgraph.pipeline.system.confidential import forbid_dumps, holds_credentials
+from camgraph.pipeline.system.disk import HAS_LOCKS
+from camgraph.pipeline.system.file_access import kept_from_others
+from camgraph.pipeline.system.logs import log_failed_threads, log_to_stderr
+from camgraph.pipeline.system.scarcity import in_words, require_processes
+from camgraph.pipeline.wanted import Loader
+from camgraph.stages.events import CAMERA_TYPES
+from camgraph.tools.display.console import console_of_errors
+from camgraph.tools.display.keeping_up import KeepingUp
+from camgraph.tools.display.live_table import Display, open_display, render_summary
+from camgraph.tools.display.run_status import Status, Summary
+from camgraph.tools.display.screen import hide_in_words_of_libraries, log_line, way_to_explanations
+from camgraph.tools.display.service_notices import ServiceNotices, service_notices
 
 if TYPE_CHECKING:
-    from pipeline.system.run_folder import RunFolder
-    from tools.display.progress import Pace
+    from camgraph.pipeline.system.run_folder import RunFolder
+    from camgraph.tools.display.progress import Pace
 
 _RELOADING = getattr(signal, "SIGHUP", None)
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -191,7 +191,7 @@ def _each(*shown: Callable[[Run], None] | None) -> Callable[[Run], None]:
 
 
 def _why_no_events(status: Mapping[str, Any], plan: RunPlan) -> str:
-    from tools.display.no_events import why_no_events  # noqa: PLC0415 - knows stages, whose imports take long
+    from camgraph.tools.display.no_events import why_no_events  # noqa: PLC0415 - knows stages, whose imports take long
 
     return why_no_events(status, plan)
 
@@ -246,7 +246,7 @@ class _Remarks:
 
 
 def _pace_of(plan: RunPlan) -> Pace:
-    from tools.display.progress import Pace, expected_frames  # noqa: PLC0415 - knows stages, whose imports take long
+    from camgraph.tools.display.progress import Pace, expected_frames  # noqa: PLC0415 - knows stages, whose imports take long
 
     return Pace(expected_frames(plan))
 
@@ -272,13 +272,13 @@ def errors_for_people() -> Iterator[None]:
 def _prepared(plan: RunPlan, show: Callable[[Run], None], loader: Loader | None) -> Iterator[Run]:
     # These import modules that a graph in one process does without.
     if plan.in_process:
-        from pipeline.local import LocalRun  # noqa: PLC0415
+        from camgraph.pipeline.local import LocalRun  # noqa: PLC0415
 
         with only_run(plan) if HAS_LOCKS else nullcontext(), kept_from_others(plan.readable_by):
             yield LocalRun(plan, show)
         return
     require_processes()
-    from pipeline.supervision.supervisor import Supervisor  # noqa: PLC0415
+    from camgraph.pipeline.supervision.supervisor import Supervisor  # noqa: PLC0415
 
     with only_run(plan) as folder:
         yield Supervisor(plan, folder, show, loader)
@@ -290,8 +290,8 @@ def only_run(plan: RunPlan) -> Iterator[RunFolder]:
 
     If a system has no locks, the user must see to that.
     """
-    from pipeline.system.found_runs import refuse_second_run  # noqa: PLC0415
-    from pipeline.system.run_folder import RunFolder  # noqa: PLC0415
+    from camgraph.pipeline.system.found_runs import refuse_second_run  # noqa: PLC0415
+    from camgraph.pipeline.system.run_folder import RunFolder  # noqa: PLC0415
 
     with closing(RunFolder(plan.graph, plan.base_folder, plan.file)) as folder:
         refuse_second_run(plan.graph, folder.path)

@@ -31,12 +31,12 @@ from typing import IO, Any, NamedTuple, TextIO
 
 import click
 
-from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP
-from pipeline.foreign_text import printable
-from pipeline.supervision.lines import Lines
-from pipeline.system.confidential import forbid_dumps
-from pipeline.system.redaction import hide, redact_urls
-from tools.display.descriptor_writer import LossyFile, LossyWriter, OutputProblem, WaitingFile, write_all
+from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP
+from camgraph.pipeline.foreign_text import printable
+from camgraph.pipeline.supervision.lines import Lines
+from camgraph.pipeline.system.confidential import forbid_dumps
+from camgraph.pipeline.system.redaction import hide, redact_urls
+from camgraph.tools.display.descriptor_writer import LossyFile, LossyWriter, OutputProblem, WaitingFile, write_all
 
 JSON_LOGS = "--json-logs"
 """The option that makes JSON of the standard error, from before the command line is looked at."""
@@ -226,7 +226,7 @@ def _log() -> Any:
     """The log of a process that has none yet, or has: both in JSON. Its import takes longer than --help may."""
     import structlog  # noqa: PLC0415
 
-    from pipeline.system.logs import log_to_stderr  # noqa: PLC0415
+    from camgraph.pipeline.system.logs import log_to_stderr  # noqa: PLC0415
 
     if not structlog.is_configured():
         log_to_stderr(as_json=True, sink=log_line)

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Any, Protocol
 
-from pipeline.errors import UserError
-from pipeline.monitoring.health import Phase
-from pipeline.system.redaction import redact_urls
-from pipeline.system.service_manager import ServiceManager
-from tools.display.run_status import Status
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.monitoring.health import Phase
+from camgraph.pipeline.system.redaction import redact_urls
+from camgraph.pipeline.system.service_manager import ServiceManager
+from camgraph.tools.display.run_status import Status
 
 _STATUS_S = 5.0
 _LONGER_S = 60.0

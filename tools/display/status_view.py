@@ -9,9 +9,9 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.foreign_text import shown
-from pipeline.stage import AWAY
-from tools.display.run_status import (
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.stage import AWAY
+from camgraph.tools.display.run_status import (
     BacklogStatus,
     CameraStatus,
     EventStatus,

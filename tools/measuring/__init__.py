@@ -1,4 +1,4 @@
-"""Shared parts of benchmarks and proofs: runs of cameras and files, processor time, load, plots, pages of a report.
+"""What a machine and its processes do: processor time, memory, load, GPUs, and plots of figures.
 
-Start with `report_page.py`, which writes results between marks into docs/. No figure is defined here.
+Start with `processes.py`. The commands `plan`, `doctor` and `model bench` measure with these, and so does the lab.
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from tools.measuring.processor_time import CpuTime, other_cores, own_cores
+from camgraph.tools.measuring.processor_time import CpuTime, other_cores, own_cores
 
 MOST_OTHER = 0.15
 """The most that other processes may take, as a part of the cores, before a fault and during it."""

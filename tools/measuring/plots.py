@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

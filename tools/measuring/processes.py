@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.system.paths import SHARED_MEMORY, runs_folder
+from camgraph.pipeline.system.paths import SHARED_MEMORY, runs_folder
 
 _PROC = Path("/proc")
 SUPERVISOR = "supervisor"
@@ -150,7 +150,7 @@ def _children_of(run: str) -> list[str]:
 
 
 def _is_child(words: list[str]) -> bool:
-    return "pipeline.worker.child" in words
+    return "camgraph.pipeline.worker.child" in words
 
 
 def _pids() -> list[int]:

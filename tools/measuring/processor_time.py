@@ -7,14 +7,13 @@ beside its figures.
 from __future__ import annotations
 
 import os
+import statistics
 import time
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-
-from tools.measuring.report_page import percentile
 
 _PROC = Path("/proc")
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -60,7 +59,7 @@ def others_line(times: Sequence[CpuTime], span_s: float = _SPAN_S) -> str:
     taken = [other_cores(*pair) for pair in _spans(times, span_s)]
     if not taken:
         return "What other processes took was not measured."
-    median, most = percentile(taken, 0.5), max(taken)
+    median, most = statistics.median(taken), max(taken)
     return f"Other processes took {median:.2f} of {cores} cores (median), {most:.2f} at most (of {span_s:g} s)."
 
 

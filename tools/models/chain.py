@@ -11,21 +11,21 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import UserError
-from pipeline.single_stage import opened
-from pipeline.stage import Stage, Upstream
-from stages.classify import Classify, ClassifySettings
-from stages.decode import Decode, DecodeSettings
-from stages.infer import Infer, InferSettings
-from stages.inference.model.model_files import find_libraries
-from stages.messages import Frame, Labels, People, Tensor
-from stages.preprocess import Preprocess
-from stages.vision.decoding.score_ranges import score_range
-from stages.vision.model_contract import Converter
-from stages.vision.probabilities import Activation, are_distributions
-from stages.vision.recognition import Reading
-from tools.models.declaration import Declaration, DeclaredModel
-from tools.models.frames import frames_of, source_name
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.single_stage import opened
+from camgraph.pipeline.stage import Stage, Upstream
+from camgraph.stages.classify import Classify, ClassifySettings
+from camgraph.stages.decode import Decode, DecodeSettings
+from camgraph.stages.infer import Infer, InferSettings
+from camgraph.stages.inference.model.model_files import find_libraries
+from camgraph.stages.messages import Frame, Labels, People, Tensor
+from camgraph.stages.preprocess import Preprocess
+from camgraph.stages.vision.decoding.score_ranges import score_range
+from camgraph.stages.vision.model_contract import Converter
+from camgraph.stages.vision.probabilities import Activation, are_distributions
+from camgraph.stages.vision.recognition import Reading
+from camgraph.tools.models.declaration import Declaration, DeclaredModel
+from camgraph.tools.models.frames import frames_of, source_name
 
 Classes = tuple[str, ...] | Literal["all"] | None
 Activations = Activation | Literal["auto"]

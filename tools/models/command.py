@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 import click
 import structlog
 
-from pipeline.errors import UserError
-from stages.inference.model.model_files import find_model
-from tools.models.bench.command import bench
-from tools.models.compare.command import compare
-from tools.models.convert.export_command import export
-from tools.models.convert.output_option import writes_a_model
-from tools.models.convert.prepare_command import prepare
-from tools.models.declaration_options import brings_operators, declaration, says_its_size, says_what_it_is
-from tools.models.profile.command import profile_model
-from tools.models.provider_names import provider_names
-from tools.models.saved import check_places, save
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.inference.model.model_files import find_model
+from camgraph.tools.models.bench.command import bench
+from camgraph.tools.models.compare.command import compare
+from camgraph.tools.models.convert.export_command import export
+from camgraph.tools.models.convert.output_option import writes_a_model
+from camgraph.tools.models.convert.prepare_command import prepare
+from camgraph.tools.models.declaration_options import brings_operators, declaration, says_its_size, says_what_it_is
+from camgraph.tools.models.profile.command import profile_model
+from camgraph.tools.models.provider_names import provider_names
+from camgraph.tools.models.saved import check_places, save
 
 if TYPE_CHECKING:
-    from stages.inference.selection.automatic import Choice
-    from tools.models.declaration import DeclaredModel
+    from camgraph.stages.inference.selection.automatic import Choice
+    from camgraph.tools.models.declaration import DeclaredModel
 
 
 @click.group()
@@ -47,10 +47,10 @@ def model() -> None:
 def inspect(file: str, providers: str, saved: Path | None, **options: Any) -> None:
     """Describe the model FILE (or asset:NAME): inputs, outputs, operators, work, and how camgraph reads it."""
     # With them comes ONNX Runtime.
-    from stages.inference.selection.automatic import Choice  # noqa: PLC0415
-    from tools.models.declaration import DeclaredModel  # noqa: PLC0415
-    from tools.models.inspect import inspection  # noqa: PLC0415
-    from tools.models.inspect import record as inspection_record  # noqa: PLC0415
+    from camgraph.stages.inference.selection.automatic import Choice  # noqa: PLC0415
+    from camgraph.tools.models.declaration import DeclaredModel  # noqa: PLC0415
+    from camgraph.tools.models.inspect import inspection  # noqa: PLC0415
+    from camgraph.tools.models.inspect import record as inspection_record  # noqa: PLC0415
 
     check_places([saved])
 
@@ -71,7 +71,7 @@ def inspect(file: str, providers: str, saved: Path | None, **options: Any) -> No
 
 def _automatic(model: DeclaredModel) -> Choice:
     """The providers of `auto`; logs the reasons."""
-    from tools.models import automatic_choice  # noqa: PLC0415
+    from camgraph.tools.models import automatic_choice  # noqa: PLC0415
 
     choice = automatic_choice.chosen(model)
     click.echo("\n".join(automatic_choice.lines(choice)))
@@ -92,7 +92,7 @@ head_option = click.option(
 @writes_a_model
 def fp16(file: str, out: Path, *, overwrite: bool) -> None:
     """Write the model FILE to OUT with weights and arithmetic in float16: half the size; faster on GPUs alone."""
-    from tools.models.convert import lighter, model_output  # noqa: PLC0415
+    from camgraph.tools.models.convert import lighter, model_output  # noqa: PLC0415
 
     path = find_model(file, Path.cwd())
     model_output.check_out(path, out, overwrite=overwrite)
@@ -130,9 +130,9 @@ def quantize(
 
     Use `camgraph model compare` to see the losses.
     """
-    from tools.models import chain  # noqa: PLC0415 - with them comes ONNX Runtime
-    from tools.models.convert import lighter, model_output  # noqa: PLC0415
-    from tools.models.declaration import DeclaredModel  # noqa: PLC0415
+    from camgraph.tools.models import chain  # noqa: PLC0415 - with them comes ONNX Runtime
+    from camgraph.tools.models.convert import lighter, model_output  # noqa: PLC0415
+    from camgraph.tools.models.declaration import DeclaredModel  # noqa: PLC0415
 
     path = find_model(file, Path.cwd())
     if dynamic == bool(sources):

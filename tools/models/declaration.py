@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import UserError
-from stages.inference.contracts import InputSettings, read_contract
-from stages.inference.signatures import signature_of_file
-from stages.vision.model_contract import InputContract
-from stages.vision.recognition import Declared, Reading, Signature, Unrecognised, recognise
-from stages.vision.window_contract import WindowContract
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.inference.contracts import InputSettings, read_contract
+from camgraph.stages.inference.signatures import signature_of_file
+from camgraph.stages.vision.model_contract import InputContract
+from camgraph.stages.vision.recognition import Declared, Reading, Signature, Unrecognised, recognise
+from camgraph.stages.vision.window_contract import WindowContract
 
 Size = tuple[int, int]
 _NO_KIND = Declared()

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pipeline.errors import UserError
+from camgraph.pipeline.errors import UserError
 
 if TYPE_CHECKING:
-    from tools.models.declaration import Declaration, DeclaredModel
+    from camgraph.tools.models.declaration import Declaration, DeclaredModel
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Said = tuple[str | None, Any]
@@ -34,7 +34,7 @@ class FormatName(click.ParamType[str]):
     name = "format"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from stages.vision.recognition import FORMATS  # noqa: PLC0415 - with it comes numpy
+        from camgraph.stages.vision.recognition import FORMATS  # noqa: PLC0415 - with it comes numpy
 
         if value not in FORMATS:
             raise UserError(f"--format {value}: expected one of {', '.join(FORMATS)}", error_id="option-value")
@@ -154,10 +154,10 @@ def says_what_they_are(command: Command) -> Command:
 
 def declaration(options: Mapping[str, Any]) -> Declaration:
     """The declarations in the options of one model, without those for other models."""
-    from stages.inference.contracts import InputSettings  # noqa: PLC0415
-    from stages.inference.model.model_files import find_libraries  # noqa: PLC0415
-    from stages.vision.recognition import Declared  # noqa: PLC0415
-    from tools.models.declaration import Declaration  # noqa: PLC0415
+    from camgraph.stages.inference.contracts import InputSettings  # noqa: PLC0415
+    from camgraph.stages.inference.model.model_files import find_libraries  # noqa: PLC0415
+    from camgraph.stages.vision.recognition import Declared  # noqa: PLC0415
+    from camgraph.tools.models.declaration import Declaration  # noqa: PLC0415
 
     said_input = {name: options[name] for name in ("layout", "order", "scale")}
     kind = Declared(options["format"], options["keypoints"], outputs=options["outputs"] or None)
@@ -167,8 +167,8 @@ def declaration(options: Mapping[str, Any]) -> Declaration:
 
 def declared_models(files: Sequence[str], options: Mapping[str, Any]) -> list[DeclaredModel]:
     """The models and the declarations about each. Raises UserError if there is no such model."""
-    from stages.inference.model.model_files import find_model  # noqa: PLC0415
-    from tools.models.declaration import DeclaredModel  # noqa: PLC0415
+    from camgraph.stages.inference.model.model_files import find_model  # noqa: PLC0415
+    from camgraph.tools.models.declaration import DeclaredModel  # noqa: PLC0415
 
     given = {name: options[name] for name in (*_KIND, "size")}
     for name, values in given.items():

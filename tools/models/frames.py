@@ -12,15 +12,15 @@ from typing import cast
 
 import av
 
-from pipeline.errors import BadItem, EnvironmentProblem, UserError
-from pipeline.single_stage import HandContext
-from pipeline.stage import Settings
-from pipeline.system.redaction import redact_url
-from stages.capture import Camera, Capture
-from stages.messages import Frame
-from stages.reading import addresses, inspection, pictures
-from stages.reading.opening import Signs, decoded, open_video
-from stages.reading.places import ONE_FRAME_A_PACKET
+from camgraph.pipeline.errors import BadItem, EnvironmentProblem, UserError
+from camgraph.pipeline.single_stage import HandContext
+from camgraph.pipeline.stage import Settings
+from camgraph.pipeline.system.redaction import redact_url
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.messages import Frame
+from camgraph.stages.reading import addresses, inspection, pictures
+from camgraph.stages.reading.opening import Signs, decoded, open_video
+from camgraph.stages.reading.places import ONE_FRAME_A_PACKET
 
 MOST_WAIT_S = 30.0
 """The limit for the next picture: allows several tries to connect, and a camera with few keyframes."""

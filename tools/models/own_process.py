@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import EXIT_ENVIRONMENT, EXIT_USER, CamgraphError, EnvironmentProblem, UserError
+from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EXIT_USER, CamgraphError, EnvironmentProblem, UserError
 
 _MOST_SHOWN = 500
 """Letters of a failed process's output."""

@@ -10,9 +10,9 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from stages.vision.decoding.formats import Asked, detections_of
-from stages.vision.decoding.movenet import HEAD_CHANNELS, decode_multipose
-from stages.vision.letterbox import (
+from camgraph.stages.vision.decoding.formats import Asked, detections_of
+from camgraph.stages.vision.decoding.movenet import HEAD_CHANNELS, decode_multipose
+from camgraph.stages.vision.letterbox import (
     Fit,
     Size,
     boxes_to_frame,
@@ -21,7 +21,7 @@ from stages.vision.letterbox import (
     letterbox_fit,
     native_size,
 )
-from stages.vision.yuv import bgr_to_rgb
+from camgraph.stages.vision.yuv import bgr_to_rgb
 
 F32 = NDArray[np.float32]
 U8 = NDArray[np.uint8]

@@ -14,9 +14,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import EnvironmentProblem, UserError
-from stages.reading.pictures import is_picture
-from tools.models.pose_estimators import U8, Estimator
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.stages.reading.pictures import is_picture
+from camgraph.tools.models.pose_estimators import U8, Estimator
 
 KEYPOINTS = 17
 # COCO's own ratio of a person's outline to the box, as other evaluations of boxes without outlines take it.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import cast, get_args
 
-from pipeline.errors import UserError
-from stages.inference.engines.engine import ProviderName
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.inference.engines.engine import ProviderName
 
 
 def provider_names(text: str) -> tuple[ProviderName, ...]:

@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline.errors import UserError
-from pipeline.system.disk import write_whole
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.system.disk import write_whole
 
 
 def check_places(paths: Iterable[Path | None]) -> None:

@@ -19,20 +19,20 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.errors import EnvironmentProblem, Unavailable
-from pipeline.messages import Message
-from pipeline.stage import Context, Counts, FrameSize, SettingProblems, Settings, Stage, Upstream
-from pipeline.system.paths import resolve, resolve_output, resolve_output_path, why_no_output
-from pipeline.system.redaction import hide
-from stages.delivery.footage_files import FootageSettings, footage_beside
-from stages.messages import Event, Frame
-from tools.service.history.event_history import EventHistory
+from camgraph.pipeline.errors import EnvironmentProblem, Unavailable
+from camgraph.pipeline.messages import Message
+from camgraph.pipeline.stage import Context, Counts, FrameSize, SettingProblems, Settings, Stage, Upstream
+from camgraph.pipeline.system.paths import resolve, resolve_output, resolve_output_path, why_no_output
+from camgraph.pipeline.system.redaction import hide
+from camgraph.stages.delivery.footage_files import FootageSettings, footage_beside
+from camgraph.stages.messages import Event, Frame
+from camgraph.tools.service.history.event_history import EventHistory
 
 if TYPE_CHECKING:
-    from tools.service.live.picture_link import PictureProcess
-    from tools.service.run.recent_rates import RateSampler
-    from tools.service.web.http_server import HttpServer
-    from tools.service.web.thread_pools import ThreadPools
+    from camgraph.tools.service.live.picture_link import PictureProcess
+    from camgraph.tools.service.run.recent_rates import RateSampler
+    from camgraph.tools.service.web.http_server import HttpServer
+    from camgraph.tools.service.web.thread_pools import ThreadPools
 
 PORT = 8350
 _DAY_S = 86_400.0
@@ -225,7 +225,7 @@ class Serve(Stage[ServeSettings]):
 
     def open(self) -> None:
         """Raises EnvironmentProblem if the address cannot be had."""
-        from tools.service.web.http_server import HttpServer, bound  # noqa: PLC0415 - an extra
+        from camgraph.tools.service.web.http_server import HttpServer, bound  # noqa: PLC0415 - an extra
 
         settings = self.settings
         path = resolve_output(settings.history, self.context.base_folder)
@@ -254,22 +254,22 @@ class Serve(Stage[ServeSettings]):
         self.context.log.info("serving", address=f"{'https' if settings.certificate else 'http'}://{settings.place}")
 
     def _app(self) -> Any:
-        from tools.service.history.event_calls import event_calls  # noqa: PLC0415
-        from tools.service.history.incident_calls import incident_calls  # noqa: PLC0415
-        from tools.service.live.live_calls import live_calls  # noqa: PLC0415
-        from tools.service.live.picture_link import PictureProcess  # noqa: PLC0415
-        from tools.service.model.infer_calls import infer_calls  # noqa: PLC0415
-        from tools.service.run.camera_calls import camera_calls  # noqa: PLC0415
-        from tools.service.run.graph_calls import graph_calls  # noqa: PLC0415
-        from tools.service.run.health_calls import health_calls  # noqa: PLC0415
-        from tools.service.run.rate_calls import rate_calls  # noqa: PLC0415
-        from tools.service.run.recent_rates import RateRing, RateSampler  # noqa: PLC0415
-        from tools.service.run.run_link import RunLink  # noqa: PLC0415
-        from tools.service.shapes.shape_calls import shape_calls  # noqa: PLC0415
-        from tools.service.web.access import Access, Token  # noqa: PLC0415 - an extra
-        from tools.service.web.app import build_app  # noqa: PLC0415
-        from tools.service.web.page_calls import page_calls  # noqa: PLC0415
-        from tools.service.web.thread_pools import ThreadPools  # noqa: PLC0415
+        from camgraph.tools.service.history.event_calls import event_calls  # noqa: PLC0415
+        from camgraph.tools.service.history.incident_calls import incident_calls  # noqa: PLC0415
+        from camgraph.tools.service.live.live_calls import live_calls  # noqa: PLC0415
+        from camgraph.tools.service.live.picture_link import PictureProcess  # noqa: PLC0415
+        from camgraph.tools.service.model.infer_calls import infer_calls  # noqa: PLC0415
+        from camgraph.tools.service.run.camera_calls import camera_calls  # noqa: PLC0415
+        from camgraph.tools.service.run.graph_calls import graph_calls  # noqa: PLC0415
+        from camgraph.tools.service.run.health_calls import health_calls  # noqa: PLC0415
+        from camgraph.tools.service.run.rate_calls import rate_calls  # noqa: PLC0415
+        from camgraph.tools.service.run.recent_rates import RateRing, RateSampler  # noqa: PLC0415
+        from camgraph.tools.service.run.run_link import RunLink  # noqa: PLC0415
+        from camgraph.tools.service.shapes.shape_calls import shape_calls  # noqa: PLC0415
+        from camgraph.tools.service.web.access import Access, Token  # noqa: PLC0415 - an extra
+        from camgraph.tools.service.web.app import build_app  # noqa: PLC0415
+        from camgraph.tools.service.web.page_calls import page_calls  # noqa: PLC0415
+        from camgraph.tools.service.web.thread_pools import ThreadPools  # noqa: PLC0415
 
         run = RunLink(self.context.graph)
         tokens = [Token(one.name, one.token, one.role) for one in self.settings.tokens]

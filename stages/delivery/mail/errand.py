@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from pipeline.errors import Unavailable
+from camgraph.pipeline.errors import Unavailable
 
 T = TypeVar("T")
 

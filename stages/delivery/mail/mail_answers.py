@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 import smtplib
 
-from pipeline.system.redaction import redacted_line
+from camgraph.pipeline.system.redaction import redacted_line
 
 _ANSWER = 200
 _TOO_LARGE = 552

@@ -22,9 +22,9 @@ from email.utils import format_datetime, parseaddr
 from typing import Any
 from urllib.parse import quote
 
-from pipeline.foreign_text import shown
-from stages.delivery.event_view import EventView
-from stages.delivery.template import filled, filled_lines, one_line
+from camgraph.pipeline.foreign_text import shown
+from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.delivery.template import filled, filled_lines, one_line
 
 _CID = "picture@camgraph"
 _MOST_SUBJECT = 200

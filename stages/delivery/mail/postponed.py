@@ -21,10 +21,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipeline.dead_letters import DeadLetter, read_letter
-from pipeline.messages import Event
-from pipeline.stage import Logger
-from pipeline.system.disk import write_whole
+from camgraph.pipeline.dead_letters import DeadLetter, read_letter
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.system.disk import write_whole
 
 PAUSES_S = (60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 """Before the first further try, the second and so on; the last one is kept."""

@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pipeline.system.names import ascii_form
-from stages.delivery.mqtt.mqtt_topics import Topics
+from camgraph.pipeline.system.names import ascii_form
+from camgraph.stages.delivery.mqtt.mqtt_topics import Topics
 
 _CLASSES = {"fall": "safety", "lying": "safety"}
 _ID = re.compile(r"[^A-Za-z0-9_-]+")

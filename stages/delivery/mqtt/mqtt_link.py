@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from pipeline.errors import Unavailable
-from pipeline.system import happy_eyeballs
-from stages.delivery.bounded_socket import AnswerTooLong
-from stages.delivery.broker import WAIT_S, BrokerAddress, why_away
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.system import happy_eyeballs
+from camgraph.stages.delivery.bounded_socket import AnswerTooLong
+from camgraph.stages.delivery.broker import WAIT_S, BrokerAddress, why_away
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessageInfo

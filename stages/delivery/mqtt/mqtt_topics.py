@@ -16,7 +16,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from stages.delivery.template import TemplateText
+from camgraph.stages.delivery.template import TemplateText
 
 _OURS = frozenset({"state", "snapshot", "availability"})
 _MOST_LEVEL = 200

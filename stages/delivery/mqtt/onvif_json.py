@@ -12,9 +12,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from stages.delivery.event_view import EventView
-from stages.delivery.mqtt.mqtt_topics import level
-from stages.delivery.mqtt.present_states import PresentStates
+from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.delivery.mqtt.mqtt_topics import level
+from camgraph.stages.delivery.mqtt.present_states import PresentStates
 
 
 def onvif_topic(prefix: str, view: EventView) -> str:

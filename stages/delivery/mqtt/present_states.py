@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from stages.delivery.event_view import EventView
+from camgraph.stages.delivery.event_view import EventView
 
 _MOST_OPEN = 1000
 """Incidents of one camera; the oldest of more are taken for ended."""

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 
-from pipeline.errors import Unavailable
-from pipeline.foreign_text import shown
-from stages.delivery.event_sink import Later
-from stages.delivery.web.web_addresses import web_address
-from stages.delivery.web.web_client import Answer
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.foreign_text import shown
+from camgraph.stages.delivery.event_sink import Later
+from camgraph.stages.delivery.web.web_addresses import web_address
+from camgraph.stages.delivery.web.web_client import Answer
 
 LONGEST_PAUSE_S = 3600.0
 """A receiver that asks for more gets this: alerts that come a day late are of no use."""

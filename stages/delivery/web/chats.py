@@ -21,9 +21,9 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import parse_qs, urlsplit
 
-from stages.delivery.event_view import EventView
-from stages.delivery.template import filled, filled_lines, one_line
-from stages.delivery.web.cloudevents_http import Headers, as_json
+from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.delivery.template import filled, filled_lines, one_line
+from camgraph.stages.delivery.web.cloudevents_http import Headers, as_json
 
 Chat = Literal["slack", "discord", "telegram", "ntfy", "teams"]
 CHATS: tuple[str, ...] = get_args(Chat)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from stages.delivery.web.cloudevents_http import as_json
+from camgraph.stages.delivery.web.cloudevents_http import as_json
 
 Body = Mapping[str, Any]
 

@@ -13,9 +13,9 @@ from urllib.parse import urlencode
 
 from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema
 
-from stages.delivery.event_view import EventView
-from stages.delivery.template import TemplateText, checked, filled
-from stages.delivery.web.cloudevents_http import as_json
+from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.delivery.template import TemplateText, checked, filled
+from camgraph.stages.delivery.web.cloudevents_http import as_json
 
 
 def _checked_all(value: JsonValue) -> JsonValue:

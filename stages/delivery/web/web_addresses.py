@@ -6,7 +6,7 @@ import ipaddress
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from stages.delivery.tls import can_be_host
+from camgraph.stages.delivery.tls import can_be_host
 
 _EXPECTED = "expected https://HOST[:PORT]/PATH"
 _PORTS = {"https": 443, "http": 80}

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from pipeline.errors import Unavailable
-from pipeline.system.happy_eyeballs import Place, connect_first, places_of
-from stages.delivery.tls import tls_failure
-from stages.delivery.web.web_addresses import WebAddress, why_not_public
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.system.happy_eyeballs import Place, connect_first, places_of
+from camgraph.stages.delivery.tls import tls_failure
+from camgraph.stages.delivery.web.web_addresses import WebAddress, why_not_public
 
 _MOST_ANSWER = 64 << 10
 """Bytes of an answer's body that are read. Behind a longer one the connection is not used again."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnxruntime as ort
 
-from pipeline.messages import Array
+from camgraph.pipeline.messages import Array
 
 MOST_SETS = 16
 """Recordings of a session, each with its buffers; they last as long as the session, so later shapes run without one."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pipeline.messages import Array
+from camgraph.pipeline.messages import Array
 
 
 def convolution() -> tuple[bytes, Mapping[str, Array]]:

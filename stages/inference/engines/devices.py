@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from stages.inference.engines.engine import ProviderName
+from camgraph.stages.inference.engines.engine import ProviderName
 
 ON_DEVICES: tuple[ProviderName, ...] = ("tensorrt", "cuda", "directml")
 """Providers that take the number of a device; ONNX Runtime calls it `device_id`."""

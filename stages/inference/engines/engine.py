@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
-from pipeline.messages import Array
-from pipeline.system.redaction import redacted_line
-from stages.vision.recognition import Signature
+from camgraph.pipeline.messages import Array
+from camgraph.pipeline.system.redaction import redacted_line
+from camgraph.stages.vision.recognition import Signature
 
 ProviderName = Literal["cpu", "cuda", "tensorrt", "openvino", "directml", "coreml"]
 Source = Path | bytes

@@ -22,9 +22,9 @@ import numpy as np
 import onnxruntime as ort
 from onnxruntime.capi.onnxruntime_pybind11_state import OrtDevice, OrtValueVector
 
-from pipeline.messages import Array
-from stages.inference.engines.pinned import NewArray
-from stages.vision.recognition import Signature
+from camgraph.pipeline.messages import Array
+from camgraph.stages.inference.engines.pinned import NewArray
+from camgraph.stages.vision.recognition import Signature
 
 _NUMPY: Mapping[str, str] = {
     "tensor(float)": "float32",

@@ -18,8 +18,8 @@ from typing import Any
 from tritonclient.grpc import InferenceServerClient
 from tritonclient.utils import InferenceServerException
 
-from pipeline.system.redaction import HIDDEN
-from stages.inference.engines.engine import one_line
+from camgraph.pipeline.system.redaction import HIDDEN
+from camgraph.stages.inference.engines.engine import one_line
 
 MOST_ANSWER_BYTES = 512 * 1024**2
 

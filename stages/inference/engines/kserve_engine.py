@@ -15,14 +15,14 @@ from typing import Any
 
 from tritonclient.grpc import InferInput
 
-from pipeline.errors import Unavailable
-from pipeline.messages import Array
-from stages.inference.engines.engine import Placement, RunFailed, WrongOutput
-from stages.inference.engines.kserve_client import Away, Refused, ServerClient
-from stages.inference.engines.kserve_facts import ServedModel
-from stages.inference.engines.kserve_tensors import NoTensor, arrays_of, datatype_of
-from stages.inference.engines.server_settings import ServerSettings
-from stages.vision.recognition import Port
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.messages import Array
+from camgraph.stages.inference.engines.engine import Placement, RunFailed, WrongOutput
+from camgraph.stages.inference.engines.kserve_client import Away, Refused, ServerClient
+from camgraph.stages.inference.engines.kserve_facts import ServedModel
+from camgraph.stages.inference.engines.kserve_tensors import NoTensor, arrays_of, datatype_of
+from camgraph.stages.inference.engines.server_settings import ServerSettings
+from camgraph.stages.vision.recognition import Port
 
 FIRST_RUN_S = 60.0
 """For the first request a server may load libraries, or build an engine."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.system.redaction import redacted_line
-from pipeline.system.spelling import did_you_mean
-from stages.inference.engines.kserve_client import Away, Refused, ServerClient
-from stages.inference.engines.kserve_tensors import NoTensor, port_of
-from stages.inference.engines.server_settings import ServerSettings
-from stages.inference.model.model_safety import MAX_PORTS
-from stages.vision.recognition import Signature
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.system.redaction import redacted_line
+from camgraph.pipeline.system.spelling import did_you_mean
+from camgraph.stages.inference.engines.kserve_client import Away, Refused, ServerClient
+from camgraph.stages.inference.engines.kserve_tensors import NoTensor, port_of
+from camgraph.stages.inference.engines.server_settings import ServerSettings
+from camgraph.stages.inference.model.model_safety import MAX_PORTS
+from camgraph.stages.vision.recognition import Signature
 
 _SHOWN = 100
 """Letters of a server's words."""

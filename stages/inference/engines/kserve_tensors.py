@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from pipeline.messages import Array
-from pipeline.system.redaction import redacted_line
-from stages.inference.model.model_safety import MAX_VALUES, are_sides
-from stages.vision.recognition import Port
+from camgraph.pipeline.messages import Array
+from camgraph.pipeline.system.redaction import redacted_line
+from camgraph.stages.inference.model.model_safety import MAX_VALUES, are_sides
+from camgraph.stages.vision.recognition import Port
 
 _SHOWN = 100
 """Letters of a server's words."""

@@ -17,12 +17,12 @@ from typing import NamedTuple
 import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 
-from pipeline.errors import NeedsNewProcess, UserError
-from pipeline.messages import Array
-from stages.inference.engines.bindings import CannotRecord, Place, RecordedRuns
-from stages.inference.engines.convolution import convolution
-from stages.inference.engines.devices import ON_DEVICES, number_of
-from stages.inference.engines.engine import (
+from camgraph.pipeline.errors import NeedsNewProcess, UserError
+from camgraph.pipeline.messages import Array
+from camgraph.stages.inference.engines.bindings import CannotRecord, Place, RecordedRuns
+from camgraph.stages.inference.engines.convolution import convolution
+from camgraph.stages.inference.engines.devices import ON_DEVICES, number_of
+from camgraph.stages.inference.engines.engine import (
     NotToBeHad,
     OutOfMemory,
     Placement,
@@ -31,8 +31,8 @@ from stages.inference.engines.engine import (
     Source,
     one_line,
 )
-from stages.inference.engines.host_runs import HostRuns
-from stages.inference.engines.nvidia import (
+from camgraph.stages.inference.engines.host_runs import HostRuns
+from camgraph.stages.inference.engines.nvidia import (
     INSTALL,
     CudaRuntime,
     cuda_runtime,
@@ -40,10 +40,10 @@ from stages.inference.engines.nvidia import (
     load_tensorrt,
     why_no_cuda,
 )
-from stages.inference.engines.options import records, without_recording
-from stages.inference.engines.pinned import NewArray, PinnedMemory, plain_array
-from stages.inference.model.model_memory import beyond, held
-from stages.vision.recognition import Port, Signature
+from camgraph.stages.inference.engines.options import records, without_recording
+from camgraph.stages.inference.engines.pinned import NewArray, PinnedMemory, plain_array
+from camgraph.stages.inference.model.model_memory import beyond, held
+from camgraph.stages.vision.recognition import Port, Signature
 
 PROVIDERS: Mapping[ProviderName, str] = {
     "cpu": "CPUExecutionProvider",

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pipeline.messages import Array
-from stages.inference.engines.engine import NotToBeHad, Placement, RunFailed, one_line
-from stages.inference.model.model_memory import held
-from stages.vision.recognition import Signature
+from camgraph.pipeline.messages import Array
+from camgraph.stages.inference.engines.engine import NotToBeHad, Placement, RunFailed, one_line
+from camgraph.stages.inference.model.model_memory import held
+from camgraph.stages.vision.recognition import Signature
 
 if TYPE_CHECKING:
     from openvino import CompiledModel, InferRequest

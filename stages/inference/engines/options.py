@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from pipeline.stage import Settings
-from pipeline.system.paths import resolve
-from stages.inference.engines.engine import ProviderName
+from camgraph.pipeline.stage import Settings
+from camgraph.pipeline.system.paths import resolve
+from camgraph.stages.inference.engines.engine import ProviderName
 
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")

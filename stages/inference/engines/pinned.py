@@ -21,7 +21,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from pipeline.messages import Array
+from camgraph.pipeline.messages import Array
 
 NewArray = Callable[[int, str], Array]
 """(elements, dtype) -> a flat array, uninitialised."""

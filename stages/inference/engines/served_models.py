@@ -6,13 +6,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.errors import EnvironmentProblem
-from stages.inference.engines.server_settings import ServerSettings
-from stages.vision.recognition import Signature
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.stages.inference.engines.server_settings import ServerSettings
+from camgraph.stages.vision.recognition import Signature
 
 if TYPE_CHECKING:
-    from stages.inference.engines.kserve_engine import KServeEngine
-    from stages.inference.engines.kserve_facts import Questions
+    from camgraph.stages.inference.engines.kserve_engine import KServeEngine
+    from camgraph.stages.inference.engines.kserve_facts import Questions
 
 MISSING = "models on a server need the package tritonclient; get it with `pip install 'camgraph[triton]'`"
 
@@ -25,7 +25,7 @@ def is_installed() -> bool:
 def open_served(settings: ServerSettings, base_folder: Path) -> KServeEngine:
     """The model, ready to run. Raises EnvironmentProblem if it is not available now, and UserError for the settings."""
     questions = _questions(settings, base_folder)
-    from stages.inference.engines.kserve_engine import KServeEngine  # noqa: PLC0415 - an extra
+    from camgraph.stages.inference.engines.kserve_engine import KServeEngine  # noqa: PLC0415 - an extra
 
     return KServeEngine(settings, questions.client, questions.model())
 
@@ -38,8 +38,8 @@ def signature_of_served(settings: ServerSettings, base_folder: Path) -> Signatur
 def _questions(settings: ServerSettings, base_folder: Path) -> Questions:
     if not is_installed():
         raise EnvironmentProblem(MISSING, error_id="extra-missing")
-    from stages.inference.engines.kserve_client import ServerClient  # noqa: PLC0415 - an extra, and it takes half a second
-    from stages.inference.engines.kserve_facts import Questions  # noqa: PLC0415
+    from camgraph.stages.inference.engines.kserve_client import ServerClient  # noqa: PLC0415 - an extra, and it takes half a second
+    from camgraph.stages.inference.engines.kserve_facts import Questions  # noqa: PLC0415
 
     ca = settings.trusted(base_folder)
     return Questions(ServerClient(settings.url, tls=settings.tls, ca=ca, headers=settings.headers()), settings)

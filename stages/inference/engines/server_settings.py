@@ -13,10 +13,10 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from pipeline.errors import ProblemText, UserError
-from pipeline.stage import Settings
-from pipeline.system.paths import resolve
-from pipeline.system.redaction import HIDDEN, hide
+from camgraph.pipeline.errors import ProblemText, UserError
+from camgraph.pipeline.stage import Settings
+from camgraph.pipeline.system.paths import resolve
+from camgraph.pipeline.system.redaction import HIDDEN, hide
 
 _ENDPOINT = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?):(\d{1,5})")
 _LOOPBACK = re.compile(r"localhost|127\.\d+\.\d+\.\d+|\[::1\]")

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto
 
-from stages.inference.model.node_writer import NodeWriter, graphs_in, rename_reads
-from stages.vision.recognition import Format, Reading, Signature
+from camgraph.stages.inference.model.node_writer import NodeWriter, graphs_in, rename_reads
+from camgraph.stages.vision.recognition import Format, Reading, Signature
 
 LEAST_OPSET = 11
 _AXES_AS_INPUT = {"ReduceSum": 13, "ReduceMax": 18}

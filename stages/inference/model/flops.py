@@ -17,9 +17,9 @@ import onnx
 from onnx import GraphProto, NodeProto, shape_inference
 from onnx.inliner import inline_local_functions
 
-from stages.inference.model.extent import bodies_of, graphs_of
-from stages.inference.model.model_safety import too_large_to_analyse
-from stages.inference.model.node_order import sort_nodes
+from camgraph.stages.inference.model.extent import bodies_of, graphs_of
+from camgraph.stages.inference.model.model_safety import too_large_to_analyse
+from camgraph.stages.inference.model.node_order import sort_nodes
 
 Shape = tuple[int, ...]
 

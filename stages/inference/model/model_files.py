@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.errors import SettingError, UserError
-from pipeline.system.paths import ASSET_PREFIX, instead_of_file, resolve
-from stages.assets import MODELS, how_to_get
-from stages.inference.model.model_safety import weight_files
+from camgraph.pipeline.errors import SettingError, UserError
+from camgraph.pipeline.system.paths import ASSET_PREFIX, instead_of_file, resolve
+from camgraph.stages.assets import MODELS, how_to_get
+from camgraph.stages.inference.model.model_safety import weight_files
 
 _PIECE = 1 << 20
 

@@ -26,7 +26,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from pipeline.system.machine_memory import usable_memory
+from camgraph.pipeline.system.machine_memory import usable_memory
 
 _STATM = Path("/proc/self/statm")
 _SHARE = 2

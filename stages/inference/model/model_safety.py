@@ -14,11 +14,11 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto
 
-from pipeline.errors import UserError
-from stages.inference.model.extent import ANALYSED, OPENED, Contents, contents_of, function_name
-from stages.inference.model.file_entries import MOST_ENTRIES, has_too_many_entries
-from stages.inference.model.model_memory import most_of
-from stages.vision.foreign_text import shown
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.inference.model.extent import ANALYSED, OPENED, Contents, contents_of, function_name
+from camgraph.stages.inference.model.file_entries import MOST_ENTRIES, has_too_many_entries
+from camgraph.stages.inference.model.model_memory import most_of
+from camgraph.stages.vision.foreign_text import shown
 
 MAX_BYTES = 2 * 1024**3
 """Protobuf's own limit; larger models keep their weights in files beside them."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from onnx import GraphProto, NodeProto
 
-from stages.inference.model.extent import bodies_of, graphs_of
+from camgraph.stages.inference.model.extent import bodies_of, graphs_of
 
 
 def sort_nodes(graph: GraphProto) -> None:

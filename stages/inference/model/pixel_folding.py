@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 from onnx import GraphProto, TensorProto, ValueInfoProto
 
-from stages.inference.model.node_writer import NodeWriter, rename_reads
-from stages.vision.model_contract import InputContract, pixel_values
+from camgraph.stages.inference.model.node_writer import NodeWriter, rename_reads
+from camgraph.stages.vision.model_contract import InputContract, pixel_values
 
 _ELEMENTS = {
     "float32": TensorProto.FLOAT,

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.errors import UserError
-from pipeline.messages import Array
-from stages.inference.engines import onnxruntime_engine, openvino_engine
-from stages.inference.engines.engine import Engine, ProviderName, RunFailed
-from stages.inference.selection.closeness import (
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.messages import Array
+from camgraph.stages.inference.engines import onnxruntime_engine, openvino_engine
+from camgraph.stages.inference.engines.engine import Engine, ProviderName, RunFailed
+from camgraph.stages.inference.selection.closeness import (
     MOST_ANYWHERE,
     MOST_TYPICAL,
     Closeness,
@@ -26,12 +26,12 @@ from stages.inference.selection.closeness import (
     closeness,
     worse_numbers,
 )
-from stages.inference.selection.kept import keep, recall
-from stages.inference.selection.opening import Asked, open_model
-from stages.inference.selection.rates import RIVALS, look
-from stages.inference.selection.trial import Arrays, Trial, try_in_process
-from stages.vision.foreign_text import shown
-from stages.vision.recognition.signature import Side
+from camgraph.stages.inference.selection.kept import keep, recall
+from camgraph.stages.inference.selection.opening import Asked, open_model
+from camgraph.stages.inference.selection.rates import RIVALS, look
+from camgraph.stages.inference.selection.trial import Arrays, Trial, try_in_process
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.stages.vision.recognition.signature import Side
 
 BEST_FIRST: tuple[ProviderName, ...] = ("tensorrt", "cuda", "directml", "coreml", "openvino")
 """The CPU comes behind them all."""

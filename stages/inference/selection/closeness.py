@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.messages import Array
+from camgraph.pipeline.messages import Array
 
 MOST_TYPICAL = 0.4
 MOST_ANYWHERE = 0.9

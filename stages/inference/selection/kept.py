@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pipeline.system.disk import write_whole
+from camgraph.pipeline.system.disk import write_whole
 
 Key = Mapping[str, Any]
 """The question as JSON values: another key, another finding."""

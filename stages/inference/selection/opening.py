@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from pipeline.errors import EnvironmentProblem, UserError
-from stages.inference.engines import onnxruntime_engine, openvino_engine
-from stages.inference.engines.devices import ON_PROCESSOR
-from stages.inference.engines.engine import Engine, NotToBeHad, Opened, ProviderName, Source
-from stages.inference.engines.openvino_engine import Precision
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.stages.inference.engines import onnxruntime_engine, openvino_engine
+from camgraph.stages.inference.engines.devices import ON_PROCESSOR
+from camgraph.stages.inference.engines.engine import Engine, NotToBeHad, Opened, ProviderName, Source
+from camgraph.stages.inference.engines.openvino_engine import Precision
 
 Made = Mapping[ProviderName, Callable[[], Source]]
 """Provider -> a function that makes the version of a model that this provider runs."""

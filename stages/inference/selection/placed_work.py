@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Set
 
-from stages.inference.engines.engine import Placement
-from stages.inference.model.flops import NodeWork, Work
+from camgraph.stages.inference.engines.engine import Placement
+from camgraph.stages.inference.model.flops import NodeWork, Work
 
 
 def work_shares(work: Work, placement: Placement) -> Mapping[str, float] | None:

@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from pipeline.messages import Array
-from stages.inference.engines.engine import Engine, ProviderName
+from camgraph.pipeline.messages import Array
+from camgraph.stages.inference.engines.engine import Engine, ProviderName
 
 RIVALS: tuple[ProviderName, ...] = ("openvino",)
 """Providers on the CPU itself: worth taking only if they are faster than ONNX Runtime's own there."""

@@ -1,6 +1,6 @@
 """One run of a model on one provider, in a process of its own: some providers crash instead of raising an error.
 
-    caller ──the model, files for its inputs and outputs──> python -m stages.inference.selection.trial
+    caller ──the model, files for its inputs and outputs──> python -m camgraph.stages.inference.selection.trial
     caller <──the result──
 
 CUDA keeps its memory until its process ends; that is another reason for a process. The process may take as much memory
@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import CamgraphError
-from pipeline.messages import Array
-from stages.inference.engines.engine import RunFailed
-from stages.inference.model.model_memory import KILLED, ModelMemory, lift, models_bytes, most_of
-from stages.inference.selection.opening import Asked, NoProvider, open_model
-from stages.inference.selection.rates import RIVALS, look
+from camgraph.pipeline.errors import CamgraphError
+from camgraph.pipeline.messages import Array
+from camgraph.stages.inference.engines.engine import RunFailed
+from camgraph.stages.inference.model.model_memory import KILLED, ModelMemory, lift, models_bytes, most_of
+from camgraph.stages.inference.selection.opening import Asked, NoProvider, open_model
+from camgraph.stages.inference.selection.rates import RIVALS, look
 
 LIMIT_S = 40
 """Longer than CUDA takes to start, and two of them within the time that a stage has to open."""
@@ -75,7 +75,7 @@ def _tried_with(folder: Path, path: Path, asked: Asked, inputs: Arrays, limit_s:
         "folder": str(folder),
         "memory": models_bytes(),
     }
-    command = [sys.executable, "-P", "-m", "stages.inference.selection.trial"]
+    command = [sys.executable, "-P", "-m", "camgraph.stages.inference.selection.trial"]
     try:
         done = subprocess.run(  # noqa: S603 - this Python
             command,

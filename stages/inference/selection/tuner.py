@@ -19,16 +19,16 @@ from pathlib import Path
 from platform import node
 from typing import Any
 
-from pipeline.messages import Array
-from pipeline.stage import Logger
-from pipeline.system.cores import busy_s as _busy_s
-from pipeline.system.cores import usable_cores
-from pipeline.system.disk import open_regular, try_lock
-from pipeline.system.paths import asset_folder
-from stages.inference.engines.engine import Engine, RunFailed
-from stages.inference.selection.kept import Key, keep, recall
-from stages.inference.selection.rates import runs_per_s
-from stages.inference.selection.tuning import Run, Tuned, best_of, candidates, in_words
+from camgraph.pipeline.messages import Array
+from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.system.cores import busy_s as _busy_s
+from camgraph.pipeline.system.cores import usable_cores
+from camgraph.pipeline.system.disk import open_regular, try_lock
+from camgraph.pipeline.system.paths import asset_folder
+from camgraph.stages.inference.engines.engine import Engine, RunFailed
+from camgraph.stages.inference.selection.kept import Key, keep, recall
+from camgraph.stages.inference.selection.rates import runs_per_s
+from camgraph.stages.inference.selection.tuning import Run, Tuned, best_of, candidates, in_words
 
 LIMIT_S = 4.0
 _SLICE_S = 0.08

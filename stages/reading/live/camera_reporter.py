@@ -7,11 +7,11 @@ import traceback
 
 from av.video.stream import VideoStream
 
-from pipeline.stage import CameraState, Context
-from stages.reading import addresses
-from stages.reading.camera import Camera
-from stages.reading.live.hardware import Turns
-from stages.reading.pixel_shape import FOR_CAMERAS, WHAT_IS_OFF, odd_pixel_shape
+from camgraph.pipeline.stage import CameraState, Context
+from camgraph.stages.reading import addresses
+from camgraph.stages.reading.camera import Camera
+from camgraph.stages.reading.live.hardware import Turns
+from camgraph.stages.reading.pixel_shape import FOR_CAMERAS, WHAT_IS_OFF, odd_pixel_shape
 
 _CODECS = {"hevc": "h265"}
 

@@ -13,7 +13,7 @@ from collections import deque
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from stages.reading.timeline import SECOND_NS, ticks_to_ns
+from camgraph.stages.reading.timeline import SECOND_NS, ticks_to_ns
 
 Clock = Literal["ntp", "wall"]
 """Of `pipeline.messages.Clock`: the camera's, or this machine's."""

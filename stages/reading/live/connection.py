@@ -19,19 +19,19 @@ from av.packet import Packet
 from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 
-from pipeline.foreign_text import shown
-from pipeline.stage import Stop
-from stages.reading.camera import Camera
-from stages.reading.live.arrivals import Arrival
-from stages.reading.live.clocks import Ticks
-from stages.reading.live.ffmpeg_log import FfmpegLog
-from stages.reading.live.gate.gate import Gate
-from stages.reading.live.gate.web_gate import WebGate
-from stages.reading.live.lifeline import Lifeline
-from stages.reading.live.options import PICTURES, format_of, options_of
-from stages.reading.live.timeouts import Timeouts, timeouts_of
-from stages.reading.live.verdicts import Dropped
-from stages.reading.waiting import wait
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.stage import Stop
+from camgraph.stages.reading.camera import Camera
+from camgraph.stages.reading.live.arrivals import Arrival
+from camgraph.stages.reading.live.clocks import Ticks
+from camgraph.stages.reading.live.ffmpeg_log import FfmpegLog
+from camgraph.stages.reading.live.gate.gate import Gate
+from camgraph.stages.reading.live.gate.web_gate import WebGate
+from camgraph.stages.reading.live.lifeline import Lifeline
+from camgraph.stages.reading.live.options import PICTURES, format_of, options_of
+from camgraph.stages.reading.live.timeouts import Timeouts, timeouts_of
+from camgraph.stages.reading.live.verdicts import Dropped
+from camgraph.stages.reading.waiting import wait
 
 if TYPE_CHECKING:
     # Generic for type checkers alone.

@@ -24,16 +24,16 @@ from av.packet import Packet
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
-from pipeline.errors import EnvironmentProblem
-from stages.reading.camera import Camera
-from stages.reading.live import access_units, hardware
-from stages.reading.live.arrivals import Arrival, reported_ns
-from stages.reading.live.camera_reporter import CameraReporter
-from stages.reading.live.clocks import Clock, Pace, Rate, Reading, WallClock
-from stages.reading.live.ffmpeg_log import FfmpegLog
-from stages.reading.live.options import DECODER_OPTIONS
-from stages.reading.live.skipping import Level, Skipping
-from stages.reading.timeline import Selection
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.stages.reading.camera import Camera
+from camgraph.stages.reading.live import access_units, hardware
+from camgraph.stages.reading.live.arrivals import Arrival, reported_ns
+from camgraph.stages.reading.live.camera_reporter import CameraReporter
+from camgraph.stages.reading.live.clocks import Clock, Pace, Rate, Reading, WallClock
+from camgraph.stages.reading.live.ffmpeg_log import FfmpegLog
+from camgraph.stages.reading.live.options import DECODER_OPTIONS
+from camgraph.stages.reading.live.skipping import Level, Skipping
+from camgraph.stages.reading.timeline import Selection
 
 MOST_HELD = 64
 """No picture comes out this many packets after its own: decoders keep back at most 16 decoded ones."""

@@ -21,10 +21,10 @@ from av.video.codeccontext import VideoCodecContext
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.system.disk import try_lock
-from stages.reading.camera import Decode
-from stages.reading.ffmpeg_errors import reason_of
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.system.disk import try_lock
+from camgraph.stages.reading.camera import Decode
+from camgraph.stages.reading.ffmpeg_errors import reason_of
 
 _FROM_DEVICE = frozenset({"nv12", "p010le", "p016le", "cuda"})
 _DRIVER, _DECODER = "libcuda.so.1", "libnvcuvid.so.1"

@@ -7,11 +7,11 @@ import threading
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from stages.reading.ffmpeg_errors import reason_of
-from stages.reading.live.gate.origins import target_of
-from stages.reading.live.sockets import Peer
-from stages.reading.live.threads import start
-from stages.reading.live.verdicts import Dropped
+from camgraph.stages.reading.ffmpeg_errors import reason_of
+from camgraph.stages.reading.live.gate.origins import target_of
+from camgraph.stages.reading.live.sockets import Peer
+from camgraph.stages.reading.live.threads import start
+from camgraph.stages.reading.live.verdicts import Dropped
 
 DEFAULT_PORTS = {"rtsp": 554, "rtsps": 322, "http": 80, "https": 443, "rtmp": 1935, "rtmps": 443}
 LOOK_UP_S = 2.0

@@ -16,12 +16,12 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self
 
-from pipeline.stage import Stop
-from stages.reading.live.camera_reporter import CameraReporter
-from stages.reading.live.ffmpeg_log import FfmpegLog
-from stages.reading.live.sockets import Peer, shut_down
-from stages.reading.live.threads import start
-from stages.reading.memory import MemoryGuard
+from camgraph.pipeline.stage import Stop
+from camgraph.stages.reading.live.camera_reporter import CameraReporter
+from camgraph.stages.reading.live.ffmpeg_log import FfmpegLog
+from camgraph.stages.reading.live.sockets import Peer, shut_down
+from camgraph.stages.reading.live.threads import start
+from camgraph.stages.reading.memory import MemoryGuard
 
 TICK_S = 0.2
 STOP_GRACE_S = 0.6

@@ -14,34 +14,34 @@ from pathlib import Path
 
 import av
 
-from pipeline.errors import CamgraphError, UserError
-from pipeline.messages import Stamp
-from pipeline.stage import Context, Stop
-from pipeline.system.disk import write_whole
-from pipeline.system.names import ascii_form
-from pipeline.system.redaction import redact_url
-from stages.footage.tap import PacketTap
-from stages.messages import Frame
-from stages.reading import addresses
-from stages.reading.camera import Camera
-from stages.reading.live import ffmpeg_log
-from stages.reading.live.camera_reporter import CameraReporter, Facts
-from stages.reading.live.connection import Connection, connected
-from stages.reading.live.decoder import Decoder, LivePicture
-from stages.reading.live.gate.gate import Gate, Road
-from stages.reading.live.gate.rtsp_gate import RtspGate
-from stages.reading.live.gate.web_gate import WebGate
-from stages.reading.live.host_lookup import LOOK_UP_S, HostLookup
-from stages.reading.live.lifeline import Lifeline
-from stages.reading.live.no_picture_timeout import NoPictureTimeout
-from stages.reading.live.retries import Attempt, Retries
-from stages.reading.live.sockets import Peer
-from stages.reading.live.timeouts import timeouts_of
-from stages.reading.live.verdicts import Dropped, is_bug, verdict_on
-from stages.reading.memory import MemoryGuard
-from stages.reading.shots import Shot
-from stages.reading.timeline import SECOND_NS
-from stages.reading.waiting import wait
+from camgraph.pipeline.errors import CamgraphError, UserError
+from camgraph.pipeline.messages import Stamp
+from camgraph.pipeline.stage import Context, Stop
+from camgraph.pipeline.system.disk import write_whole
+from camgraph.pipeline.system.names import ascii_form
+from camgraph.pipeline.system.redaction import redact_url
+from camgraph.stages.footage.tap import PacketTap
+from camgraph.stages.messages import Frame
+from camgraph.stages.reading import addresses
+from camgraph.stages.reading.camera import Camera
+from camgraph.stages.reading.live import ffmpeg_log
+from camgraph.stages.reading.live.camera_reporter import CameraReporter, Facts
+from camgraph.stages.reading.live.connection import Connection, connected
+from camgraph.stages.reading.live.decoder import Decoder, LivePicture
+from camgraph.stages.reading.live.gate.gate import Gate, Road
+from camgraph.stages.reading.live.gate.rtsp_gate import RtspGate
+from camgraph.stages.reading.live.gate.web_gate import WebGate
+from camgraph.stages.reading.live.host_lookup import LOOK_UP_S, HostLookup
+from camgraph.stages.reading.live.lifeline import Lifeline
+from camgraph.stages.reading.live.no_picture_timeout import NoPictureTimeout
+from camgraph.stages.reading.live.retries import Attempt, Retries
+from camgraph.stages.reading.live.sockets import Peer
+from camgraph.stages.reading.live.timeouts import timeouts_of
+from camgraph.stages.reading.live.verdicts import Dropped, is_bug, verdict_on
+from camgraph.stages.reading.memory import MemoryGuard
+from camgraph.stages.reading.shots import Shot
+from camgraph.stages.reading.timeline import SECOND_NS
+from camgraph.stages.reading.waiting import wait
 
 _LOOK_S = 0.1
 

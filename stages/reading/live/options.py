@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from stages.reading import addresses
-from stages.reading.camera import Camera
-from stages.reading.formats import LIVE_FORMATS
-from stages.reading.live.gate.web_answer import Served
+from camgraph.stages.reading import addresses
+from camgraph.stages.reading.camera import Camera
+from camgraph.stages.reading.formats import LIVE_FORMATS
+from camgraph.stages.reading.live.gate.web_answer import Served
 
 # Identifying a stream takes 3.4 s by default if a client joins in the middle of a group of pictures.
 _PROBING = {"probesize": "200000", "analyzeduration": "500000"}

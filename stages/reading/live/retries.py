@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pipeline.stage import CameraState
+from camgraph.pipeline.stage import CameraState
 
 
 class Backoff(NamedTuple):

@@ -14,7 +14,7 @@ from collections import deque
 from itertools import pairwise
 from typing import Literal
 
-from stages.reading.timeline import SECOND_NS
+from camgraph.stages.reading.timeline import SECOND_NS
 
 Level = Literal["key", "base", "all"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from stages.reading.live.verdicts import Dropped
+from camgraph.stages.reading.live.verdicts import Dropped
 
 
 def start(thread: threading.Thread) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from stages.reading import addresses
-from stages.reading.camera import Camera
+from camgraph.stages.reading import addresses
+from camgraph.stages.reading.camera import Camera
 
 AFTER_STALLED_S = 8.0
 """From stalled to given up."""

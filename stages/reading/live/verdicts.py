@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import av
 
-from pipeline.stage import CameraState
-from pipeline.system import scarcity
-from stages.reading.ffmpeg_errors import reason_of
+from camgraph.pipeline.stage import CameraState
+from camgraph.pipeline.system import scarcity
+from camgraph.stages.reading.ffmpeg_errors import reason_of
 
 _SCARCE = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.decoding.nms import nms
+from camgraph.stages.vision.decoding.nms import nms
 
 F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.decoding.detections import Detections, points_of
-from stages.vision.decoding.promised import numbers_of
+from camgraph.stages.vision.decoding.detections import Detections, points_of
+from camgraph.stages.vision.decoding.promised import numbers_of
 
 F32 = NDArray[np.float32]
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.decoding import end2end, movenet, yolo_heads
-from stages.vision.decoding.detections import Detections, best, highest
-from stages.vision.decoding.movenet import HEAD_CHANNELS, MIN_KEYPOINT, decode_multipose
-from stages.vision.decoding.promised import NUMBERS, WrongShape, check_number, counted, shaped
-from stages.vision.decoding.yolo_heads import decode_yolo_heads, upright
+from camgraph.stages.vision.decoding import end2end, movenet, yolo_heads
+from camgraph.stages.vision.decoding.detections import Detections, best, highest
+from camgraph.stages.vision.decoding.movenet import HEAD_CHANNELS, MIN_KEYPOINT, decode_multipose
+from camgraph.stages.vision.decoding.promised import NUMBERS, WrongShape, check_number, counted, shaped
+from camgraph.stages.vision.decoding.yolo_heads import decode_yolo_heads, upright
 
 Outputs = Sequence[NDArray[Any]]
 

@@ -22,9 +22,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.decoding.detections import Detections
-from stages.vision.decoding.nms import nms
-from stages.vision.decoding.promised import WrongShape
+from camgraph.stages.vision.decoding.detections import Detections
+from camgraph.stages.vision.decoding.nms import nms
+from camgraph.stages.vision.decoding.promised import WrongShape
 
 F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]

@@ -18,8 +18,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.decoding.detections import Detections, no_detections, points_of, xyxy_of
-from stages.vision.decoding.promised import WrongShape
+from camgraph.stages.vision.decoding.detections import Detections, no_detections, points_of, xyxy_of
+from camgraph.stages.vision.decoding.promised import WrongShape
 
 F32 = NDArray[np.float32]
 

@@ -26,14 +26,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from stages.vision.foreign_text import shown
-from stages.vision.recognition.classifiers import read_classifier
-from stages.vision.recognition.pose_models import read_counted, read_movenet, read_nas_flat, read_rtmo
-from stages.vision.recognition.prepared import prepared_format, prepared_picture
-from stages.vision.recognition.reading import EXPECTED, FORMATS, MIXING, Declared, Format, Picture, Reading
-from stages.vision.recognition.signature import Port, Signature
-from stages.vision.recognition.yolo_heads import read_heads
-from stages.vision.recognition.yolo_rows import read_end2end, read_objectness, read_v7_rows, read_yolox
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.stages.vision.recognition.classifiers import read_classifier
+from camgraph.stages.vision.recognition.pose_models import read_counted, read_movenet, read_nas_flat, read_rtmo
+from camgraph.stages.vision.recognition.prepared import prepared_format, prepared_picture
+from camgraph.stages.vision.recognition.reading import EXPECTED, FORMATS, MIXING, Declared, Format, Picture, Reading
+from camgraph.stages.vision.recognition.signature import Port, Signature
+from camgraph.stages.vision.recognition.yolo_heads import read_heads
+from camgraph.stages.vision.recognition.yolo_rows import read_end2end, read_objectness, read_v7_rows, read_yolox
 
 __all__ = [
     "FORMATS",

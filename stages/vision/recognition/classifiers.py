@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stages.vision.recognition.reading import Declared, Reading, class_names, known_classes
-from stages.vision.recognition.signature import Signature
+from camgraph.stages.vision.recognition.reading import Declared, Reading, class_names, known_classes
+from camgraph.stages.vision.recognition.signature import Signature
 
 
 def read_classifier(signature: Signature, declared: Declared) -> Reading | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stages.vision.decoding.movenet import HEAD_CHANNELS
-from stages.vision.recognition.reading import (
+from camgraph.stages.vision.decoding.movenet import HEAD_CHANNELS
+from camgraph.stages.vision.recognition.reading import (
     COCO_CLASSES,
     MOST_POINTS,
     PERSON,
@@ -15,7 +15,7 @@ from stages.vision.recognition.reading import (
     point_shape,
     unseen_classes,
 )
-from stages.vision.recognition.signature import Port, Side, Signature
+from camgraph.stages.vision.recognition.signature import Port, Side, Signature
 
 _NAS_PICTURE = Picture("rgb", 1.0, "corner", 127)
 _RTMO_PICTURE = Picture("bgr", 1.0, "corner")

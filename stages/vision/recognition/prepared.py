@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stages.vision.recognition.reading import FORMATS, Format, Picture
-from stages.vision.recognition.signature import Signature
+from camgraph.stages.vision.recognition.reading import FORMATS, Format, Picture
+from camgraph.stages.vision.recognition.signature import Signature
 
 PICTURE = "camgraph.picture"
 FORMAT = "camgraph.format"

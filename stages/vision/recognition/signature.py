@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from stages.vision.decoding.yolo_heads import STRIDES, cells_of
-from stages.vision.metadata_literal import metadata_literal
+from camgraph.stages.vision.decoding.yolo_heads import STRIDES, cells_of
+from camgraph.stages.vision.metadata_literal import metadata_literal
 
 Side = int | str | None
 STRIDES_TO_64 = (*STRIDES, 64)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from stages.vision.decoding.yolo_heads import cells_of
-from stages.vision.recognition.reading import (
+from camgraph.stages.vision.decoding.yolo_heads import cells_of
+from camgraph.stages.vision.recognition.reading import (
     COCO_CLASSES,
     MOST_POINTS,
     Declared,
@@ -21,7 +21,7 @@ from stages.vision.recognition.reading import (
     named_classes,
     point_shape,
 )
-from stages.vision.recognition.signature import Port, Side, Signature
+from camgraph.stages.vision.recognition.signature import Port, Side, Signature
 
 _FORMATS = ("yolo", "yolo_pose")
 _BOX = 4

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stages.vision.decoding.yolo_heads import cells_of
-from stages.vision.recognition.reading import (
+from camgraph.stages.vision.decoding.yolo_heads import cells_of
+from camgraph.stages.vision.recognition.reading import (
     COCO_CLASSES,
     MOST_POINTS,
     Declared,
@@ -16,7 +16,7 @@ from stages.vision.recognition.reading import (
     point_shape,
     unseen_classes,
 )
-from stages.vision.recognition.signature import Port, Signature
+from camgraph.stages.vision.recognition.signature import Port, Signature
 
 _BOX = 4
 _MOST_ROWS = 1000

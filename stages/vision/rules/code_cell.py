@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from stages.conditions import Declared, Past
-from stages.vision.keypoint_record import KeypointRecord
-from stages.vision.rules.people import COCO_17, Frame, Joints, Person
+from camgraph.stages.conditions import Declared, Past
+from camgraph.stages.vision.keypoint_record import KeypointRecord
+from camgraph.stages.vision.rules.people import COCO_17, Frame, Joints, Person
 
 if TYPE_CHECKING:
-    from stages.vision.rules.memory import Clock
+    from camgraph.stages.vision.rules.memory import Clock
 
 Reported = Mapping[str, float | str | bool]
 NOTHING: Reported = {}

@@ -24,12 +24,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from stages.conditions import Parameter
-from stages.vision.posture import CLASSES
-from stages.vision.rules import people
-from stages.vision.rules.code_cell import AskedFunction, Functions
-from stages.vision.rules.counters import FIELDS, Of
-from stages.vision.rules.expression import (
+from camgraph.stages.conditions import Parameter
+from camgraph.stages.vision.posture import CLASSES
+from camgraph.stages.vision.rules import people
+from camgraph.stages.vision.rules.code_cell import AskedFunction, Functions
+from camgraph.stages.vision.rules.counters import FIELDS, Of
+from camgraph.stages.vision.rules.expression import (
     UNSEEN_WORDS,
     Arithmetic,
     Call,
@@ -47,8 +47,8 @@ from stages.vision.rules.expression import (
     Was,
     parse,
 )
-from stages.vision.rules.expression import Sequence as SequenceNode
-from stages.vision.rules.kinds import (
+from camgraph.stages.vision.rules.expression import Sequence as SequenceNode
+from camgraph.stages.vision.rules.kinds import (
     MEASURES,
     PER_SECOND,
     UNITS,
@@ -62,9 +62,9 @@ from stages.vision.rules.kinds import (
     multiplied,
     other_unit,
 )
-from stages.vision.rules.people import COCO_17, LOST_AFTER_NS, LOST_NS, PAIRED
-from stages.vision.rules.ranges import is_constant, never_true
-from stages.vision.rules.vocabulary import (
+from camgraph.stages.vision.rules.people import COCO_17, LOST_AFTER_NS, LOST_NS, PAIRED
+from camgraph.stages.vision.rules.ranges import is_constant, never_true
+from camgraph.stages.vision.rules.vocabulary import (
     FUNCTIONS,
     Measure,
     PersonWords,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from stages.vision.rules.people import Person
+from camgraph.stages.vision.rules.people import Person
 
 Of = Literal["line", "zone"]
 FIELDS: Mapping[Of, Mapping[str, str]] = {

@@ -13,12 +13,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.frame_interval import FrameInterval
-from stages.vision.heads import Area
-from stages.vision.posture import Postures
-from stages.vision.rules.geometry import Line, Surroundings
-from stages.vision.rules.lens import Lens, LensEstimate, Turn, straightened
-from stages.vision.rules.people import (
+from camgraph.stages.vision.frame_interval import FrameInterval
+from camgraph.stages.vision.heads import Area
+from camgraph.stages.vision.posture import Postures
+from camgraph.stages.vision.rules.geometry import Line, Surroundings
+from camgraph.stages.vision.rules.lens import Lens, LensEstimate, Turn, straightened
+from camgraph.stages.vision.rules.people import (
     COCO_17,
     FRONTAL,
     JOINTLESS,

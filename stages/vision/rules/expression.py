@@ -26,7 +26,7 @@ import unicodedata
 from dataclasses import dataclass
 from itertools import pairwise
 
-from stages.vision.rules.kinds import FOREIGN_UNITS, UNITS, meant
+from camgraph.stages.vision.rules.kinds import FOREIGN_UNITS, UNITS, meant
 
 MAX_CHARACTERS = 2000
 MAX_TOKENS = 200

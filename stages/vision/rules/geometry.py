@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from stages.vision.posture import Network
-from stages.vision.rules.lens import Lens
-from stages.vision.rules.people import Point
+from camgraph.stages.vision.posture import Network
+from camgraph.stages.vision.rules.lens import Lens
+from camgraph.stages.vision.rules.people import Point
 
 Zone = Callable[[float, float], bool]
 """Whether a place is in the zone; False for NaN."""

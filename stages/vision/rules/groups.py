@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.rules.people import Person
+from camgraph.stages.vision.rules.people import Person
 
 I64 = NDArray[np.int64]
 GAP_NS = 1_000_000_000

@@ -8,18 +8,18 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from stages.vision.frame_interval import FrameInterval
-from stages.vision.rules.code_cell import Reported
-from stages.vision.rules.condition import Condition
-from stages.vision.rules.counters import Counter
-from stages.vision.rules.crowd import Cast, Crowd, Ids, Picture, Subject, numbers_of
-from stages.vision.rules.geometry import Surroundings, Zone
-from stages.vision.rules.groups import Groups, Nearness
-from stages.vision.rules.incidents import Incident, Timing, Watch
-from stages.vision.rules.kinds import Kind
-from stages.vision.rules.memory import Clock
-from stages.vision.rules.people import Person, Scene
-from stages.vision.rules.program import Key, Memory, Program, program_of
+from camgraph.stages.vision.frame_interval import FrameInterval
+from camgraph.stages.vision.rules.code_cell import Reported
+from camgraph.stages.vision.rules.condition import Condition
+from camgraph.stages.vision.rules.counters import Counter
+from camgraph.stages.vision.rules.crowd import Cast, Crowd, Ids, Picture, Subject, numbers_of
+from camgraph.stages.vision.rules.geometry import Surroundings, Zone
+from camgraph.stages.vision.rules.groups import Groups, Nearness
+from camgraph.stages.vision.rules.incidents import Incident, Timing, Watch
+from camgraph.stages.vision.rules.kinds import Kind
+from camgraph.stages.vision.rules.memory import Clock
+from camgraph.stages.vision.rules.people import Person, Scene
+from camgraph.stages.vision.rules.program import Key, Memory, Program, program_of
 
 Why = Literal["condition", "unseen", "end", "schedule", "switch", "reload"]
 

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from stages.vision.rules.code_cell import Code
+from camgraph.stages.vision.rules.code_cell import Code
 
 NAN = math.nan
 MOST_SAMPLES = 128

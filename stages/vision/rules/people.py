@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.rules.lens import Turn
+from camgraph.stages.vision.rules.lens import Turn
 
 NAN = math.nan
 

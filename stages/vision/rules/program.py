@@ -39,9 +39,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.rules.condition import CellText, Condition, function_of
-from stages.vision.rules.crowd import Numbers, Subject
-from stages.vision.rules.memory import CELLS, Clock
+from camgraph.stages.vision.rules.condition import CellText, Condition, function_of
+from camgraph.stages.vision.rules.crowd import Numbers, Subject
+from camgraph.stages.vision.rules.memory import CELLS, Clock
 
 _REFERENCE = re.compile(r"\bm\[(\d+)\]")
 _JOINT, _ALL_JOINTS = re.compile(r"\b(k[ab]?)\[(\d+)\]"), re.compile(r"\bk[ab]?\b(?!\[)")

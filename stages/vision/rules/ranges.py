@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from stages.vision.rules.expression import Call, Comparison, Name, Negative, Node, Number
+from camgraph.stages.vision.rules.expression import Call, Comparison, Name, Negative, Node, Number
 
 Range = tuple[float, float]
 """From and to, in the unit of the constant beside it: seconds, degrees, or none."""

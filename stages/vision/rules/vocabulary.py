@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterable
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from stages.vision.rules.expression import GRAMMAR_WORDS, UNSEEN_WORDS
-from stages.vision.rules.kinds import Kind
-from stages.vision.rules.people import COCO_17, FRONTAL, LEAN, MIDDLES_AT, PAIRED, STATURE, TORSO
+from camgraph.stages.vision.rules.expression import GRAMMAR_WORDS, UNSEEN_WORDS
+from camgraph.stages.vision.rules.kinds import Kind
+from camgraph.stages.vision.rules.people import COCO_17, FRONTAL, LEAN, MIDDLES_AT, PAIRED, STATURE, TORSO
 
 Scope = Literal["person", "pair", "scene"]
 _TALL = f"high({{p}}.h, {{k}}[{STATURE}])"

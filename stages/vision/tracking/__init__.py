@@ -4,6 +4,6 @@ Start with `tracker.py`, which takes a frame through the steps of the other modu
 and no picture: the appearance of a person arrives as a vector.
 """
 
-from stages.vision.tracking.tracker import Followed, Tracker, TrackerOptions
+from camgraph.stages.vision.tracking.tracker import Followed, Tracker, TrackerOptions
 
 __all__ = ["Followed", "Tracker", "TrackerOptions"]

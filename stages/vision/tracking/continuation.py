@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.tracking.appearance import LooksScale
+from camgraph.stages.vision.tracking.appearance import LooksScale
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

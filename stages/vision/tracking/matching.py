@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.tracking.memory import heights_of
+from camgraph.stages.vision.tracking.memory import heights_of
 
 F64 = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.tracking.appearance import mixed
+from camgraph.stages.vision.tracking.appearance import mixed
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

@@ -36,10 +36,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.frame_interval import FrameInterval
-from stages.vision.tracking.appearance import LooksScale
-from stages.vision.tracking.continuation import Passage, continued
-from stages.vision.tracking.matching import (
+from camgraph.stages.vision.frame_interval import FrameInterval
+from camgraph.stages.vision.tracking.appearance import LooksScale
+from camgraph.stages.vision.tracking.continuation import Passage, continued
+from camgraph.stages.vision.tracking.matching import (
     F64,
     Rows,
     match,
@@ -51,8 +51,8 @@ from stages.vision.tracking.matching import (
     torso_lengths,
     turned_round,
 )
-from stages.vision.tracking.memory import NO_ID, Memory, People, heights_of
-from stages.vision.tracking.motion import Motion
+from camgraph.stages.vision.tracking.memory import NO_ID, Memory, People, heights_of
+from camgraph.stages.vision.tracking.motion import Motion
 
 _LOST_TRUST = 0.3
 """The likeness of a track that is lost for a second is less by this part."""

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pipeline.errors import Unavailable
-from pipeline.execution import emissions
-from pipeline.execution.emissions import Emissions
-from pipeline.messages import Event
-from pipeline.testing import stamp
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.execution import emissions
+from camgraph.pipeline.execution.emissions import Emissions
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.testing import stamp
 
 
 def event(name: str = "clip") -> Event:

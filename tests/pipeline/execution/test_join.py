@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.execution.join import Join, merged_in_order, merged_key
-from pipeline.items import Key
-from pipeline.messages import Event
-from pipeline.plan import EdgePlan
-from pipeline.testing import stamp
+from camgraph.pipeline.execution.join import Join, merged_in_order, merged_key
+from camgraph.pipeline.items import Key
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.plan import EdgePlan
+from camgraph.pipeline.testing import stamp
 
 END, STONE = "end", "stone"
 

@@ -8,17 +8,17 @@ from unittest.mock import patch
 
 import structlog
 
-from pipeline.execution.context import Collector
-from pipeline.execution.outbox_runner import OutboxRunner
-from pipeline.execution.retry import Retry
-from pipeline.execution.runner import StageRunner
-from pipeline.items import Item, Key
-from pipeline.messages import MOST_REPEATED, End, Event, Message
-from pipeline.monitoring.metrics import Counters
-from pipeline.outbox.outbox import Outbox
-from pipeline.plan import StagePlan
-from pipeline.stage import Context, Settings, Stage
-from pipeline.testing import HandContext, stamp
+from camgraph.pipeline.execution.context import Collector
+from camgraph.pipeline.execution.outbox_runner import OutboxRunner
+from camgraph.pipeline.execution.retry import Retry
+from camgraph.pipeline.execution.runner import StageRunner
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import MOST_REPEATED, End, Event, Message
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.outbox.outbox import Outbox
+from camgraph.pipeline.plan import StagePlan
+from camgraph.pipeline.stage import Context, Settings, Stage
+from camgraph.pipeline.testing import HandContext, stamp
 
 
 class Log(Stage[Settings]):

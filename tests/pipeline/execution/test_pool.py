@@ -6,10 +6,10 @@ import threading
 
 from camgraph_test_stages.waiting import until
 
-from pipeline.execution.pool import Batch, Pool
-from pipeline.items import Item, Key
-from pipeline.messages import Message
-from pipeline.testing import stamp
+from camgraph.pipeline.execution.pool import Batch, Pool
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import Message
+from camgraph.pipeline.testing import stamp
 
 
 def batch(number: int, *, mark: bool = False) -> Batch:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import structlog
 from structlog.testing import capture_logs
 
-from pipeline.errors import EnvironmentProblem, Unavailable
-from pipeline.execution.context import Collector
-from pipeline.execution.retry import PATIENT_RETRY_S, RETRY_S, Retry
+from camgraph.pipeline.errors import EnvironmentProblem, Unavailable
+from camgraph.pipeline.execution.context import Collector
+from camgraph.pipeline.execution.retry import PATIENT_RETRY_S, RETRY_S, Retry
 
 
 class Outside:

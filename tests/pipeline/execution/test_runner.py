@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from pipeline.errors import BadItem, EnvironmentProblem, Unavailable, UserError
-from pipeline.execution.context import Collector
-from pipeline.execution.retry import Closing, GivenUp, Retry
-from pipeline.execution.runner import StageRunner
-from pipeline.items import MOST_PARTS, Item, Key
-from pipeline.messages import End, Event, Message, Tombstone
-from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EVERY_CAMERA, StagePlan
-from pipeline.stage import Settings, Stage
-from pipeline.testing import HandContext, stamp
+from camgraph.pipeline.errors import BadItem, EnvironmentProblem, Unavailable, UserError
+from camgraph.pipeline.execution.context import Collector
+from camgraph.pipeline.execution.retry import Closing, GivenUp, Retry
+from camgraph.pipeline.execution.runner import StageRunner
+from camgraph.pipeline.items import MOST_PARTS, Item, Key
+from camgraph.pipeline.messages import End, Event, Message, Tombstone
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.plan import EVERY_CAMERA, StagePlan
+from camgraph.pipeline.stage import Settings, Stage
+from camgraph.pipeline.testing import HandContext, stamp
 
 FRAME_NS = 100_000_000
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from camgraph_test_stages.waiting import until
 
-from pipeline.errors import BadItem, EnvironmentProblem, Shortage, UserError
-from pipeline.execution.context import Collector, Pulse, StageContext
-from pipeline.execution.source_thread import Silence, SourceThread
-from pipeline.messages import End, Message, Stamp
-from pipeline.monitoring.metrics import Counters
-from pipeline.stage import CameraSettings, Settings, Source, Stop
-from pipeline.testing import HandContext, stamp
+from camgraph.pipeline.errors import BadItem, EnvironmentProblem, Shortage, UserError
+from camgraph.pipeline.execution.context import Collector, Pulse, StageContext
+from camgraph.pipeline.execution.source_thread import Silence, SourceThread
+from camgraph.pipeline.messages import End, Message, Stamp
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.stage import CameraSettings, Settings, Source, Stop
+from camgraph.pipeline.testing import HandContext, stamp
 
 
 class Scripted(Source[Settings]):

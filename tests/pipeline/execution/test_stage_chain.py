@@ -12,17 +12,17 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem
-from pipeline.execution.context import Collector
-from pipeline.execution.retry import Retry
-from pipeline.execution.runner import StageRunner
-from pipeline.execution.stage_chain import Made, StageChain
-from pipeline.items import END_SEQ, MOST_PARTS, Item, Key
-from pipeline.messages import End, Message, Tombstone
-from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan, ProcessPlan, StagePlan
-from pipeline.stage import Settings, Stage
-from pipeline.testing import HandContext, stamp
+from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem
+from camgraph.pipeline.execution.context import Collector
+from camgraph.pipeline.execution.retry import Retry
+from camgraph.pipeline.execution.runner import StageRunner
+from camgraph.pipeline.execution.stage_chain import Made, StageChain
+from camgraph.pipeline.items import END_SEQ, MOST_PARTS, Item, Key
+from camgraph.pipeline.messages import End, Message, Tombstone
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.plan import EdgePlan, ProcessPlan, StagePlan
+from camgraph.pipeline.stage import Settings, Stage
+from camgraph.pipeline.testing import HandContext, stamp
 
 LOG = structlog.get_logger()
 

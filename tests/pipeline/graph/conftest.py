@@ -8,8 +8,8 @@ from textwrap import dedent
 
 import pytest
 
-from pipeline.errors import GraphError
-from pipeline.graph import Graph, parse_graph
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph import Graph, parse_graph
 
 Parse = Callable[..., Graph]
 

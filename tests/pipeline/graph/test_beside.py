@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from camgraph_test_stages.events import Emit, EmitSettings
 
-from pipeline.graph.arrows import Arrow
-from pipeline.graph.definition import StageEntry
-from pipeline.graph.informing import informed
-from pipeline.graph.nodes import Node
-from pipeline.graph.report import Report
-from pipeline.graph.yaml_source import load
-from pipeline.messages import Event
-from pipeline.stage import Settings, Stage, Upstream
-from stages.sink_footage import SinkFootage, SinkFootageSettings
+from camgraph.pipeline.graph.arrows import Arrow
+from camgraph.pipeline.graph.definition import StageEntry
+from camgraph.pipeline.graph.informing import informed
+from camgraph.pipeline.graph.nodes import Node
+from camgraph.pipeline.graph.report import Report
+from camgraph.pipeline.graph.yaml_source import load
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.stage import Settings, Stage, Upstream
+from camgraph.stages.sink_footage import SinkFootage, SinkFootageSettings
 
 
 class MailSettings(Settings):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pipeline.graph import Graph, plan_of
-from pipeline.plan import EdgePlan
+from camgraph.pipeline.graph import Graph, plan_of
+from camgraph.pipeline.plan import EdgePlan
 
 Parse = Callable[..., Graph]
 
@@ -189,7 +189,7 @@ def test_who_takes_any_message_means_what_flows_frame_by_frame(parse: Parse, mon
     from camgraph_test_stages.events import Collect, Emit
     from camgraph_test_stages.messages import Number
 
-    from pipeline.messages import Event, Message
+    from camgraph.pipeline.messages import Event, Message
 
     monkeypatch.setattr(Collect, "inputs", Message)
     text = chain() + "  any: {use: collect, from: actions, with: {path: z}}\n"

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pipeline.graph import Graph
-from pipeline.graph.drawing import dot, mermaid
+from camgraph.pipeline.graph import Graph
+from camgraph.pipeline.graph.drawing import dot, mermaid
 
 Parse = Callable[..., Graph]
 

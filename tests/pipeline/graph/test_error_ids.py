@@ -7,12 +7,12 @@ from textwrap import indent
 
 import pytest
 
-from pipeline.errors import GraphError, Problem
-from pipeline.graph import load_graph, parse_graph
-from pipeline.graph.env_file import read_env_file
-from stages.rulebook.rule_set import parse_rules
-from tools.cli import main
-from tools.commands.explaining.kinds import kinds
+from camgraph.pipeline.errors import GraphError, Problem
+from camgraph.pipeline.graph import load_graph, parse_graph
+from camgraph.pipeline.graph.env_file import read_env_file
+from camgraph.stages.rulebook.rule_set import parse_rules
+from camgraph.tools.cli import main
+from camgraph.tools.commands.explaining.kinds import kinds
 
 COUNT = "count: {use: count_source}"
 DOUBLE = "double: {use: double, from: count}"

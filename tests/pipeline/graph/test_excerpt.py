@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import GraphError
-from pipeline.graph.yaml_source import excerpt, lines_of, load
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph.yaml_source import excerpt, lines_of, load
 
 
 @pytest.mark.parametrize(

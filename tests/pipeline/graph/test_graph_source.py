@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import GraphError, UserError
-from pipeline.graph import load_plan
-from pipeline.graph.env_file import Variables
-from pipeline.graph.graph_source import GraphSource
-from pipeline.plan import RunPlan
-from pipeline.wanted import GivenVariables, LoadedGraph, WantedGraph
+from camgraph.pipeline.errors import GraphError, UserError
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.graph.env_file import Variables
+from camgraph.pipeline.graph.graph_source import GraphSource
+from camgraph.pipeline.plan import RunPlan
+from camgraph.pipeline.wanted import GivenVariables, LoadedGraph, WantedGraph
 
 GRAPH = """
 version: 1

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.graph import Graph, memory
-from pipeline.graph.memory import in_words, memory_need
-from pipeline.graph.planning import plan_of
-from pipeline.plan import slots_of
-from pipeline.shm.segments import segments_bytes
-from pipeline.shm.slots import SlotRing
+from camgraph.pipeline.graph import Graph, memory
+from camgraph.pipeline.graph.memory import in_words, memory_need
+from camgraph.pipeline.graph.planning import plan_of
+from camgraph.pipeline.plan import slots_of
+from camgraph.pipeline.shm.segments import segments_bytes
+from camgraph.pipeline.shm.slots import SlotRing
 
 Parse = Callable[..., Graph]
 

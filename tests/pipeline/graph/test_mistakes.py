@@ -15,10 +15,10 @@ from camgraph_test_stages.source import CountCamera, CountSource
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import EnvironmentProblem, GraphError, UserError
-from pipeline.graph import load_graph, parse_graph
-from pipeline.graph.memory import memory_need
-from pipeline.system.names import ascii_form
+from camgraph.pipeline.errors import EnvironmentProblem, GraphError, UserError
+from camgraph.pipeline.graph import load_graph, parse_graph
+from camgraph.pipeline.graph.memory import memory_need
+from camgraph.pipeline.system.names import ascii_form
 
 Mistakes = Callable[..., list[str]]
 

@@ -11,8 +11,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.graph import Graph, parse_graph, plan_of
-from pipeline.plan import EVERY_CAMERA, ProcessPlan, RunPlan, from_wire, to_wire
+from camgraph.pipeline.graph import Graph, parse_graph, plan_of
+from camgraph.pipeline.plan import EVERY_CAMERA, ProcessPlan, RunPlan, from_wire, to_wire
 
 Parse = Callable[..., Graph]
 

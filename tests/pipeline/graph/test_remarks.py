@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.graph import load_graph
-from pipeline.graph.remarks import remarks_on
+from camgraph.pipeline.graph import load_graph
+from camgraph.pipeline.graph.remarks import remarks_on
 
 GRAPH = """
 version: 1

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.graph.definition import GraphFile, StageEntry
-from pipeline.graph.schema import graph_schema
-from pipeline.registry import stage_names
+from camgraph.pipeline.graph.definition import GraphFile, StageEntry
+from camgraph.pipeline.graph.schema import graph_schema
+from camgraph.pipeline.registry import stage_names
 
 ROOT = Path(__file__).resolve().parents[3]
 

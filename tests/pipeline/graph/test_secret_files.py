@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import GraphError
-from pipeline.graph import load_plan
-from pipeline.graph.secret_files import named_secret, open_to_others, secret_file
-from pipeline.graph.variables import substitute
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.graph.secret_files import named_secret, open_to_others, secret_file
+from camgraph.pipeline.graph.variables import substitute
 
 
 def test_a_named_secret_comes_from_the_first_place_that_has_it(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import GraphError
-from pipeline.graph import load_graph
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph import load_graph
 
 HEAD = """\
 version: 1

@@ -7,8 +7,8 @@ from graphlib import CycleError
 
 import pytest
 
-from pipeline.graph.arrows import Arrow
-from pipeline.graph.structure import order_of
+from camgraph.pipeline.graph.arrows import Arrow
+from camgraph.pipeline.graph.structure import order_of
 
 Mistakes = Callable[..., list[str]]
 HEAD = """

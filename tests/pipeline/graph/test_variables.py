@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.graph.variables import substitute
-from pipeline.graph.yaml_source import load
+from camgraph.pipeline.graph.variables import substitute
+from camgraph.pipeline.graph.yaml_source import load
 
 printable = st.text(st.characters(codec="ascii", min_codepoint=33, max_codepoint=126), min_size=1, max_size=12)
 

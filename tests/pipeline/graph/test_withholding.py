@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from pipeline.graph.arrows import Arrow
-from pipeline.graph.definition import StageEntry
-from pipeline.graph.loading import check_withheld
-from pipeline.graph.nodes import Node
-from pipeline.graph.report import Report
-from pipeline.graph.yaml_source import load
-from pipeline.stage import Settings, Stage
-from stages.crop import Crop, CropSettings
-from stages.messages import Frame
-from stages.preprocess import Preprocess, PreprocessSettings
-from stages.sink_footage import SinkFootage, SinkFootageSettings
-from stages.sink_null import SinkNull
-from stages.sink_video import SinkVideo, SinkVideoSettings
+from camgraph.pipeline.graph.arrows import Arrow
+from camgraph.pipeline.graph.definition import StageEntry
+from camgraph.pipeline.graph.loading import check_withheld
+from camgraph.pipeline.graph.nodes import Node
+from camgraph.pipeline.graph.report import Report
+from camgraph.pipeline.graph.yaml_source import load
+from camgraph.pipeline.stage import Settings, Stage
+from camgraph.stages.crop import Crop, CropSettings
+from camgraph.stages.messages import Frame
+from camgraph.stages.preprocess import Preprocess, PreprocessSettings
+from camgraph.stages.sink_footage import SinkFootage, SinkFootageSettings
+from camgraph.stages.sink_null import SinkNull
+from camgraph.stages.sink_video import SinkVideo, SinkVideoSettings
 
 
 def problems(look: str, kind: type[Stage[Any]], settings: Settings, *, reads: bool = True) -> list[str]:

@@ -9,10 +9,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import GraphError
-from pipeline.graph.yaml_reader import MAX_DEPTH
-from pipeline.graph.yaml_source import load
-from pipeline.system.names import nfc
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph.yaml_reader import MAX_DEPTH
+from camgraph.pipeline.graph.yaml_source import load
+from camgraph.pipeline.system.names import nfc
 
 names = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8)
 scalars = st.none() | st.booleans() | st.integers(-(10**12), 10**12) | st.floats(allow_nan=False) | names

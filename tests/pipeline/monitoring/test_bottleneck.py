@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.monitoring.bottleneck import SHORTEST_S, Limit, Load, ProcessLoad, StageLoad, limit_of
+from camgraph.pipeline.monitoring.bottleneck import SHORTEST_S, Limit, Load, ProcessLoad, StageLoad, limit_of
 
 INFER = StageLoad("infer", 0.99, more="threads", lighter="a lighter model")
 TRACKS = StageLoad("tracks", 0.05, more="workers")

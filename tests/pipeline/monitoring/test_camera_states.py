@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.monitoring.camera_states import MOST_DEPARTED, CameraStates, Change, LossOver, Over
-from pipeline.stage import AWAY, AwayState, CameraState
+from camgraph.pipeline.monitoring.camera_states import MOST_DEPARTED, CameraStates, Change, LossOver, Over
+from camgraph.pipeline.stage import AWAY, AwayState, CameraState
 
 S = 1_000_000_000
 LIVE_CAMERAS = ("front", "yard")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UserError
-from pipeline.graph import parse_graph, plan_of
-from pipeline.monitoring.counter_resets import CounterResets
-from pipeline.plan import RunPlan
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.graph import parse_graph, plan_of
+from camgraph.pipeline.monitoring.counter_resets import CounterResets
+from camgraph.pipeline.plan import RunPlan
 
 GRAPH = """
 version: 1

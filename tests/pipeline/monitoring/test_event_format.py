@@ -7,9 +7,9 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.monitoring import event_format
-from stages.events import CloudEvents
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.monitoring import event_format
+from camgraph.stages.events import CloudEvents
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def test_the_installed_format_is_found() -> None:
 
 
 def test_the_same_format_installed_twice_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_format, "entry_points", lambda group: points(*["stages.events:CloudEvents"] * 2))
+    monkeypatch.setattr(event_format, "entry_points", lambda group: points(*["camgraph.stages.events:CloudEvents"] * 2))
     assert isinstance(event_format.event_format(), CloudEvents)
 
 

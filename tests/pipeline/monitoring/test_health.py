@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.monitoring.health import CameraSight, Flow, Trouble, duration, health_of
+from camgraph.pipeline.monitoring.health import CameraSight, Flow, Trouble, duration, health_of
 
 LIVE = CameraSight("live")
 LOST = CameraSight("lost", "no answer", 26.4, stuck_s=27.0)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgpack import packb, unpackb
 
-from pipeline.errors import WireError
-from pipeline.monitoring.histogram import BOUNDS_S, BUCKETS, Histogram
-from pipeline.monitoring.metrics import StageTimes
-from pipeline.monitoring.reports import Heartbeat, durations_of, read_report
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.monitoring.histogram import BOUNDS_S, BUCKETS, Histogram
+from camgraph.pipeline.monitoring.metrics import StageTimes
+from camgraph.pipeline.monitoring.reports import Heartbeat, durations_of, read_report
 
 DURATIONS = st.lists(st.integers(0, 60_000_000_000) | st.sampled_from([round(bound * 1e9) for bound in BOUNDS_S]))
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.graph import load_plan
-from pipeline.monitoring.load_meter import KEPT_S, LoadMeter, Recent, sums_of
-from pipeline.monitoring.reports import Heartbeat, StageStats
-from pipeline.plan import ProcessPlan, RunPlan
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.monitoring.load_meter import KEPT_S, LoadMeter, Recent, sums_of
+from camgraph.pipeline.monitoring.reports import Heartbeat, StageStats
+from camgraph.pipeline.plan import ProcessPlan, RunPlan
 
 GRAPH = """
 version: 1

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.monitoring.metrics import Counters, reason_line
-from pipeline.monitoring.reports import Heartbeat, read_report
-from pipeline.transport.wire import pack, unpack
+from camgraph.pipeline.monitoring.metrics import Counters, reason_line
+from camgraph.pipeline.monitoring.reports import Heartbeat, read_report
+from camgraph.pipeline.transport.wire import pack, unpack
 
 
 def test_integers_of_any_type_are_counted_and_travel() -> None:

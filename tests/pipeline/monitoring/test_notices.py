@@ -7,8 +7,8 @@ import time
 from datetime import datetime
 from typing import Any
 
-from pipeline.monitoring.camera_states import Change
-from pipeline.monitoring.notices import AGAIN_S, MOST_KEPT, Notices
+from camgraph.pipeline.monitoring.camera_states import Change
+from camgraph.pipeline.monitoring.notices import AGAIN_S, MOST_KEPT, Notices
 
 
 class Told:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.errors import ProblemText
-from pipeline.monitoring.outcome import UNSURE, Outcome
+from camgraph.pipeline.errors import ProblemText
+from camgraph.pipeline.monitoring.outcome import UNSURE, Outcome
 
 
 @pytest.mark.parametrize(

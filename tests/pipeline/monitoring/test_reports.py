@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import WireError
-from pipeline.messages import Stamp
-from pipeline.monitoring.cumulative_counters import CumulativeCounters
-from pipeline.monitoring.metrics import MOST_FILES
-from pipeline.monitoring.notices import AGAIN_S, Notices
-from pipeline.monitoring.reports import Ended, Heartbeat, StageStats, read_report
-from pipeline.transport.wire import pack, unpack
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.messages import Stamp
+from camgraph.pipeline.monitoring.cumulative_counters import CumulativeCounters
+from camgraph.pipeline.monitoring.metrics import MOST_FILES
+from camgraph.pipeline.monitoring.notices import AGAIN_S, Notices
+from camgraph.pipeline.monitoring.reports import Ended, Heartbeat, StageStats, read_report
+from camgraph.pipeline.transport.wire import pack, unpack
 
 NESTED = st.recursive(
     st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | st.floats() | st.text() | st.binary(),

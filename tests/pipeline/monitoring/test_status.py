@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from pipeline.graph import load_plan
-from pipeline.monitoring.camera_states import MOST_DEPARTED, CameraNow
-from pipeline.monitoring.event_format import EventSummary, event_format
-from pipeline.monitoring.health import Plight
-from pipeline.monitoring.histogram import Histogram
-from pipeline.monitoring.reports import Heartbeat, StageStats
-from pipeline.monitoring.status import FrameAges, Meter
-from pipeline.plan import ProcessPlan
-from pipeline.registry import find_stage
-from pipeline.testing import run_graph
-from tools.display.run_status import Status
-from tools.display.status_view import event_text
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.monitoring.camera_states import MOST_DEPARTED, CameraNow
+from camgraph.pipeline.monitoring.event_format import EventSummary, event_format
+from camgraph.pipeline.monitoring.health import Plight
+from camgraph.pipeline.monitoring.histogram import Histogram
+from camgraph.pipeline.monitoring.reports import Heartbeat, StageStats
+from camgraph.pipeline.monitoring.status import FrameAges, Meter
+from camgraph.pipeline.plan import ProcessPlan
+from camgraph.pipeline.registry import find_stage
+from camgraph.pipeline.testing import run_graph
+from camgraph.tools.display.run_status import Status
+from camgraph.tools.display.status_view import event_text
 
 GRAPH = """
 version: 1
@@ -82,7 +82,7 @@ class Scene:
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
         (folder / "g.yaml").write_text(GRAPH)
         self.now = time.monotonic()
-        patch.setattr("pipeline.monitoring.status.time.monotonic", lambda: self.now)
+        patch.setattr("camgraph.pipeline.monitoring.status.time.monotonic", lambda: self.now)
         plan = load_plan(folder / "g.yaml")
         self.meter = Meter(plan)
         self.capture = Capture(next(process for process in plan.processes if process.sources))

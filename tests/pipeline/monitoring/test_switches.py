@@ -9,10 +9,10 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.graph import parse_graph, plan_of
-from pipeline.monitoring.switches import SWITCHES_FILE, Switches
-from pipeline.plan import RunPlan
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.graph import parse_graph, plan_of
+from camgraph.pipeline.monitoring.switches import SWITCHES_FILE, Switches
+from camgraph.pipeline.plan import RunPlan
 
 GRAPH = """
 version: 1

@@ -14,14 +14,14 @@ from camgraph_test_stages.collector import Collector
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
-from pipeline.errors import GraphError
-from pipeline.graph import load_plan
-from pipeline.messages import Message
-from pipeline.monitoring.trace_export import OtlpExporter
-from pipeline.monitoring.tracer import Span
-from pipeline.plan import RunPlan
-from pipeline.testing import run_graph, stamp
-from pipeline.traces import (
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.messages import Message
+from camgraph.pipeline.monitoring.trace_export import OtlpExporter
+from camgraph.pipeline.monitoring.tracer import Span
+from camgraph.pipeline.plan import RunPlan
+from camgraph.pipeline.testing import run_graph, stamp
+from camgraph.pipeline.traces import (
     MOST_STEPS,
     Step,
     captured,
@@ -33,9 +33,9 @@ from pipeline.traces import (
     traceparent,
     with_steps,
 )
-from stages.events import digest
-from tools.measuring.blinking import write_clip
-from tools.measuring.light_model import SIDE, write_model
+from camgraph.stages.events import digest
+from camgraph.tools.lab.blinking import write_clip
+from camgraph.tools.lab.light_model import SIDE, write_model
 
 GRAPH = """
 version: 1

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from structlog.testing import capture_logs
 
-from pipeline.outbox.outbox import Outbox
-from pipeline.outbox.outbox_view import OutboxView
-from pipeline.testing import reports_of
+from camgraph.pipeline.outbox.outbox import Outbox
+from camgraph.pipeline.outbox.outbox_view import OutboxView
+from camgraph.pipeline.testing import reports_of
 
 DAY_S = 86_400.0
 
@@ -122,7 +122,7 @@ def test_the_file_stays_below_its_size(tmp_path: Path) -> None:
 
 
 def test_the_last_event_of_an_open_incident_stays_for_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.outbox.old_events._KEPT", 5)
+    monkeypatch.setattr("camgraph.pipeline.outbox.old_events._KEPT", 5)
     outbox = open_outbox(tmp_path, keep_events=3)
     outbox.accept([make_event(0, phase="start", incident="open"), make_event(1, phase="update", incident="open")])
     for n in range(2, 60):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.outbox.commit_times import CommitTimes
+from camgraph.pipeline.outbox.commit_times import CommitTimes
 
 S = 1_000_000_000
 NOON_NS = 1_700_000_000 * S

@@ -13,13 +13,13 @@ import pytest
 from camgraph_test_stages.outboxes import crash, deliver, fill, make_event, open_outbox, pull_ids
 from structlog.testing import capture_logs
 
-from pipeline.errors import EnvironmentProblem, NeedsNewProcess
-from pipeline.monitoring.outcome import UNSURE
-from pipeline.outbox import event_file
-from pipeline.outbox.event_file import VERSION
-from pipeline.outbox.outbox import Outbox
-from pipeline.outbox.outbox_view import OutboxView
-from pipeline.testing import reports_of
+from camgraph.pipeline.errors import EnvironmentProblem, NeedsNewProcess
+from camgraph.pipeline.monitoring.outcome import UNSURE
+from camgraph.pipeline.outbox import event_file
+from camgraph.pipeline.outbox.event_file import VERSION
+from camgraph.pipeline.outbox.outbox import Outbox
+from camgraph.pipeline.outbox.outbox_view import OutboxView
+from camgraph.pipeline.testing import reports_of
 
 PAGE = 4096
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.messages import MOST_REPEATED
-from pipeline.outbox.commit_times import CommitTimes
-from pipeline.outbox.deliveries import Deliveries
-from pipeline.outbox.event_file import open_event_file, transaction
+from camgraph.pipeline.messages import MOST_REPEATED
+from camgraph.pipeline.outbox.commit_times import CommitTimes
+from camgraph.pipeline.outbox.deliveries import Deliveries
+from camgraph.pipeline.outbox.event_file import open_event_file, transaction
 
 LATEST = 1 << 60
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.outbox.disk_reserve import DiskReserve
+from camgraph.pipeline.outbox.disk_reserve import DiskReserve
 
 SIZE = 2 << 20
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.items import Item, Key
-from pipeline.messages import LONGEST_BODY, Event
-from pipeline.outbox.event_validity import why_invalid
-from pipeline.outbox.outbox import Outbox
-from pipeline.testing import HandContext, stamp
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import LONGEST_BODY, Event
+from camgraph.pipeline.outbox.event_validity import why_invalid
+from camgraph.pipeline.outbox.outbox import Outbox
+from camgraph.pipeline.testing import HandContext, stamp
 
 GOOD = Event(stamp(1), "e1", "i1", "start", b'{"a": 1}')
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.items import Item, Key
-from pipeline.messages import Event
-from pipeline.outbox.event_file import open_event_file
-from pipeline.outbox.lost_incidents import LostIncidents
-from pipeline.testing import stamp
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.outbox.event_file import open_event_file
+from camgraph.pipeline.outbox.lost_incidents import LostIncidents
+from camgraph.pipeline.testing import stamp
 
 
 @pytest.fixture

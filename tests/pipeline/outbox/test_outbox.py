@@ -15,13 +15,13 @@ from camgraph_test_stages.outboxes import fill
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.items import Item, Key
-from pipeline.messages import MOST_REPEATED, EndReason, Event, Tombstone
-from pipeline.outbox.event_file import remove_delivered
-from pipeline.outbox.outbox import Outbox
-from pipeline.stage import Stage
-from pipeline.testing import HandContext, reports_of, stamp
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import MOST_REPEATED, EndReason, Event, Tombstone
+from camgraph.pipeline.outbox.event_file import remove_delivered
+from camgraph.pipeline.outbox.outbox import Outbox
+from camgraph.pipeline.stage import Stage
+from camgraph.pipeline.testing import HandContext, reports_of, stamp
 
 
 def event(seq: int, camera: str = "cam", *, sender: str = "rules", name: str = "") -> Item:
@@ -307,7 +307,7 @@ def test_incidents_of_dead_processes_end_once(tmp_path_factory: pytest.TempPathF
 
 
 def test_the_file_stays_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.outbox.old_events._KEPT", 10)
+    monkeypatch.setattr("camgraph.pipeline.outbox.old_events._KEPT", 10)
     outbox = make(tmp_path, sinks={"log": []})
     for n in range(100):
         outbox.accept([event(n)])
@@ -402,7 +402,7 @@ def test_what_is_not_committed_is_not_counted(tmp_path: Path) -> None:
 
 
 def test_an_incident_that_is_open_is_ended_however_old_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.outbox.old_events._KEPT", 10)
+    monkeypatch.setattr("camgraph.pipeline.outbox.old_events._KEPT", 10)
     outbox = make(tmp_path, sinks={"log": []})
     for incident, phase in (("open", "start"), ("over", "start"), ("open", "update"), ("over", "end")):
         seq = outbox.db.execute("SELECT count(*) FROM events").fetchone()[0]
@@ -417,7 +417,7 @@ def test_an_incident_that_is_open_is_ended_however_old_it_is(tmp_path: Path, mon
 
 
 def test_an_end_is_kept_while_the_start_before_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.outbox.old_events._KEPT", 10)
+    monkeypatch.setattr("camgraph.pipeline.outbox.old_events._KEPT", 10)
     outbox = make(tmp_path, sinks={"log": []})
     outbox.accept([outbox_item("a", 1, "start", 1)])
     start = outbox.pull("log", 9)
@@ -474,7 +474,7 @@ def test_a_folder_with_incidents_to_end_is_no_left_over(tmp_path: Path, monkeypa
     deliver(outbox, "log", outbox.pull("log", 9))
     outbox.db.close()
     assert not remove_delivered(path)
-    monkeypatch.setattr("pipeline.outbox.event_file._AWAITED_S", 0.0)
+    monkeypatch.setattr("camgraph.pipeline.outbox.event_file._AWAITED_S", 0.0)
     assert remove_delivered(path)
     assert not path.exists()
 

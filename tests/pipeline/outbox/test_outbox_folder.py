@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.graph import load_plan
-from pipeline.outbox.event_file import open_event_file
-from pipeline.outbox.outbox_folder import outbox_folder, outbox_held, why_unusable
-from pipeline.plan import RunPlan
-from pipeline.system import disk
-from pipeline.system.disk import try_lock
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.outbox.event_file import open_event_file
+from camgraph.pipeline.outbox.outbox_folder import outbox_folder, outbox_held, why_unusable
+from camgraph.pipeline.plan import RunPlan
+from camgraph.pipeline.system import disk
+from camgraph.pipeline.system.disk import try_lock
 
 GRAPH = """
 version: 1
@@ -99,7 +99,7 @@ def test_the_run_that_a_file_in_use_keeps_out_leaves_nothing(plan: RunPlan, tmp_
     assert folder is not None
     with (tmp_path / "events.jsonl").open("w") as mine:
         assert try_lock(mine.fileno())
-        command = [sys.executable, "-m", "tools.cli", "run", str(tmp_path / "graph.yaml"), "--quiet"]
+        command = [sys.executable, "-m", "camgraph.tools.cli", "run", str(tmp_path / "graph.yaml"), "--quiet"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
     assert "another sink or run is writing to this file" in done.stderr
@@ -109,8 +109,8 @@ def test_the_run_that_a_file_in_use_keeps_out_leaves_nothing(plan: RunPlan, tmp_
 def test_runs_take_turns_on_one_outbox(plan: RunPlan, tmp_path: Path) -> None:
     """Each removes the lock and the folder, while others are about to take them."""
     code = (
-        "import sys; from pipeline.graph import load_plan; from pipeline.errors import UserError;"
-        "from pipeline.outbox.outbox_folder import outbox_held\n"
+        "import sys; from camgraph.pipeline.graph import load_plan; from camgraph.pipeline.errors import UserError;"
+        "from camgraph.pipeline.outbox.outbox_folder import outbox_held\n"
         "plan, held = load_plan(sys.argv[1]), 0\n"
         "while held < 200:\n"
         "    try:\n"
@@ -127,7 +127,8 @@ def test_runs_take_turns_on_one_outbox(plan: RunPlan, tmp_path: Path) -> None:
 
 def test_a_killed_run_lets_go_of_its_outbox(plan: RunPlan, tmp_path: Path) -> None:
     code = (
-        "import os, sys; from pipeline.graph import load_plan; from pipeline.outbox.outbox_folder import outbox_held\n"
+        "import os, sys; from camgraph.pipeline.graph import load_plan\n"
+        "from camgraph.pipeline.outbox.outbox_folder import outbox_held\n"
         "with outbox_held(load_plan(sys.argv[1])): os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "graph.yaml")], check=False)
@@ -142,8 +143,8 @@ def test_a_killed_run_lets_go_of_its_outbox(plan: RunPlan, tmp_path: Path) -> No
 def test_full_disk_does_not_prevent_locking(plan: RunPlan, tmp_path: Path) -> None:
     """What the lock says of its holder is a courtesy. A limit on the size of files stands in for the disk."""
     code = (
-        "import resource, signal, sys; from pipeline.graph import load_plan;"
-        "from pipeline.outbox.outbox_folder import outbox_held\n"
+        "import resource, signal, sys; from camgraph.pipeline.graph import load_plan;"
+        "from camgraph.pipeline.outbox.outbox_folder import outbox_held\n"
         "plan = load_plan(sys.argv[1])\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"

@@ -14,11 +14,11 @@ import pytest
 from camgraph_test_stages.outboxes import crash, deliver, fill, make_event, open_outbox, pull_ids
 from camgraph_test_stages.waiting import until
 
-from pipeline.dead_letters import DeadLetters
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.messages import LONGEST_BODY, Event
-from pipeline.outbox.outbox import Outbox
-from pipeline.outbox.outbox_view import OutboxView
+from camgraph.pipeline.dead_letters import DeadLetters
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.messages import LONGEST_BODY, Event
+from camgraph.pipeline.outbox.outbox import Outbox
+from camgraph.pipeline.outbox.outbox_view import OutboxView
 
 AT_NS = 1_772_368_205_000_000_000
 
@@ -236,11 +236,11 @@ def many_letters(folder: Path, count: int) -> None:
 
 
 _REQUEUE = (
-    "import sys; from pathlib import Path; from pipeline.outbox.outbox_view import OutboxView\n"
+    "import sys; from pathlib import Path; from camgraph.pipeline.outbox.outbox_view import OutboxView\n"
     "print(OutboxView(Path(sys.argv[1])).requeue_letters('log', lambda _: True), flush=True)"
 )
 _DROP = (
-    "import sys; from pathlib import Path; from pipeline.outbox.outbox_view import OutboxView\n"
+    "import sys; from pathlib import Path; from camgraph.pipeline.outbox.outbox_view import OutboxView\n"
     "OutboxView(Path(sys.argv[1])).drop('log', lambda event: int(event.id[1:]) % 2 == 0)"
 )
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import WireError
-from pipeline.shm.mappings import MappedSegment, Mappings
-from pipeline.shm.slots import SlotRing
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.shm.mappings import MappedSegment, Mappings
+from camgraph.pipeline.shm.slots import SlotRing
 
 PREFIX = f"camgraph-{os.getuid()}-test{os.getpid()}-mappings.1"
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from camgraph_test_stages.strangers import Person
 
-from pipeline.shm.mappings import MappedSegment
-from pipeline.shm.segments import sweep, unlink_prefix
-from pipeline.shm.slots import SlotRing
+from camgraph.pipeline.shm.mappings import MappedSegment
+from camgraph.pipeline.shm.segments import sweep, unlink_prefix
+from camgraph.pipeline.shm.slots import SlotRing
 
 PREFIX = f"camgraph-{os.getuid()}-test{os.getpid()}-segments.1"
 
@@ -28,7 +28,7 @@ def ring() -> Iterator[SlotRing]:
 def test_only_segments_of_dead_owners_are_swept(ring: SlotRing) -> None:
     mine = ring.allocate(1).descriptor.segment
     code = (
-        "from os import *; from pipeline.shm.slots import *; "
+        "from os import *; from camgraph.pipeline.shm.slots import *; "
         f"SlotRing('{PREFIX}dead', 1).allocate(1); kill(getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", code], check=False)
@@ -72,9 +72,9 @@ for kind, name in enumerate(sys.argv[1:]):
 SWEPT = """
 import sys
 import structlog
-from pipeline.shm.mappings import MappedSegment, SegmentGone
-from pipeline.shm.segments import segments_bytes, sweep, unlink_prefix
-from pipeline.shm.slots import SlotRing
+from camgraph.pipeline.shm.mappings import MappedSegment, SegmentGone
+from camgraph.pipeline.shm.segments import segments_bytes, sweep, unlink_prefix
+from camgraph.pipeline.shm.slots import SlotRing
 prefix, *foreign = sys.argv[1:]
 ring = SlotRing(prefix, 2)
 mine = ring.allocate(1).descriptor.segment

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import BadItem, EnvironmentProblem, Shortage
-from pipeline.shm import slots
-from pipeline.shm.mappings import MappedSegment
-from pipeline.shm.segments import segments_bytes
-from pipeline.shm.slots import SlotRing
+from camgraph.pipeline.errors import BadItem, EnvironmentProblem, Shortage
+from camgraph.pipeline.shm import slots
+from camgraph.pipeline.shm.mappings import MappedSegment
+from camgraph.pipeline.shm.segments import segments_bytes
+from camgraph.pipeline.shm.slots import SlotRing
 
 PREFIX = f"camgraph-{os.getuid()}-test{os.getpid()}-ring.1"
 

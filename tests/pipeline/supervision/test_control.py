@@ -12,9 +12,9 @@ import pytest
 import zmq
 from structlog.testing import capture_logs
 
-from pipeline.errors import UserError
-from pipeline.supervision.control import ControlServer, ask
-from pipeline.system.run_folder import RunFolder
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.supervision.control import ControlServer, ask
+from camgraph.pipeline.system.run_folder import RunFolder
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:

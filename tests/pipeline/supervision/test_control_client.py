@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import zmq
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.supervision import control_client
-from pipeline.supervision.control_client import exchange
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.supervision import control_client
+from camgraph.pipeline.supervision.control_client import exchange
 
 WITHIN_S = 60.0
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)

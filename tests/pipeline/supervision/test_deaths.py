@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, EXIT_USER
-from pipeline.graph import load_plan
-from pipeline.supervision.deaths import (
+from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, EXIT_USER
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.supervision.deaths import (
     MOST_DEATHS,
     NO_DEATHS,
     Death,

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from pipeline.graph import load_plan
-from pipeline.monitoring.reports import Ended, Heartbeat, Ready, Report, Revised
-from pipeline.plan import RunPlan
-from pipeline.supervision.deaths import GoOn, NotNeeded
-from pipeline.supervision.fleet import Fleet
-from pipeline.supervision.lifecycle import RunState
-from pipeline.supervision.process import Process
-from pipeline.system.run_folder import RunFolder
-from pipeline.testing import hit
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.monitoring.reports import Ended, Heartbeat, Ready, Report, Revised
+from camgraph.pipeline.plan import RunPlan
+from camgraph.pipeline.supervision.deaths import GoOn, NotNeeded
+from camgraph.pipeline.supervision.fleet import Fleet
+from camgraph.pipeline.supervision.lifecycle import RunState
+from camgraph.pipeline.supervision.process import Process
+from camgraph.pipeline.system.run_folder import RunFolder
+from camgraph.pipeline.testing import hit
 
 pytestmark = pytest.mark.processes
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.monitoring.reports import Heartbeat
-from pipeline.supervision.hangs import Limits, Times, Wakefulness, hung
+from camgraph.pipeline.monitoring.reports import Heartbeat
+from camgraph.pipeline.supervision.hangs import Limits, Times, Wakefulness, hung
 
 S = 1_000_000_000
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from camgraph_test_stages.waiting import until
 
-from pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem, UserError
-from pipeline.supervision.jobs import Answer, Job, Later, answered
+from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem, UserError
+from camgraph.pipeline.supervision.jobs import Answer, Job, Later, answered
 
 LIMIT_S = 60.0
 

@@ -10,10 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, EXIT_USER, ProblemText, WireError
-from pipeline.plan import StagePlan
-from pipeline.supervision.deaths import EndCameras, EndRun, GoOn, NotNeeded, OtherSettings, Verdict
-from pipeline.supervision.lifecycle import STEADY_S, Lifecycle, RunState, State
+from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, EXIT_USER, ProblemText, WireError
+from camgraph.pipeline.plan import StagePlan
+from camgraph.pipeline.supervision.deaths import EndCameras, EndRun, GoOn, NotNeeded, OtherSettings, Verdict
+from camgraph.pipeline.supervision.lifecycle import STEADY_S, Lifecycle, RunState, State
 
 NOW = 1000.0
 FILES = RunState(running=True, finite=True)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.supervision.lines import LONGEST_LINE, Allowance, Lines
-from pipeline.system import redaction
-from pipeline.system.redaction import redact_urls
+from camgraph.pipeline.supervision.lines import LONGEST_LINE, Allowance, Lines
+from camgraph.pipeline.system import redaction
+from camgraph.pipeline.system.redaction import redact_urls
 
 SECRET = "S3cretPassw0rd"
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from camgraph_test_stages.changes import ENDLESS, LIMIT_S, Talk, lives, run_with, whole, write
 
-from pipeline.errors import EXIT_GAVE_UP, UserError
-from pipeline.graph import load_plan
-from pipeline.plan import run_to_wire
-from pipeline.testing import run_graph
+from camgraph.pipeline.errors import EXIT_GAVE_UP, UserError
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.plan import run_to_wire
+from camgraph.pipeline.testing import run_graph
 
 
 @pytest.mark.parametrize(

@@ -12,18 +12,27 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.boot import Boot, shm_prefix
-from pipeline.errors import WireError
-from pipeline.graph import load_plan
-from pipeline.messages import Stamp
-from pipeline.monitoring.camera_states import StateChange
-from pipeline.monitoring.reports import Ended, Failed, Heartbeat, Opening, Ready, Revised, StageStats, read_report
-from pipeline.supervision.deaths import GoOn, NotNeeded
-from pipeline.supervision.hangs import Limits
-from pipeline.supervision.lifecycle import RunState
-from pipeline.supervision.process import Process, Reported
-from pipeline.system.run_folder import RunFolder
-from pipeline.testing import hit
+from camgraph.pipeline.boot import Boot, shm_prefix
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.messages import Stamp
+from camgraph.pipeline.monitoring.camera_states import StateChange
+from camgraph.pipeline.monitoring.reports import (
+    Ended,
+    Failed,
+    Heartbeat,
+    Opening,
+    Ready,
+    Revised,
+    StageStats,
+    read_report,
+)
+from camgraph.pipeline.supervision.deaths import GoOn, NotNeeded
+from camgraph.pipeline.supervision.hangs import Limits
+from camgraph.pipeline.supervision.lifecycle import RunState
+from camgraph.pipeline.supervision.process import Process, Reported
+from camgraph.pipeline.system.run_folder import RunFolder
+from camgraph.pipeline.testing import hit
 
 pytestmark = pytest.mark.processes
 

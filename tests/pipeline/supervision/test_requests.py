@@ -13,17 +13,17 @@ import pytest
 import structlog
 from camgraph_test_stages.waiting import until
 
-from pipeline.graph import load_plan
-from pipeline.monitoring.reports import Report
-from pipeline.plan import RunPlan, run_to_wire
-from pipeline.supervision.fleet import Fleet
-from pipeline.supervision.jobs import Answer, Later
-from pipeline.supervision.membership import Membership
-from pipeline.supervision.process import Process
-from pipeline.supervision.requests import Requests
-from pipeline.system.redaction import redact_urls
-from pipeline.system.run_folder import RunFolder
-from pipeline.wanted import GivenVariables, LoadedGraph, WantedGraph
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.monitoring.reports import Report
+from camgraph.pipeline.plan import RunPlan, run_to_wire
+from camgraph.pipeline.supervision.fleet import Fleet
+from camgraph.pipeline.supervision.jobs import Answer, Later
+from camgraph.pipeline.supervision.membership import Membership
+from camgraph.pipeline.supervision.process import Process
+from camgraph.pipeline.supervision.requests import Requests
+from camgraph.pipeline.system.redaction import redact_urls
+from camgraph.pipeline.system.run_folder import RunFolder
+from camgraph.pipeline.wanted import GivenVariables, LoadedGraph, WantedGraph
 
 GRAPH = """
 version: 1

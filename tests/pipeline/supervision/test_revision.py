@@ -10,9 +10,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.graph import parse_graph, plan_of
-from pipeline.plan import RunPlan
-from pipeline.supervision.revision import with_cameras
+from camgraph.pipeline.graph import parse_graph, plan_of
+from camgraph.pipeline.plan import RunPlan
+from camgraph.pipeline.supervision.revision import with_cameras
 
 GRAPH = """
 version: 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.supervision.stall_detector import Sight, StallDetector, Stuck
+from camgraph.pipeline.supervision.stall_detector import Sight, StallDetector, Stuck
 
 PATIENCE_S = 30.0
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.supervision.hangs import Starvation
+from camgraph.pipeline.supervision.hangs import Starvation
 
 BUSY = "while True: pass"
 STUCK = "import threading; threading.Event().wait()"

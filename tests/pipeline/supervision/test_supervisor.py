@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from pipeline.graph import load_plan
-from pipeline.supervision.deaths import Restarts
-from pipeline.supervision.process import Process
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.testing import hit, run_graph
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.supervision.deaths import Restarts
+from camgraph.pipeline.supervision.process import Process
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.testing import hit, run_graph
 
 CHAIN = """
 version: 1
@@ -256,8 +256,8 @@ def test_uncommitted_event_is_resent_to_new_outbox(tmp_path: Path) -> None:
 STOPPED = """
 import json, sys
 from pathlib import Path
-from pipeline.graph import load_plan
-from pipeline.testing import hit, run_graph
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.testing import hit, run_graph
 pids = Path(sys.argv[2])
 def look(supervisor):
     if supervisor.status()["cameras"]["a"]["frames"] > 20 and not pids.exists():

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import structlog
 
-from pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP
-from pipeline.plan import BLOCKED_LIMIT_S
-from pipeline.supervision.hangs import Limits
-from pipeline.supervision.stall_detector import Sight
-from pipeline.supervision.watchdog import Watchdog
+from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP
+from camgraph.pipeline.plan import BLOCKED_LIMIT_S
+from camgraph.pipeline.supervision.hangs import Limits
+from camgraph.pipeline.supervision.stall_detector import Sight
+from camgraph.pipeline.supervision.watchdog import Watchdog
 
 HANG_S = 10.0
 PATIENCE_S = 3 * HANG_S

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.system import redaction
-from pipeline.system.child_environment import HANDED_ON, handed_on, named
+from camgraph.pipeline.system import redaction
+from camgraph.pipeline.system.child_environment import HANDED_ON, handed_on, named
 
 ROOT = Path(__file__).parents[3]
 

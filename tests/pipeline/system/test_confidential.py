@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.system import confidential
-from pipeline.system.confidential import allow_dumps, forbid_dumps, holds_credentials, secrets_in
+from camgraph.pipeline.system import confidential
+from camgraph.pipeline.system.confidential import allow_dumps, forbid_dumps, holds_credentials, secrets_in
 
 _PR_GET_DUMPABLE = 3
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.system.cores import quota_cores, usable_cores
+from camgraph.pipeline.system.cores import quota_cores, usable_cores
 
 
 @pytest.fixture(autouse=True)
 def no_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The quota of the container that the tests run in is not theirs."""
-    monkeypatch.setattr("pipeline.system.cores.MEMBERSHIP", tmp_path / "none")
+    monkeypatch.setattr("camgraph.pipeline.system.cores.MEMBERSHIP", tmp_path / "none")
 
 
 def test_only_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_no_more_cores_than_the_quota_pays_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: str, cores: int
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 5, 7})
-    monkeypatch.setattr("pipeline.system.cores.CGROUPS", groups(tmp_path, {"cpu.max": f"{quota} 100000\n"}))
+    monkeypatch.setattr("camgraph.pipeline.system.cores.CGROUPS", groups(tmp_path, {"cpu.max": f"{quota} 100000\n"}))
     (tmp_path / "cgroup").write_text("0::/\n")
-    monkeypatch.setattr("pipeline.system.cores.MEMBERSHIP", tmp_path / "cgroup")
+    monkeypatch.setattr("camgraph.pipeline.system.cores.MEMBERSHIP", tmp_path / "cgroup")
     assert usable_cores() == cores

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import GraphError
-from pipeline.graph.env_file import read_env_file
-from pipeline.graph.loading import read_graph
-from pipeline.graph.secret_files import secret_file
-from pipeline.system import disk
-from pipeline.system.paths import instead_of_file
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph.env_file import read_env_file
+from camgraph.pipeline.graph.loading import read_graph
+from camgraph.pipeline.graph.secret_files import secret_file
+from camgraph.pipeline.system import disk
+from camgraph.pipeline.system.paths import instead_of_file
 
 _HOLDS = """
 import os, sys
-from pipeline.system.disk import lock
+from camgraph.pipeline.system.disk import lock
 lock(os.open(sys.argv[1], os.O_RDWR))
 print("held", flush=True)
 sys.stdin.read()

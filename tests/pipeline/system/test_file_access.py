@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.system.file_access import ReadableBy, kept_from_others
+from camgraph.pipeline.system.file_access import ReadableBy, kept_from_others
 
 
 def modes(folder: Path) -> tuple[int, int]:

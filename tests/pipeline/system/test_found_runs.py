@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UserError
-from pipeline.system import found_runs as module
-from pipeline.system.found_runs import found_runs, refuse_second_run
-from pipeline.system.run_folder import CONTROL, RunFolder
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.system import found_runs as module
+from camgraph.pipeline.system.found_runs import found_runs, refuse_second_run
+from camgraph.pipeline.system.run_folder import CONTROL, RunFolder
 
 HEAD = "Num       RefCount Protocol Flags    Type St Inode Path"
 LISTENS = "00000000fd10f6f5: 00000002 00000000 00010000 0001 01 102190"

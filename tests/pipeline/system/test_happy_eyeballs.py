@@ -8,8 +8,8 @@ from contextlib import ExitStack
 import pytest
 from camgraph_test_stages.dead_addresses import dead_address, name_host
 
-from pipeline.system import happy_eyeballs
-from pipeline.system.happy_eyeballs import Place, connect, connect_first, places_of
+from camgraph.pipeline.system import happy_eyeballs
+from camgraph.pipeline.system.happy_eyeballs import Place, connect, connect_first, places_of
 
 LONG_S = 100.0
 """Nobody waits for so long, also on a slow machine."""

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from pipeline.system.local_socket import Exchange, answering_user
+from camgraph.pipeline.system.local_socket import Exchange, answering_user
 
 WITHIN_S = 60.0
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from pipeline.system.logs import log_to_stderr
+from camgraph.pipeline.system.logs import log_to_stderr
 
 URL = "rtsp://viewer:geheim@10.0.0.1/main"
 

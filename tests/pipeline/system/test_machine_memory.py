@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.system.machine_memory import given_memory, usable_memory
+from camgraph.pipeline.system.machine_memory import given_memory, usable_memory
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ def test_lowest_limit_of_all_cgroups_counts(
 def test_the_lower_of_machine_and_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in (("meminfo", "MemTotal:  8 kB\nMemFree: 1 kB\n"), ("membership", "0::/"), ("memory.max", "5000")):
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr("pipeline.system.machine_memory.CGROUPS", tmp_path)
-    monkeypatch.setattr("pipeline.system.machine_memory.MEMBERSHIP", tmp_path / "none")
-    monkeypatch.setattr("pipeline.system.machine_memory._MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr("camgraph.pipeline.system.machine_memory.CGROUPS", tmp_path)
+    monkeypatch.setattr("camgraph.pipeline.system.machine_memory.MEMBERSHIP", tmp_path / "none")
+    monkeypatch.setattr("camgraph.pipeline.system.machine_memory._MEMINFO", tmp_path / "meminfo")
     assert usable_memory() == 8192
-    monkeypatch.setattr("pipeline.system.machine_memory.MEMBERSHIP", tmp_path / "membership")
+    monkeypatch.setattr("camgraph.pipeline.system.machine_memory.MEMBERSHIP", tmp_path / "membership")
     assert usable_memory() == 5000
-    monkeypatch.setattr("pipeline.system.machine_memory._MEMINFO", tmp_path / "none")
+    monkeypatch.setattr("camgraph.pipeline.system.machine_memory._MEMINFO", tmp_path / "none")
     assert usable_memory() == 5000
-    monkeypatch.setattr("pipeline.system.machine_memory.MEMBERSHIP", tmp_path / "none")
+    monkeypatch.setattr("camgraph.pipeline.system.machine_memory.MEMBERSHIP", tmp_path / "none")
     assert usable_memory() is None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.system.names import (
+from camgraph.pipeline.system.names import (
     MAX_CAMERA_BYTES,
     MAX_NAME,
     ascii_form,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.system.paths import (
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.system.paths import (
     asset_folder,
     lost_home,
     other_runs_folders,
@@ -22,9 +22,9 @@ from pipeline.system.paths import (
     why_no_output,
     why_no_path,
 )
-from stages.assets import CLIPS, how_to_get
-from tools.assets.catalogue import CATALOGUE
-from tools.cli import main
+from camgraph.stages.assets import CLIPS, how_to_get
+from camgraph.tools.assets.catalogue import CATALOGUE
+from camgraph.tools.cli import main
 
 
 @pytest.fixture(autouse=True)

@@ -15,12 +15,12 @@ import structlog
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.monitoring.metrics import reason_line
-from pipeline.monitoring.outcome import Outcome
-from pipeline.supervision.control import ControlServer
-from pipeline.system import redaction
-from pipeline.system.logs import log_to_stderr
-from pipeline.system.redaction import redact_url, redact_urls, redacted_beginning, redacted_end, redacted_line
+from camgraph.pipeline.monitoring.metrics import reason_line
+from camgraph.pipeline.monitoring.outcome import Outcome
+from camgraph.pipeline.supervision.control import ControlServer
+from camgraph.pipeline.system import redaction
+from camgraph.pipeline.system.logs import log_to_stderr
+from camgraph.pipeline.system.redaction import redact_url, redact_urls, redacted_beginning, redacted_end, redacted_line
 
 SECRET = "Zq9"
 """Part of each password; no other text has it."""

@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.graph import parse_graph
-from pipeline.supervision.control import ControlServer, ask, find_run
-from pipeline.system import run_folder
-from pipeline.system.names import MAX_NAME
-from pipeline.system.paths import runs_folder
-from pipeline.system.run_folder import CONTROL, RunFolder, remove_run_of, running, unlink_socket
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.graph import parse_graph
+from camgraph.pipeline.supervision.control import ControlServer, ask, find_run
+from camgraph.pipeline.system import run_folder
+from camgraph.pipeline.system.names import MAX_NAME
+from camgraph.pipeline.system.paths import runs_folder
+from camgraph.pipeline.system.run_folder import CONTROL, RunFolder, remove_run_of, running, unlink_socket
 
 GRAPH = """
 version: 1
@@ -101,7 +101,9 @@ def test_a_folder_that_another_run_is_sweeping_is_made_anew(monkeypatch: pytest.
 
 
 def test_many_runs_that_start_at_once_do_not_sweep_each_other() -> None:
-    code = "import sys, pipeline.system.run_folder as r; [r.RunFolder(sys.argv[1]).close() for _ in range(1000)]"
+    code = (
+        "import sys, camgraph.pipeline.system.run_folder as r; [r.RunFolder(sys.argv[1]).close() for _ in range(1000)]"
+    )
     starting = [subprocess.Popen([sys.executable, "-c", code, f"run{n}"]) for n in range(3)]
     assert [process.wait(250) for process in starting] == [0, 0, 0]
     assert running(runs_folder()) == []
@@ -133,7 +135,7 @@ def test_what_a_late_child_of_a_dead_run_put_back_is_swept() -> None:
 
 
 def test_sweeps_again_under_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.system.run_folder.sweep_runs", lambda root: None)
+    monkeypatch.setattr("camgraph.pipeline.system.run_folder.sweep_runs", lambda root: None)
     (runs_folder() / "lobby" / "state" / "outbox").mkdir(parents=True)
     (runs_folder() / "lobby" / "3.1").touch()
     runs_folder().chmod(0o700)
@@ -144,7 +146,7 @@ def test_sweeps_again_under_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_late_processes_do_not_touch_next_run() -> None:
     code = (
-        "import os; from pipeline.system.run_folder import RunFolder; folder = RunFolder('lobby');"
+        "import os; from camgraph.pipeline.system.run_folder import RunFolder; folder = RunFolder('lobby');"
         "print(folder.own, folder.endpoint(0, 1), flush=True); os.kill(os.getpid(), 9)"
     )
     killed = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
@@ -184,7 +186,8 @@ def test_an_open_folder_for_sockets_is_refused() -> None:
 
 
 def test_what_a_killed_run_left_is_swept_by_the_next() -> None:
-    code = "import os; from pipeline.system.run_folder import RunFolder; RunFolder('dead'); os.kill(os.getpid(), 9)"
+    begin = "from camgraph.pipeline.system import run_folder; run_folder.RunFolder('dead')"
+    code = f"import os; {begin}; os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", code], check=False)
     assert (runs_folder() / "dead").is_dir()
     assert running(runs_folder()) == []

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import zmq
 
-from pipeline.errors import Shortage
-from pipeline.shm.segments import create_locked, segments_bytes
-from pipeline.supervision.deaths import hint_at
-from pipeline.system.scarcity import after, in_words, shortage_of
+from camgraph.pipeline.errors import Shortage
+from camgraph.pipeline.shm.segments import create_locked, segments_bytes
+from camgraph.pipeline.supervision.deaths import hint_at
+from camgraph.pipeline.system.scarcity import after, in_words, shortage_of
 
 PREFIX = f"camgraph-{os.getuid()}-test{os.getpid()}-scarcity.1"
 
@@ -72,7 +72,9 @@ def test_only_a_death_that_nobody_here_wanted_has_a_hint() -> None:
 
 
 def test_too_little_address_space_is_one_line(tmp_path: Path) -> None:
-    limited = "import resource as r; r.setrlimit(r.RLIMIT_AS, (600 << 20,) * 2); from tools.cli import main; main()"
+    limited = (
+        "import resource as r; r.setrlimit(r.RLIMIT_AS, (600 << 20,) * 2); from camgraph.tools.cli import main; main()"
+    )
     command = [sys.executable, "-c", limited, "run", str(tmp_path / "graph.yaml")]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert ran.returncode == 3

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.system.child_environment import handed_on, named
-from pipeline.system.service_manager import ServiceManager
+from camgraph.pipeline.system.child_environment import handed_on, named
+from camgraph.pipeline.system.service_manager import ServiceManager
 
 
 @pytest.fixture(params=["path", "abstract"])

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.transport.channel import Channel
-from pipeline.transport.wire import MAX_PART
+from camgraph.pipeline.transport.channel import Channel
+from camgraph.pipeline.transport.wire import MAX_PART
 
 Ends = tuple[Channel, Channel]
 

@@ -9,9 +9,9 @@ import pytest
 import zmq
 from camgraph_test_stages.waiting import until
 
-from pipeline.transport import connection
-from pipeline.transport.connection import Connection
-from pipeline.transport.protocol import ATTACH, DATA, SIGNAL, SenderId
+from camgraph.pipeline.transport import connection
+from camgraph.pipeline.transport.connection import Connection
+from camgraph.pipeline.transport.protocol import ATTACH, DATA, SIGNAL, SenderId
 
 SENDER = SenderId("src.a", 2, 3)
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.items import Key
-from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan, Policy
-from pipeline.transport.in_flight import Delivery, InFlight, Queue, Ticket
-from pipeline.transport.protocol import Signals
+from camgraph.pipeline.items import Key
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.plan import EdgePlan, Policy
+from camgraph.pipeline.transport.in_flight import Delivery, InFlight, Queue, Ticket
+from camgraph.pipeline.transport.protocol import Signals
 
 DEPTH = 3
 Place = tuple[str, int]

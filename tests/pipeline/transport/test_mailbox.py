@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import WireError
-from pipeline.items import Item, Key
-from pipeline.messages import End, Event, Message, Tombstone
-from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan
-from pipeline.testing import stamp
-from pipeline.transport.mailbox import Gone, Mailbox
-from pipeline.transport.partition import Partition, Received
-from pipeline.transport.protocol import Watermark
-from pipeline.transport.wire import Header, types_for
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import End, Event, Message, Tombstone
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.plan import EdgePlan
+from camgraph.pipeline.testing import stamp
+from camgraph.pipeline.transport.mailbox import Gone, Mailbox
+from camgraph.pipeline.transport.partition import Partition, Received
+from camgraph.pipeline.transport.protocol import Watermark
+from camgraph.pipeline.transport.wire import Header, types_for
 
 TYPES = types_for([Message, End, Tombstone])
 FIELDS: dict[str, dict[str, Any]] = {

@@ -9,16 +9,16 @@ from typing import ClassVar
 
 import pytest
 
-from pipeline.items import Item, Key
-from pipeline.messages import End, Message, Tombstone
-from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan
-from pipeline.testing import stamp
-from pipeline.transport.mailbox import Gone
-from pipeline.transport.mailboxes import Mailboxes
-from pipeline.transport.partition import Received
-from pipeline.transport.protocol import Watermark
-from pipeline.transport.wire import Header
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import End, Message, Tombstone
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.plan import EdgePlan
+from camgraph.pipeline.testing import stamp
+from camgraph.pipeline.transport.mailbox import Gone
+from camgraph.pipeline.transport.mailboxes import Mailboxes
+from camgraph.pipeline.transport.partition import Received
+from camgraph.pipeline.transport.protocol import Watermark
+from camgraph.pipeline.transport.wire import Header
 
 
 @dataclass(frozen=True, eq=False)

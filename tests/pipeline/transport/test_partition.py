@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.items import Key
-from pipeline.messages import End, Event, Message, Tombstone
-from pipeline.plan import EdgePlan
-from pipeline.testing import stamp
-from pipeline.transport.partition import Partition, Received
-from pipeline.transport.protocol import Watermark
-from pipeline.transport.wire import Header, types_for
+from camgraph.pipeline.items import Key
+from camgraph.pipeline.messages import End, Event, Message, Tombstone
+from camgraph.pipeline.plan import EdgePlan
+from camgraph.pipeline.testing import stamp
+from camgraph.pipeline.transport.partition import Partition, Received
+from camgraph.pipeline.transport.protocol import Watermark
+from camgraph.pipeline.transport.wire import Header, types_for
 
 TYPES = types_for([Message, End, Tombstone])
 Policy = Literal["block", "drop_oldest", "drop_newest"]

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.items import Item, Key
-from pipeline.messages import Message
-from pipeline.plan import EdgePlan
-from pipeline.testing import stamp
-from pipeline.transport.partition import Partition, Received
-from pipeline.transport.pending_acks import PendingAcks
-from pipeline.transport.protocol import Signals
-from pipeline.transport.wire import Header
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import Message
+from camgraph.pipeline.plan import EdgePlan
+from camgraph.pipeline.testing import stamp
+from camgraph.pipeline.transport.partition import Partition, Received
+from camgraph.pipeline.transport.pending_acks import PendingAcks
+from camgraph.pipeline.transport.protocol import Signals
+from camgraph.pipeline.transport.wire import Header
 
 WINDOW = 3
 EDGE = EdgePlan("src", "model", "", "number", "block", WINDOW + 1)

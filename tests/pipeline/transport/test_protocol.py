@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import WireError
-from pipeline.items import Key
-from pipeline.testing import stamp
-from pipeline.transport.protocol import (
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.items import Key
+from camgraph.pipeline.testing import stamp
+from camgraph.pipeline.transport.protocol import (
     Known,
     SenderId,
     Signals,
@@ -26,7 +26,7 @@ from pipeline.transport.protocol import (
     read_hello,
     read_watermarks,
 )
-from pipeline.transport.wire import pack
+from camgraph.pipeline.transport.wire import pack
 
 numbers = st.integers(0, 1 << 62)
 keys = st.builds(Key, numbers, numbers, numbers | st.integers(0, 1 << 400))

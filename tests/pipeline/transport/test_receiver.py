@@ -13,12 +13,12 @@ import zmq
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
-from pipeline.items import END_SEQ, Item, Key
-from pipeline.messages import Message
-from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan, ProcessPlan, StagePlan
-from pipeline.testing import stamp
-from pipeline.transport.protocol import (
+from camgraph.pipeline.items import END_SEQ, Item, Key
+from camgraph.pipeline.messages import Message
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.plan import EdgePlan, ProcessPlan, StagePlan
+from camgraph.pipeline.testing import stamp
+from camgraph.pipeline.transport.protocol import (
     AGAIN,
     ATTACH,
     DATA,
@@ -32,8 +32,8 @@ from pipeline.transport.protocol import (
     plain_row,
     read_hello,
 )
-from pipeline.transport.receiver import Receiver
-from pipeline.transport.wire import pack
+from camgraph.pipeline.transport.receiver import Receiver
+from camgraph.pipeline.transport.wire import pack
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import structlog
 from structlog.testing import capture_logs
 
-from pipeline.errors import WireError
-from pipeline.monitoring.metrics import Counters
-from pipeline.transport.refusals import Refusals
+from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.transport.refusals import Refusals
 
 
 def test_every_message_is_counted_and_each_kind_logged_once() -> None:

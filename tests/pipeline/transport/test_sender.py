@@ -16,15 +16,15 @@ import zmq
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
-from pipeline.items import Item, Key
-from pipeline.messages import Array, Message, Stamp
-from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan, Policy, ProcessPlan, StagePlan
-from pipeline.shm.slots import SlotRing
-from pipeline.system.paths import SHARED_MEMORY
-from pipeline.testing import stamp
-from pipeline.transport.in_flight import Ticket
-from pipeline.transport.protocol import (
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import Array, Message, Stamp
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.plan import EdgePlan, Policy, ProcessPlan, StagePlan
+from camgraph.pipeline.shm.slots import SlotRing
+from camgraph.pipeline.system.paths import SHARED_MEMORY
+from camgraph.pipeline.testing import stamp
+from camgraph.pipeline.transport.in_flight import Ticket
+from camgraph.pipeline.transport.protocol import (
     ATTACH,
     DATA,
     HELLO,
@@ -39,9 +39,9 @@ from pipeline.transport.protocol import (
     read_head,
     read_watermarks,
 )
-from pipeline.transport.receiver import Receiver
-from pipeline.transport.sender import Sender
-from pipeline.transport.wire import INLINE_BYTES, MAX_PART, pack
+from camgraph.pipeline.transport.receiver import Receiver
+from camgraph.pipeline.transport.sender import Sender
+from camgraph.pipeline.transport.wire import INLINE_BYTES, MAX_PART, pack
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.stage import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from pipeline.transport.mailboxes import Shares
+from camgraph.pipeline.stage import HIGHEST_PRIORITY, LOWEST_PRIORITY
+from camgraph.pipeline.transport.mailboxes import Shares
 
 Turns = list[list[str]]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.items import Key
-from pipeline.transport.protocol import Watermark
-from pipeline.transport.watermark import ReceivedWatermark, SentWatermark
+from camgraph.pipeline.items import Key
+from camgraph.pipeline.transport.protocol import Watermark
+from camgraph.pipeline.transport.watermark import ReceivedWatermark, SentWatermark
 
 
 def key(seq: int) -> Key:

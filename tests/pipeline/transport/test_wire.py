@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from pipeline.errors import BadItem, WireError
-from pipeline.messages import Array, Clock, End, Event, Fields, Message, Stamp
-from pipeline.shm.mappings import MappedSegment
-from pipeline.shm.slots import SlotRing
-from pipeline.testing import stamp
-from pipeline.transport.wire import (
+from camgraph.pipeline.errors import BadItem, WireError
+from camgraph.pipeline.messages import Array, Clock, End, Event, Fields, Message, Stamp
+from camgraph.pipeline.shm.mappings import MappedSegment
+from camgraph.pipeline.shm.slots import SlotRing
+from camgraph.pipeline.testing import stamp
+from camgraph.pipeline.transport.wire import (
     MAX_BODY,
     build,
     encode,

@@ -18,17 +18,17 @@ import structlog
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipeline.items import Key
-from pipeline.messages import Message
-from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan, ProcessPlan, StagePlan
-from pipeline.testing import stamp
-from pipeline.transport.mailbox import Gone
-from pipeline.transport.mailboxes import Mailboxes
-from pipeline.transport.partition import Received
-from pipeline.transport.wire import Header
-from pipeline.worker.batcher import Batcher
-from tools.benchmarks.live import Camera, fair_rates
+from camgraph.pipeline.items import Key
+from camgraph.pipeline.messages import Message
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.plan import EdgePlan, ProcessPlan, StagePlan
+from camgraph.pipeline.testing import stamp
+from camgraph.pipeline.transport.mailbox import Gone
+from camgraph.pipeline.transport.mailboxes import Mailboxes
+from camgraph.pipeline.transport.partition import Received
+from camgraph.pipeline.transport.wire import Header
+from camgraph.pipeline.worker.batcher import Batcher
+from camgraph.tools.lab.benchmarks.live import Camera, fair_rates
 
 
 @dataclass(frozen=True, eq=False)

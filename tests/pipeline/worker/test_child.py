@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.graph import load_plan
-from pipeline.monitoring.reports import Report
-from pipeline.supervision.fleet import Fleet
-from pipeline.supervision.process import Process
-from pipeline.system.run_folder import RunFolder
-from pipeline.testing import run_graph
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.monitoring.reports import Report
+from camgraph.pipeline.supervision.fleet import Fleet
+from camgraph.pipeline.supervision.process import Process
+from camgraph.pipeline.system.run_folder import RunFolder
+from camgraph.pipeline.testing import run_graph
 
 GRAPH = """
 version: 1
@@ -79,5 +79,5 @@ def test_orders_that_come_along_with_the_plan_are_obeyed(graph: Path) -> None:
 
 
 def test_a_child_starts_without_rich_and_its_stages_may_use_it() -> None:
-    code = "import pipeline.worker.child, sys; assert 'rich' not in sys.modules; import rich.table"
+    code = "import camgraph.pipeline.worker.child, sys; assert 'rich' not in sys.modules; import rich.table"
     subprocess.run([sys.executable, "-P", "-c", code], check=True, timeout=60)

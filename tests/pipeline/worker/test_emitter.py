@@ -7,16 +7,16 @@ from typing import Any
 import structlog
 from structlog.testing import capture_logs
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.execution.context import Collector
-from pipeline.execution.retry import Retry
-from pipeline.execution.stage_chain import Made
-from pipeline.items import Item, Key
-from pipeline.messages import Message
-from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan
-from pipeline.testing import stamp
-from pipeline.worker.emitter import Emitter
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.execution.context import Collector
+from camgraph.pipeline.execution.retry import Retry
+from camgraph.pipeline.execution.stage_chain import Made
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import Message
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.plan import EdgePlan
+from camgraph.pipeline.testing import stamp
+from camgraph.pipeline.worker.emitter import Emitter
 
 
 class Broken:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pipeline.execution.source_thread import Silence
-from pipeline.monitoring.metrics import Counters
-from pipeline.monitoring.reports import Heartbeat, read_report
-from pipeline.testing import stamp
-from pipeline.worker import heartbeats
-from pipeline.worker.heartbeats import Heartbeats
+from camgraph.pipeline.execution.source_thread import Silence
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.monitoring.reports import Heartbeat, read_report
+from camgraph.pipeline.testing import stamp
+from camgraph.pipeline.worker import heartbeats
+from camgraph.pipeline.worker.heartbeats import Heartbeats
 
 
 class Clock:

@@ -11,22 +11,22 @@ import pytest
 import structlog
 from camgraph_test_stages.waiting import until
 
-from pipeline.execution.context import Collector
-from pipeline.execution.retry import Retry
-from pipeline.execution.runner import StageRunner
-from pipeline.execution.stage_chain import StageChain
-from pipeline.items import Item, Key
-from pipeline.messages import End, Message, Tombstone
-from pipeline.monitoring.metrics import Counters
-from pipeline.plan import EdgePlan, ProcessPlan, StagePlan
-from pipeline.stage import Settings, Stage
-from pipeline.testing import HandContext, stamp
-from pipeline.transport.mailbox import Gone
-from pipeline.transport.mailboxes import Mailboxes
-from pipeline.transport.partition import Received
-from pipeline.transport.protocol import Watermark
-from pipeline.transport.wire import Header
-from pipeline.worker.input_loop import InputLoop
+from camgraph.pipeline.execution.context import Collector
+from camgraph.pipeline.execution.retry import Retry
+from camgraph.pipeline.execution.runner import StageRunner
+from camgraph.pipeline.execution.stage_chain import StageChain
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import End, Message, Tombstone
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.plan import EdgePlan, ProcessPlan, StagePlan
+from camgraph.pipeline.stage import Settings, Stage
+from camgraph.pipeline.testing import HandContext, stamp
+from camgraph.pipeline.transport.mailbox import Gone
+from camgraph.pipeline.transport.mailboxes import Mailboxes
+from camgraph.pipeline.transport.partition import Received
+from camgraph.pipeline.transport.protocol import Watermark
+from camgraph.pipeline.transport.wire import Header
+from camgraph.pipeline.worker.input_loop import InputLoop
 
 LOG = structlog.get_logger()
 FILE = EdgePlan("src", "model", "", Message.TYPE, "block", 8)

@@ -15,21 +15,21 @@ import zmq
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
-from pipeline.dead_letters import DeadLetters
-from pipeline.items import Item, Key
-from pipeline.messages import LONGEST_BODY, End, Event
-from pipeline.monitoring.metrics import Counters
-from pipeline.monitoring.reports import Committed, read_report
-from pipeline.outbox.event_validity import LONGEST_ID
-from pipeline.outbox.outbox import Outbox
-from pipeline.plan import EVERY_CAMERA, EdgePlan, ProcessPlan, StagePlan
-from pipeline.shm.slots import SlotRing
-from pipeline.testing import HandContext, stamp
-from pipeline.transport.channel import Channel
-from pipeline.transport.receiver import Receiver
-from pipeline.transport.sender import Sender
-from pipeline.transport.wire import MAX_BODY
-from pipeline.worker.outbox_relay import OutboxRelay
+from camgraph.pipeline.dead_letters import DeadLetters
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import LONGEST_BODY, End, Event
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.monitoring.reports import Committed, read_report
+from camgraph.pipeline.outbox.event_validity import LONGEST_ID
+from camgraph.pipeline.outbox.outbox import Outbox
+from camgraph.pipeline.plan import EVERY_CAMERA, EdgePlan, ProcessPlan, StagePlan
+from camgraph.pipeline.shm.slots import SlotRing
+from camgraph.pipeline.testing import HandContext, stamp
+from camgraph.pipeline.transport.channel import Channel
+from camgraph.pipeline.transport.receiver import Receiver
+from camgraph.pipeline.transport.sender import Sender
+from camgraph.pipeline.transport.wire import MAX_BODY
+from camgraph.pipeline.worker.outbox_relay import OutboxRelay
 
 EDGE = EdgePlan("outbox", "log", "", "event", "block", 8)
 ROUTES = {EDGE.name: {EVERY_CAMERA: "log.0"}}

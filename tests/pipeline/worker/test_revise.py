@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.outbox.outbox import Outbox
-from pipeline.plan import ProcessPlan, StagePlan
-from pipeline.worker.worker import revise
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.outbox.outbox import Outbox
+from camgraph.pipeline.plan import ProcessPlan, StagePlan
+from camgraph.pipeline.worker.worker import revise
 
 BEFORE = ProcessPlan("capture.0", (StagePlan("capture", "capture", {}),), ("front", "yard"), 4, (), {})
 

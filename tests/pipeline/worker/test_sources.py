@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.execution.context import Collector
-from pipeline.execution.source_thread import Handed, Silence
-from pipeline.items import END_SEQ, Item, Key
-from pipeline.messages import End, Message, Stamp
-from pipeline.monitoring.metrics import Counters
-from pipeline.testing import stamp
-from pipeline.worker.sources import Sources
+from camgraph.pipeline.execution.context import Collector
+from camgraph.pipeline.execution.source_thread import Handed, Silence
+from camgraph.pipeline.items import END_SEQ, Item, Key
+from camgraph.pipeline.messages import End, Message, Stamp
+from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.testing import stamp
+from camgraph.pipeline.worker.sources import Sources
 
 WINDOW = 3
 

@@ -18,14 +18,14 @@ import structlog
 from camgraph_test_stages.events import Collect
 from camgraph_test_stages.waiting import until
 
-from pipeline.boot import Boot, shm_prefix
-from pipeline.errors import CamgraphError
-from pipeline.graph import load_plan
-from pipeline.plan import RunPlan
-from pipeline.shm.segments import unlink_prefix
-from pipeline.system.redaction import redact_urls
-from pipeline.transport.channel import Channel
-from pipeline.worker.worker import Worker
+from camgraph.pipeline.boot import Boot, shm_prefix
+from camgraph.pipeline.errors import CamgraphError
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.plan import RunPlan
+from camgraph.pipeline.shm.segments import unlink_prefix
+from camgraph.pipeline.system.redaction import redact_urls
+from camgraph.pipeline.transport.channel import Channel
+from camgraph.pipeline.worker.worker import Worker
 
 GRAPH = """
 version: 1

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import pytest
 import trustme
 
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.testing import stamp
+from camgraph.tools.lab import broker_servers
+from camgraph.tools.lab.broker_servers import BrokerServer as Server
+from camgraph.tools.lab.broker_servers import free_port, serving
 from camgraph_test_stages.delivering import delivering, hand_in
 from camgraph_test_stages.waiting import until
-from pipeline.messages import Event
-from pipeline.testing import stamp
-from tools.measuring import broker_servers
-from tools.measuring.broker_servers import BrokerServer as Server
-from tools.measuring.broker_servers import free_port, serving
 
 __all__ = [
     "Server",

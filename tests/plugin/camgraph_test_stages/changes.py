@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.supervision.control import ask
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.testing import hit, run_graph
 from camgraph_test_stages.waiting import until
-from pipeline.graph import load_plan
-from pipeline.supervision.control import ask
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.testing import hit, run_graph
 
 GRAPH = """
 version: 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from click.testing import CliRunner, Result
 
-from tools.cli import main
+from camgraph.tools.cli import main
 
 
 def model_command(*arguments: object) -> Result:

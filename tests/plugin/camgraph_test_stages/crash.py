@@ -19,12 +19,12 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from camgraph.pipeline.errors import BadItem, UserError
+from camgraph.pipeline.messages import Message
+from camgraph.pipeline.stage import Context, Counts, Settings, Stage
+from camgraph.pipeline.system.paths import resolve
+from camgraph.pipeline.worker.batcher import Batcher
 from camgraph_test_stages.messages import Number
-from pipeline.errors import BadItem, UserError
-from pipeline.messages import Message
-from pipeline.stage import Context, Counts, Settings, Stage
-from pipeline.system.paths import resolve
-from pipeline.worker.batcher import Batcher
 
 How = Literal[
     "raise", "bad_item", "user_error", "interrupt", "system_exit", "exit", "kill", "segfault", "hang", "close",

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.testing import feed, opened, stamp
-from stages.crop import Crop
-from stages.messages import Frame, People, Tensor
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.crop import Crop
+from camgraph.stages.messages import Frame, People, Tensor
 
 SIZE = (320, 240)
 

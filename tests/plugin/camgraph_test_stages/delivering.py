@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.stage import Stage
+from camgraph.pipeline.testing import opened
+from camgraph.stages.delivery.event_sink import EventSink
 from camgraph_test_stages.waiting import until
-from pipeline.errors import Unavailable
-from pipeline.messages import Event
-from pipeline.stage import Stage
-from pipeline.testing import opened
-from stages.delivery.event_sink import EventSink
 
 S = TypeVar("S", bound=EventSink[Any])
 

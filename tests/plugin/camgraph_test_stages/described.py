@@ -8,23 +8,23 @@ import httpx
 from pydantic import TypeAdapter
 from structlog import get_logger
 
-from tools.service.history.event_calls import event_calls
-from tools.service.history.event_history import EventHistory
-from tools.service.history.incident_calls import incident_calls
-from tools.service.live.live_calls import live_calls
-from tools.service.live.picture_link import PictureProcess
-from tools.service.model.infer_calls import infer_calls
-from tools.service.run.camera_calls import camera_calls
-from tools.service.run.graph_calls import graph_calls
-from tools.service.run.health_calls import health_calls
-from tools.service.run.rate_calls import rate_calls
-from tools.service.run.recent_rates import RateRing
-from tools.service.run.run_link import RunLink
-from tools.service.shapes.shape_calls import shape_calls
-from tools.service.web.access import Access
-from tools.service.web.calls import Call
-from tools.service.web.page_calls import page_calls
-from tools.service.web.thread_pools import ThreadPools
+from camgraph.tools.service.history.event_calls import event_calls
+from camgraph.tools.service.history.event_history import EventHistory
+from camgraph.tools.service.history.incident_calls import incident_calls
+from camgraph.tools.service.live.live_calls import live_calls
+from camgraph.tools.service.live.picture_link import PictureProcess
+from camgraph.tools.service.model.infer_calls import infer_calls
+from camgraph.tools.service.run.camera_calls import camera_calls
+from camgraph.tools.service.run.graph_calls import graph_calls
+from camgraph.tools.service.run.health_calls import health_calls
+from camgraph.tools.service.run.rate_calls import rate_calls
+from camgraph.tools.service.run.recent_rates import RateRing
+from camgraph.tools.service.run.run_link import RunLink
+from camgraph.tools.service.shapes.shape_calls import shape_calls
+from camgraph.tools.service.web.access import Access
+from camgraph.tools.service.web.calls import Call
+from camgraph.tools.service.web.page_calls import page_calls
+from camgraph.tools.service.web.thread_pools import ThreadPools
 
 
 def every_call() -> list[Call]:

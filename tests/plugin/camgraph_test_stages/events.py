@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from camgraph.pipeline.errors import BadItem, Unavailable
+from camgraph.pipeline.messages import LONGEST_BODY, End, Event, Message
+from camgraph.pipeline.stage import Context, Counts, Settings, Stage
+from camgraph.pipeline.system.paths import resolve
 from camgraph_test_stages.messages import Number
 from camgraph_test_stages.waiting import until
-from pipeline.errors import BadItem, Unavailable
-from pipeline.messages import LONGEST_BODY, End, Event, Message
-from pipeline.stage import Context, Counts, Settings, Stage
-from pipeline.system.paths import resolve
 
 
 class EmitSettings(Settings):

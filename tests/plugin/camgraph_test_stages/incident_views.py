@@ -6,9 +6,9 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pipeline.messages import Event
-from pipeline.testing import stamp
-from stages.delivery.event_view import EventView, view_of
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.testing import stamp
+from camgraph.stages.delivery.event_view import EventView, view_of
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.messages import Array, Fields, Message, Stamp
+from camgraph.pipeline.messages import Array, Fields, Message, Stamp
 
 U8 = NDArray[np.uint8]
 

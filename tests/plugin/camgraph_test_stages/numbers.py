@@ -10,10 +10,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from camgraph.pipeline.messages import End, Message
+from camgraph.pipeline.stage import Ports, Settings, Stage
+from camgraph.pipeline.system.paths import resolve
 from camgraph_test_stages.messages import Number, pattern
-from pipeline.messages import End, Message
-from pipeline.stage import Ports, Settings, Stage
-from pipeline.system.paths import resolve
 
 
 class NullModelSettings(Settings):

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline.items import Item, Key
-from pipeline.messages import Event
-from pipeline.outbox.outbox import Outbox
-from pipeline.testing import HandContext, stamp
+from camgraph.pipeline.items import Item, Key
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.outbox.outbox import Outbox
+from camgraph.pipeline.testing import HandContext, stamp
 
 
 def make_event(seq: int, camera: str = "cam", *, phase: Any = "single", incident: str = "", size: int = 0) -> Item:

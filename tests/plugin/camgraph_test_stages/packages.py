@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tools.assets.catalogue import Asset, Member, Package
+from camgraph.tools.assets.catalogue import Asset, Member, Package
 
 TEXT = b"a text" * 1000
 _BACKEND = """

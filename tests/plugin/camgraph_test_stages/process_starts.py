@@ -31,11 +31,11 @@ STARTERS = frozenset(
         "camgraph_test_stages.services.serving_run",
         "camgraph_test_stages.small_disks",
         "camgraph_test_stages.strangers",
-        "pipeline.supervision.supervisor.Supervisor",
-        "pipeline.testing.run_graph",
-        "tools.measuring.broker_servers.serving",
-        "tools.measuring.file_runs.run_way",
-        "tools.simulator.rtsp_simulator.RtspSimulator",
+        "camgraph.pipeline.supervision.supervisor.Supervisor",
+        "camgraph.pipeline.testing.run_graph",
+        "camgraph.tools.lab.broker_servers.serving",
+        "camgraph.tools.lab.file_runs.run_way",
+        "camgraph.tools.scenes.simulator.rtsp_simulator.RtspSimulator",
     }
 )
 """Modules, functions and classes whose users start processes."""
@@ -44,7 +44,7 @@ FIXTURES = frozenset(
 )
 """Fixtures of the files conftest.py that start processes, or hand out a function that does."""
 MARKER = "processes"
-SHARED = "stages.reading.examination"
+SHARED = "camgraph.stages.reading.examination"
 _EVENTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"})
 
 

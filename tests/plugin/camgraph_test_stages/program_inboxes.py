@@ -9,9 +9,9 @@ import numpy as np
 
 from camgraph.inbox import Board, Inbox
 from camgraph.pictures import frame_of
+from camgraph.pipeline.testing import stamp
+from camgraph.stages.messages import Tracks
 from camgraph_test_stages.waiting import until
-from pipeline.testing import stamp
-from stages.messages import Tracks
 
 
 def tracks(seq: int, camera: str = "cam") -> Tracks:

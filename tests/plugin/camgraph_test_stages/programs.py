@@ -30,7 +30,7 @@ def children_of(pid: int) -> dict[str, int]:
         for child in map(int, children.split()):
             with suppress(FileNotFoundError, ProcessLookupError):
                 words = Path(f"/proc/{child}/cmdline").read_bytes().decode().split("\0")
-                if any(word.startswith("pipeline.") for word in words):
+                if any(word.startswith("camgraph.pipeline.") for word in words):
                     found[words[-2].rpartition("/")[2]] = child
     return found
 

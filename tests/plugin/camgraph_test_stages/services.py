@@ -16,11 +16,11 @@ from typing import Any
 
 import httpx
 
+from camgraph.tools.commands.explaining.kinds import kinds
+from camgraph.tools.lab.blinking import write_clip
+from camgraph.tools.lab.broker_servers import free_port
+from camgraph.tools.lab.light_model import SIDE, write_model
 from camgraph_test_stages.waiting import until
-from tools.commands.explaining.kinds import kinds
-from tools.measuring.blinking import write_clip
-from tools.measuring.broker_servers import free_port
-from tools.measuring.light_model import SIDE, write_model
 
 WITHIN_S = 120.0
 TOKENS = {role: f"the-token-of-the-{role}" for role in ("viewer", "operator", "admin")}
@@ -104,10 +104,10 @@ def serving_run(folder: Path, graph: str = GRAPH, *, more: str = "") -> Iterator
     (folder / "graph.yaml").write_text(graph.format(port=port, more=more, people=PEOPLE))
     runs = tempfile.mkdtemp(prefix="cg")  # a short path, for the addresses of sockets
     environ = {**os.environ, "CAMGRAPH_RUN_DIR": runs, "XDG_STATE_HOME": str(folder / "state")}
-    environ["PYTHONPATH"] = str(Path(__file__).parents[3])
+    environ["PYTHONPATH"] = str(Path(__file__).parents[3] / "src")
     # Shells let their background jobs ignore SIGINT, and so would the run.
     heeding = ["env", "--default-signal=INT"]
-    command = [*heeding, sys.executable, "-m", "tools.cli", "serve", "graph.yaml", "--json-logs"]
+    command = [*heeding, sys.executable, "-m", "camgraph.tools.cli", "serve", "graph.yaml", "--json-logs"]
     with (folder / "run.log").open("w") as log:
         run = subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=log)
     served = Served(folder, port, environ)

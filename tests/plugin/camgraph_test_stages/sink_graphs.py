@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pipeline.graph import load_plan
+from camgraph.pipeline.graph import load_plan
 
 RULES = """
 version: 1

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.messages import Message, Stamp
+from camgraph.pipeline.stage import CameraSettings, Settings, Source, Stop
+from camgraph.pipeline.system.paths import resolve
 from camgraph_test_stages.messages import Number, pattern
-from pipeline.errors import UserError
-from pipeline.messages import Message, Stamp
-from pipeline.stage import CameraSettings, Settings, Source, Stop
-from pipeline.system.paths import resolve
 
 
 class CountCamera(CameraSettings):

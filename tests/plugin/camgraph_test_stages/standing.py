@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from pydantic import Field
 
+from camgraph.pipeline.errors import NeedsNewProcess
+from camgraph.pipeline.stage import Settings, Stage
+from camgraph.stages.messages import Tracks
 from camgraph_test_stages.messages import Number
-from pipeline.errors import NeedsNewProcess
-from pipeline.stage import Settings, Stage
-from stages.messages import Tracks
 
 SIZE = (400, 300)
 

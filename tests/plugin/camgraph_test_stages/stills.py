@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from pipeline.messages import Message, Stamp
-from pipeline.stage import CameraSettings, Settings, Source, Stop
-from stages.messages import Frame
+from camgraph.pipeline.messages import Message, Stamp
+from camgraph.pipeline.stage import CameraSettings, Settings, Source, Stop
+from camgraph.stages.messages import Frame
 
 
 class StillCamera(CameraSettings):

@@ -23,7 +23,7 @@ class Person:
         os.chown(folder, uid, uid)
         self.environ = {
             "PATH": "/usr/bin:/bin",
-            "PYTHONPATH": os.pathsep.join([str(_ROOT), str(Path(__file__).parents[1]), *sys.path]),
+            "PYTHONPATH": os.pathsep.join([str(_ROOT / "src"), str(Path(__file__).parents[1]), *sys.path]),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONUNBUFFERED": "1",
             "COLUMNS": "300",
@@ -58,7 +58,7 @@ class Person:
 
     def camgraph(self, *words: object, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run a command of camgraph as this user."""
-        return self.run("-m", "tools.cli", *words, **{"HOME": str(self.folder), **environ})
+        return self.run("-m", "camgraph.tools.cli", *words, **{"HOME": str(self.folder), **environ})
 
     def write(self, name: str, text: str) -> Path:
         """A file of theirs in their folder."""
@@ -80,8 +80,8 @@ def _found() -> Sequence[str]:
 
 
 def _starts_for_others(name: str) -> bool:
-    code = "import pipeline, numpy, zmq, sys; sys.exit(0)"
-    path = os.pathsep.join([str(_ROOT), *sys.path])
+    code = "import camgraph.pipeline, numpy, zmq, sys; sys.exit(0)"
+    path = os.pathsep.join([str(_ROOT / "src"), *sys.path])
     try:
         tried = subprocess.run(
             [name, "-c", code],

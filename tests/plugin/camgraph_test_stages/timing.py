@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from pipeline.messages import Event, Message
-from pipeline.stage import Context, Settings, Stage
-from pipeline.system.paths import resolve
-from stages.infer import Infer, InferSettings
-from stages.messages import People, Tensor
+from camgraph.pipeline.messages import Event, Message
+from camgraph.pipeline.stage import Context, Settings, Stage
+from camgraph.pipeline.system.paths import resolve
+from camgraph.stages.infer import Infer, InferSettings
+from camgraph.stages.messages import People, Tensor
 
 
 class _Times:

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from camgraph_test_stages.waiting import until
 
-from pipeline.errors import CamgraphError
-from pipeline.messages import Stamp
-from pipeline.stage import Settings
-from pipeline.testing import HandContext
-from stages.capture import Camera, Capture
-from stages.messages import Frame
+from camgraph.pipeline.errors import CamgraphError
+from camgraph.pipeline.messages import Stamp
+from camgraph.pipeline.stage import Settings
+from camgraph.pipeline.testing import HandContext
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.messages import Frame
 
 WITHIN_S = 60.0
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 import structlog
 
-from pipeline.errors import BadItem, CamgraphError, UserError
-from stages.capture import Camera, Capture
-from stages.messages import Frame
+from camgraph.pipeline.errors import BadItem, CamgraphError, UserError
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.messages import Frame
 
 MakeClip = Callable[..., Path]
 MakeCapture = Callable[..., Capture]
@@ -200,8 +200,8 @@ def test_a_video_without_a_frame_says_so(
 def test_ffmpeg_keeps_its_complaints_to_itself(make_clip: MakeClip) -> None:
     path = damaged(make_clip("a.mp4", options={"g": "8"}), 0.4, 3000)
     code = (
-        "import sys, threading; from pathlib import Path; from pipeline.stage import Settings;"
-        "from pipeline.testing import HandContext; from stages.capture import Camera, Capture;"
+        "import sys, threading; from pathlib import Path; from camgraph.pipeline.stage import Settings;"
+        "from camgraph.pipeline.testing import HandContext; from camgraph.stages.capture import Camera, Capture;"
         "p = Path(sys.argv[1]); c = Capture(Settings(), 'c', Camera(url=str(p)), HandContext(p.parent, p.parent));"
         "print(len(list(c.frames(threading.Event(), None))))"
     )

@@ -15,11 +15,11 @@ import pytest
 import structlog
 from pydantic import ValidationError
 
-from pipeline.graph import load_graph
-from pipeline.graph.remarks import remarks_on
-from pipeline.testing import HandContext
-from stages.capture import Camera, Capture
-from stages.messages import Frame
+from camgraph.pipeline.graph import load_graph
+from camgraph.pipeline.graph.remarks import remarks_on
+from camgraph.pipeline.testing import HandContext
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.messages import Frame
 
 MakeClip = Callable[..., Path]
 MakeCapture = Callable[..., Capture]

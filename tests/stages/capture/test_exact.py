@@ -14,12 +14,12 @@ import cv2
 import numpy as np
 import pytest
 
-from pipeline.single_stage import HandContext
-from pipeline.stage import Settings
-from stages.capture import Camera, Capture
-from stages.messages import Frame
-from stages.reading import video
-from stages.reading.opening import Signs
+from camgraph.pipeline.single_stage import HandContext
+from camgraph.pipeline.stage import Settings
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.messages import Frame
+from camgraph.stages.reading import video
+from camgraph.stages.reading.opening import Signs
 
 pytestmark = pytest.mark.slow
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-
-from stages.reading import pixels
-from stages.reading.live import no_picture_timeout, options
 from tests.stages.conftest import player
-from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
-from tools.simulator.clip import load_clip
-from tools.simulator.connection import session_description
+
+from camgraph.stages.reading import pixels
+from camgraph.stages.reading.live import no_picture_timeout, options
+from camgraph.tools.scenes.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
+from camgraph.tools.scenes.simulator.clip import load_clip
+from camgraph.tools.scenes.simulator.connection import session_description
 
 Watch = Callable[..., Any]
 

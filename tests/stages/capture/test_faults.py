@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from stages.reading.live import retries, timeouts
-from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
+from camgraph.stages.reading.live import retries, timeouts
+from camgraph.tools.scenes.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
 Watch = Callable[..., Any]
 

@@ -15,13 +15,13 @@ import cv2
 import numpy as np
 import pytest
 from camgraph_test_stages.web_server import Serve, WebServer
-
-from stages.reading.live.gate.gate import Road
-from stages.reading.live.gate.rtsp_gate import RtspGate
-from stages.reading.live.gate.web_gate import WebGate
-from stages.reading.memory import own_bytes
 from tests.stages.capture.test_web import jpeg, segment
-from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
+
+from camgraph.stages.reading.live.gate.gate import Road
+from camgraph.stages.reading.live.gate.rtsp_gate import RtspGate
+from camgraph.stages.reading.live.gate.web_gate import WebGate
+from camgraph.stages.reading.memory import own_bytes
+from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 Watch = Callable[..., Any]
 

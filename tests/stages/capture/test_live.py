@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 import pytest
 import structlog
 
-from pipeline.errors import UserError
-from pipeline.stage import Settings
-from pipeline.testing import HandContext
-from stages.capture import Camera, Capture
-from stages.messages import Frame
-from stages.reading.live import retries
-from stages.reading.live.live_camera import EPOCHS_OF_A_LIFE
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.stage import Settings
+from camgraph.pipeline.testing import HandContext
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.messages import Frame
+from camgraph.stages.reading.live import retries
+from camgraph.stages.reading.live.live_camera import EPOCHS_OF_A_LIFE
 
 MakeClip = Callable[..., Path]
 

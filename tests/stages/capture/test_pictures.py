@@ -13,12 +13,12 @@ import pytest
 import structlog
 from pydantic import ValidationError
 
-from pipeline.errors import UserError
-from pipeline.graph import load_graph
-from pipeline.graph.remarks import remarks_on
-from stages.capture import Camera, Capture
-from stages.messages import Frame
-from stages.reading.pictures import count_up
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.graph import load_graph
+from camgraph.pipeline.graph.remarks import remarks_on
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.messages import Frame
+from camgraph.stages.reading.pictures import count_up
 
 MakeCapture = Callable[..., Capture]
 Read = Callable[..., list[Frame]]

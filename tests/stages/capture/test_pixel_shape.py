@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from stages.capture import Camera, Capture
+from camgraph.stages.capture import Camera, Capture
 
 MakeClip = Callable[..., Path]
 MakeCapture = Callable[..., Capture]

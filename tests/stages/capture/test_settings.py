@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from pipeline.errors import GraphError, UserError
-from pipeline.graph import parse_graph
-from stages.capture import Camera, Capture
-from stages.messages import Frame
+from camgraph.pipeline.errors import GraphError, UserError
+from camgraph.pipeline.graph import parse_graph
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.messages import Frame
 
 MakeClip = Callable[..., Path]
 Read = Callable[..., list[Frame]]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.testing import feed, opened
-from stages.messages import Tracks
-from stages.rules import Rules
-from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
+from camgraph.pipeline.testing import feed, opened
+from camgraph.stages.messages import Tracks
+from camgraph.stages.rules import Rules
+from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 RULES = {
     "rules": [

@@ -9,9 +9,9 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
-from pipeline.testing import HandContext
-from stages.capture import Capture
-from stages.messages import Frame
+from camgraph.pipeline.testing import HandContext
+from camgraph.stages.capture import Capture
+from camgraph.stages.messages import Frame
 
 MakeClip = Callable[..., Path]
 MakeCapture = Callable[..., Capture]

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.stages.capture.test_web import WebCamera
-from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
+
+from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 Watch = Callable[..., Any]
 Front = Callable[[int], int]

@@ -13,10 +13,10 @@ from typing import Any
 import av
 import pytest
 
-from stages.reading.camera import Camera
-from stages.reading.live.options import options_of
-from stages.reading.live.sockets import Peer, shut_down
-from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
+from camgraph.stages.reading.camera import Camera
+from camgraph.stages.reading.live.options import options_of
+from camgraph.stages.reading.live.sockets import Peer, shut_down
+from camgraph.tools.scenes.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
 Watch = Callable[..., Any]
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from camgraph_test_stages.web_server import WebServer
 
-from stages.reading.live import timeouts
+from camgraph.stages.reading.live import timeouts
 
 Watch = Callable[..., Any]
 

@@ -18,16 +18,16 @@ from typing import Any
 import av
 import pytest
 from camgraph_test_stages.web_server import Serve, WebServer
-
-from stages.footage.clip import Clip
-from stages.footage.packets import Packet, PacketReader, socket_path
-from stages.reading.live import timeouts
-from stages.reading.live.gate import mjpeg_stream
-from stages.reading.live.gate.authorization import Authorization
-from stages.reading.live.gate.origins import Login
-from stages.reading.memory import own_bytes
 from tests.stages.capture.test_web import jpeg, segment
 from tests.stages.reading.live.gate.test_mjpeg_stream import jpeg as noisy
+
+from camgraph.stages.footage.clip import Clip
+from camgraph.stages.footage.packets import Packet, PacketReader, socket_path
+from camgraph.stages.reading.live import timeouts
+from camgraph.stages.reading.live.gate import mjpeg_stream
+from camgraph.stages.reading.live.gate.authorization import Authorization
+from camgraph.stages.reading.live.gate.origins import Login
+from camgraph.stages.reading.memory import own_bytes
 
 Watch = Callable[..., Any]
 WebServers = Callable[[Serve], WebServer]
@@ -252,7 +252,7 @@ def test_picture_of_100_mb_is_refused_in_bounded_memory(
     web_server: WebServers, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mjpeg_stream, "MOST_PICTURE", 8 << 20)
-    monkeypatch.setattr("stages.reading.live.gate.web_gate.MOST_PICTURE", 8 << 20)
+    monkeypatch.setattr("camgraph.stages.reading.live.gate.web_gate.MOST_PICTURE", 8 << 20)
     head = HEAD + f"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: {100 << 20}\r\n\r\n".encode()
 
     def serve(request: BaseHTTPRequestHandler) -> None:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from stages.delivery.durations import seconds
-from stages.delivery.event_sink import Attempts
+from camgraph.stages.delivery.durations import seconds
+from camgraph.stages.delivery.event_sink import Attempts
 
 
 def test_pauses_grow_up_to_the_last_and_begin_anew() -> None:

@@ -20,8 +20,8 @@ from camgraph_test_stages.brokers import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.delivery import broker
-from stages.delivery.broker import broker_address
+from camgraph.stages.delivery import broker
+from camgraph.stages.delivery.broker import broker_address
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 

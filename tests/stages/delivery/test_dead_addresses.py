@@ -19,18 +19,18 @@ from camgraph_test_stages.hostile import hostile
 from camgraph_test_stages.waiting import until
 from camgraph_test_stages.web_receiver import web_receiver
 
-from pipeline.system.happy_eyeballs import connect
-from stages.delivery.event_sink import EventSink
-from stages.sink_amqp import SinkAmqp
-from stages.sink_email import SinkEmail
-from stages.sink_mqtt import SinkMqtt
-from stages.sink_nats import SinkNats
-from stages.sink_redis import SinkRedis
-from stages.sink_syslog import SinkSyslog
-from stages.sink_webhook import SinkWebhook
-from stages.sink_zmq import SinkZmq
-from tools.measuring import broker_servers
-from tools.measuring.broker_servers import BrokerServer
+from camgraph.pipeline.system.happy_eyeballs import connect
+from camgraph.stages.delivery.event_sink import EventSink
+from camgraph.stages.sink_amqp import SinkAmqp
+from camgraph.stages.sink_email import SinkEmail
+from camgraph.stages.sink_mqtt import SinkMqtt
+from camgraph.stages.sink_nats import SinkNats
+from camgraph.stages.sink_redis import SinkRedis
+from camgraph.stages.sink_syslog import SinkSyslog
+from camgraph.stages.sink_webhook import SinkWebhook
+from camgraph.stages.sink_zmq import SinkZmq
+from camgraph.tools.lab import broker_servers
+from camgraph.tools.lab.broker_servers import BrokerServer
 
 HOST = "two.test"
 LONG_S = 40.0
@@ -80,7 +80,7 @@ def test_mqtt(tmp_path: Path) -> None:
 
 
 def test_mail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stages.sink_email._CALL_S", LONG_S)
+    monkeypatch.setattr("camgraph.stages.sink_email._CALL_S", LONG_S)
 
     class Box:
         async def handle_DATA(self, *_: Any) -> str:  # noqa: N802 - aiosmtpd's name

@@ -17,11 +17,11 @@ import structlog
 from camgraph_test_stages.incident_views import incident
 from pydantic import Field
 
-from pipeline.errors import Unavailable
-from pipeline.messages import Event
-from pipeline.testing import feed, opened, reports_of
-from stages.delivery.event_sink import DeliverySettings, EventSink, Later, Refused
-from stages.delivery.event_view import EventView
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.testing import feed, opened, reports_of
+from camgraph.stages.delivery.event_sink import DeliverySettings, EventSink, Later, Refused
+from camgraph.stages.delivery.event_view import EventView
 
 
 class LineSettings(DeliverySettings):

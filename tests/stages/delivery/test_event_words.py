@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from camgraph_test_stages.incident_views import incident
 
-from pipeline.messages import Event
-from pipeline.testing import stamp
-from stages.delivery.event_view import EventView, view_of
-from stages.delivery.event_words import notice, span, what
-from stages.delivery.template import filled
-from stages.delivery.trial_event import trial_event
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.testing import stamp
+from camgraph.stages.delivery.event_view import EventView, view_of
+from camgraph.stages.delivery.event_words import notice, span, what
+from camgraph.stages.delivery.template import filled
+from camgraph.stages.delivery.trial_event import trial_event
 
 
 def view(name: str, **data: Any) -> EventView:

@@ -16,13 +16,13 @@ import yaml
 import zmq
 from camgraph_test_stages.incident_views import incident
 
-from pipeline.graph import load_plan
-from pipeline.messages import Event
-from pipeline.testing import stamp
-from stages.delivery.event_view import view_of
-from stages.delivery.selection import Selection
-from stages.sink_email import SinkEmailSettings
-from tools.assets import asset_path
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.testing import stamp
+from camgraph.stages.delivery.event_view import view_of
+from camgraph.stages.delivery.selection import Selection
+from camgraph.stages.sink_email import SinkEmailSettings
+from camgraph.tools.assets import asset_path
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/sinks.md").read_text("utf-8")

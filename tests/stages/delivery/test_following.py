@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from camgraph_test_stages.sink_graphs import RULES, planned_settings
 
-from pipeline.errors import GraphError
+from camgraph.pipeline.errors import GraphError
 
 Settings = Callable[..., Any]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from camgraph_test_stages.sink_graphs import planned_settings
 
-from stages.delivery.footage_files import FootageFiles, TooLarge
+from camgraph.stages.delivery.footage_files import FootageFiles, TooLarge
 
 JPEG = b"\xff\xd8 a picture"
 

@@ -18,14 +18,14 @@ from camgraph_test_stages.delivering import delivering, refusal
 from camgraph_test_stages.hostile import Talk, flood, hostile
 from camgraph_test_stages.waiting import until
 
-from stages.delivery.event_sink import EventSink
-from stages.sink_amqp import SinkAmqp
-from stages.sink_email import SinkEmail
-from stages.sink_kafka import SinkKafka
-from stages.sink_mqtt import SinkMqtt
-from stages.sink_nats import SinkNats
-from stages.sink_redis import SinkRedis
-from stages.sink_webhook import SinkWebhook
+from camgraph.stages.delivery.event_sink import EventSink
+from camgraph.stages.sink_amqp import SinkAmqp
+from camgraph.stages.sink_email import SinkEmail
+from camgraph.stages.sink_kafka import SinkKafka
+from camgraph.stages.sink_mqtt import SinkMqtt
+from camgraph.stages.sink_nats import SinkNats
+from camgraph.stages.sink_redis import SinkRedis
+from camgraph.stages.sink_webhook import SinkWebhook
 
 MARK = "\x1b]0;owned\x07"
 """A terminal would obey it, and no log may hold it."""
@@ -190,7 +190,7 @@ def test_events_wait_for_an_amqp_broker_that_sends_nonsense(tmp_path: Path, answ
 def test_the_connection_to_a_broker_of_mqtt_survives_nonsense(
     tmp_path: Path, answer: bytes, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stages.delivery.mqtt.mqtt_link._PAUSES_S", (0.01, 0.01))
+    monkeypatch.setattr("camgraph.stages.delivery.mqtt.mqtt_link._PAUSES_S", (0.01, 0.01))
     with hostile(at_once(answer)) as server:
         with delivering(SinkMqtt, settings_of(SinkMqtt, server.port), tmp_path) as sink:
             while server.connections < 2:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.delivery.measured_words import measured_words, reasons
+from camgraph.stages.delivery.measured_words import measured_words, reasons
 
 
 @pytest.mark.parametrize(

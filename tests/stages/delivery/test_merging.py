@@ -7,8 +7,8 @@ from camgraph_test_stages.incident_views import incident
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.delivery.event_view import EventView
-from stages.delivery.merging import Merging, _whole_time
+from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.delivery.merging import Merging, _whole_time
 
 MINUTE = 60 * 10**9
 

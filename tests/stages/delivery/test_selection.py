@@ -7,10 +7,10 @@ import pytest
 from camgraph_test_stages.incident_views import incident
 from pydantic import TypeAdapter, ValidationError
 
-from pipeline.messages import Event
-from pipeline.testing import stamp
-from stages.delivery.event_view import view_of
-from stages.delivery.selection import Filter, Filters, Selection, names_nobody_has
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.testing import stamp
+from camgraph.stages.delivery.event_view import view_of
+from camgraph.stages.delivery.selection import Filter, Filters, Selection, names_nobody_has
 
 
 def selection(only: Any = None, never: Any = None, zone: str = "UTC") -> Selection:

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from pipeline.messages import Event
-from pipeline.testing import stamp
-from stages.delivery import syslog_message
-from stages.delivery.event_view import EventView, view_of
-from stages.delivery.incident_rows import row_of
-from stages.delivery.template import VALUES, TemplateText, filled, one_line
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.testing import stamp
+from camgraph.stages.delivery import syslog_message
+from camgraph.stages.delivery.event_view import EventView, view_of
+from camgraph.stages.delivery.incident_rows import row_of
+from camgraph.stages.delivery.template import VALUES, TemplateText, filled, one_line
 
 EVIDENCE = {
     "conditions": [

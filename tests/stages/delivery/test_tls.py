@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from pipeline.errors import Unavailable
-from stages.delivery.tls import (
+from camgraph.pipeline.errors import Unavailable
+from camgraph.stages.delivery.tls import (
     TlsSettings,
     client_tls,
     server_tls,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from camgraph_test_stages.incident_views import incident
 
-from stages.delivery.event_sink import WaitingTimes
+from camgraph.stages.delivery.event_sink import WaitingTimes
 
 S = 10**9
 

@@ -13,10 +13,10 @@ import structlog
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
-from pipeline.system.local_socket import listening
-from stages.footage.feed import PacketFeed
-from stages.footage.packets import Packet
-from stages.footage.tap import PacketTap
+from camgraph.pipeline.system.local_socket import listening
+from camgraph.stages.footage.feed import PacketFeed
+from camgraph.stages.footage.packets import Packet
+from camgraph.stages.footage.tap import PacketTap
 
 LOG = structlog.get_logger()
 

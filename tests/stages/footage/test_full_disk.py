@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from pipeline.graph import load_plan
-from pipeline.testing import run_graph
-from stages.footage.incident_record import records_in
-from tools.measuring.blinking import write_clip
-from tools.measuring.light_model import SIDE, write_model
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.testing import run_graph
+from camgraph.stages.footage.incident_record import records_in
+from camgraph.tools.lab.blinking import write_clip
+from camgraph.tools.lab.light_model import SIDE, write_model
 
 GRAPH = """
 version: 1

@@ -9,10 +9,10 @@ import cv2
 import numpy as np
 from camgraph_test_stages.two_people import write_two_people
 
-from pipeline.graph import load_plan
-from pipeline.testing import run_graph
-from stages.footage.incident_record import records_in
-from stages.sink_footage import SinkFootage, SinkFootageSettings
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.testing import run_graph
+from camgraph.stages.footage.incident_record import records_in
+from camgraph.stages.sink_footage import SinkFootage, SinkFootageSettings
 
 MakeClip = Callable[..., Path]
 

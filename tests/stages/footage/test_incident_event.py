@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stages.footage.incident_event import why_unusable
+from camgraph.stages.footage.incident_event import why_unusable
 
 FRAME = {"epoch": 0, "pts": 3, "time_base": [1, 1000], "width": 320, "height": 240}
 PERSON = {"track_id": 3, "bbox": [1, 2, 3.5, 4], "score": 0.9, "keypoints": [1.0, 2.0, 0.5] * 17}

@@ -23,8 +23,8 @@ from camgraph_test_stages.waiting import until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.footage import incident_index
-from stages.footage.incident_index import (
+from camgraph.stages.footage import incident_index
+from camgraph.stages.footage.incident_index import (
     DAMAGED,
     NAME,
     IncidentFilter,
@@ -33,8 +33,8 @@ from stages.footage.incident_index import (
     incidents_in,
     summary_of,
 )
-from stages.footage.incident_record import FileState, IncidentRecord, read_record, records_in
-from stages.footage.retention import remove
+from camgraph.stages.footage.incident_record import FileState, IncidentRecord, read_record, records_in
+from camgraph.stages.footage.retention import remove
 
 EVERY = IncidentFilter()
 RULES = ("fall", "waving", "running")

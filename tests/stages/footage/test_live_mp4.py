@@ -12,10 +12,10 @@ import av
 import pytest
 import structlog
 
-from pipeline.system.local_socket import short_address
-from stages.footage.live_mp4 import LiveMp4, can_play, codec_name
-from stages.footage.packets import Packet, PacketReader
-from stages.footage.tap import PacketTap
+from camgraph.pipeline.system.local_socket import short_address
+from camgraph.stages.footage.live_mp4 import LiveMp4, can_play, codec_name
+from camgraph.stages.footage.packets import Packet, PacketReader
+from camgraph.stages.footage.tap import PacketTap
 
 
 def packets_of(path: Path, folder: Path) -> list[Packet]:

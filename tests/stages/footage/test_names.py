@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.system.names import is_camera_name
-from stages.footage.names import names_of
+from camgraph.pipeline.system.names import is_camera_name
+from camgraph.stages.footage.names import names_of
 
 INCIDENT = "1f00ba7e" + 24 * "0"
 AT_NS = 1_795_381_391_123_000_000

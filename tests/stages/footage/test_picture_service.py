@@ -17,10 +17,10 @@ import structlog
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
-from pipeline.errors import EnvironmentProblem, UserError
-from stages.footage import picture_service
-from stages.footage.packets import Moment, Packet
-from stages.footage.picture_service import MadePictures, PictureService, ask_picture
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.stages.footage import picture_service
+from camgraph.stages.footage.packets import Moment, Packet
+from camgraph.stages.footage.picture_service import MadePictures, PictureService, ask_picture
 
 Connect = Callable[[], socket.socket]
 
@@ -141,7 +141,7 @@ def test_the_newest_picture_of_every_camera_is_kept(monkeypatch: pytest.MonkeyPa
         made.keep(("c1", 1, pts), ({}, b"x"), is_newest=False)
     assert [pts for pts in range(50) if made.get(("c1", 1, pts))] == list(range(34, 50))
     assert made.get(("c1", 0, 1)), "pictures of other moments take no newest one's place"
-    monkeypatch.setattr("stages.footage.picture_service._MOST_NEWEST_BYTES", 50_000)
+    monkeypatch.setattr("camgraph.stages.footage.picture_service._MOST_NEWEST_BYTES", 50_000)
     made.keep(("c50", 0, 2), ({}, bytes(1000)), is_newest=True)
     kept = [camera for camera in range(1, 100) if camera != 50 and made.get((f"c{camera}", 0, 1))]
     assert len(kept) == 48

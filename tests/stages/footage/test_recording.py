@@ -16,15 +16,15 @@ import structlog
 from camgraph_test_stages.waiting import until
 from pydantic import ValidationError
 
-from pipeline.stage import Settings
-from pipeline.testing import HandContext
-from stages.capture import Camera, Capture
-from stages.footage import recording
-from stages.footage.feed import PacketFeed
-from stages.footage.packets import Packet, wanted_mark
-from stages.footage.recording import Recording, RecordingLimits
-from stages.sink_footage import SinkFootage, SinkFootageSettings
-from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
+from camgraph.pipeline.stage import Settings
+from camgraph.pipeline.testing import HandContext
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.footage import recording
+from camgraph.stages.footage.feed import PacketFeed
+from camgraph.stages.footage.packets import Packet, wanted_mark
+from camgraph.stages.footage.recording import Recording, RecordingLimits
+from camgraph.stages.sink_footage import SinkFootage, SinkFootageSettings
+from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 NO_LIMIT = RecordingLimits(part_s=1.0, keep_s=1e9, keep_bytes=1e12)
 

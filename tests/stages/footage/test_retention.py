@@ -13,9 +13,9 @@ import structlog
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
-from stages.footage.incident_index import IncidentFilter, incidents_in
-from stages.footage.incident_record import FileState, IncidentRecord, State, read_record, records_in
-from stages.footage.retention import KeepRule, Retention, remove
+from camgraph.stages.footage.incident_index import IncidentFilter, incidents_in
+from camgraph.stages.footage.incident_record import FileState, IncidentRecord, State, read_record, records_in
+from camgraph.stages.footage.retention import KeepRule, Retention, remove
 
 DAY_S = 86_400.0
 NOW_S = 2_000_000_000.0

@@ -9,8 +9,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.footage.packets import Packet, VideoStreamInfo
-from stages.footage.ring import Ring
+from camgraph.stages.footage.packets import Packet, VideoStreamInfo
+from camgraph.stages.footage.ring import Ring
 
 STREAM = VideoStreamInfo("h264", b"sample", 64, 48, Fraction(1, 10), 0, False)
 GROUP = 5

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stages.footage.still import drawn, for_crops, why_not_shown
-from stages.reading.dates import zone_of
-from stages.vision.drawing import draw_caption, draw_reasons
+from camgraph.stages.footage.still import drawn, for_crops, why_not_shown
+from camgraph.stages.reading.dates import zone_of
+from camgraph.stages.vision.drawing import draw_caption, draw_reasons
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_no_picture_without_the_heads_that_are_to_be_hidden(look: Any, is_shown:
 
 STILL = """
 import resource, sys
-from tools.benchmarks.live_pictures import packets_of
-from stages.footage.still import decode_last
+from camgraph.tools.lab.benchmarks.live_pictures import packets_of
+from camgraph.stages.footage.still import decode_last
 from pathlib import Path
 
 def peak_mb():

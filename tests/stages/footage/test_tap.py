@@ -17,13 +17,13 @@ import structlog
 from av.container import InputContainer
 from structlog.testing import capture_logs
 
-from pipeline.system.local_socket import short_address
-from stages.footage.packets import PacketReader, wanted_mark
-from stages.footage.still import decode_last
-from stages.footage.tap import MOST_WAITING, PacketTap
-from stages.reading.camera import Camera
-from stages.reading.live.options import options_of
-from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
+from camgraph.pipeline.system.local_socket import short_address
+from camgraph.stages.footage.packets import PacketReader, wanted_mark
+from camgraph.stages.footage.still import decode_last
+from camgraph.stages.footage.tap import MOST_WAITING, PacketTap
+from camgraph.stages.reading.camera import Camera
+from camgraph.stages.reading.live.options import options_of
+from camgraph.tools.scenes.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
 
 @pytest.mark.slow
@@ -75,7 +75,7 @@ def test_whatever_fails_costs_the_packets_alone(
     def fail(*_: object) -> bytes:
         raise error("no such thing")
 
-    monkeypatch.setattr("stages.footage.tap._sample", fail)
+    monkeypatch.setattr("camgraph.stages.footage.tap._sample", fail)
     with capture_logs() as logged:
         reader = heard(make_clip("a.mp4", frames=20, options={"g": "5"}), tmp_path / "cam.packets")
     assert "no such thing" in reader.refusal

@@ -13,11 +13,11 @@ import pytest
 import structlog
 from camgraph_test_stages.waiting import until
 
-from pipeline.system import disk
-from pipeline.testing import HandContext
-from stages.footage.incident_record import FileState, IncidentRecord, read_record
-from stages.footage.recorder import Recorder, Unfinished, Wanted
-from stages.sink_footage import SinkFootage, SinkFootageSettings
+from camgraph.pipeline.system import disk
+from camgraph.pipeline.testing import HandContext
+from camgraph.stages.footage.incident_record import FileState, IncidentRecord, read_record
+from camgraph.stages.footage.recorder import Recorder, Unfinished, Wanted
+from camgraph.stages.sink_footage import SinkFootage, SinkFootageSettings
 
 PLACE = "front/2026-11-05/10-00-00_fall_0000abcd.json"
 

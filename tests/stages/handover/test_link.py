@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from pipeline.errors import Unavailable, WireError
-from pipeline.testing import stamp
-from stages.handover.link import Link
-from stages.handover.parcel import CREDIT, SIZES, Parcel, own_tracks, tracks_of, tracks_parcel
-from stages.messages import Tracks
+from camgraph.pipeline.errors import Unavailable, WireError
+from camgraph.pipeline.testing import stamp
+from camgraph.stages.handover.link import Link
+from camgraph.stages.handover.parcel import CREDIT, SIZES, Parcel, own_tracks, tracks_of, tracks_parcel
+from camgraph.stages.messages import Tracks
 
 
 def soon() -> float:

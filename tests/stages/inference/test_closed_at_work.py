@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from pipeline.graph import load_plan
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.testing import run_graph
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.testing import run_graph
 
 GRAPH = """
 version: 1

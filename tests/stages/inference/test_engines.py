@@ -11,11 +11,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.system.cores import usable_cores
-from stages.inference.engines import openvino_engine
-from stages.inference.engines.engine import Engine, Placement, RunFailed
-from stages.inference.selection.opening import Asked, open_model
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.system.cores import usable_cores
+from camgraph.stages.inference.engines import openvino_engine
+from camgraph.stages.inference.engines.engine import Engine, Placement, RunFailed
+from camgraph.stages.inference.selection.opening import Asked, open_model
 
 needs_openvino = pytest.mark.skipif(not openvino_engine.is_installed(), reason="openvino is not installed")
 

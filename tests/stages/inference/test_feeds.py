@@ -12,13 +12,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from pipeline.errors import GraphError, UserError
-from pipeline.graph.loading import parse_graph
-from pipeline.graph.planning import plan_of
-from pipeline.messages import Array
-from pipeline.testing import feed, opened, stamp
-from stages.infer import Infer, InferSettings
-from stages.messages import Tensor
+from camgraph.pipeline.errors import GraphError, UserError
+from camgraph.pipeline.graph.loading import parse_graph
+from camgraph.pipeline.graph.planning import plan_of
+from camgraph.pipeline.messages import Array
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.infer import Infer, InferSettings
+from camgraph.stages.messages import Tensor
 
 IMAGES = ("n", 3, "h", "w")
 KINDS = {

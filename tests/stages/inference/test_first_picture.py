@@ -12,19 +12,19 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from structlog.testing import capture_logs
 
-from pipeline.errors import UserError
-from pipeline.graph.loading import parse_graph
-from pipeline.messages import Array
-from pipeline.stage import Upstream
-from pipeline.testing import opened
-from stages.infer import Infer, InferSettings
-from stages.inference import readiness
-from stages.inference.model_inputs import first_size
-from stages.inference.selection import automatic
-from stages.inference.selection.tuner import Task
-from stages.inference.selection.tuning import Tuned
-from stages.vision.model_contract import InputContract
-from stages.vision.recognition import Signature
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.graph.loading import parse_graph
+from camgraph.pipeline.messages import Array
+from camgraph.pipeline.stage import Upstream
+from camgraph.pipeline.testing import opened
+from camgraph.stages.infer import Infer, InferSettings
+from camgraph.stages.inference import readiness
+from camgraph.stages.inference.model_inputs import first_size
+from camgraph.stages.inference.selection import automatic
+from camgraph.stages.inference.selection.tuner import Task
+from camgraph.stages.inference.selection.tuning import Tuned
+from camgraph.stages.vision.model_contract import InputContract
+from camgraph.stages.vision.recognition import Signature
 
 GRAPH = """version: 1
 cameras: {{a: {{url: clip.mp4}}}}

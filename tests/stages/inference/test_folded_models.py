@@ -12,17 +12,17 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from pipeline.system.paths import asset_folder
-from stages.inference import folded_models
-from stages.inference.contracts import InputSettings, read_contract
-from stages.inference.engines.engine import Source
-from stages.inference.engines.onnxruntime_engine import open_with
-from stages.inference.folded_models import CannotFold, Folds, folded_contract, folded_model, why_no_pixels
-from stages.inference.model.candidate_selection import Selection
-from stages.inference.model.model_files import sha256_of
-from stages.inference.signatures import signature_of_file
-from stages.vision.model_contract import Converter, InputContract
-from stages.vision.sample_pictures import sample_pictures
+from camgraph.pipeline.system.paths import asset_folder
+from camgraph.stages.inference import folded_models
+from camgraph.stages.inference.contracts import InputSettings, read_contract
+from camgraph.stages.inference.engines.engine import Source
+from camgraph.stages.inference.engines.onnxruntime_engine import open_with
+from camgraph.stages.inference.folded_models import CannotFold, Folds, folded_contract, folded_model, why_no_pixels
+from camgraph.stages.inference.model.candidate_selection import Selection
+from camgraph.stages.inference.model.model_files import sha256_of
+from camgraph.stages.inference.signatures import signature_of_file
+from camgraph.stages.vision.model_contract import Converter, InputContract
+from camgraph.stages.vision.sample_pictures import sample_pictures
 
 OF_FLOATS = ("yolo11n-pose_640", "yolov8n-pose_float", "yolox_nano_bigisland")
 

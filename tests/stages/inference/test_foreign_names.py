@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pipeline.errors import UserError
-from pipeline.testing import stamp
-from stages.inference.contracts import InputSettings, read_contract
-from stages.inference.engines.engine import one_line
-from stages.inference.feeds import ArrayFeed, read_feeds
-from stages.inference.model.model_safety import checked_model
-from stages.messages import Tensor
-from stages.vision.recognition import Port, Signature, Unrecognised, recognise
-from tools.models.profile.events import Node, Profile
-from tools.models.profile.report import lines
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.testing import stamp
+from camgraph.stages.inference.contracts import InputSettings, read_contract
+from camgraph.stages.inference.engines.engine import one_line
+from camgraph.stages.inference.feeds import ArrayFeed, read_feeds
+from camgraph.stages.inference.model.model_safety import checked_model
+from camgraph.stages.messages import Tensor
+from camgraph.stages.vision.recognition import Port, Signature, Unrecognised, recognise
+from camgraph.tools.models.profile.events import Node, Profile
+from camgraph.tools.models.profile.report import lines
 
 EVIL = "\x1b[2J\x1b]0;title\x07"
 SHOWN = r"\x1b[2J\x1b]0;title\x07"

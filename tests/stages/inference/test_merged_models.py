@@ -9,9 +9,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from pipeline.errors import GraphError
-from pipeline.graph.loading import parse_graph
-from pipeline.stage import Upstream
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph.loading import parse_graph
+from camgraph.pipeline.stage import Upstream
 
 GRAPH = """version: 1
 cameras: {{a: {{url: clip.mp4}}}}

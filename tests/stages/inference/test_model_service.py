@@ -14,12 +14,12 @@ import pytest
 from camgraph_test_stages.waiting import until
 from structlog import get_logger
 
-from pipeline.errors import BadItem, EnvironmentProblem, UserError
-from pipeline.messages import Array
-from pipeline.testing import stamp
-from stages.inference import model_service
-from stages.inference.model_service import ModelService, ask_model
-from stages.messages import Tensor
+from camgraph.pipeline.errors import BadItem, EnvironmentProblem, UserError
+from camgraph.pipeline.messages import Array
+from camgraph.pipeline.testing import stamp
+from camgraph.stages.inference import model_service
+from camgraph.stages.inference.model_service import ModelService, ask_model
+from camgraph.stages.messages import Tensor
 
 WITHIN_S = 60.0
 WRONG = (b"\n", b"no json\n", b"[" * 5000 + b"\n", b"x" * 20_000, b'{"shape": [1, 4, 4, 3]}\n',

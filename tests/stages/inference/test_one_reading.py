@@ -11,16 +11,16 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pipeline.errors import GraphError, UserError
-from pipeline.graph.loading import Graph, parse_graph
-from pipeline.stage import Upstream
-from pipeline.testing import feed, opened, stamp
-from stages.add_keypoints import AddKeypoints
-from stages.classify import Classify
-from stages.decode import Decode, DecodeSettings
-from stages.infer import Infer, InferSettings
-from stages.messages import Frame
-from stages.preprocess import Preprocess
+from camgraph.pipeline.errors import GraphError, UserError
+from camgraph.pipeline.graph.loading import Graph, parse_graph
+from camgraph.pipeline.stage import Upstream
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.add_keypoints import AddKeypoints
+from camgraph.stages.classify import Classify
+from camgraph.stages.decode import Decode, DecodeSettings
+from camgraph.stages.infer import Infer, InferSettings
+from camgraph.stages.messages import Frame
+from camgraph.stages.preprocess import Preprocess
 
 SIDE = 64
 CELLS = 84

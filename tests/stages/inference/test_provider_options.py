@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from stages.infer import InferSettings
-from stages.inference.engines import onnxruntime_engine
-from stages.inference.engines.engine import NotToBeHad
-from stages.inference.engines.options import ProviderOptions, bytes_of, with_caches
-from stages.vision.batching import buckets
+from camgraph.stages.infer import InferSettings
+from camgraph.stages.inference.engines import onnxruntime_engine
+from camgraph.stages.inference.engines.engine import NotToBeHad
+from camgraph.stages.inference.engines.options import ProviderOptions, bytes_of, with_caches
+from camgraph.stages.vision.batching import buckets
 
 
 def options_of(provider: Any, folder: Path, **options: Any) -> dict[str, str]:

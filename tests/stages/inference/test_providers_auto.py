@@ -13,22 +13,22 @@ from onnx import TensorProto, helper
 from pydantic import ValidationError
 from structlog.testing import capture_logs
 
-from pipeline.errors import UserError
-from pipeline.testing import feed, opened, stamp
-from stages.infer import Infer, InferSettings
-from stages.inference.contracts import InputSettings, read_contract
-from stages.inference.engines import onnxruntime_engine, openvino_engine
-from stages.inference.selection import automatic, trial
-from stages.inference.selection.automatic import Example, candidates, choose, example_of, why_not
-from stages.inference.selection.opening import Asked
-from stages.inference.selection.trial import Trial, tried, try_in_process
-from stages.inference.signatures import signature_of_file
-from stages.messages import Tensor
-from stages.vision.model_contract import Converter
-from stages.vision.sample_pictures import sample_pictures
-from tools.models.convert.preparation import Asked as Wanted
-from tools.models.convert.preparation import prepare
-from tools.models.convert.suppression_folding import Suppression
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.infer import Infer, InferSettings
+from camgraph.stages.inference.contracts import InputSettings, read_contract
+from camgraph.stages.inference.engines import onnxruntime_engine, openvino_engine
+from camgraph.stages.inference.selection import automatic, trial
+from camgraph.stages.inference.selection.automatic import Example, candidates, choose, example_of, why_not
+from camgraph.stages.inference.selection.opening import Asked
+from camgraph.stages.inference.selection.trial import Trial, tried, try_in_process
+from camgraph.stages.inference.signatures import signature_of_file
+from camgraph.stages.messages import Tensor
+from camgraph.stages.vision.model_contract import Converter
+from camgraph.stages.vision.sample_pictures import sample_pictures
+from camgraph.tools.models.convert.preparation import Asked as Wanted
+from camgraph.tools.models.convert.preparation import prepare
+from camgraph.tools.models.convert.suppression_folding import Suppression
 
 pytestmark = pytest.mark.processes
 

@@ -9,13 +9,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pipeline.errors import BadItem, GraphError, UserError
-from pipeline.graph import load_plan
-from pipeline.testing import feed, opened, stamp
-from stages.classify import Classify
-from stages.inference.signatures import read_model
-from stages.messages import Tensor
-from stages.vision.recognition import Declared
+from camgraph.pipeline.errors import BadItem, GraphError, UserError
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.classify import Classify
+from camgraph.stages.inference.signatures import read_model
+from camgraph.stages.messages import Tensor
+from camgraph.stages.vision.recognition import Declared
 
 GRAPH = """\
 version: 1

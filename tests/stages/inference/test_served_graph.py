@@ -15,11 +15,11 @@ pytest.importorskip("tritonclient.grpc", reason="tritonclient is not installed: 
 import av
 from click.testing import CliRunner
 
-from pipeline.errors import GraphError
-from pipeline.graph import load_plan
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.testing import run_graph
-from tools.commands.graph_commands import check
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.testing import run_graph
+from camgraph.tools.commands.graph_commands import check
 
 FRAMES = 30
 GRAPH = """

@@ -14,11 +14,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from structlog.testing import capture_logs
 
-from pipeline.testing import opened
-from stages.infer import Infer
-from stages.inference import readiness
-from stages.inference.engines import onnxruntime_engine
-from stages.inference.engines.engine import Placement
+from camgraph.pipeline.testing import opened
+from camgraph.stages.infer import Infer
+from camgraph.stages.inference import readiness
+from camgraph.stages.inference.engines import onnxruntime_engine
+from camgraph.stages.inference.engines.engine import Placement
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 

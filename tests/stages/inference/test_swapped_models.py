@@ -13,12 +13,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pipeline.errors import UserError
-from pipeline.testing import opened
-from stages.infer import Infer
-from stages.inference import readiness
-from stages.inference.model.model_files import sha256_of, unchanged
-from stages.inference.selection.tuning import Tuned
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.testing import opened
+from camgraph.stages.infer import Infer
+from camgraph.stages.inference import readiness
+from camgraph.stages.inference.model.model_files import sha256_of, unchanged
+from camgraph.stages.inference.selection.tuning import Tuned
 
 
 def write(path: Path, factor: float) -> Path:

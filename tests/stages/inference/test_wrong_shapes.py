@@ -14,11 +14,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from structlog.testing import capture_logs
 
-from pipeline.errors import BadItem, UserError
-from pipeline.graph import load_plan
-from pipeline.testing import feed, opened, run_graph, stamp
-from stages.infer import Infer
-from stages.messages import Tensor
+from camgraph.pipeline.errors import BadItem, UserError
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.testing import feed, opened, run_graph, stamp
+from camgraph.stages.infer import Infer
+from camgraph.stages.messages import Tensor
 
 FLOAT = TensorProto.FLOAT
 FRAMES = 6

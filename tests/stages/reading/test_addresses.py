@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.reading.addresses import file_of, is_live, why_no_host
+from camgraph.stages.reading.addresses import file_of, is_live, why_no_host
 
 
 @pytest.mark.parametrize("url", ["rtsp://h/1", "RTSPS://h", "http://h/x.mjpg", "udp://239.0.0.1:5000", "/dev/video0"])

@@ -18,14 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipeline.errors import BadItem, UserError
-from stages.reading.contents import content_of, further_pictures, is_tiled_photograph
-from stages.reading.examination import Answer, Question, answer
-from stages.reading.opening import Refused, Signs
-from stages.reading.pictures import read_picture
-from stages.reading.pixels import upright_bgr
-from stages.reading.tiff import pages, why_unread
-from stages.reading.video import frames_of
+from camgraph.pipeline.errors import BadItem, UserError
+from camgraph.stages.reading.contents import content_of, further_pictures, is_tiled_photograph
+from camgraph.stages.reading.examination import Answer, Question, answer
+from camgraph.stages.reading.opening import Refused, Signs
+from camgraph.stages.reading.pictures import read_picture
+from camgraph.stages.reading.pixels import upright_bgr
+from camgraph.stages.reading.tiff import pages, why_unread
+from camgraph.stages.reading.video import frames_of
 
 MakeClip = Callable[..., Path]
 

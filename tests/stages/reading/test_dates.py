@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.reading.dates import beginning, date_in_metadata, date_in_name, zone_of
+from camgraph.stages.reading.dates import beginning, date_in_metadata, date_in_name, zone_of
 
 AT = datetime(2026, 11, 22, 10, 44, 39, tzinfo=UTC)
 

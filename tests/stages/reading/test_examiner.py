@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from camgraph_test_stages.waiting import until
 
-from stages.reading import examiner as module
-from stages.reading.examination import Answer
-from stages.reading.examiner import PASSING_S, Examiner, Remembered, examine
+from camgraph.stages.reading import examiner as module
+from camgraph.stages.reading.examination import Answer
+from camgraph.stages.reading.examiner import PASSING_S, Examiner, Remembered, examine
 
 MakeClip = Callable[..., Path]
 MEMORY_MB = 1024

@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 from camgraph_test_stages.waiting import until
 
-from pipeline.errors import BadItem, CamgraphError, EnvironmentProblem
-from pipeline.stage import Settings
-from pipeline.testing import HandContext
-from stages.capture import Camera, Capture
-from stages.reading import file_memory
-from stages.reading.examiner import Examiner
-from stages.reading.file_memory import FileMemory
-from stages.reading.memory import own_bytes
+from camgraph.pipeline.errors import BadItem, CamgraphError, EnvironmentProblem
+from camgraph.pipeline.stage import Settings
+from camgraph.pipeline.testing import HandContext
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.reading import file_memory
+from camgraph.stages.reading.examiner import Examiner
+from camgraph.stages.reading.file_memory import FileMemory
+from camgraph.stages.reading.memory import own_bytes
 
 MB = 1 << 20
 WITHIN_S = 60.0

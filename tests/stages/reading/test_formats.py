@@ -7,8 +7,8 @@ from pathlib import Path
 import av
 import pytest
 
-from stages.reading.formats import LIVE_FORMATS, MOST_FILE_PIXELS, TEXT, file_options
-from stages.reading.scripts import ScriptKind
+from camgraph.stages.reading.formats import LIVE_FORMATS, MOST_FILE_PIXELS, TEXT, file_options
+from camgraph.stages.reading.scripts import ScriptKind
 
 LEADING_ON = {"hls", "concat", "dash", "imf", "sdp", "rtsp", "lavfi", "vapoursynth", "applehttp", "webm_dash_manifest"}
 """FFmpeg opens other files or hosts by these, or runs what stands in the file."""

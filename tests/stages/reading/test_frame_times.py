@@ -20,9 +20,9 @@ from av.packet import Packet
 from av.video.frame import PictureType
 from av.video.stream import VideoStream
 
-from pipeline.errors import BadItem
-from stages.reading.opening import Signs
-from stages.reading.video import frames_of
+from camgraph.pipeline.errors import BadItem
+from camgraph.stages.reading.opening import Signs
+from camgraph.stages.reading.video import frames_of
 
 MakeClip = Callable[..., Path]
 

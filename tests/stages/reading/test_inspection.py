@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import GraphError, UserError
-from pipeline.graph import parse_graph
-from stages.capture import Camera, Capture
-from stages.reading.addresses import PROTOCOLS
-from stages.reading.inspection import path_of, what_is_wrong, what_was_meant, why_mistyped
+from camgraph.pipeline.errors import GraphError, UserError
+from camgraph.pipeline.graph import parse_graph
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.reading.addresses import PROTOCOLS
+from camgraph.stages.reading.inspection import path_of, what_is_wrong, what_was_meant, why_mistyped
 
 
 @pytest.mark.parametrize("protocol", [*PROTOCOLS, "RTSP"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stages.reading.memory import MemoryGuard, own_bytes
+from camgraph.stages.reading.memory import MemoryGuard, own_bytes
 
 MB = 1 << 20
 CALL_S = 100.0

@@ -12,9 +12,9 @@ import cv2
 import numpy as np
 import pytest
 
-from stages.reading import formats
-from stages.reading.opening import Refused, open_file, open_video
-from stages.reading.pictures import read_picture
+from camgraph.stages.reading import formats
+from camgraph.stages.reading.opening import Refused, open_file, open_video
+from camgraph.stages.reading.pictures import read_picture
 
 MakeClip = Callable[..., Path]
 

@@ -11,10 +11,10 @@ import cv2
 import numpy as np
 import pytest
 from av.video.reformatter import VideoReformatter
-
-from stages.reading.examination import some_frames
-from stages.reading.pixels import fill, picture_of, planes_of
 from tests.stages.reading.photographs import photograph
+
+from camgraph.stages.reading.examination import some_frames
+from camgraph.stages.reading.pixels import fill, picture_of, planes_of
 
 COLOURS = [(200, 30, 30), (30, 200, 30), (30, 30, 200), (250, 250, 250), (5, 5, 5), (128, 128, 128), (220, 200, 40)]
 SIDE = 64

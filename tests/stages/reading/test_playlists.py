@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.reading.playlists import MOST_VARIANTS, Reference, is_master, references, rewritten
+from camgraph.stages.reading.playlists import MOST_VARIANTS, Reference, is_master, references, rewritten
 
 MASTER = '#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1,AUDIO="a"\nlow.m3u8\n#EXT-X-MEDIA:TYPE=AUDIO,URI="http://x/a.m3u8"\n'
 MEDIA = '#EXTM3U\r\n#EXT-X-MAP:URI="init.mp4"\r\n#EXT-X-KEY:METHOD=AES-128,URI=key,IV=0x1\r\n#EXTINF:1.0,\r\n1.ts\r\n'

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from stages.reading.pictures import read_picture
-from stages.reading.pixels import picture_of
-from stages.reading.probe import largest_frame, lies_sideways
 from tests.stages.reading.photographs import photograph
+
+from camgraph.stages.reading.pictures import read_picture
+from camgraph.stages.reading.pixels import picture_of
+from camgraph.stages.reading.probe import largest_frame, lies_sideways
 
 PICTURE = np.full((48, 80, 3), 90, np.uint8)
 

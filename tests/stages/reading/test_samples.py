@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.reading.examination import middles, some_frames
-from stages.reading.opening import length_of
+from camgraph.stages.reading.examination import middles, some_frames
+from camgraph.stages.reading.opening import length_of
 
 
 @given(st.integers(0, 10**9), st.integers(1, 50))

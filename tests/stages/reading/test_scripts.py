@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stages.reading.scripts import kind_of, why_not_followed
+from camgraph.stages.reading.scripts import kind_of, why_not_followed
 
 MEDIA = "#EXTM3U\n#EXTINF:1,\n{}\n"
 MASTER = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n{}\n"

@@ -13,8 +13,8 @@ import pytest
 from av.packet import Packet
 from av.video.stream import VideoStream
 
-from stages.reading.opening import Sequences, Signs
-from stages.reading.video import Timed, frames_of
+from camgraph.stages.reading.opening import Sequences, Signs
+from camgraph.stages.reading.video import Timed, frames_of
 
 MakeClip = Callable[..., Path]
 SIZES = ((96, 64), (128, 96), (98, 66))

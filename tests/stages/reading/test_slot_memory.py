@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stages.reading.pixels import Picture
-from stages.reading.slot_memory import SlotMemory
+from camgraph.stages.reading.pixels import Picture
+from camgraph.stages.reading.slot_memory import SlotMemory
 
 FULL_HD = Picture("bgr24", 1920, 1080)  # 6.2 MB
 ULTRA_HD = Picture("yuv420p", 3840, 2160)  # 12.4 MB

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.reading.timeline import SECOND_NS, MediaClock, Selection, ticks_to_ns
+from camgraph.stages.reading.timeline import SECOND_NS, MediaClock, Selection, ticks_to_ns
 
 MS = 1_000_000
 

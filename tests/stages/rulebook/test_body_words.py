@@ -9,20 +9,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from stages.rulebook.library import library
-from stages.rulebook.rule_set import parse_rules
-from stages.vision.rules.condition import compile_condition
-from stages.vision.rules.crowd import Bodies, Picture
-from stages.vision.rules.geometry import Surroundings
-from stages.vision.rules.incidents import Timing
-from stages.vision.rules.judge import Judge, Rule
-from stages.vision.rules.people import Person, with_more
 from tests.stages.vision.rules.film import SECOND, At, Pose, answers, filmed, still
-from tools.animator import PERFECT, YOLO11N, Actor, Camera, PoseModel, Scene, gestures
-from tools.animator import library as motions
-from tools.animator.motion import Motion, kept
-from tools.animator.pose import Posture
+
+from camgraph.stages.rulebook.library import library
+from camgraph.stages.rulebook.rule_set import parse_rules
+from camgraph.stages.vision.rules.condition import compile_condition
+from camgraph.stages.vision.rules.crowd import Bodies, Picture
+from camgraph.stages.vision.rules.geometry import Surroundings
+from camgraph.stages.vision.rules.incidents import Timing
+from camgraph.stages.vision.rules.judge import Judge, Rule
+from camgraph.stages.vision.rules.people import Person, with_more
+from camgraph.tools.scenes.animator import PERFECT, YOLO11N, Actor, Camera, PoseModel, Scene, gestures
+from camgraph.tools.scenes.animator import library as motions
+from camgraph.tools.scenes.animator.motion import Motion, kept
+from camgraph.tools.scenes.animator.pose import Posture
 
 WORDS = {name: word.means for name, word in library().words.items()}
 VALUES = {"size", "leg_size", "usual_height"}

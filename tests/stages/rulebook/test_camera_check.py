@@ -6,8 +6,8 @@ import unicodedata
 
 import pytest
 
-from stages.rulebook.camera_check import FrameSizes, unwatched
-from stages.rulebook.rule_set import examined_rules
+from camgraph.stages.rulebook.camera_check import FrameSizes, unwatched
+from camgraph.stages.rulebook.rule_set import examined_rules
 
 CAMERAS: FrameSizes = {"room-3": (640, 360), "gate-1": None, "gate-2": (1920, 1080)}
 ZONES = """\

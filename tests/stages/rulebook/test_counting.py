@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from pipeline.testing import feed, opened, stamp
-from stages.events import COUNTER_SCHEMA, CounterData, CounterReport
-from stages.messages import Tracks
-from stages.reading.dates import zone_of
-from stages.rulebook.counting import Counting
-from stages.rulebook.rule_file import RuleFile
-from stages.rulebook.rule_set import examined_rules
-from stages.rules import Rules, RulesSettings
 from tests.stages.test_rules import ZONES, data_of, run, tracks
+
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.events import COUNTER_SCHEMA, CounterData, CounterReport
+from camgraph.stages.messages import Tracks
+from camgraph.stages.reading.dates import zone_of
+from camgraph.stages.rulebook.counting import Counting
+from camgraph.stages.rulebook.rule_file import RuleFile
+from camgraph.stages.rulebook.rule_set import examined_rules
+from camgraph.stages.rules import Rules, RulesSettings
 
 LINE = {"gate": {"from": [0.5, 1], "to": [0.5, 0]}}
 VISITORS = {"visitors": {"line": "gate"}, "door_count": {"zone": "door"}}

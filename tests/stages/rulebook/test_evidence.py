@@ -8,13 +8,13 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from pipeline.testing import feed, opened, stamp
-from stages.events import Comparison
-from stages.messages import Tracks
-from stages.rulebook.evidence import UNITS, in_words
-from stages.rules import Rules
-from stages.vision.rules.judge import Evidence
-from stages.vision.rules.kinds import Kind
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.events import Comparison
+from camgraph.stages.messages import Tracks
+from camgraph.stages.rulebook.evidence import UNITS, in_words
+from camgraph.stages.rules import Rules
+from camgraph.stages.vision.rules.judge import Evidence
+from camgraph.stages.vision.rules.kinds import Kind
 
 WITHOUT_UNIT = {Kind.NUMBER, Kind.POINT, Kind.TRUTH, Kind.REPORTED}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.rulebook.frame_rate import FRAMES, SECONDS, FrameRate
+from camgraph.stages.rulebook.frame_rate import FRAMES, SECONDS, FrameRate
 
 SECOND = 1_000_000_000
 

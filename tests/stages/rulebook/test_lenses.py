@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from stages.rulebook.rule_set import parse_rules
-from stages.vision.rules.crowd import Picture
-from stages.vision.rules.lens import Lens, straightened
-from tools.animator.camera import Camera
-from tools.measuring.action_trials import firings
+from camgraph.stages.rulebook.rule_set import parse_rules
+from camgraph.stages.vision.rules.crowd import Picture
+from camgraph.stages.vision.rules.lens import Lens, straightened
+from camgraph.tools.lab.action_trials import firings
+from camgraph.tools.scenes.animator.camera import Camera
 
 CAMERA = Camera(height_m=3.0, tilt_deg=45, fov_deg=100, heading_deg=90)
 LENS = "lenses: {tilt: 45deg, fov: 100deg}\n"

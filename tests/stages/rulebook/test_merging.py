@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from pipeline.testing import feed, opened
-from stages.events import IncidentData
-from stages.messages import Tracks
-from stages.rulebook.rule_set import examined_rules
-from stages.rules import Rules, RulesSettings
 from tests.stages.test_rules import ZONES, data_of, photograph, run, tracks
+
+from camgraph.pipeline.testing import feed, opened
+from camgraph.stages.events import IncidentData
+from camgraph.stages.messages import Tracks
+from camgraph.stages.rulebook.rule_set import examined_rules
+from camgraph.stages.rules import Rules, RulesSettings
 
 IN, OUT = 150.0, 10.0
 

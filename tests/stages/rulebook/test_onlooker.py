@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.testing import opened, stamp
-from stages.messages import Tracks
-from stages.rulebook.evidence import in_words
-from stages.rulebook.firing import ONCE_NS
-from stages.rulebook.onlooker import Onlooker, Seen
-from stages.rulebook.rule_set import parse_rules
-from stages.rules import Rules
-from stages.vision.rules.judge import Evidence
+from camgraph.pipeline.testing import opened, stamp
+from camgraph.stages.messages import Tracks
+from camgraph.stages.rulebook.evidence import in_words
+from camgraph.stages.rulebook.firing import ONCE_NS
+from camgraph.stages.rulebook.onlooker import Onlooker, Seen
+from camgraph.stages.rulebook.rule_set import parse_rules
+from camgraph.stages.rules import Rules
+from camgraph.stages.vision.rules.judge import Evidence
 
 RULES = """
 version: 1

@@ -12,11 +12,11 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from pipeline.system.local_socket import short_address
-from pipeline.testing import opened, stamp
-from stages.messages import Tracks
-from stages.rulebook import people_tap
-from stages.rules import Rules
+from camgraph.pipeline.system.local_socket import short_address
+from camgraph.pipeline.testing import opened, stamp
+from camgraph.stages.messages import Tracks
+from camgraph.stages.rulebook import people_tap
+from camgraph.stages.rules import Rules
 
 SETTINGS: dict[str, Any] = {
     "zones": {"bed": [[0.0, 0.0], [0.5, 0.0], [0.5, 1.0], [0.0, 1.0]]},

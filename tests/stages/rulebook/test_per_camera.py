@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.rulebook.rule_set import examined_rules, parse_rules
+from camgraph.stages.rulebook.rule_set import examined_rules, parse_rules
 
 TEXT = """\
 zones: {door: [[0, 0], [1, 0], [1, 1]]}

@@ -11,17 +11,17 @@ import numpy as np
 import onnx
 import pytest
 
-from pipeline.errors import GraphError
-from pipeline.messages import Stamp
-from stages.messages import Tracks
-from stages.rulebook.onlooker import picture_of
-from stages.rulebook.posture_network import FILE, posture_network
-from stages.rulebook.rule_set import RuleSet, parse_rules
-from stages.vision.posture import CLASSES, POINTS, STEPS
-from stages.vision.rules.judge import Judge
-from tools.animator.camera import Camera
-from tools.animator.pose_model import MULTIPOSE
-from tools.animator.scenes import motion_alone
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.messages import Stamp
+from camgraph.stages.messages import Tracks
+from camgraph.stages.rulebook.onlooker import picture_of
+from camgraph.stages.rulebook.posture_network import FILE, posture_network
+from camgraph.stages.rulebook.rule_set import RuleSet, parse_rules
+from camgraph.stages.vision.posture import CLASSES, POINTS, STEPS
+from camgraph.stages.vision.rules.judge import Judge
+from camgraph.tools.scenes.animator.camera import Camera
+from camgraph.tools.scenes.animator.pose_model import MULTIPOSE
+from camgraph.tools.scenes.animator.scenes import motion_alone
 
 CAMERA = Camera(height_m=2.6).at(5.5, 50.0)
 MOST_PARAMETERS, MOST_BYTES = 500_000, 2_000_000
@@ -49,7 +49,7 @@ def told(motion: str, when: str, *, alone: bool = False, rate: float = 10.0) -> 
 
 
 def test_the_model_is_small_and_names_its_classes() -> None:
-    content = files("stages.rulebook").joinpath(FILE).read_bytes()
+    content = files("camgraph.stages.rulebook").joinpath(FILE).read_bytes()
     model = onnx.load_model_from_string(content)
     assert dict(enumerate(CLASSES)) == eval({one.key: one.value for one in model.metadata_props}["names"])
     assert sum(math.prod(one.dims) for one in model.graph.initializer) < MOST_PARAMETERS
@@ -109,7 +109,7 @@ def test_a_comparison_that_is_never_true_is_remarked() -> None:
 
 def test_rules_that_do_not_ask_load_no_runtime() -> None:
     code = (
-        "import sys; from stages.rulebook.rule_set import parse_rules\n"
+        "import sys; from camgraph.stages.rulebook.rule_set import parse_rules\n"
         "ruled = parse_rules('version: 1\\nrules: [{id: a, when: score > 0.5}]', 'x')\n"
         "assert ruled.surroundings('cam', (640, 480)).network is None\n"
         "print('onnxruntime' in sys.modules)"

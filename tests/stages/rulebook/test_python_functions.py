@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stages.rulebook import python_functions
-from stages.rulebook.python_functions import INSTALLED, watch_calls
-from stages.rulebook.rule_set import RuleSet, examined_rules, parse_rules
+from camgraph.stages.rulebook import python_functions
+from camgraph.stages.rulebook.python_functions import INSTALLED, watch_calls
+from camgraph.stages.rulebook.rule_set import RuleSet, examined_rules, parse_rules
 
 
 def rules_of(when: str) -> RuleSet:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from pipeline.testing import feed, opened
-from stages.events import IncidentData
-from stages.messages import Tracks
-from stages.rules import Rules
 from tests.stages.test_rules import data_of, tracks
+
+from camgraph.pipeline.testing import feed, opened
+from camgraph.stages.events import IncidentData
+from camgraph.stages.messages import Tracks
+from camgraph.stages.rules import Rules
 
 PAGE = Path(__file__).parents[3] / "docs" / "rules.md"
 [EXAMPLE] = re.findall(r"```yaml\n(# door_rules\.yaml\n.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import GraphError, UserError
-from stages.reading import dates
-from stages.rulebook.rule_file import duration_ns
-from stages.rulebook.rule_set import examined_rules, parse_rules, read_rules
+from camgraph.pipeline.errors import GraphError, UserError
+from camgraph.stages.reading import dates
+from camgraph.stages.rulebook.rule_file import duration_ns
+from camgraph.stages.rulebook.rule_set import examined_rules, parse_rules, read_rules
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from pipeline.testing import feed, opened
-from stages.messages import Tracks
-from stages.rulebook.onlooker import Onlooker
-from stages.rulebook.rule_set import examined_rules, parse_rules
-from stages.rules import Rules, RulesSettings
 from tests.stages.test_rules import data_of, run, tracks
+
+from camgraph.pipeline.testing import feed, opened
+from camgraph.stages.messages import Tracks
+from camgraph.stages.rulebook.onlooker import Onlooker
+from camgraph.stages.rulebook.rule_set import examined_rules, parse_rules
+from camgraph.stages.rules import Rules, RulesSettings
 
 YARD = {"yard": [[0, 0], [0.6, 0], [0.6, 1], [0, 1]]}
 GROUP = {"id": "group", "scope": "group", "near": "0.5h", "together": "1s", "hold": "0s"}

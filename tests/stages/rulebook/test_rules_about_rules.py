@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.errors import GraphError
-from stages.rulebook.camera_check import impossible_alone
-from stages.rulebook.rule_set import parse_rules
+from camgraph.pipeline.errors import GraphError
+from camgraph.stages.rulebook.camera_check import impossible_alone
+from camgraph.stages.rulebook.rule_set import parse_rules
 
 
 def problems(*rules: str) -> list[str]:

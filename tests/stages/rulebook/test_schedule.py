@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from stages.reading.dates import zone_of
-from stages.rulebook.schedule import PeriodDefinition, Schedule, Times, minutes
+from camgraph.stages.reading.dates import zone_of
+from camgraph.stages.rulebook.schedule import PeriodDefinition, Schedule, Times, minutes
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

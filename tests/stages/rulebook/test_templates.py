@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import GraphError
-from stages.rulebook.library import ACTIONS, WORDS, library, library_text
-from stages.rulebook.parameters import filled
-from stages.rulebook.rule_file import RuleDefinition
-from stages.rulebook.rule_set import examined_rules, parse_rules
-from stages.rulebook.templates import Template, trial_of
-from stages.vision.rules.condition import compile_condition
+from camgraph.pipeline.errors import GraphError
+from camgraph.stages.rulebook.library import ACTIONS, WORDS, library, library_text
+from camgraph.stages.rulebook.parameters import filled
+from camgraph.stages.rulebook.rule_file import RuleDefinition
+from camgraph.stages.rulebook.rule_set import examined_rules, parse_rules
+from camgraph.stages.rulebook.templates import Template, trial_of
+from camgraph.stages.vision.rules.condition import compile_condition
 
 SHAPES = """\
 zones: {door: [[0, 0], [1, 0], [1, 1]], till: [[0, 0], [1, 0], [1, 1]]}

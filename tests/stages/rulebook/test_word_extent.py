@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.rulebook.rule_set import examined_rules
-from stages.rulebook.word_extent import MOST_DEEP, Budget, Extent, extent_of, extents
-from stages.vision.rules.expression import ExpressionError
+from camgraph.stages.rulebook.rule_set import examined_rules
+from camgraph.stages.rulebook.word_extent import MOST_DEEP, Budget, Extent, extent_of, extents
+from camgraph.stages.vision.rules.expression import ExpressionError
 
 NAMES = [f"w{n}" for n in range(8)]
 

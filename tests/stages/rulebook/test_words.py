@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from stages.rulebook import library as shipped
-from stages.rulebook.library import Library, hiding, library
-from stages.rulebook.rule_file import WordDefinition
-from stages.rulebook.rule_set import examined_rules, parse_rules
+from camgraph.stages.rulebook import library as shipped
+from camgraph.stages.rulebook.library import Library, hiding, library
+from camgraph.stages.rulebook.rule_file import WordDefinition
+from camgraph.stages.rulebook.rule_set import examined_rules, parse_rules
 
 OWN = """\
 define:
@@ -70,7 +70,7 @@ def test_mistakes_are_at_the_definition(define: str, when: str, expected: list[s
 def test_a_word_of_the_library_may_be_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     """The remark names it; the file's own definition is the one that counts."""
     words = {**library().words, "low": WordDefinition(means="nose.y > 1px")}
-    monkeypatch.setattr("stages.rulebook.library.library", lambda: Library(words, library().templates))
+    monkeypatch.setattr("camgraph.stages.rulebook.library.library", lambda: Library(words, library().templates))
     rules = parse_rules("define: {low: nose.y > 9px}\nrules: [{id: a, when: low}]\n", "r")
     assert shipped.library().words["low"].means == "nose.y > 1px"
     assert list(hiding(rules.file)) == ["`low` of this file is used instead of the word `low` of the library"]

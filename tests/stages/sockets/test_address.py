@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import Unavailable
-from stages.sockets.address import Address, Lookup, parse_address
+from camgraph.pipeline.errors import Unavailable
+from camgraph.stages.sockets.address import Address, Lookup, parse_address
 
 
 @pytest.mark.parametrize(

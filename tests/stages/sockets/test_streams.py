@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import socket
 
-from stages.sockets.streams import drop_input
+from camgraph.stages.sockets.streams import drop_input
 
 
 def fill(stream: socket.socket) -> int:

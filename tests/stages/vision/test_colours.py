@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages.vision.colours import LENGTH, colours_of_bgr, colours_of_planes
-from stages.vision.planes import U8, split
+from camgraph.stages.vision.colours import LENGTH, colours_of_bgr, colours_of_planes
+from camgraph.stages.vision.planes import U8, split
 
 RED, GREEN, WHITE, BLACK = (40, 40, 200), (40, 180, 40), (235, 235, 235), (20, 20, 20)
 F32 = NDArray[np.float32]

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.cropping import crop_bgr, crop_fits, crop_planes
-from stages.vision.letterbox import boxes_to_frame
-from stages.vision.planes import split
+from camgraph.stages.vision.cropping import crop_bgr, crop_fits, crop_planes
+from camgraph.stages.vision.letterbox import boxes_to_frame
+from camgraph.stages.vision.planes import split
 
 numbers = st.floats(0, 500, width=32)
 lengths = st.floats(2, 400, width=32)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.drawing import (
+from camgraph.stages.vision.drawing import (
     ALARM_COLOUR,
     COCO_17_BONES,
     SHAPE_COLOUR,

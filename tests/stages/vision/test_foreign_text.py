@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import Problem
-from pipeline.foreign_text import printable_json
-from stages.vision.foreign_text import shown
+from camgraph.pipeline.errors import Problem
+from camgraph.pipeline.foreign_text import printable_json
+from camgraph.stages.vision.foreign_text import shown
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from stages.vision.frame_interval import REMEMBERED, UNPROVEN_NS, FrameInterval
 from tests.stages.vision.live_times import MS, SECOND, slow_cameras
+
+from camgraph.stages.vision.frame_interval import REMEMBERED, UNPROVEN_NS, FrameInterval
 
 LIMIT_NS = 500 * MS
 

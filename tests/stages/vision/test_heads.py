@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.heads import Found, Heads, head_areas
+from camgraph.stages.vision.heads import Found, Heads, head_areas
 
 HEAD = 40.0
 """From the chin to the hair; a body is 7.5 times as long."""

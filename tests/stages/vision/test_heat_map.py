@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.heat_map import add_time, heat_picture, kept_share
+from camgraph.stages.vision.heat_map import add_time, heat_picture, kept_share
 
 PLACES = st.lists(st.tuples(st.floats(-50, 500), st.floats(-50, 400)), max_size=12)
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.keypoint_record import KeypointRecord
+from camgraph.stages.vision.keypoint_record import KeypointRecord
 
 
 @given(st.lists(st.integers(1, 400), max_size=60), st.integers(1, 3000))

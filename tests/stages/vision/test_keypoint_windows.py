@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.keypoint_record import KeypointRecord
-from stages.vision.keypoint_windows import F32, in_skeleton, normalised, resampled
+from camgraph.stages.vision.keypoint_record import KeypointRecord
+from camgraph.stages.vision.keypoint_windows import F32, in_skeleton, normalised, resampled
 
 SECOND = 1_000_000_000
 

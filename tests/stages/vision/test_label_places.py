@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.drawing import LabelPlaces, Plate
+from camgraph.stages.vision.drawing import LabelPlaces, Plate
 
 corner = st.floats(-1e6, 1e6)
 

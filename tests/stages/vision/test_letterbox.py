@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.letterbox import (
+from camgraph.stages.vision.letterbox import (
     Fit,
     boxes_to_frame,
     inner_size,

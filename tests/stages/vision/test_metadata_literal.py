@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.vision.metadata_literal import MOST_CHARACTERS, metadata_literal
+from camgraph.stages.vision.metadata_literal import MOST_CHARACTERS, metadata_literal
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.model_contract import (
+from camgraph.stages.vision.model_contract import (
     ContractError,
     Converter,
     InputContract,

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.orientation import UPRIGHT, orientation_of_matrix
+from camgraph.stages.vision.orientation import UPRIGHT, orientation_of_matrix
 
 STRAIGHT = ((1, 0, 0, 1), (-1, 0, 0, 1), (1, 0, 0, -1), (-1, 0, 0, -1))
 SIDEWAYS = ((0, 1, 1, 0), (0, -1, 1, 0), (0, 1, -1, 0), (0, -1, -1, 0))

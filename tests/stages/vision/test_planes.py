@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.planes import join, joined_shape, split
+from camgraph.stages.vision.planes import join, joined_shape, split
 
 
 def test_planes_are_views_in_their_order() -> None:

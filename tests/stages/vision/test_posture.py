@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages.vision.posture import CLASSES, POINTS, STEPS, Posture, Postures, normalised, window_of
-from stages.vision.rules.crowd import Picture
-from tools.animator.camera import Camera
-from tools.animator.pose_model import PERFECT
-from tools.animator.scenes import motion_alone
+from camgraph.stages.vision.posture import CLASSES, POINTS, STEPS, Posture, Postures, normalised, window_of
+from camgraph.stages.vision.rules.crowd import Picture
+from camgraph.tools.scenes.animator.camera import Camera
+from camgraph.tools.scenes.animator.pose_model import PERFECT
+from camgraph.tools.scenes.animator.scenes import motion_alone
 
 F32 = NDArray[np.float32]
 SIZE = (640, 480)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.probabilities import probabilities
+from camgraph.stages.vision.probabilities import probabilities
 
 LOGITS = np.array([[2.0, 1.0, -1.0], [0.0, 0.0, 0.0]], np.float32)
 

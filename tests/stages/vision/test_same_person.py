@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.same_person import best_of_each, wholeness
+from camgraph.stages.vision.same_person import best_of_each, wholeness
 
 NOTHING = np.zeros((0, 4), np.float32), np.zeros(0, np.float32), np.zeros((0, 17, 3), np.float32)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.vision.sample_pictures import sample_pictures
+from camgraph.stages.vision.sample_pictures import sample_pictures
 
 
 def test_they_look_a_little_like_frames() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stages.vision.model_contract import ContractError, LayoutError
-from stages.vision.window_contract import WindowContract, converter_of, window_contract
+from camgraph.stages.vision.model_contract import ContractError, LayoutError
+from camgraph.stages.vision.window_contract import WindowContract, converter_of, window_contract
 
 FLOAT = "tensor(float)"
 

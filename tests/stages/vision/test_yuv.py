@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.planes import split
-from stages.vision.yuv import bgr_to_rgb, i420_to_rgb, planes_to_rgb
+from camgraph.stages.vision.planes import split
+from camgraph.stages.vision.yuv import bgr_to_rgb, i420_to_rgb, planes_to_rgb
 
 
 def scene(width: int, height: int, seed: int = 0) -> np.ndarray:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import EnvironmentProblem
-from stages.writing import line_file
-from stages.writing.line_file import LineFile
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.stages.writing import line_file
+from camgraph.stages.writing.line_file import LineFile
 
 _READ_AT = line_file._read_at
 

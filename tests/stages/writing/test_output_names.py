@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UserError
-from pipeline.system.names import ascii_form
-from stages.writing.output_names import GivenNames, OutputNames, free_names, numbered, safe_name, what_is_wrong
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.system.names import ascii_form
+from camgraph.stages.writing.output_names import GivenNames, OutputNames, free_names, numbered, safe_name, what_is_wrong
 
 AT = datetime(2026, 11, 22, 10, 44, 39, tzinfo=UTC)
 

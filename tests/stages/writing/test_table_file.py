@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stages.writing import table_file
-from stages.writing.table_file import TableFile
+from camgraph.stages.writing import table_file
+from camgraph.stages.writing.table_file import TableFile
 
 
 def test_a_row_that_the_disk_does_not_take_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

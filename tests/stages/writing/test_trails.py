@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pipeline.testing import stamp
-from stages.messages import Tracks
-from stages.writing.trails import STEP_NS, Trails
+from camgraph.pipeline.testing import stamp
+from camgraph.stages.messages import Tracks
+from camgraph.stages.writing.trails import STEP_NS, Trails
 
 
 def seen(seq: int, people: dict[int, tuple[float, float]], *, fps: float = 10, epoch: int = 0) -> Tracks:

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from camgraph_test_stages.packages import TEXT, sha256, tar_gz
 
-from tools.assets.catalogue import Asset, Member, Package
+from camgraph.tools.assets.catalogue import Asset, Member, Package
 
 PACKAGE = "@someone/models"
 NUMBER = b"\x07" * 5000

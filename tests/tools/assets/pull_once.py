@@ -2,6 +2,6 @@
 
 from conftest import model_asset
 
-from tools.assets.pull import pull
+from camgraph.tools.assets.pull import pull
 
 print(pull(model_asset(), lambda *progress: print(*progress, flush=True)))  # noqa: T201

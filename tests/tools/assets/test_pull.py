@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from camgraph_test_stages.programs import next_line
 
-from pipeline.errors import EnvironmentProblem, UserError
-from tools.assets import asset_path
-from tools.assets.pull import pull, state
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.tools.assets import asset_path
+from camgraph.tools.assets.pull import pull, state
 
 
 class Seen:
@@ -153,7 +153,7 @@ def test_a_cache_that_cannot_be_written(cache, clip_asset, seen):
 
 def test_one_that_stands_still_is_given_up(cache, registry, converted_asset, seen, monkeypatch):
     registry.gate.clear()
-    monkeypatch.setattr("tools.assets.archive.STALL_S", 2.0)
+    monkeypatch.setattr("camgraph.tools.assets.archive.STALL_S", 2.0)
     with pytest.raises(EnvironmentProblem, match="nothing came for 2 s"):
         pull(converted_asset, seen)
     assert files(cache) == [".lock"]

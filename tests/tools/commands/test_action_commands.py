@@ -9,8 +9,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from stages.rulebook.library import library
-from tools.cli import main
+from camgraph.stages.rulebook.library import library
+from camgraph.tools.cli import main
 
 
 def run(*arguments: str, columns: int = 80) -> tuple[int, str, str]:

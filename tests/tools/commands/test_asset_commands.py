@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from pipeline.errors import UserError
-from tools.commands import asset_commands as commands
-from tools.commands.asset_commands import assets
+from camgraph.pipeline.errors import UserError
+from camgraph.tools.commands import asset_commands as commands
+from camgraph.tools.commands.asset_commands import assets
 
 
 @pytest.fixture

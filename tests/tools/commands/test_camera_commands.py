@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from camgraph_test_stages.waiting import until
 
-from pipeline.system.names import ascii_form
+from camgraph.pipeline.system.names import ascii_form
 
 GRAPH = """
 version: 1
@@ -49,7 +49,7 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def camgraph(*words: str) -> list[str]:
-    return [sys.executable, "-m", "tools.cli", *words]
+    return [sys.executable, "-m", "camgraph.tools.cli", *words]
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def counting(tmp_path: Path) -> Iterator[Command]:
 
 
 def _beside(folder: Path, runtime: str, graph: str) -> Iterator[Command]:
-    root = str(Path(__file__).parents[3])
+    root = str(Path(__file__).parents[3] / "src")
     environ = {**os.environ, "PYTHONPATH": root, "CAMGRAPH_RUN_DIR": f"{runtime}/runs", "XDG_STATE_HOME": str(folder)}
     environ |= {"COLUMNS": "200", "DOOR": SECRET}
     folder.chmod(0o700)

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import EnvironmentProblem, UserError
-from stages.writing.recording import Encoding, Recording, choose_encoder
-from tools.commands.contact_sheet import GAP, SHEET_WIDTH, bar_height, contact_sheet, main, moments
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.stages.writing.recording import Encoding, Recording, choose_encoder
+from camgraph.tools.commands.contact_sheet import GAP, SHEET_WIDTH, bar_height, contact_sheet, main, moments
 
 
 def video(path: Path, size: tuple[int, int] = (320, 240), seconds: int = 4) -> Path:

@@ -14,12 +14,12 @@ import cv2
 import pytest
 import yaml
 
-from pipeline.graph import load_graph
-from pipeline.system.disk import try_lock
-from pipeline.system.run_folder import RunFolder
-from tools.commands.configs import config_path
-from tools.commands.demo import CAMERAS as CAMERA_COUNT
-from tools.commands.demo import FPS, PORT, SECONDS, _free_name, _how_long, gpu_graph, kept_graph, sending_graph
+from camgraph.pipeline.graph import load_graph
+from camgraph.pipeline.system.disk import try_lock
+from camgraph.pipeline.system.run_folder import RunFolder
+from camgraph.tools.commands.configs import config_path
+from camgraph.tools.commands.demo import CAMERAS as CAMERA_COUNT
+from camgraph.tools.commands.demo import FPS, PORT, SECONDS, _free_name, _how_long, gpu_graph, kept_graph, sending_graph
 
 CAMERAS = ["north", "east", "south", "west"]
 

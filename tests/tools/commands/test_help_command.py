@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tools.cli import main
-from tools.commands import help_command
+from camgraph.tools.cli import main
+from camgraph.tools.commands import help_command
 
 ROOT = Path(__file__).parents[3]
 _A_PAGE = re.compile(r"docs/\w+\.md")

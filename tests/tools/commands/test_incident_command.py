@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from stages.footage.incident_labels import Labels
-from stages.footage.incident_record import FileState, IncidentRecord
-from tools.cli import main
+from camgraph.stages.footage.incident_labels import Labels
+from camgraph.stages.footage.incident_record import FileState, IncidentRecord
+from camgraph.tools.cli import main
 
 FALL = "1f00ba7e" + 24 * "0"
 WAVE = "2a00ba7e" + 24 * "0"

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pipeline.errors import UserError
-from tools.commands.moments import local_time, moment
+from camgraph.pipeline.errors import UserError
+from camgraph.tools.commands.moments import local_time, moment
 
 
 @pytest.fixture

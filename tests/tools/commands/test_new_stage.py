@@ -12,9 +12,9 @@ import pytest
 from camgraph_test_stages.installing import entry_points_text
 from click.testing import CliRunner
 
-from tools.cli import main
-from tools.commands.new_stage import skeleton_of
-from tools.commands.stage_skeleton import SKELETONS
+from camgraph.tools.cli import main
+from camgraph.tools.commands.new_stage import skeleton_of
+from camgraph.tools.commands.stage_skeleton import SKELETONS
 
 ROOT = Path(__file__).parents[3]
 KINDS = pytest.mark.parametrize("kind", ["stage", "sink", "source"])

@@ -101,7 +101,7 @@ def test_the_nurse_gets_one_mail_with_the_picture(
     environment = {"XDG_STATE_HOME": str(tmp_path / "state"), "mail": PASSWORD}
     told = ""
     for command in (["check", "night.yaml"], ["sinks", "test", "night.yaml"], ["run", "night.yaml"]):
-        done = python(tmp_path, "-m", "tools.cli", *command, **environment)
+        done = python(tmp_path, "-m", "camgraph.tools.cli", *command, **environment)
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         told += done.stdout + done.stderr
     trial, *falls = server.mails

@@ -14,13 +14,13 @@ import pytest
 from camgraph_test_stages.outboxes import deliver, make_event, open_outbox
 from click.testing import CliRunner, Result
 
-from pipeline.dead_letters import DeadLetters
-from pipeline.graph import load_plan
-from pipeline.messages import Event
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.system.run_folder import RunFolder
-from pipeline.testing import run_graph
-from tools.cli import main
+from camgraph.pipeline.dead_letters import DeadLetters
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.system.run_folder import RunFolder
+from camgraph.pipeline.testing import run_graph
+from camgraph.tools.cli import main
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tools.cli import main
-from tools.commands.hosting import installation
-from tools.commands.hosting.unit import is_ours
+from camgraph.tools.cli import main
+from camgraph.tools.commands.hosting import installation
+from camgraph.tools.commands.hosting.unit import is_ours
 
 pytestmark = pytest.mark.processes
 

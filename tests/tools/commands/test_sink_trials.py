@@ -13,9 +13,9 @@ from paho.mqtt import publish, subscribe
 from paho.mqtt.client import Client, MQTTv5
 from paho.mqtt.enums import CallbackAPIVersion
 
-from stages.events import CloudEvent
-from tools.cli import main
-from tools.measuring.broker_servers import mosquitto
+from camgraph.stages.events import CloudEvent
+from camgraph.tools.cli import main
+from camgraph.tools.lab.broker_servers import mosquitto
 
 GOOD = {"command": ["sh", "-c", "cat > got.json"], "only": {"rule": "fall"}}
 BAD = {"command": ["sh", "-c", "echo no door; exit 4"], "tries": 1}

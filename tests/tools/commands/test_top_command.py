@@ -14,8 +14,8 @@ import pytest
 from camgraph_test_stages.services import serving_run
 from camgraph_test_stages.waiting import until
 
-from tools.commands.top_command import View
-from tools.display.run_status import CameraStatus, Status
+from camgraph.tools.commands.top_command import View
+from camgraph.tools.display.run_status import CameraStatus, Status
 
 STATUS = Status(
     cameras={
@@ -68,7 +68,7 @@ def test_what_is_typed_is_shown_and_q_is_a_letter_there() -> None:
 def on_terminal(folder: Path, environ: dict[str, str]) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """The command, and the other end of its terminal."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "tools.cli", "top"]
+    command = [sys.executable, "-m", "camgraph.tools.cli", "top"]
     process = subprocess.Popen(
         command, cwd=folder, env={**environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"},
         stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
@@ -103,8 +103,8 @@ def test_it_shows_the_run_and_quits(tmp_path: Path) -> None:
 
 def test_without_a_terminal_it_says_what_to_use(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tools.cli", "top"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        [sys.executable, "-m", "camgraph.tools.cli", "top"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")},
         capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == 2

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from camgraph_test_stages.waiting import until
 
-from pipeline.system.paths import runs_folder
+from camgraph.pipeline.system.paths import runs_folder
 
 RULES = """\
 version: 1
@@ -287,7 +287,19 @@ def wait_while_it_runs(process: subprocess.Popen[Any], condition: Callable[[], o
 
 def test_an_interrupt_while_it_starts_is_no_error(short_clip: Path, pulled_model, tmp_path: Path, name) -> None:
     """As Ctrl-C on a terminal does it: to the whole group, also to children that have just been started."""
-    command = [sys.executable, "-m", "tools.cli", "watch", short_clip, "--size", "256", "--events", "-", "--name", name]
+    command = [
+        sys.executable,
+        "-m",
+        "camgraph.tools.cli",
+        "watch",
+        short_clip,
+        "--size",
+        "256",
+        "--events",
+        "-",
+        "--name",
+        name,
+    ]
     child = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
     until(lambda: len(children_of(child)) >= 4)
     os.killpg(child.pid, signal.SIGINT)
@@ -302,7 +314,17 @@ def test_what_a_killed_one_has_left_is_removed_by_the_next(
 ) -> None:
     """Which has another events file, and so nothing in common with it."""
     watched = str(short_clip) if source == "a file" else source
-    command = [sys.executable, "-m", "tools.cli", "watch", watched, "--size", "256", "--events", "killed.jsonl"]
+    command = [
+        sys.executable,
+        "-m",
+        "camgraph.tools.cli",
+        "watch",
+        watched,
+        "--size",
+        "256",
+        "--events",
+        "killed.jsonl",
+    ]
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
     state = tmp_path / "state" / "camgraph"
     with (tmp_path / "said").open("w") as output:
@@ -367,7 +389,7 @@ def test_live_camera_until_interrupt_hides_password(camgraph, live: str, pulled_
     (tmp_path / "g.yaml").write_text(printed.stdout)
     assert camgraph("check", "g.yaml", CAMERA_1_PASSWORD=SECRET).returncode == 0
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
-    command = [sys.executable, "-m", "tools.cli", "watch", address, "--name", name, "--max-fps", "5"]
+    command = [sys.executable, "-m", "camgraph.tools.cli", "watch", address, "--name", name, "--max-fps", "5"]
     with (tmp_path / "said").open("w") as log_file:
         child = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=log_file, stdout=log_file)
         try:
@@ -400,7 +422,16 @@ def test_passwords_may_come_from_a_file(camgraph, pulled_model, tmp_path: Path, 
 
 @pytest.mark.parametrize("processes", [(), ("--single-process",)])
 def test_unreachable_camera_is_an_event(pulled_model, tmp_path: Path, name, processes: tuple[str, ...]) -> None:
-    command = [sys.executable, "-m", "tools.cli", "watch", "http://127.0.0.1:1/x", "--events", "w.jsonl", *processes]
+    command = [
+        sys.executable,
+        "-m",
+        "camgraph.tools.cli",
+        "watch",
+        "http://127.0.0.1:1/x",
+        "--events",
+        "w.jsonl",
+        *processes,
+    ]
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
     written = tmp_path / "w.jsonl"
     with (tmp_path / "said").open("w") as output:

@@ -17,8 +17,8 @@ from camgraph_test_stages.brokers import free_port
 from camgraph_test_stages.services import WITHIN_S
 from camgraph_test_stages.waiting import until
 
-from pipeline.graph import load_plan
-from tools.commands.way_in import ways_in
+from camgraph.pipeline.graph import load_plan
+from camgraph.tools.commands.way_in import ways_in
 
 GRAPH = """
 version: 1
@@ -77,8 +77,8 @@ def _seen_on_terminal(folder: Path, arguments: list[str], *, until_seen: str) ->
     runs = tempfile.mkdtemp(prefix="cg")  # a short path, for the addresses of sockets
     environ = {**os.environ, "CAMGRAPH_RUN_DIR": runs, "XDG_STATE_HOME": str(folder / "state"), "TERM": "xterm"}
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "tools.cli", *arguments]
-    environ["PYTHONPATH"] = str(Path(__file__).parents[3])
+    command = [sys.executable, "-m", "camgraph.tools.cli", *arguments]
+    environ["PYTHONPATH"] = str(Path(__file__).parents[3] / "src")
     run = subprocess.Popen(command, cwd=folder, env=environ, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     os.set_blocking(ours, False)

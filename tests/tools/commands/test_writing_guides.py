@@ -19,12 +19,12 @@ import pytest
 from camgraph_test_stages.clips import write_grey_clip
 from camgraph_test_stages.installing import install
 
-from pipeline.messages import Stamp
-from pipeline.registry import find_stage, stage_names
-from pipeline.stage import Source, Stage
-from pipeline.testing import HandContext, feed, opened, reports_of, stamp
-from stages.messages import Frame, Tracks
-from tools.commands.new_stage import skeleton_of
+from camgraph.pipeline.messages import Stamp
+from camgraph.pipeline.registry import find_stage, stage_names
+from camgraph.pipeline.stage import Source, Stage
+from camgraph.pipeline.testing import HandContext, feed, opened, reports_of, stamp
+from camgraph.stages.messages import Frame, Tracks
+from camgraph.tools.commands.new_stage import skeleton_of
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGES = {
@@ -104,7 +104,7 @@ def ran(folder: Path, page: str, tmp_path: Path, python: Any, replaced: dict[str
     graph.write_text(text)
     environment = {"PYTHONPATH": str(tmp_path / "site"), "XDG_STATE_HOME": str(tmp_path / "state")}
     for command in (["stages", PAGES[page][0]], ["check", graph.name], ["run", graph.name]):
-        done = python(folder, "-m", "tools.cli", *command, **environment)
+        done = python(folder, "-m", "camgraph.tools.cli", *command, **environment)
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
 
 

@@ -4,8 +4,8 @@ import io
 
 from rich.console import Console
 
-from tools.display.camera_view import render_cameras
-from tools.display.run_status import CameraList, CameraStatus
+from camgraph.tools.display.camera_view import render_cameras
+from camgraph.tools.display.run_status import CameraList, CameraStatus
 
 
 def shown(known: CameraList) -> list[str]:

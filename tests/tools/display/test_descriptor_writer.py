@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tools.display import descriptor_writer
-from tools.display.descriptor_writer import LossyWriter, WaitingFile, write_all
+from camgraph.tools.display import descriptor_writer
+from camgraph.tools.display.descriptor_writer import LossyWriter, WaitingFile, write_all
 
 LIMIT_S = 60.0
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.graph import load_plan
-from pipeline.plan import RunPlan
-from tools.display.keeping_up import AGAIN_S, KeepingUp
-from tools.display.run_status import CameraStatus, Status, Totals
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.plan import RunPlan
+from camgraph.tools.display.keeping_up import AGAIN_S, KeepingUp
+from camgraph.tools.display.run_status import CameraStatus, Status, Totals
 
 GRAPH = """
 version: 1

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from tools.display.console import console_of_output
-from tools.display.live_table import (
+from camgraph.tools.display.console import console_of_output
+from camgraph.tools.display.live_table import (
     PlainLines,
     Status,
     Summary,
@@ -24,8 +24,8 @@ from tools.display.live_table import (
     render,
     render_summary,
 )
-from tools.display.run_status import EventStatus
-from tools.display.status_view import clock, moment, section_lines, shares, troubles
+from camgraph.tools.display.run_status import EventStatus
+from camgraph.tools.display.status_view import clock, moment, section_lines, shares, troubles
 
 
 def answer(cameras: int = 4, stages: int = 8, events: int = 8) -> dict[str, object]:
@@ -339,7 +339,7 @@ SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from rich.console import Console
-from tools.display.live_table import Status, open_display
+from camgraph.tools.display.live_table import Status, open_display
 from test_live_table import Clock, answer
 console = Console()
 with open_display(console, clock_s := Clock()) as display:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.plan import ProcessPlan, RunPlan, StagePlan
-from tools.display.no_events import why_no_events
+from camgraph.pipeline.plan import ProcessPlan, RunPlan, StagePlan
+from camgraph.tools.display.no_events import why_no_events
 
 
 def plan(*, file: str = "g.yaml", uses: tuple[str, ...] = ("preprocess", "track", "rules"), **picture: Any) -> RunPlan:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.graph import load_plan
-from tools.display.progress import LEAST_S, Pace, expected_frames
-from tools.display.run_status import ProgressStatus, Status
-from tools.display.status_view import progress_words
+from camgraph.pipeline.graph import load_plan
+from camgraph.tools.display.progress import LEAST_S, Pace, expected_frames
+from camgraph.tools.display.run_status import ProgressStatus, Status
+from camgraph.tools.display.status_view import progress_words
 
 
 def plan(folder: Path, cameras: str) -> Any:

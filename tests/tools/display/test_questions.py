@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[3]
 LIMIT_S = 60.0
 PROGRAM = """
 import sys
-from tools.display.questions import ask_hidden, ask_line, ask_yes
-from tools.display.screen import guarded
+from camgraph.tools.display.questions import ask_hidden, ask_line, ask_yes
+from camgraph.tools.display.screen import guarded
 with guarded():
     print(repr({call}))
 """

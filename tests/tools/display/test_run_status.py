@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pipeline.errors import UserError
-from tools.display.live_table import render
-from tools.display.run_status import CameraList, Reloaded, Status
+from camgraph.pipeline.errors import UserError
+from camgraph.tools.display.live_table import render
+from camgraph.tools.display.run_status import CameraList, Reloaded, Status
 
 LIES: list[dict[str, Any]] = [
     {"cameras": 7},

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import local
-from pipeline.errors import UserError
-from pipeline.graph import load_plan
-from pipeline.system.paths import runs_folder
-from pipeline.system.run_folder import RunFolder, running
-from tools.display import running as running_module
-from tools.display.running import _summary, run_plan
+from camgraph.pipeline import local
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.system.paths import runs_folder
+from camgraph.pipeline.system.run_folder import RunFolder, running
+from camgraph.tools.display import running as running_module
+from camgraph.tools.display.running import _summary, run_plan
 
 GRAPH = """
 version: 1

@@ -26,9 +26,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.foreign_text import printable
-from tools.cli import COMMANDS
-from tools.display.console import SafeConsole
+from camgraph.pipeline.foreign_text import printable
+from camgraph.tools.cli import COMMANDS
+from camgraph.tools.display.console import SafeConsole
 
 ROOT = Path(__file__).parents[3]
 PLANTED = "\x1b]0;planted\x07\x1b[31mred\x1b[2J\x9b2J\x9dtitle\x9c\x7f\r\u202e\u2066\u2028\u2029\u200f"
@@ -70,7 +70,7 @@ def test_a_closed_standard_stream_ends_no_command(tmp_path: Path, closed: str) -
 
 CHILD_OF_GUARDED = """
 import subprocess, sys
-from tools.display.screen import guarded
+from camgraph.tools.display.screen import guarded
 with guarded():
     child = "import sys; sys.exit(None in (sys.stdin, sys.stdout, sys.stderr))"
     sys.exit(subprocess.run([sys.executable, "-c", child]).returncode)
@@ -92,7 +92,7 @@ def command(tmp_path: Path) -> Iterator[Command]:
 
         def run(*words: str, stdin: str = "") -> str:
             done = subprocess.run(
-                [sys.executable, "-m", "tools.cli", *words],
+                [sys.executable, "-m", "camgraph.tools.cli", *words],
                 cwd=tmp_path,
                 env=environ,
                 input=stdin.encode(errors="surrogateescape"),
@@ -274,7 +274,7 @@ class HostileRun:
     def __init__(self, folder: Path, name: str) -> None:
         import zmq
 
-        from pipeline.system.run_folder import RunFolder
+        from camgraph.pipeline.system.run_folder import RunFolder
 
         self._folder = RunFolder(name)
         self._socket = zmq.Context.instance().socket(zmq.REP)
@@ -317,7 +317,7 @@ SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 
 @pytest.mark.parametrize("words", ["status", "status --json", "cameras list", "stop", "cameras pause x"])
 def test_what_a_run_answers(hostile_run: str, words: str) -> None:
-    command = [sys.executable, "-m", "tools.cli", *words.split(), "--name", hostile_run]
+    command = [sys.executable, "-m", "camgraph.tools.cli", *words.split(), "--name", hostile_run]
     done = subprocess.run(command, capture_output=True, timeout=LIMIT_S, check=False)
     output = (done.stdout + done.stderr).decode()
     assert "planted" in output
@@ -352,7 +352,7 @@ def terminal_shows(command: list[str], *, until: bytes = b"", cwd: Path | None =
 
 def test_the_live_table(tmp_path: Path) -> None:
     (tmp_path / "g.yaml").write_text(GRAPH.format(pid=os.getpid(), path=key(NAME + ".jsonl")))
-    output = terminal_shows([sys.executable, "-m", "tools.cli", "run", "g.yaml"], cwd=tmp_path)
+    output = terminal_shows([sys.executable, "-m", "camgraph.tools.cli", "run", "g.yaml"], cwd=tmp_path)
     assert "thread_failed" in output
     ours = r"\x1b\[(?:[0-9;]*m|[0-9]*[AGK]|\?25[hl]|2K)|\r"
     assert harmless(re.sub(ours, "", output)), ascii(output)
@@ -405,9 +405,9 @@ def test_lines_stay_lines(text: str, expected: str) -> None:
 
 FULL = """
 import fcntl, os, resource, signal, struct, sys, termios, time
-import tools.display.screen
-from tools.display.screen import guarded, log_line
-from pipeline.system.logs import log_to_stderr
+import camgraph.tools.display.screen
+from camgraph.tools.display.screen import guarded, log_line
+from camgraph.pipeline.system.logs import log_to_stderr
 import structlog
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 as_json = sys.argv[1] == "json"
@@ -419,7 +419,7 @@ def let(size):  # of this process and its children
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, most))
 
 def waiting():  # for the process that writes
-    pump = tools.display.screen._pump_of_this_process
+    pump = camgraph.tools.display.screen._pump_of_this_process
     return struct.unpack("i", fcntl.ioctl(pump.lines, termios.FIONREAD, b"0000"))[0]
 
 with guarded(as_json=as_json):
@@ -459,7 +459,7 @@ def test_a_log_goes_on_when_its_disk_has_room_again(tmp_path: Path, how: str) ->
 
 LAST_WORDS = """
 import os, sys
-from tools.display.screen import guarded
+from camgraph.tools.display.screen import guarded
 with guarded():
     print("a line", file=getattr(sys, sys.argv[1]))
     os._exit(0)
@@ -484,7 +484,7 @@ def test_a_line_is_there_before_a_process_dies(stream: str, unbuffered: str) -> 
 @pytest.mark.parametrize("words", ["stages", "schema", "run --help"])
 def test_a_standard_output_that_takes_nothing_is_told(words: str) -> None:
     with Path("/dev/full").open("wb") as full:
-        command = [sys.executable, "-m", "tools.cli", *words.split()]
+        command = [sys.executable, "-m", "camgraph.tools.cli", *words.split()]
         done = subprocess.run(
             command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=LIMIT_S, check=False
         )
@@ -506,7 +506,7 @@ EXCEPT = {
 }
 """The place itself, and why others are none."""
 PROGRAMS = (
-    "tools/simulator/", "tools/benchmarks/", "tools/proofs/", "tools/measuring/",
+    "tools/scenes/simulator/", "tools/lab/benchmarks/", "tools/lab/proofs/", "tools/measuring/",
 )  # fmt: skip
 """Programs beside `camgraph`, for those who develop it: a simulator, benchmarks, proofs."""
 TERMINALS = ("/dev/tty", "/dev/stderr", "/dev/stdout", "/dev/fd/", "/proc/self/fd/1", "/proc/self/fd/2")

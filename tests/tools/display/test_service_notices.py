@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from camgraph_test_stages.waiting import until
 
-from pipeline.monitoring.health import Phase
-from pipeline.system.service_manager import ServiceManager
-from tools.display.service_notices import ServiceNotices
+from camgraph.pipeline.monitoring.health import Phase
+from camgraph.pipeline.system.service_manager import ServiceManager
+from camgraph.tools.display.service_notices import ServiceNotices
 
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 120.0
@@ -49,7 +49,7 @@ class Served:
     def running(self) -> Iterator[None]:
         environ = {
             **os.environ,
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": str(ROOT / "src"),
             "CAMGRAPH_RUN_DIR": str(self.folder / "runs"),
             "CAMGRAPH_STATE_DIR": str(self.folder / "state"),
             "NOTIFY_SOCKET": str(self.folder / "notify"),
@@ -123,7 +123,7 @@ def test_a_run_reports_ready_alive_reloading_and_stopping(folder: Path) -> None:
 def environments_of_processes(pid: int) -> list[bytes]:
     """Of the processes of a run. Its other child, a fork that writes its log, executes nothing."""
     children = [Path(f"/proc/{child}") for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    workers = [child for child in children if b"pipeline.worker.child" in (child / "cmdline").read_bytes()]
+    workers = [child for child in children if b"camgraph.pipeline.worker.child" in (child / "cmdline").read_bytes()]
     return [(worker / "environ").read_bytes() for worker in workers]
 
 

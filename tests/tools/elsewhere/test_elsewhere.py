@@ -43,7 +43,7 @@ Elsewhere = Callable[..., subprocess.CompletedProcess[str]]
 def python(tmp_path: Path) -> Elsewhere:
     """Runs a Python there."""
     folders = {
-        "PYTHONPATH": os.pathsep.join([str(HERE), str(ROOT)]),
+        "PYTHONPATH": os.pathsep.join([str(HERE), str(ROOT / "src")]),
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "XDG_STATE_HOME": str(tmp_path / "state"),
         "XDG_RUNTIME_DIR": "",
@@ -69,7 +69,7 @@ def python(tmp_path: Path) -> Elsewhere:
 @pytest.fixture
 def elsewhere(python: Elsewhere) -> Elsewhere:
     """Runs a command of camgraph there."""
-    return lambda *arguments: python("-m", "tools.cli", *arguments)
+    return lambda *arguments: python("-m", "camgraph.tools.cli", *arguments)
 
 
 @pytest.fixture
@@ -104,12 +104,16 @@ def test_a_model_is_looked_into(elsewhere: Elsewhere, two_people: Path, command:
 
 def test_all_modules_of_model_commands_are_there(python: Elsewhere) -> None:
     modules = sorted(path.stem for path in (ROOT / "tools" / "models").glob("*.py"))
-    result = python("-c", f"import importlib\nfor name in {modules}: importlib.import_module(f'tools.models.{{name}}')")
+    result = python(
+        "-c", f"import importlib\nfor name in {modules}: importlib.import_module(f'camgraph.tools.models.{{name}}')"
+    )
     assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_frames_go_through_a_model_and_its_memory_is_not_known(python: Elsewhere, two_people: Path) -> None:
-    result = python("-m", "tools.models.compare.memory", given=json.dumps({"model": str(two_people), "limit_s": 60}))
+    result = python(
+        "-m", "camgraph.tools.models.compare.memory", given=json.dumps({"model": str(two_people), "limit_s": 60})
+    )
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[-1] == "null"
 
@@ -118,7 +122,7 @@ def test_frames_go_through_a_model_and_its_memory_is_not_known(python: Elsewhere
 def test_commands_for_models_are_there(elsewhere: Elsewhere, command: str) -> None:
     result = elsewhere("model", command, "--help")
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout.startswith(f"Usage: python -m tools.cli model {command}")
+    assert result.stdout.startswith(f"Usage: python -m camgraph.tools.cli model {command}")
 
 
 def test_nothing_is_running(elsewhere: Elsewhere) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tools.measuring.load import Load, load_of, why_not_judged
-from tools.measuring.processor_time import CpuTime
+from camgraph.tools.measuring.load import Load, load_of, why_not_judged
+from camgraph.tools.measuring.processor_time import CpuTime
 
 QUIET = Load(1.0, 0.1, 2)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.measuring.nvidia_smi import Gpu, GpuLoad, Version, busy_of, cuda_of, gpus_of, loads_of, version_of
+from camgraph.tools.measuring.nvidia_smi import Gpu, GpuLoad, Version, busy_of, cuda_of, gpus_of, loads_of, version_of
 
 BEFORE_610 = """\
 Wed Jan 24 15:18:40 2024

@@ -13,9 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.system.paths import SHARED_MEMORY, runs_folder
-from tools.measuring import processes
-from tools.measuring.processes import SUPERVISOR, command_lines, left_over, orphans, own_mb, sample, sockets, tree
+from camgraph.pipeline.system.paths import SHARED_MEMORY, runs_folder
+from camgraph.tools.measuring import processes
+from camgraph.tools.measuring.processes import (
+    SUPERVISOR,
+    command_lines,
+    left_over,
+    orphans,
+    own_mb,
+    sample,
+    sockets,
+    tree,
+)
 
 PARENT = "import os, sys; child = os.fork() or os._exit(0); print(child, flush=True); sys.stdin.read()"
 PIPE = subprocess.PIPE
@@ -76,7 +85,7 @@ def test_a_run_that_ended_must_leave_nothing(run: str) -> None:
         listening.bind(str(folder / "control"))
         assert sockets(run) == 1
     code = "import sys; print(flush=True); sys.stdin.read()"
-    command = [sys.executable, "-c", code, "pipeline.worker.child", f"{run}/log.0"]
+    command = [sys.executable, "-c", code, "camgraph.pipeline.worker.child", f"{run}/log.0"]
     with subprocess.Popen(command, stdin=PIPE, stdout=PIPE) as child:
         assert child.stdout
         child.stdout.readline()

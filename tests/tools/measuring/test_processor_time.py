@@ -9,7 +9,7 @@ import sys
 import pytest
 from camgraph_test_stages.waiting import until
 
-from tools.measuring.processor_time import (
+from camgraph.tools.measuring.processor_time import (
     CpuTime,
     between,
     cpu_time,

@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from pipeline.errors import UserError
-from pipeline.testing import hit
-from stages.inference.selection.opening import Asked
-from tools.cli import main
-from tools.models.bench import comparison as bench_comparison
-from tools.models.bench import report as bench_report
-from tools.models.bench.crew import Crew, CrewFailed
-from tools.models.bench.grid import Configuration, Split, cost_per_1000, declared_splits, grid, usual_splits
-from tools.models.bench.machine import disturbance
-from tools.models.bench.pictures import pictures_of
-from tools.models.bench.record import LeftOut, Machine, Measured, Record, read, save
-from tools.models.bench.worker import Job, batches
-from tools.models.declaration import Declaration, DeclaredModel
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.testing import hit
+from camgraph.stages.inference.selection.opening import Asked
+from camgraph.tools.cli import main
+from camgraph.tools.models.bench import comparison as bench_comparison
+from camgraph.tools.models.bench import report as bench_report
+from camgraph.tools.models.bench.crew import Crew, CrewFailed
+from camgraph.tools.models.bench.grid import Configuration, Split, cost_per_1000, declared_splits, grid, usual_splits
+from camgraph.tools.models.bench.machine import disturbance
+from camgraph.tools.models.bench.pictures import pictures_of
+from camgraph.tools.models.bench.record import LeftOut, Machine, Measured, Record, read, save
+from camgraph.tools.models.bench.worker import Job, batches
+from camgraph.tools.models.declaration import Declaration, DeclaredModel
 
 MACHINE = Machine(cores=4, processor="P", system="S", python="3", onnxruntime="1", offered=("CPU",), other_cores=0.1)
 
@@ -189,7 +189,18 @@ def test_the_whole_command_measures_saves_and_compares(tiny_model: Path, tmp_pat
 
 def test_an_interrupted_run_shows_what_it_has(tiny_model: Path, tmp_path: Path) -> None:
     saved = tmp_path / "run.json"
-    command = [sys.executable, "-m", "tools.cli", "model", "bench", tiny_model, "--json", saved, "--providers", "cpu"]
+    command = [
+        sys.executable,
+        "-m",
+        "camgraph.tools.cli",
+        "model",
+        "bench",
+        tiny_model,
+        "--json",
+        saved,
+        "--providers",
+        "cpu",
+    ]
     more = ["--batch", "1", "--threads", "1", "--seconds", "600", "--rounds", "600"]
     with subprocess.Popen(
         [*map(str, command), *more], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ.copy()
@@ -217,7 +228,7 @@ def test_it_is_drawn(tmp_path: Path) -> None:
 
 
 def test_without_matplotlib_nothing_is_measured(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.measuring.plots.find_spec", lambda name: None)
+    monkeypatch.setattr("camgraph.tools.measuring.plots.find_spec", lambda name: None)
     found = bench(tiny_model, "--plot", "run.png")
     assert found.exit_code == 3
     assert "pip install 'camgraph[plots]'" in found.output

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from onnx import TensorProto, helper, numpy_helper
 
-from tools.cli import main
+from camgraph.tools.cli import main
 
 SIDE = 32
 REDS, BLUES = (0, 0, 250), (250, 0, 0)

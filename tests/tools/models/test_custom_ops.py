@@ -10,7 +10,7 @@ import onnx
 import pytest
 from click.testing import CliRunner
 
-from tools.cli import main
+from camgraph.tools.cli import main
 
 
 @pytest.fixture

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from camgraph_test_stages.commands import model_command
 
-from pipeline.errors import UserError
-from stages.inference.contracts import InputSettings
-from stages.inference.infer_settings import InferSettings
-from stages.inference.selection.automatic import Choice
-from stages.vision.recognition import Declared
-from tools.models import automatic_choice
-from tools.models.chain import Chain, model_inputs
-from tools.models.compare import comparison, memory
-from tools.models.declaration import Declaration, DeclaredModel
-from tools.models.declaration_options import declared_models
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.inference.contracts import InputSettings
+from camgraph.stages.inference.infer_settings import InferSettings
+from camgraph.stages.inference.selection.automatic import Choice
+from camgraph.stages.vision.recognition import Declared
+from camgraph.tools.models import automatic_choice
+from camgraph.tools.models.chain import Chain, model_inputs
+from camgraph.tools.models.compare import comparison, memory
+from camgraph.tools.models.declaration import Declaration, DeclaredModel
+from camgraph.tools.models.declaration_options import declared_models
 
 TWO_READINGS = "(out ['n', 84, 56]) can be read as "
 

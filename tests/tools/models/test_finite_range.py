@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from tools.cli import main
+from camgraph.tools.cli import main
 
 MISTAKES = [
     ("bench", "--open-seconds", "-1"),

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 from onnx import helper
 
-from stages.inference.model.flops import work_of
-from tools.cli import main
-from tools.models.declaration import DeclaredModel
-from tools.models.inspect.inspection import inspect, lines
+from camgraph.stages.inference.model.flops import work_of
+from camgraph.tools.cli import main
+from camgraph.tools.models.declaration import DeclaredModel
+from camgraph.tools.models.inspect.inspection import inspect, lines
 
 TINY = 2 * 32 * 32 * (8 * 27 + 4 * 72)
 """Operations of the tiny model."""

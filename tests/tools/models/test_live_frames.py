@@ -16,9 +16,9 @@ import pytest
 from camgraph_test_stages.commands import model_command
 from click.testing import Result
 
-from pipeline.errors import EnvironmentProblem, UserError
-from tools.models import frames as model_frames
-from tools.models.frames import frames_of, source_name
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.tools.models import frames as model_frames
+from camgraph.tools.models.frames import frames_of, source_name
 
 pytestmark = pytest.mark.slow
 SECRETS = ("geheim", "hinein", "marke")
@@ -88,8 +88,8 @@ def refusing() -> Iterator[str]:
 @pytest.fixture
 def commands(tiny_model: Path, two_people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
     """All commands that take --frames, with all that they write; `compare` measures a short time, and blesses none."""
-    monkeypatch.setattr("tools.models.compare.comparison._ROUND_S", 0.02)
-    monkeypatch.setattr("tools.models.compare.comparison.peak_bytes", lambda model, **settings: None)
+    monkeypatch.setattr("camgraph.tools.models.compare.comparison._ROUND_S", 0.02)
+    monkeypatch.setattr("camgraph.tools.models.compare.comparison.peak_bytes", lambda model, **settings: None)
 
     def asked(source: str) -> list[list[str]]:
         frames = ["--frames", source, "--json", str(tmp_path / "found.json")]

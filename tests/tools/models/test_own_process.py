@@ -10,19 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import EnvironmentProblem
-from tools.models.own_process import ask
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.tools.models.own_process import ask
 
 _FAILING = """
-from pipeline.errors import EnvironmentProblem
-from tools.models.own_process import answer
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.tools.models.own_process import answer
 
 def fail(task):
     raise EnvironmentProblem("it is full", error_id="cannot-write")
 
 answer(fail)
 """
-_NEVER = "import threading; from tools.models.own_process import answer; answer(lambda task: threading.Event().wait())"
+_NEVER = """
+import threading
+from camgraph.tools.models.own_process import answer
+answer(lambda task: threading.Event().wait())
+"""
 
 
 def test_an_error_keeps_its_words_and_its_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

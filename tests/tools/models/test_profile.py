@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tools.cli import main
-from tools.models.profile.events import Profile, read_profile
-from tools.models.profile.report import lines
+from camgraph.tools.cli import main
+from camgraph.tools.models.profile.events import Profile, read_profile
+from camgraph.tools.models.profile.report import lines
 
 pytestmark = pytest.mark.processes
 

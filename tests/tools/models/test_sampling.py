@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import UserError
-from tools.models.frames import frames_of, places, shares
+from camgraph.pipeline.errors import UserError
+from camgraph.tools.models.frames import frames_of, places, shares
 
 
 def test_short_sources_are_made_up_for() -> None:

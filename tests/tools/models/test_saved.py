@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pipeline.errors import UserError
-from tools.cli import main
-from tools.models.saved import check_places, save
+from camgraph.pipeline.errors import UserError
+from camgraph.tools.cli import main
+from camgraph.tools.models.saved import check_places, save
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:

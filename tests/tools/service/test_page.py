@@ -18,9 +18,9 @@ from camgraph_test_stages.contrast import TOO_PALE
 from camgraph_test_stages.services import TOKENS, Served, serving_run, with_tokens, write_light
 from camgraph_test_stages.waiting import until
 
-from tools.measuring.blinking import write_clip
-from tools.measuring.broker_servers import free_port
-from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
+from camgraph.tools.lab.blinking import write_clip
+from camgraph.tools.lab.broker_servers import free_port
+from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 MARKUP = "<img src=x onerror=alert(1)>"
 WITH_PICTURES = """

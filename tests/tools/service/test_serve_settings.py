@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.service.serve import Serve, ServeSettings
+from camgraph.tools.service.serve import Serve, ServeSettings
 
 
 def problems(folder: Path, **settings: object) -> list[str]:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import EXIT_ENVIRONMENT
-from pipeline.graph import load_plan
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.testing import run_graph
+from camgraph.pipeline.errors import EXIT_ENVIRONMENT
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.testing import run_graph
 
 GRAPH = """
 version: 1

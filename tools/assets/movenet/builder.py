@@ -17,7 +17,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from tools.assets.movenet.tfjs import ConversionError, Graph, Node
+from camgraph.tools.assets.movenet.tfjs import ConversionError, Graph, Node
 
 # Old enough for every ONNX Runtime that is supported; fixed, so that the bytes do not follow the installed onnx.
 OPSET, IR_VERSION = 17, 8

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import onnx
 
-from tools.assets.movenet.builder import Builder
-from tools.assets.movenet.operations import OPERATIONS
-from tools.assets.movenet.tfjs import ConversionError, Graph, Node
+from camgraph.tools.assets.movenet.builder import Builder
+from camgraph.tools.assets.movenet.operations import OPERATIONS
+from camgraph.tools.assets.movenet.tfjs import ConversionError, Graph, Node
 
 
 def convert(

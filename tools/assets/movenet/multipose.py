@@ -11,8 +11,8 @@ is held to no number of people; `stages.vision.decoding.movenet` decodes the hea
 
 from __future__ import annotations
 
-from tools.assets.movenet.convert import convert
-from tools.assets.movenet.tfjs import read_graph
+from camgraph.tools.assets.movenet.convert import convert
+from camgraph.tools.assets.movenet.tfjs import read_graph
 
 INPUT = "images"
 

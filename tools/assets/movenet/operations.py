@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from tools.assets.movenet.builder import Affine, Builder
-from tools.assets.movenet.tfjs import ConversionError, Node
+from camgraph.tools.assets.movenet.builder import Affine, Builder
+from camgraph.tools.assets.movenet.tfjs import ConversionError, Node
 
 _ONES = (1, 1, 1, 1)
 

@@ -14,8 +14,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.assets.movenet.multipose import HEADS
-from tools.assets.movenet.tfjs import ConversionError, Graph, Node
+from camgraph.tools.assets.movenet.multipose import HEADS
+from camgraph.tools.assets.movenet.tfjs import ConversionError, Graph, Node
 
 Array = NDArray[Any]
 Value = Array | tuple[Array, ...]

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from tools.assets.movenet.builder import Builder
-from tools.assets.movenet.convert import convert_part
-from tools.assets.movenet.tfjs import read_graph
+from camgraph.tools.assets.movenet.builder import Builder
+from camgraph.tools.assets.movenet.convert import convert_part
+from camgraph.tools.assets.movenet.tfjs import read_graph
 
 INPUT, OUTPUT = "images", "points"
 KEYPOINTS = 17

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import UserError
+from camgraph.pipeline.errors import UserError
 
 Weights = Mapping[str, NDArray[Any]]
 Scalar = bool | int | float | str

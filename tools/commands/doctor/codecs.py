@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import av
 from av.codec.codec import UnknownCodecError
 
-from stages.reading.live.hardware import why_no_cuda
-from tools.commands.doctor.finding import Finding
+from camgraph.stages.reading.live.hardware import why_no_cuda
+from camgraph.tools.commands.doctor.finding import Finding
 
 _NEEDED = ("h264", "hevc", "mjpeg")
 _CURE = "pip install --force-reinstall av (the packages of PyPI have all of them)"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import click
 
-from pipeline.errors import EXIT_ENVIRONMENT
-from tools.commands.demo import PORT as DEMO_PORT
-from tools.commands.doctor import gpu, machine, packages
-from tools.commands.doctor.finding import Finding, worst
-from tools.commands.env_file_option import env_file_option
-from tools.commands.local_path import LocalPath
+from camgraph.pipeline.errors import EXIT_ENVIRONMENT
+from camgraph.tools.commands.demo import PORT as DEMO_PORT
+from camgraph.tools.commands.doctor import gpu, machine, packages
+from camgraph.tools.commands.doctor.finding import Finding, worst
+from camgraph.tools.commands.env_file_option import env_file_option
+from camgraph.tools.commands.local_path import LocalPath
 
 _MARKS = {"ok": "ok     ", "warning": "warning", "wrong": "WRONG  "}
 _FARM_PORT = 8554
@@ -77,7 +77,7 @@ def _if_it_can_be(what: str, look: Callable[[], Iterable[Finding]]) -> Iterator[
 
 
 def _codecs() -> Iterator[Finding]:
-    from tools.commands.doctor import codecs  # noqa: PLC0415 - PyAV may be broken
+    from camgraph.tools.commands.doctor import codecs  # noqa: PLC0415 - PyAV may be broken
 
     yield from codecs.look_at_codecs()
     yield from codecs.look_at_hardware()
@@ -90,14 +90,14 @@ def _cuda(nvidia: gpu.Nvidia) -> Iterator[Finding]:
 
 
 def _providers(nvidia: gpu.Nvidia) -> Iterator[Finding]:
-    from stages.inference.engines import openvino_engine  # noqa: PLC0415 - as above
-    from tools.commands.doctor import providers  # noqa: PLC0415
+    from camgraph.stages.inference.engines import openvino_engine  # noqa: PLC0415 - as above
+    from camgraph.tools.commands.doctor import providers  # noqa: PLC0415
 
     yield from providers.look_at_providers(nvidia=nvidia.is_here, openvino=openvino_engine.is_installed())
 
 
 def _limits(graph_file: Path, nvidia: gpu.Nvidia, env_files: Sequence[Path]) -> Iterator[Finding]:
-    from tools.commands.doctor import gpu_limits  # noqa: PLC0415 - as above
+    from camgraph.tools.commands.doctor import gpu_limits  # noqa: PLC0415 - as above
 
     yield from gpu_limits.look_at_limits(graph_file, nvidia.gpus, env_files)
 
@@ -108,6 +108,6 @@ def _line(finding: Finding) -> str:
 
 
 def _footage(graph_file: Path, env_files: Sequence[Path]) -> Iterator[Finding]:
-    from tools.commands.doctor import disks  # noqa: PLC0415 - as above
+    from camgraph.tools.commands.doctor import disks  # noqa: PLC0415 - as above
 
     yield from disks.look_at_footage(graph_file, env_files)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.errors import CamgraphError
-from pipeline.graph import load_graph
-from pipeline.graph.env_file import Variables
-from pipeline.system.disk import why_no_links
-from tools.commands.doctor.finding import Finding
+from camgraph.pipeline.errors import CamgraphError
+from camgraph.pipeline.graph import load_graph
+from camgraph.pipeline.graph.env_file import Variables
+from camgraph.pipeline.system.disk import why_no_links
+from camgraph.tools.commands.doctor.finding import Finding
 
 
 def look_at_footage(graph_file: Path, env_files: Sequence[Path] = ()) -> Iterator[Finding]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.commands.doctor.finding import Finding
-from tools.measuring.nvidia_smi import GPUS, Gpu, Version, cuda_of, gpus_of, version_of
+from camgraph.tools.commands.doctor.finding import Finding
+from camgraph.tools.measuring.nvidia_smi import GPUS, Gpu, Version, cuda_of, gpus_of, version_of
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 _ASK_S = 20.0

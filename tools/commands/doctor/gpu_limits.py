@@ -12,17 +12,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.errors import CamgraphError
-from pipeline.graph import load_graph, plan_of
-from pipeline.graph.env_file import Variables
-from pipeline.plan import RunPlan, StagePlan
-from stages.inference.engines.devices import device_of
-from stages.inference.engines.host_runs import MOST_SESSIONS
-from stages.inference.engines.options import records
-from stages.inference.infer_settings import InferSettings
-from stages.vision.batching import buckets
-from tools.commands.doctor.finding import Finding
-from tools.measuring.nvidia_smi import Gpu
+from camgraph.pipeline.errors import CamgraphError
+from camgraph.pipeline.graph import load_graph, plan_of
+from camgraph.pipeline.graph.env_file import Variables
+from camgraph.pipeline.plan import RunPlan, StagePlan
+from camgraph.stages.inference.engines.devices import device_of
+from camgraph.stages.inference.engines.host_runs import MOST_SESSIONS
+from camgraph.stages.inference.engines.options import records
+from camgraph.stages.inference.infer_settings import InferSettings
+from camgraph.stages.vision.batching import buckets
+from camgraph.tools.commands.doctor.finding import Finding
+from camgraph.tools.measuring.nvidia_smi import Gpu
 
 _MIB = re.compile(r"(\d+) MiB")
 _CURE = "set a smaller `gpu_mem_limit`, a smaller `batch: {max}`, fewer `batch_sizes` or fewer `workers`"

@@ -8,9 +8,9 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.system.cores import usable_cores
-from pipeline.system.paths import SHARED_MEMORY
-from tools.commands.doctor.finding import Finding
+from camgraph.pipeline.system.cores import usable_cores
+from camgraph.pipeline.system.paths import SHARED_MEMORY
+from camgraph.tools.commands.doctor.finding import Finding
 
 _SHM_BYTES = 512 * 2**20
 """Sixteen cameras of 1080p."""

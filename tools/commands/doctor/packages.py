@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from packaging.requirements import Requirement
 
-from tools.commands.doctor.finding import Finding, State
+from camgraph.tools.commands.doctor.finding import Finding, State
 
 _TESTED = ((3, 11), (3, 13))
 _MERGED = re.compile(r"[-_.]+")

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import get_args
 
-from stages.inference.engines.convolution import convolution
-from stages.inference.engines.engine import ProviderName
-from stages.inference.selection.opening import Asked
-from stages.inference.selection.trial import Trial, try_in_process
-from tools.commands.doctor.finding import Finding, State
+from camgraph.stages.inference.engines.convolution import convolution
+from camgraph.stages.inference.engines.engine import ProviderName
+from camgraph.stages.inference.selection.opening import Asked
+from camgraph.stages.inference.selection.trial import Trial, try_in_process
+from camgraph.tools.commands.doctor.finding import Finding, State
 
 _TRY_S = 60.0
 _CURES: dict[ProviderName, str] = {

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import click
 
-from pipeline.errors import UserError
-from pipeline.foreign_text import shown
-from pipeline.system.spelling import nearest
-from tools.commands.explaining.kinds import Kind, kinds, topics
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.system.spelling import nearest
+from camgraph.tools.commands.explaining.kinds import Kind, kinds, topics
 
 _LINE = 100
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.foreign_text import shown
-from tools.commands.hosting.unit import ACCOUNT, is_ours, unit_name
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.tools.commands.hosting.unit import ACCOUNT, is_ours, unit_name
 
 _UNITS = "etc/systemd/system"
 _ASSETS = "var/cache/camgraph/assets"

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import UserError
-from pipeline.graph import Graph, plan_of
-from pipeline.system.paths import ASSET_PREFIX, asset_folder
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.graph import Graph, plan_of
+from camgraph.pipeline.system.paths import ASSET_PREFIX, asset_folder
 
 _HOMES = (Path("/home"), Path("/root"), Path("/run/user"))
 _PRIVATE = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - named, because a service has its own

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-from pipeline.errors import UserError
+from camgraph.pipeline.errors import UserError
 
 ACCOUNT = "camgraph"
 MARK = "# Written by `camgraph service install`; change it by `systemctl edit`. Digest: "

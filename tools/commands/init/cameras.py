@@ -13,21 +13,21 @@ import cv2
 from rich.console import Console
 from rich.text import Text
 
-from pipeline.errors import UserError
-from pipeline.foreign_text import shown
-from pipeline.system.names import A_CAMERA_NAME, is_camera_name, nearest_camera_name
-from stages.reading.addresses import is_device, is_rtsp
-from stages.vision.planes import U8
-from tools.commands.init import discovery, onvif
-from tools.commands.init.address import Address, address_of
-from tools.commands.init.dialog import Dialog
-from tools.commands.init.discovery import GROUP, Device, discover
-from tools.commands.init.placing import Folder
-from tools.commands.init.soap import SoapProblem
-from tools.commands.init.texts import NewCamera
-from tools.commands.init.trial import WITHIN_S, Seen, try_camera
-from tools.commands.watching.sources import camera_name, unique_names
-from tools.display.console import console_of_output
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.system.names import A_CAMERA_NAME, is_camera_name, nearest_camera_name
+from camgraph.stages.reading.addresses import is_device, is_rtsp
+from camgraph.stages.vision.planes import U8
+from camgraph.tools.commands.init import discovery, onvif
+from camgraph.tools.commands.init.address import Address, address_of
+from camgraph.tools.commands.init.dialog import Dialog
+from camgraph.tools.commands.init.discovery import GROUP, Device, discover
+from camgraph.tools.commands.init.placing import Folder
+from camgraph.tools.commands.init.soap import SoapProblem
+from camgraph.tools.commands.init.texts import NewCamera
+from camgraph.tools.commands.init.trial import WITHIN_S, Seen, try_camera
+from camgraph.tools.commands.watching.sources import camera_name, unique_names
+from camgraph.tools.display.console import console_of_output
 
 USUAL_PATHS = (
     "/Streaming/Channels/101",  # Hikvision, and who builds with its parts

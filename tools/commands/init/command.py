@@ -11,30 +11,30 @@ from pathlib import Path
 
 import click
 
-from pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_SIGINT, GraphError, Problem, UserError
-from pipeline.graph import load_graph, plan_of
-from pipeline.graph.env_file import Variables
-from pipeline.graph.variables import substitute
-from pipeline.system.names import nearest_name
-from pipeline.system.redaction import hide
-from stages.reading.dates import zone_of
-from tools.assets.catalogue import find
-from tools.assets.pull import asset_path
-from tools.commands.asset_commands import pull_shown
-from tools.commands.env_file_option import env_file_option, show_remarks
-from tools.commands.init import wishes as wish
-from tools.commands.init.bed import draw_bed
-from tools.commands.init.cameras import CameraQuestions, require_cameras
-from tools.commands.init.chats import CHATS, chat_at
-from tools.commands.init.dialog import Dialog, chosen
-from tools.commands.init.mail_trial import tried_mail
-from tools.commands.init.placing import Folder
-from tools.commands.init.texts import CERTIFICATE, GRAPH, RULES, SECRETS, files_for
-from tools.commands.init.wishes import Broker, Mail, Wishes, ZoneFrom
-from tools.commands.local_path import LocalPath
-from tools.commands.sink_trials import try_sinks
-from tools.commands.watching.models import MULTIPOSE
-from tools.service.serve import PORT
+from camgraph.pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, EXIT_SIGINT, GraphError, Problem, UserError
+from camgraph.pipeline.graph import load_graph, plan_of
+from camgraph.pipeline.graph.env_file import Variables
+from camgraph.pipeline.graph.variables import substitute
+from camgraph.pipeline.system.names import nearest_name
+from camgraph.pipeline.system.redaction import hide
+from camgraph.stages.reading.dates import zone_of
+from camgraph.tools.assets.catalogue import find
+from camgraph.tools.assets.pull import asset_path
+from camgraph.tools.commands.asset_commands import pull_shown
+from camgraph.tools.commands.env_file_option import env_file_option, show_remarks
+from camgraph.tools.commands.init import wishes as wish
+from camgraph.tools.commands.init.bed import draw_bed
+from camgraph.tools.commands.init.cameras import CameraQuestions, require_cameras
+from camgraph.tools.commands.init.chats import CHATS, chat_at
+from camgraph.tools.commands.init.dialog import Dialog, chosen
+from camgraph.tools.commands.init.mail_trial import tried_mail
+from camgraph.tools.commands.init.placing import Folder
+from camgraph.tools.commands.init.texts import CERTIFICATE, GRAPH, RULES, SECRETS, files_for
+from camgraph.tools.commands.init.wishes import Broker, Mail, Wishes, ZoneFrom
+from camgraph.tools.commands.local_path import LocalPath
+from camgraph.tools.commands.sink_trials import try_sinks
+from camgraph.tools.commands.watching.models import MULTIPOSE
+from camgraph.tools.service.serve import PORT
 
 _PAGE_NEEDS = ("starlette", "uvicorn", "prometheus_client")
 
@@ -415,7 +415,7 @@ def _offer_model(dialog: Dialog) -> None:
 def _sides(dialog: Dialog, questions: CameraQuestions) -> Mapping[str, int]:
     """The longest side of the model's picture for each camera that wants more than the usual one."""
     # ONNX Runtime takes a while to import.
-    from tools.commands.init.picture_sides import larger_sides  # noqa: PLC0415
+    from camgraph.tools.commands.init.picture_sides import larger_sides  # noqa: PLC0415
 
     return larger_sides(asset_path(MULTIPOSE), questions.pictures, dialog.show)
 

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import click
 
-from pipeline.errors import UserError
-from pipeline.foreign_text import shown
-from tools.display.questions import ask_hidden, ask_line, ask_yes
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.tools.display.questions import ask_hidden, ask_line, ask_yes
 
 T = TypeVar("T")
 _LINE = 100

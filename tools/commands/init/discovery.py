@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from pipeline.foreign_text import shown
-from tools.commands.init.soap import SoapProblem, envelope, first, parsed
+from camgraph.pipeline.foreign_text import shown
+from camgraph.tools.commands.init.soap import SoapProblem, envelope, first, parsed
 
 GROUP = ("239.255.255.250", 3702)
 LISTEN_S = 3.0

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import Unavailable
-from pipeline.foreign_text import shown
-from tools.commands.init.dialog import Dialog
-from tools.commands.init.texts import CERTIFICATE, mail_settings
-from tools.commands.init.wishes import Mail
+from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.foreign_text import shown
+from camgraph.tools.commands.init.dialog import Dialog
+from camgraph.tools.commands.init.texts import CERTIFICATE, mail_settings
+from camgraph.tools.commands.init.wishes import Mail
 
 _UNKNOWN_ISSUER = frozenset({18, 19, 20, 21})
 """The X509_V_ERR_ numbers of OpenSSL for a certificate that is of its own making, or of an unknown authority."""
@@ -51,7 +51,7 @@ def tried_mail(dialog: Dialog, mail: Mail) -> tuple[Mail, bool]:
 def _failure(mail: Mail) -> Exception | None:
     """Why no mail could be sent with this account, as far as a login tells."""
     # Sinks take a while to import.
-    from stages.sink_email import SinkEmailSettings, try_login  # noqa: PLC0415
+    from camgraph.stages.sink_email import SinkEmailSettings, try_login  # noqa: PLC0415
 
     values = mail_settings(mail) | ({"password": mail.password} if mail.password else {})
     with tempfile.TemporaryDirectory(prefix="cgi") as folder:
@@ -64,7 +64,7 @@ def _failure(mail: Mail) -> Exception | None:
 
 
 def _in_words(why: Exception) -> str:
-    from stages.delivery.tls import tls_failure  # noqa: PLC0415 - as above
+    from camgraph.stages.delivery.tls import tls_failure  # noqa: PLC0415 - as above
 
     return tls_failure(why) if isinstance(why, ssl.SSLError) else shown(str(why))
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
 
-from tools.commands.init.soap import Login, SoapProblem, call, first
+from camgraph.tools.commands.init.soap import Login, SoapProblem, call, first
 
 _DEVICE = 'xmlns="http://www.onvif.org/ver10/device/wsdl"'
 _MEDIA = 'xmlns="http://www.onvif.org/ver10/media/wsdl"'

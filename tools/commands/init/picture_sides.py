@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from stages.preprocess import USUAL_MAX_SIDE
-from stages.vision.planes import U8
-from tools.commands.watching.picture_size import LOOKING
-from tools.commands.watching.size import NOBODY, UNKNOWN, Choice, Frames, choose_sides
+from camgraph.stages.preprocess import USUAL_MAX_SIDE
+from camgraph.stages.vision.planes import U8
+from camgraph.tools.commands.watching.picture_size import LOOKING
+from camgraph.tools.commands.watching.size import NOBODY, UNKNOWN, Choice, Frames, choose_sides
 
 
 def larger_sides(model: Path, pictures: Mapping[str, Sequence[U8]], show: Callable[[str], None]) -> dict[str, int]:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import cv2
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.system.file_access import kept_from_others
-from pipeline.system.names import ascii_form
-from stages.vision.planes import U8
-from tools.commands.init.texts import IGNORED, SECRETS
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.system.file_access import kept_from_others
+from camgraph.pipeline.system.names import ascii_form
+from camgraph.stages.vision.planes import U8
+from camgraph.tools.commands.init.texts import IGNORED, SECRETS
 
 _KEPT_FROM_GIT = (SECRETS, "/footage/", "/events.jsonl")
 

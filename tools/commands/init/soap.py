@@ -17,7 +17,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
 
-from pipeline.system import happy_eyeballs
+from camgraph.pipeline.system import happy_eyeballs
 
 MOST_BYTES = 256 * 1024
 MOST_LETTERS = 2048

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from stages.preprocess import USUAL_MAX_SIDE
-from stages.rulebook.library import library
-from tools.commands.init.address import Address, variable
-from tools.commands.init.bed import BED, bed_zones, need_bed
-from tools.commands.init.wishes import (
+from camgraph.stages.preprocess import USUAL_MAX_SIDE
+from camgraph.stages.rulebook.library import library
+from camgraph.tools.commands.init.address import Address, variable
+from camgraph.tools.commands.init.bed import BED, bed_zones, need_bed
+from camgraph.tools.commands.init.wishes import (
     RULES_FILE,
     Mail,
     Wishes,
@@ -20,7 +20,7 @@ from tools.commands.init.wishes import (
     is_private,
     schedule_name,
 )
-from tools.commands.watching.models import MULTIPOSE
+from camgraph.tools.commands.watching.models import MULTIPOSE
 
 GRAPH, RULES, SECRETS, IGNORED = "graph.yaml", RULES_FILE, "secrets.env", ".gitignore"
 CERTIFICATE = "mail-server.pem"

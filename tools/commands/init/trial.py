@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
-from pipeline.errors import CamgraphError
-from pipeline.single_stage import HandContext
-from pipeline.stage import Settings
-from pipeline.system.redaction import redact_urls
-from stages.capture import Camera, Capture
-from stages.messages import Frame
-from stages.vision.planes import U8
+from camgraph.pipeline.errors import CamgraphError
+from camgraph.pipeline.single_stage import HandContext
+from camgraph.pipeline.stage import Settings
+from camgraph.pipeline.system.redaction import redact_urls
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.messages import Frame
+from camgraph.stages.vision.planes import U8
 
 WITHIN_S = 12.0
 """For connecting, finding the format, and a picture: a camera may send a keyframe only every few seconds."""

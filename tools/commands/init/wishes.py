@@ -15,13 +15,13 @@ from zoneinfo import available_timezones
 
 from pydantic import BaseModel, ValidationError
 
-from pipeline.errors import UserError
-from pipeline.foreign_text import shown
-from pipeline.system.spelling import did_you_mean
-from stages.rulebook.library import library
-from tools.commands.init.bed import as_name
-from tools.commands.init.chats import chat_at
-from tools.commands.init.dialog import Dialog, chosen
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.system.spelling import did_you_mean
+from camgraph.stages.rulebook.library import library
+from camgraph.tools.commands.init.bed import as_name
+from camgraph.tools.commands.init.chats import chat_at
+from camgraph.tools.commands.init.dialog import Dialog, chosen
 
 USUAL = {
     "fall": "Somebody falls, and stays on the ground",
@@ -283,9 +283,9 @@ def broker_address(text: str) -> str:
 def _require_taken(sink: Literal["email", "webhook", "mqtt"], **values: str) -> None:
     """Raises UserError if the settings of this sink refuse the values. The reason does not repeat them."""
     # Sinks take a while to import.
-    from stages.sink_email import SinkEmailSettings  # noqa: PLC0415
-    from stages.sink_mqtt import SinkMqttSettings  # noqa: PLC0415
-    from stages.sink_webhook import SinkWebhookSettings  # noqa: PLC0415
+    from camgraph.stages.sink_email import SinkEmailSettings  # noqa: PLC0415
+    from camgraph.stages.sink_mqtt import SinkMqttSettings  # noqa: PLC0415
+    from camgraph.stages.sink_webhook import SinkWebhookSettings  # noqa: PLC0415
 
     settings: dict[str, type[BaseModel]] = {
         "email": SinkEmailSettings,

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from statistics import mean
 
-from pipeline.plan import RunPlan, StagePlan
-from tools.commands.planning.arithmetic import Costs, StageTime
-from tools.commands.planning.trial_run import Span, Trial
-from tools.measuring.processes import SUPERVISOR, Member
+from camgraph.pipeline.plan import RunPlan, StagePlan
+from camgraph.tools.commands.planning.arithmetic import Costs, StageTime
+from camgraph.tools.commands.planning.trial_run import Span, Trial
+from camgraph.tools.measuring.processes import SUPERVISOR, Member
 
 _ON_CPU = {"cpu"}
 _LEAST_FPS = 1e-3

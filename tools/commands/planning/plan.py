@@ -8,16 +8,25 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import GraphError, UserError
-from pipeline.graph import Graph, load_graph, plan_of
-from pipeline.graph.memory import free_shared_memory
-from pipeline.outbox.outbox_folder import outbox_folder
-from pipeline.system.cores import usable_cores
-from pipeline.system.found_runs import found_runs
-from pipeline.system.machine_memory import usable_memory
-from tools.commands.planning.arithmetic import RESERVE, Costs, Machine, Most, Need, fps_that_fits, most_cameras, need_of
-from tools.commands.planning.costs import costs_of
-from tools.commands.planning.trial_graph import (
+from camgraph.pipeline.errors import GraphError, UserError
+from camgraph.pipeline.graph import Graph, load_graph, plan_of
+from camgraph.pipeline.graph.memory import free_shared_memory
+from camgraph.pipeline.outbox.outbox_folder import outbox_folder
+from camgraph.pipeline.system.cores import usable_cores
+from camgraph.pipeline.system.found_runs import found_runs
+from camgraph.pipeline.system.machine_memory import usable_memory
+from camgraph.tools.commands.planning.arithmetic import (
+    RESERVE,
+    Costs,
+    Machine,
+    Most,
+    Need,
+    fps_that_fits,
+    most_cameras,
+    need_of,
+)
+from camgraph.tools.commands.planning.costs import costs_of
+from camgraph.tools.commands.planning.trial_graph import (
     amend_for_trial,
     copies_of,
     recorded_fps,
@@ -25,9 +34,9 @@ from tools.commands.planning.trial_graph import (
     sample_of,
     sinks_of,
 )
-from tools.commands.planning.trial_run import Span, own_state, trial_name, try_out
-from tools.commands.run_command import require_room
-from tools.commands.watching.picture_size import with_picture_sizes
+from camgraph.tools.commands.planning.trial_run import Span, own_state, trial_name, try_out
+from camgraph.tools.commands.run_command import require_room
+from camgraph.tools.commands.watching.picture_size import with_picture_sizes
 
 _MEMINFO = Path("/proc/meminfo")
 _CHEAPER = 0.5

@@ -12,15 +12,15 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import CamgraphError, UserError
-from pipeline.graph.definition import EdgeEntry, From, GraphFile, StageEntry
-from pipeline.graph.loading import Amend
-from pipeline.graph.nodes import EVENTS, Node
-from pipeline.graph.nodes import Camera as NodeCamera
-from pipeline.graph.planning import Graph
-from stages.capture import Camera, Capture
-from stages.reading import examiner
-from stages.reading.pictures import is_album
+from camgraph.pipeline.errors import CamgraphError, UserError
+from camgraph.pipeline.graph.definition import EdgeEntry, From, GraphFile, StageEntry
+from camgraph.pipeline.graph.loading import Amend
+from camgraph.pipeline.graph.nodes import EVENTS, Node
+from camgraph.pipeline.graph.nodes import Camera as NodeCamera
+from camgraph.pipeline.graph.planning import Graph
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.reading import examiner
+from camgraph.stages.reading.pictures import is_album
 
 _NULL = "sink_null"
 _COPY = "copy-"

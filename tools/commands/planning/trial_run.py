@@ -17,16 +17,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.monitoring.outcome import Outcome
-from pipeline.plan import EVERY_CAMERA, RunPlan
-from pipeline.stage import DROPPED
-from pipeline.supervision.supervisor import Supervisor
-from pipeline.system.cores import busy_s
-from pipeline.system.paths import STATE_DIR
-from pipeline.system.redaction import redact_urls
-from tools.display.running import run_aside
-from tools.measuring.processes import SUPERVISOR, Sample, sample
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.monitoring.outcome import Outcome
+from camgraph.pipeline.plan import EVERY_CAMERA, RunPlan
+from camgraph.pipeline.stage import DROPPED
+from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.system.cores import busy_s
+from camgraph.pipeline.system.paths import STATE_DIR
+from camgraph.pipeline.system.redaction import redact_urls
+from camgraph.tools.display.running import run_aside
+from camgraph.tools.measuring.processes import SUPERVISOR, Sample, sample
 
 ARRIVING_S = 25.0
 """For the first frame of each camera, once the models are loaded: a camera is connected to more than once meanwhile."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from tools.commands.planning.arithmetic import CPU, MEMORY, SHARED_MEMORY, Most
-from tools.commands.planning.plan import Planned
+from camgraph.tools.commands.planning.arithmetic import CPU, MEMORY, SHARED_MEMORY, Most
+from camgraph.tools.commands.planning.plan import Planned
 
 _ENDS = {CPU: "the processor", MEMORY: "the memory", SHARED_MEMORY: SHARED_MEMORY}
 _QUIET_CORES = 0.2

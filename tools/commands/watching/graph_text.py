@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import yaml
 
-from tools.commands.watching.device import Device
-from tools.commands.watching.models import PoseModel
-from tools.commands.watching.outputs import STANDARD_OUTPUT
-from tools.commands.watching.sources import WatchedCamera
+from camgraph.tools.commands.watching.device import Device
+from camgraph.tools.commands.watching.models import PoseModel
+from camgraph.tools.commands.watching.outputs import STANDARD_OUTPUT
+from camgraph.tools.commands.watching.sources import WatchedCamera
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 TRAIL_S = 3

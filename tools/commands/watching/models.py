@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from pipeline.errors import UserError
-from pipeline.system.paths import ASSET_PREFIX, asset_folder, resolve
-from stages.preprocess import USUAL_MAX_SIDE
-from tools.assets.catalogue import CATALOGUE
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.system.paths import ASSET_PREFIX, asset_folder, resolve
+from camgraph.stages.preprocess import USUAL_MAX_SIDE
+from camgraph.tools.assets.catalogue import CATALOGUE
 
 MULTIPOSE = "movenet-multipose.onnx"
 YOLO_SIDE = 640
@@ -79,9 +79,9 @@ def pose_model(model: str, side: int | None) -> PoseModel:
 
 def _look_into(path: Path) -> PoseModel:
     # ONNX Runtime takes a while to import, and the default model does without a look.
-    from stages.inference.signatures import read_model, signature_of_file  # noqa: PLC0415
-    from stages.vision.model_contract import declared_size  # noqa: PLC0415
-    from stages.vision.recognition import Declared  # noqa: PLC0415
+    from camgraph.stages.inference.signatures import read_model, signature_of_file  # noqa: PLC0415
+    from camgraph.stages.vision.model_contract import declared_size  # noqa: PLC0415
+    from camgraph.stages.vision.recognition import Declared  # noqa: PLC0415
 
     try:
         reading = read_model(path, Declared())

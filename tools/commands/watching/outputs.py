@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.system.paths import resolve_output
-from stages.writing.output_names import OutputNames, taken, what_is_wrong
-from stages.writing.track_files import SUFFIXES
-from stages.writing.track_parquet import MISSING, is_installed
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.system.paths import resolve_output
+from camgraph.stages.writing.output_names import OutputNames, taken, what_is_wrong
+from camgraph.stages.writing.track_files import SUFFIXES
+from camgraph.stages.writing.track_parquet import MISSING, is_installed
 
 STANDARD_OUTPUT = "-"
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.plan import ProcessPlan, RunPlan, StagePlan
-from pipeline.system.paths import resolve
-from stages.reading.addresses import file_of
+from camgraph.pipeline.plan import ProcessPlan, RunPlan, StagePlan
+from camgraph.pipeline.system.paths import resolve
+from camgraph.stages.reading.addresses import file_of
 
 if TYPE_CHECKING:
-    from tools.commands.watching.size import Choice
+    from camgraph.tools.commands.watching.size import Choice
 
 MOST_SHOWN = 8
 LOOKING = "looking at how large people are in these pictures"
@@ -64,7 +64,7 @@ def _side(
     if plan.live_cameras:
         return None
     # ONNX Runtime takes a while to import.
-    from tools.commands.watching.size import choose_sides, of_files  # noqa: PLC0415
+    from camgraph.tools.commands.watching.size import choose_sides, of_files  # noqa: PLC0415
 
     show(LOOKING)
     frames = of_files({camera: resolve(file_of(url), folder) for camera, url in urls.items()})

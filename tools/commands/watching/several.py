@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import UserError
-from pipeline.system.paths import ASSET_PREFIX, resolve
-from stages.reading import examiner
-from stages.reading.addresses import file_of, is_device, is_live
-from stages.reading.inspection import MEMORY_MB, what_is_wrong
-from stages.reading.pictures import VIDEO_SUFFIXES, is_picture, natural_key
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.system.paths import ASSET_PREFIX, resolve
+from camgraph.stages.reading import examiner
+from camgraph.stages.reading.addresses import file_of, is_device, is_live
+from camgraph.stages.reading.inspection import MEMORY_MB, what_is_wrong
+from camgraph.stages.reading.pictures import VIDEO_SUFFIXES, is_picture, natural_key
 
 MOST = 64
 """Videos of one folder or pattern: each has a process of its own."""

@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.inference.engines.engine import one_line
-from stages.preprocess import USUAL_MAX_SIDE
-from stages.reading import examiner
-from stages.reading.inspection import MEMORY_MB
-from stages.vision.same_person import best_of_each, wholeness
+from camgraph.stages.inference.engines.engine import one_line
+from camgraph.stages.preprocess import USUAL_MAX_SIDE
+from camgraph.stages.reading import examiner
+from camgraph.stages.reading.inspection import MEMORY_MB
+from camgraph.stages.vision.same_person import best_of_each, wholeness
 
 if TYPE_CHECKING:
-    from tools.models.pose_estimators import Found
+    from camgraph.tools.models.pose_estimators import Found
 
 F64 = NDArray[np.float64]
 U8 = NDArray[np.uint8]
@@ -104,8 +104,8 @@ def choose_sides(model: Path, cameras: Mapping[str, Frames]) -> dict[str, Choice
 def _chosen_sides(model: Path, cameras: Mapping[str, Frames]) -> dict[str, Choice]:
     """Raises CannotLook."""
     # ONNX Runtime takes a while to import.
-    from stages.inference.engines.onnxruntime_engine import ORT_ERRORS  # noqa: PLC0415
-    from tools.models.pose_estimators import session  # noqa: PLC0415
+    from camgraph.stages.inference.engines.onnxruntime_engine import ORT_ERRORS  # noqa: PLC0415
+    from camgraph.tools.models.pose_estimators import session  # noqa: PLC0415
 
     try:
         opened = session(model, threads=len(os.sched_getaffinity(0)))
@@ -123,8 +123,8 @@ def _chosen_sides(model: Path, cameras: Mapping[str, Frames]) -> dict[str, Choic
 
 def look(model: Any, frame: U8) -> list[Sighting]:
     """The people of a frame (H, W, 3) BGR, out of what each size shows of it. Raises CannotLook."""
-    from stages.inference.engines.onnxruntime_engine import ORT_ERRORS  # noqa: PLC0415 - as above
-    from tools.models.pose_estimators import Found, multipose  # noqa: PLC0415 - as above
+    from camgraph.stages.inference.engines.onnxruntime_engine import ORT_ERRORS  # noqa: PLC0415 - as above
+    from camgraph.tools.models.pose_estimators import Found, multipose  # noqa: PLC0415 - as above
 
     # Small frames are not made larger: all sides beyond theirs make the same picture.
     longest = max(frame.shape)

@@ -10,29 +10,29 @@ from pathlib import Path
 
 import click
 
-from pipeline.errors import UserError
-from pipeline.foreign_text import shown
-from pipeline.graph import Graph, parse_graph, plan_of
-from pipeline.graph.env_file import Variables
-from pipeline.graph.graph_source import GraphSource
-from pipeline.graph.loading import Amend, unchanged
-from pipeline.graph.remarks import remarks_alone
-from pipeline.system.names import A_NAME, is_name
-from pipeline.system.paths import ASSET_PREFIX, lost_home, resolve, why_no_path
-from stages.capture import Camera, Capture
-from stages.rulebook.rule_set import read_rules
-from tools.assets.catalogue import find
-from tools.commands.asset_commands import pull_shown
-from tools.commands.configs import config_path
-from tools.commands.watching.device import Device, find_device
-from tools.commands.watching.graph_text import Watch, graph_text
-from tools.commands.watching.models import PoseModel, model_file, named_model, pose_model
-from tools.commands.watching.outputs import STANDARD_OUTPUT, ready_events, ready_tracks, ready_videos
-from tools.commands.watching.picture_size import LOOKING, in_words, one_for_all
-from tools.commands.watching.several import one_each
-from tools.commands.watching.size import choose_sides, of_files
-from tools.commands.watching.sources import WatchedCamera, cameras_of
-from tools.display.running import run_plan
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.graph import Graph, parse_graph, plan_of
+from camgraph.pipeline.graph.env_file import Variables
+from camgraph.pipeline.graph.graph_source import GraphSource
+from camgraph.pipeline.graph.loading import Amend, unchanged
+from camgraph.pipeline.graph.remarks import remarks_alone
+from camgraph.pipeline.system.names import A_NAME, is_name
+from camgraph.pipeline.system.paths import ASSET_PREFIX, lost_home, resolve, why_no_path
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.rulebook.rule_set import read_rules
+from camgraph.tools.assets.catalogue import find
+from camgraph.tools.commands.asset_commands import pull_shown
+from camgraph.tools.commands.configs import config_path
+from camgraph.tools.commands.watching.device import Device, find_device
+from camgraph.tools.commands.watching.graph_text import Watch, graph_text
+from camgraph.tools.commands.watching.models import PoseModel, model_file, named_model, pose_model
+from camgraph.tools.commands.watching.outputs import STANDARD_OUTPUT, ready_events, ready_tracks, ready_videos
+from camgraph.tools.commands.watching.picture_size import LOOKING, in_words, one_for_all
+from camgraph.tools.commands.watching.several import one_each
+from camgraph.tools.commands.watching.size import choose_sides, of_files
+from camgraph.tools.commands.watching.sources import WatchedCamera, cameras_of
+from camgraph.tools.display.running import run_plan
 
 RULES = "watch_rules.yaml"
 PHOTO_RULES = "photo_rules.yaml"

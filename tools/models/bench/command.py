@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.errors import EXIT_GAVE_UP, EXIT_SIGINT
-from tools.measuring.plots import require_matplotlib
-from tools.models.declaration_options import brings_operators, declaration, says_its_size, says_what_it_is
-from tools.models.finite_range import FiniteRange
-from tools.models.saved import check_places
+from camgraph.pipeline.errors import EXIT_GAVE_UP, EXIT_SIGINT
+from camgraph.tools.measuring.plots import require_matplotlib
+from camgraph.tools.models.declaration_options import brings_operators, declaration, says_its_size, says_what_it_is
+from camgraph.tools.models.finite_range import FiniteRange
+from camgraph.tools.models.saved import check_places
 
 if TYPE_CHECKING:
-    from stages.inference.engines.engine import ProviderName
-    from tools.models.bench.grid import Configuration
-    from tools.models.bench.machine import Watch
-    from tools.models.bench.pictures import Pictures
-    from tools.models.bench.record import Record
-    from tools.models.bench.rounds import Rounds
-    from tools.models.bench.worker import Job
-    from tools.models.declaration import DeclaredModel
+    from camgraph.stages.inference.engines.engine import ProviderName
+    from camgraph.tools.models.bench.grid import Configuration
+    from camgraph.tools.models.bench.machine import Watch
+    from camgraph.tools.models.bench.pictures import Pictures
+    from camgraph.tools.models.bench.record import Record
+    from camgraph.tools.models.bench.rounds import Rounds
+    from camgraph.tools.models.bench.worker import Job
+    from camgraph.tools.models.declaration import DeclaredModel
 
 _file = click.Path(path_type=Path, dir_okay=False)
 _count = click.IntRange(1, 4096)
@@ -75,8 +75,8 @@ def bench(ctx: click.Context, /, *, file: str, **options: Any) -> None:
     All configurations take turns, round after round. Ctrl-C shows the measurements so far. With a saved run (.json) as
     FILE nothing is measured: it is shown, drawn, or compared with another one.
     """
-    from tools.models.bench import record as bench_record  # noqa: PLC0415 - with them comes ONNX Runtime
-    from tools.models.bench import report as bench_report  # noqa: PLC0415
+    from camgraph.tools.models.bench import record as bench_record  # noqa: PLC0415 - with them comes ONNX Runtime
+    from camgraph.tools.models.bench import report as bench_report  # noqa: PLC0415
 
     if options["picture"]:
         require_matplotlib()
@@ -99,19 +99,19 @@ def _status(record: Record) -> int:
 
 
 def _compare(before: Record, after: Record) -> None:
-    from tools.models.bench import comparison as bench_comparison  # noqa: PLC0415 - with it comes scipy
+    from camgraph.tools.models.bench import comparison as bench_comparison  # noqa: PLC0415 - with it comes scipy
 
     click.echo("\n".join(bench_comparison.lines(before, after)))
 
 
 def _measured(file: str, options: dict[str, Any]) -> Record:
-    from stages.inference.model.model_files import find_model, sha256_of  # noqa: PLC0415
-    from stages.vision.foreign_text import shown  # noqa: PLC0415
-    from tools.models.bench import machine as bench_machine  # noqa: PLC0415
-    from tools.models.bench import pictures as bench_pictures  # noqa: PLC0415
-    from tools.models.bench import rounds as bench_rounds  # noqa: PLC0415
-    from tools.models.bench.record import Record  # noqa: PLC0415
-    from tools.models.declaration import DeclaredModel  # noqa: PLC0415
+    from camgraph.stages.inference.model.model_files import find_model, sha256_of  # noqa: PLC0415
+    from camgraph.stages.vision.foreign_text import shown  # noqa: PLC0415
+    from camgraph.tools.models.bench import machine as bench_machine  # noqa: PLC0415
+    from camgraph.tools.models.bench import pictures as bench_pictures  # noqa: PLC0415
+    from camgraph.tools.models.bench import rounds as bench_rounds  # noqa: PLC0415
+    from camgraph.tools.models.bench.record import Record  # noqa: PLC0415
+    from camgraph.tools.models.declaration import DeclaredModel  # noqa: PLC0415
 
     model = find_model(file, Path.cwd())
     declared = DeclaredModel(model, declaration(options))
@@ -148,10 +148,10 @@ def _run(rounds: Rounds, watch: Watch) -> bool:
 def _jobs(model: DeclaredModel, pictures: Pictures, options: dict[str, Any], folder: Path) -> list[Job]:
     import numpy as np  # noqa: PLC0415
 
-    from pipeline.system.cores import usable_cores  # noqa: PLC0415
-    from stages.inference.selection.opening import Asked  # noqa: PLC0415
-    from tools.models.bench import grid as bench_grid  # noqa: PLC0415
-    from tools.models.bench import worker as bench_worker  # noqa: PLC0415
+    from camgraph.pipeline.system.cores import usable_cores  # noqa: PLC0415
+    from camgraph.stages.inference.selection.opening import Asked  # noqa: PLC0415
+    from camgraph.tools.models.bench import grid as bench_grid  # noqa: PLC0415
+    from camgraph.tools.models.bench import worker as bench_worker  # noqa: PLC0415
 
     np.save(folder / "pictures.npy", pictures.rows)
 
@@ -174,7 +174,7 @@ def _jobs(model: DeclaredModel, pictures: Pictures, options: dict[str, Any], fol
 
 def _providers(text: str | None) -> Sequence[ProviderName]:
     """Those in a list with commas, or all. Raises UserError if there is no such provider."""
-    from stages.inference.engines.onnxruntime_engine import PROVIDERS  # noqa: PLC0415
-    from tools.models.provider_names import provider_names  # noqa: PLC0415
+    from camgraph.stages.inference.engines.onnxruntime_engine import PROVIDERS  # noqa: PLC0415
+    from camgraph.tools.models.provider_names import provider_names  # noqa: PLC0415
 
     return provider_names(text) if text else list(PROVIDERS)

@@ -8,9 +8,9 @@ from typing import Literal
 
 from scipy.stats import mannwhitneyu
 
-from stages.vision.foreign_text import shown
-from tools.models.bench.machine import disturbance
-from tools.models.bench.record import Measured, Record
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.tools.models.bench.machine import disturbance
+from camgraph.tools.models.bench.record import Measured, Record
 
 Verdict = Literal["faster", "slower", "within the noise", "too few rounds"]
 SIGNIFICANT = 0.01

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
-from tools.models.bench.worker import Failed, Job, Ready, Shot, Taken, work
+from camgraph.tools.models.bench.worker import Failed, Job, Ready, Shot, Taken, work
 
 _START_S = 0.02
 """Between telling the workers and the moment at which they begin together."""

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.system.cores import usable_cores
-from tools.models.bench.record import Machine
+from camgraph.pipeline.system.cores import usable_cores
+from camgraph.tools.models.bench.record import Machine
 
 if TYPE_CHECKING:
-    from tools.measuring.processor_time import CpuTime
+    from camgraph.tools.measuring.processor_time import CpuTime
 
 _PROCESSORS = Path("/proc/cpuinfo")
 
@@ -39,7 +39,7 @@ class Watch:
         if hasattr(os, "getloadavg"):
             self._loads.append(os.getloadavg()[0])
         if Path("/proc/stat").exists():
-            from tools.measuring.processor_time import cpu_time  # noqa: PLC0415 - only Linux has what it reads
+            from camgraph.tools.measuring.processor_time import cpu_time  # noqa: PLC0415 - only Linux has what it reads
 
             self._times.append(cpu_time())
 
@@ -62,7 +62,7 @@ class Watch:
 def _others(times: Sequence[CpuTime]) -> float | None:
     if len(times) < 2:
         return None
-    from tools.measuring.processor_time import other_cores  # noqa: PLC0415 - as above
+    from camgraph.tools.measuring.processor_time import other_cores  # noqa: PLC0415 - as above
 
     return round(other_cores(times[0], times[-1]), 2)
 
@@ -82,7 +82,7 @@ def disturbance(machine: Machine) -> str:
     """A warning if other processes took so much that the figures mean little; "" if they did not."""
     if machine.other_cores is None:
         return ""
-    from tools.measuring.load import MOST_OTHER  # noqa: PLC0415 - as above
+    from camgraph.tools.measuring.load import MOST_OTHER  # noqa: PLC0415 - as above
 
     if machine.other_cores <= MOST_OTHER * machine.cores:
         return ""

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.model_contract import Converter, InputContract, declared_size
-from stages.vision.sample_pictures import sample_pictures
-from tools.models.chain import model_inputs
-from tools.models.declaration import DeclaredModel
-from tools.models.frames import source_name
+from camgraph.stages.vision.model_contract import Converter, InputContract, declared_size
+from camgraph.stages.vision.sample_pictures import sample_pictures
+from camgraph.tools.models.chain import model_inputs
+from camgraph.tools.models.declaration import DeclaredModel
+from camgraph.tools.models.frames import source_name
 
 _USUAL_SIZE = (640, 640)
 _COUNT = 16

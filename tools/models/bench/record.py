@@ -8,9 +8,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipeline.errors import UserError
-from stages.inference.engines.engine import ProviderName
-from tools.models import saved
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.inference.engines.engine import ProviderName
+from camgraph.tools.models import saved
 
 Positive = Field(gt=0)
 

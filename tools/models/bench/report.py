@@ -7,11 +7,11 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from stages.vision.foreign_text import shown
-from tools.measuring.plots import COLOURS, draw, plain
-from tools.models.bench.grid import cost_per_1000
-from tools.models.bench.machine import lines as machine_lines
-from tools.models.bench.record import Measured, Record
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.tools.measuring.plots import COLOURS, draw, plain
+from camgraph.tools.models.bench.grid import cost_per_1000
+from camgraph.tools.models.bench.machine import lines as machine_lines
+from camgraph.tools.models.bench.record import Measured, Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from stages.inference.engines.engine import ProviderName
-from tools.measuring.report_page import percentile
-from tools.models.bench.crew import Crew, CrewFailed
-from tools.models.bench.record import LeftOut, Measured
-from tools.models.bench.worker import Job
+import numpy as np
+
+from camgraph.stages.inference.engines.engine import ProviderName
+from camgraph.tools.models.bench.crew import Crew, CrewFailed
+from camgraph.tools.models.bench.record import LeftOut, Measured
+from camgraph.tools.models.bench.worker import Job
 
 LEAST_SHOT_S = 0.2
 
@@ -37,11 +38,12 @@ class Entry:
     def measured(self) -> Measured:
         """Its figures; there must be a round."""
         one, split = self.job.configuration, self.job.configuration.split
+        p50_ms, p99_ms = np.percentile(self.runs_ms, (50, 99)).tolist()
         return Measured(
             provider=one.provider, runs_on=self.crew.runs_on, batch=one.batch,
             workers=split.workers, threads=split.threads, intra_op=split.intra_op,
             frames_per_s=tuple(self.frames_per_s),
-            run_p50_ms=percentile(self.runs_ms, 0.5), run_p99_ms=percentile(self.runs_ms, 0.99),
+            run_p50_ms=p50_ms, run_p99_ms=p99_ms,
             open_s=self.crew.open_s, peak_mb=self.peak_mb,
         )  # fmt: skip
 

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import CamgraphError, EnvironmentProblem
-from stages.inference.engines.engine import Engine, RunFailed
-from stages.inference.selection.opening import Asked, open_model
-from tools.models.bench.grid import Configuration
-from tools.models.high_water import high_water_bytes
+from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem
+from camgraph.stages.inference.engines.engine import Engine, RunFailed
+from camgraph.stages.inference.selection.opening import Asked, open_model
+from camgraph.tools.models.bench.grid import Configuration
+from camgraph.tools.models.high_water import high_water_bytes
 
 _MOST_INPUT_BYTES = 64 << 20
 _MOST_BATCHES = 4

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import BadItem, EnvironmentProblem, UserError
-from pipeline.single_stage import stamp
-from stages.messages import Frame
-from tools.models.chain import Chain
-from tools.models.pose_estimators import U8, Estimator, Found
-from tools.models.pose_truth import KEYPOINTS, Precision, Truth, precision, yolo_truth
+from camgraph.pipeline.errors import BadItem, EnvironmentProblem, UserError
+from camgraph.pipeline.single_stage import stamp
+from camgraph.stages.messages import Frame
+from camgraph.tools.models.chain import Chain
+from camgraph.tools.models.pose_estimators import U8, Estimator, Found
+from camgraph.tools.models.pose_truth import KEYPOINTS, Precision, Truth, precision, yolo_truth
 
 _NOBODY = Found(np.empty((0, 4), np.float32), np.empty(0, np.float32), np.empty((0, KEYPOINTS, 3), np.float32))
 _WANTED = "expected a file of COCO's keypoints (person_keypoints_val2017.json), or a folder with images and labels"

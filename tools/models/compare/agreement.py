@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.messages import People
+from camgraph.stages.messages import People
 
 F32 = NDArray[np.float32]
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.errors import EXIT_GAVE_UP, UserError
-from tools.models.declaration_options import brings_operators, declared_models, says_what_they_are
-from tools.models.finite_range import FiniteRange
-from tools.models.provider_names import provider_names
-from tools.models.saved import check_places, save
+from camgraph.pipeline.errors import EXIT_GAVE_UP, UserError
+from camgraph.tools.models.declaration_options import brings_operators, declared_models, says_what_they_are
+from camgraph.tools.models.finite_range import FiniteRange
+from camgraph.tools.models.provider_names import provider_names
+from camgraph.tools.models.saved import check_places, save
 
 if TYPE_CHECKING:
-    from stages.inference.engines.engine import ProviderName
-    from tools.models.chain import Activations, Classes
-    from tools.models.declaration import DeclaredModel
+    from camgraph.stages.inference.engines.engine import ProviderName
+    from camgraph.tools.models.chain import Activations, Classes
+    from camgraph.tools.models.declaration import DeclaredModel
 
 
 @click.command()
@@ -123,8 +123,8 @@ def compare(
     Exits with status 1 if one lost more than is allowed, or if too little was seen to judge.
     """
     # With them comes ONNX Runtime.
-    from tools.models.compare import accuracy, comparison, verdict  # noqa: PLC0415
-    from tools.models.compare import report as comparison_report  # noqa: PLC0415
+    from camgraph.tools.models.compare import accuracy, comparison, verdict  # noqa: PLC0415
+    from camgraph.tools.models.compare import report as comparison_report  # noqa: PLC0415
 
     if len(files) < 2:
         raise UserError("expected two models or more; the others are compared with the first", error_id="option-value")
@@ -149,7 +149,7 @@ def compare(
 
 def _automatic(first: DeclaredModel) -> tuple[ProviderName, ...]:
     """The providers of `auto` for the first model; prints the reasons beside the table."""
-    from tools.models import automatic_choice  # noqa: PLC0415
+    from camgraph.tools.models import automatic_choice  # noqa: PLC0415
 
     choice = automatic_choice.chosen(first)
     click.echo("\n".join(automatic_choice.lines(choice)), err=True)

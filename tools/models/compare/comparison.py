@@ -22,16 +22,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import BadItem, UserError
-from pipeline.system.cores import usable_cores
-from stages.messages import Frame, Labels, People, Tensor
-from tools.models.chain import Activations, Chain, Classes, Meaning
-from tools.models.compare.accuracy import precision_of
-from tools.models.compare.agreement import Agreement, counterparts
-from tools.models.compare.memory import peak_bytes
-from tools.models.declaration import DeclaredModel
-from tools.models.frames import frames_of
-from tools.models.pose_truth import Precision, Truth
+from camgraph.pipeline.errors import BadItem, UserError
+from camgraph.pipeline.system.cores import usable_cores
+from camgraph.stages.messages import Frame, Labels, People, Tensor
+from camgraph.tools.models.chain import Activations, Chain, Classes, Meaning
+from camgraph.tools.models.compare.accuracy import precision_of
+from camgraph.tools.models.compare.agreement import Agreement, counterparts
+from camgraph.tools.models.compare.memory import peak_bytes
+from camgraph.tools.models.declaration import DeclaredModel
+from camgraph.tools.models.frames import frames_of
+from camgraph.tools.models.pose_truth import Precision, Truth
 
 _WARM_UP = 3
 _ROUNDS = 5

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import BadItem
-from pipeline.single_stage import stamp
-from stages.messages import Frame
-from tools.models.chain import Chain
-from tools.models.high_water import high_water_bytes
-from tools.models.own_process import answer, ask
+from camgraph.pipeline.errors import BadItem
+from camgraph.pipeline.single_stage import stamp
+from camgraph.stages.messages import Frame
+from camgraph.tools.models.chain import Chain
+from camgraph.tools.models.high_water import high_water_bytes
+from camgraph.tools.models.own_process import answer, ask
 
 _RUNS = 3
-_THIS = "tools.models.compare.memory"
+_THIS = "camgraph.tools.models.compare.memory"
 LIMIT_S = 600.0
 """For opening it and running it."""
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from stages.inference.model.model_files import sha256_of, stored_bytes
-from stages.vision.foreign_text import shown
-from tools.models.compare.agreement import Agreement, spread
-from tools.models.compare.comparison import Compared
-from tools.models.compare.verdict import Limits, compared_parts, objection
+from camgraph.stages.inference.model.model_files import sha256_of, stored_bytes
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.tools.models.compare.agreement import Agreement, spread
+from camgraph.tools.models.compare.comparison import Compared
+from camgraph.tools.models.compare.verdict import Limits, compared_parts, objection
 
 _COLUMNS = (
     "model", "MB", "memory MB", "ms a run", "speed", "runs/s", "people", "found again", "of its own", "scores",

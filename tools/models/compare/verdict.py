@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
-from tools.models.compare.agreement import OFTEN
-from tools.models.compare.comparison import Compared
+from camgraph.tools.models.compare.agreement import OFTEN
+from camgraph.tools.models.compare.comparison import Compared
 
 ENOUGH_FRAMES = 500
 ENOUGH_PICTURES = 100

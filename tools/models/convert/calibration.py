@@ -14,11 +14,11 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from pipeline.errors import UserError
-from pipeline.system.cores import usable_cores
-from stages.inference.engines.engine import NotToBeHad, RunFailed
-from stages.inference.engines.onnxruntime_engine import open_with
-from stages.vision.foreign_text import shown
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.system.cores import usable_cores
+from camgraph.stages.inference.engines.engine import NotToBeHad, RunFailed
+from camgraph.stages.inference.engines.onnxruntime_engine import open_with
+from camgraph.stages.vision.foreign_text import shown
 
 _MOST_NAMES = 5
 

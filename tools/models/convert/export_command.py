@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from pipeline.errors import UserError
-from pipeline.system.spelling import did_you_mean
-from tools.models.convert.export_recipes import EXAMPLES, Wanted, family_of, fitting_sizes, recipe, stride_of
-from tools.models.declaration_options import sides
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.system.spelling import did_you_mean
+from camgraph.tools.models.convert.export_recipes import EXAMPLES, Wanted, family_of, fitting_sizes, recipe, stride_of
+from camgraph.tools.models.declaration_options import sides
 
 
 @click.command()

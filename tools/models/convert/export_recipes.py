@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from stages.assets import MODELS
+from camgraph.stages.assets import MODELS
 
 Size = tuple[int, int]
 """(width, height)."""

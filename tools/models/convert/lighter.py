@@ -19,12 +19,12 @@ import onnx
 from numpy.typing import NDArray
 from onnx import version_converter
 
-from pipeline.errors import UserError
-from stages.inference.engines.engine import one_line
-from stages.inference.model.model_safety import checked_model
-from stages.inference.model.node_order import sort_nodes
-from tools.models.convert.calibration import CheckedFrames, check_ranges
-from tools.models.convert.model_output import save_model, written
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.inference.engines.engine import one_line
+from camgraph.stages.inference.model.model_safety import checked_model
+from camgraph.stages.inference.model.node_order import sort_nodes
+from camgraph.tools.models.convert.calibration import CheckedFrames, check_ranges
+from camgraph.tools.models.convert.model_output import save_model, written
 
 _LEAST_OPSET = 13
 """Of QuantizeLinear with a scale for each channel."""

@@ -12,9 +12,9 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.system.paths import instead_of_file
-from stages.inference.signatures import signature_of_file
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.system.paths import instead_of_file
+from camgraph.stages.inference.signatures import signature_of_file
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _MOST_BYTES = (1 << 31) - 1

@@ -9,19 +9,25 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto, TensorProto, helper
 
-from pipeline.errors import UserError
-from stages.inference.contracts import reading_of
-from stages.inference.model.node_writer import NodeWriter
-from stages.inference.model.pixel_folding import NOTHING_NORMALISED, Normalisation, Scaling, fold_pixels
-from stages.inference.signatures import signature_of_file
-from stages.vision.model_contract import InputContract
-from stages.vision.recognition import Reading, Signature
-from stages.vision.recognition.prepared import FORMAT, PICTURE, SUPPRESSION
-from stages.vision.recognition.reading import Picture
-from tools.models.convert.lighter import whole_model
-from tools.models.convert.model_output import save_model, written
-from tools.models.convert.suppression_folding import FOLDABLE, LEAST_OPSET, Suppression, columns, fold_suppression
-from tools.models.declaration import NOTHING_DECLARED, Declaration, DeclaredModel
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.inference.contracts import reading_of
+from camgraph.stages.inference.model.node_writer import NodeWriter
+from camgraph.stages.inference.model.pixel_folding import NOTHING_NORMALISED, Normalisation, Scaling, fold_pixels
+from camgraph.stages.inference.signatures import signature_of_file
+from camgraph.stages.vision.model_contract import InputContract
+from camgraph.stages.vision.recognition import Reading, Signature
+from camgraph.stages.vision.recognition.prepared import FORMAT, PICTURE, SUPPRESSION
+from camgraph.stages.vision.recognition.reading import Picture
+from camgraph.tools.models.convert.lighter import whole_model
+from camgraph.tools.models.convert.model_output import save_model, written
+from camgraph.tools.models.convert.suppression_folding import (
+    FOLDABLE,
+    LEAST_OPSET,
+    Suppression,
+    columns,
+    fold_suppression,
+)
+from camgraph.tools.models.declaration import NOTHING_DECLARED, Declaration, DeclaredModel
 
 _OF_MANY_KINDS = ("efficient_nms", "yolo_end2end")
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.errors import UserError
-from stages.inference.model.model_files import find_model
-from tools.models.convert.output_option import writes_a_model
-from tools.models.declaration_options import declaration, says_what_it_is
-from tools.models.finite_range import FiniteRange
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.inference.model.model_files import find_model
+from camgraph.tools.models.convert.output_option import writes_a_model
+from camgraph.tools.models.declaration_options import declaration, says_what_it_is
+from camgraph.tools.models.finite_range import FiniteRange
 
 if TYPE_CHECKING:
-    from tools.models.convert.preparation import Asked
+    from camgraph.tools.models.convert.preparation import Asked
 
 Triple = tuple[float, float, float]
 
@@ -35,7 +35,7 @@ def prepare(file: str, out: Path, *, overwrite: bool, **options: Any) -> None:
 
     A graph needs no setting for it, finds the same people, and carries a quarter of the bytes to the device.
     """
-    from tools.models.convert import model_output, preparation  # noqa: PLC0415
+    from camgraph.tools.models.convert import model_output, preparation  # noqa: PLC0415
 
     path, asked = find_model(file, Path.cwd()), _asked(options)
     model_output.check_out(path, out, overwrite=overwrite)
@@ -45,9 +45,9 @@ def prepare(file: str, out: Path, *, overwrite: bool, **options: Any) -> None:
 
 def _asked(options: dict[str, Any]) -> Asked:
     """The steps that the options request. Raises UserError if an option is wrong."""
-    from stages.inference.model.pixel_folding import Normalisation  # noqa: PLC0415
-    from tools.models.convert.preparation import Asked  # noqa: PLC0415
-    from tools.models.convert.suppression_folding import Suppression  # noqa: PLC0415
+    from camgraph.stages.inference.model.pixel_folding import Normalisation  # noqa: PLC0415
+    from camgraph.tools.models.convert.preparation import Asked  # noqa: PLC0415
+    from camgraph.tools.models.convert.suppression_folding import Suppression  # noqa: PLC0415
 
     usual = Normalisation()
     normalisation = Normalisation(

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from stages.inference.model.node_writer import NodeWriter
-from stages.vision.decoding.yolo_heads import MAX_LOGARITHM, cells_as_rows
-from stages.vision.recognition import Format, Reading
+from camgraph.stages.inference.model.node_writer import NodeWriter
+from camgraph.stages.vision.decoding.yolo_heads import MAX_LOGARITHM, cells_as_rows
+from camgraph.stages.vision.recognition import Format, Reading
 
 LEAST_OPSET = 11
 FOLDABLE: tuple[Format, ...] = ("yolo_pose", "yolo", "yolox", "yolo_objectness")

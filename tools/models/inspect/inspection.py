@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from pipeline.errors import UserError
-from stages.inference.engines.engine import Opened, ProviderName
-from stages.inference.model.flops import Work, work_of
-from stages.inference.model.model_files import sha256_of, stored_bytes
-from stages.inference.model.model_safety import checked_model, too_large_to_analyse
-from stages.inference.selection.opening import Asked, open_model
-from stages.inference.selection.placed_work import work_shares
-from stages.vision.foreign_text import shown
-from stages.vision.model_contract import InputContract, declared_size
-from stages.vision.recognition import Port, Reading, Signature
-from stages.vision.window_contract import WindowContract
-from tools.models.declaration import NOTHING_DECLARED, DeclaredModel
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.inference.engines.engine import Opened, ProviderName
+from camgraph.stages.inference.model.flops import Work, work_of
+from camgraph.stages.inference.model.model_files import sha256_of, stored_bytes
+from camgraph.stages.inference.model.model_safety import checked_model, too_large_to_analyse
+from camgraph.stages.inference.selection.opening import Asked, open_model
+from camgraph.stages.inference.selection.placed_work import work_shares
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.stages.vision.model_contract import InputContract, declared_size
+from camgraph.stages.vision.recognition import Port, Reading, Signature
+from camgraph.stages.vision.window_contract import WindowContract
+from camgraph.tools.models.declaration import NOTHING_DECLARED, DeclaredModel
 
 _USUAL_SIZE = (640, 640)
 _SHOWN_ENTRIES = 100

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from stages.inference.engines.engine import Opened
-from stages.inference.selection.placed_work import work_shares
-from stages.vision.model_contract import InputContract
-from stages.vision.recognition import Port, Reading
-from tools.models.inspect.inspection import Inspection
+from camgraph.stages.inference.engines.engine import Opened
+from camgraph.stages.inference.selection.placed_work import work_shares
+from camgraph.stages.vision.model_contract import InputContract
+from camgraph.stages.vision.recognition import Port, Reading
+from camgraph.tools.models.inspect.inspection import Inspection
 
 
 def as_json(found: Inspection, opened: Opened | None, tried: Mapping[str, str]) -> str:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tools.measuring.plots import require_matplotlib
-from tools.models.declaration_options import brings_operators, declaration, says_its_size, says_what_it_is
-from tools.models.finite_range import FiniteRange
-from tools.models.provider_names import provider_names
-from tools.models.saved import check_places, save
+from camgraph.tools.measuring.plots import require_matplotlib
+from camgraph.tools.models.declaration_options import brings_operators, declaration, says_its_size, says_what_it_is
+from camgraph.tools.models.finite_range import FiniteRange
+from camgraph.tools.models.provider_names import provider_names
+from camgraph.tools.models.saved import check_places, save
 
 if TYPE_CHECKING:
-    from tools.models.bench.record import Machine
-    from tools.models.profile.run import Profiled
+    from camgraph.tools.models.bench.record import Machine
+    from camgraph.tools.models.profile.run import Profiled
 
 _file = click.Path(path_type=Path, dir_okay=False)
 
@@ -50,14 +50,14 @@ def profile_model(file: str, **options: Any) -> None:
     """Show which parts of the model FILE (or asset:NAME) take its time: by provider, by operator, by node, with its
     memory.
     """
-    from stages.inference.model.model_files import find_model  # noqa: PLC0415 - with it comes ONNX Runtime
-    from stages.vision.foreign_text import shown  # noqa: PLC0415
-    from tools.models.bench import machine as bench_machine  # noqa: PLC0415
-    from tools.models.bench import pictures as bench_pictures  # noqa: PLC0415
-    from tools.models.bench import worker as bench_worker  # noqa: PLC0415
-    from tools.models.declaration import DeclaredModel  # noqa: PLC0415
-    from tools.models.profile import report as profile_report  # noqa: PLC0415
-    from tools.models.profile import run as profile_run  # noqa: PLC0415
+    from camgraph.stages.inference.model.model_files import find_model  # noqa: PLC0415 - with it comes ONNX Runtime
+    from camgraph.stages.vision.foreign_text import shown  # noqa: PLC0415
+    from camgraph.tools.models.bench import machine as bench_machine  # noqa: PLC0415
+    from camgraph.tools.models.bench import pictures as bench_pictures  # noqa: PLC0415
+    from camgraph.tools.models.bench import worker as bench_worker  # noqa: PLC0415
+    from camgraph.tools.models.declaration import DeclaredModel  # noqa: PLC0415
+    from camgraph.tools.models.profile import report as profile_report  # noqa: PLC0415
+    from camgraph.tools.models.profile import run as profile_run  # noqa: PLC0415
 
     if options["picture"]:
         require_matplotlib()
@@ -89,7 +89,7 @@ def _keep(done: Profiled, title: str, machine: Machine, options: dict[str, Any])
     if options["trace"]:
         save(options["trace"], done.trace)
     if options["picture"]:
-        from tools.models.profile.report import plot  # noqa: PLC0415
+        from camgraph.tools.models.profile.report import plot  # noqa: PLC0415
 
         plot(done.profile, f"{title} on {done.runs_on}: {done.profile.run_ms:.1f} ms a run", options["picture"])
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stages.vision.foreign_text import shown
-from tools.measuring.plots import COLOURS, draw, plain
-from tools.models.profile.events import Group, Profile
+from camgraph.stages.vision.foreign_text import shown
+from camgraph.tools.measuring.plots import COLOURS, draw, plain
+from camgraph.tools.models.profile.events import Group, Profile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.messages import Array
-from stages.inference.engines.engine import NotToBeHad, ProviderName, RunFailed
-from stages.inference.engines.onnxruntime_engine import open_with
-from tools.models.own_process import answer, ask
-from tools.models.profile.events import Profile, read_profile
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.messages import Array
+from camgraph.stages.inference.engines.engine import NotToBeHad, ProviderName, RunFailed
+from camgraph.stages.inference.engines.onnxruntime_engine import open_with
+from camgraph.tools.models.own_process import answer, ask
+from camgraph.tools.models.profile.events import Profile, read_profile
 
 WARM_UP = 3
-_THIS = "tools.models.profile.run"
+_THIS = "camgraph.tools.models.profile.run"
 _ADVICE = "give it longer (--seconds and --limit-seconds), or does this model ever answer?"
 
 

@@ -13,11 +13,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from stages.footage.incident_index import IncidentFilter, IncidentSummary
-from stages.footage.incident_record import IncidentRecord, read_record
-from tools.service.history.event_history import EventFilter, EventHistory
-from tools.service.history.kept_incidents import Incident, KeptIncidents, NotFound, Row, read_each
-from tools.service.history.remembered_incidents import RememberedIncidents, RememberedRecord
+from camgraph.stages.footage.incident_index import IncidentFilter, IncidentSummary
+from camgraph.stages.footage.incident_record import IncidentRecord, read_record
+from camgraph.tools.service.history.event_history import EventFilter, EventHistory
+from camgraph.tools.service.history.kept_incidents import Incident, KeptIncidents, NotFound, Row, read_each
+from camgraph.tools.service.history.remembered_incidents import RememberedIncidents, RememberedRecord
 
 _CHUNK = 500
 """Of footage that are looked at together: most of them may be in the history as well."""

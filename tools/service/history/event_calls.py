@@ -11,12 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from pipeline.errors import EnvironmentProblem, Unavailable
-from tools.service.history.event_history import EventFilter, EventHistory, KeptEvent
-from tools.service.web.calls import Call, Gives, failure
-from tools.service.web.queries import Moment, Number, Parameter, Text, query_of
-from tools.service.web.quotas import Quota, QuotaResponse, requester_of
-from tools.service.web.thread_pools import ThreadPool
+from camgraph.pipeline.errors import EnvironmentProblem, Unavailable
+from camgraph.tools.service.history.event_history import EventFilter, EventHistory, KeptEvent
+from camgraph.tools.service.web.calls import Call, Gives, failure
+from camgraph.tools.service.web.queries import Moment, Number, Parameter, Text, query_of
+from camgraph.tools.service.web.quotas import Quota, QuotaResponse, requester_of
+from camgraph.tools.service.web.thread_pools import ThreadPool
 
 _USUAL, _MOST = 50, 500
 _MOST_NUMBER = (1 << 63) - 1

@@ -31,11 +31,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from pipeline.errors import EnvironmentProblem, Unavailable
-from pipeline.messages import Event
-from pipeline.stage import Logger
-from stages.delivery.event_view import view_of
-from stages.writing.database_errors import is_damage
+from camgraph.pipeline.errors import EnvironmentProblem, Unavailable
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.stage import Logger
+from camgraph.stages.delivery.event_view import view_of
+from camgraph.stages.writing.database_errors import is_damage
 
 T = TypeVar("T")
 

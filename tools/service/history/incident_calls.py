@@ -12,17 +12,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from pipeline.errors import EnvironmentProblem
-from stages.footage.incident_labels import LABELS, MOST_NOTE, MOST_OF_INCIDENT, Label, TooManyLabels
-from stages.footage.incident_record import IncidentRecord
-from tools.service.history.all_incidents import AllIncidents, Place, WantedIncidents
-from tools.service.history.event_history import EventHistory
-from tools.service.history.kept_incidents import Incident
-from tools.service.history.remembered_incidents import NO_PICTURES
-from tools.service.web.calls import Body, Call, Conflict, Gives, body_of
-from tools.service.web.file_answer import OF_FILE, FileAnswer, OpenFile
-from tools.service.web.queries import CameraName, Moment, Number, OneOf, Parameter, Text, query_of
-from tools.service.web.thread_pools import ThreadPool, ThreadPools
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.stages.footage.incident_labels import LABELS, MOST_NOTE, MOST_OF_INCIDENT, Label, TooManyLabels
+from camgraph.stages.footage.incident_record import IncidentRecord
+from camgraph.tools.service.history.all_incidents import AllIncidents, Place, WantedIncidents
+from camgraph.tools.service.history.event_history import EventHistory
+from camgraph.tools.service.history.kept_incidents import Incident
+from camgraph.tools.service.history.remembered_incidents import NO_PICTURES
+from camgraph.tools.service.web.calls import Body, Call, Conflict, Gives, body_of
+from camgraph.tools.service.web.file_answer import OF_FILE, FileAnswer, OpenFile
+from camgraph.tools.service.web.queries import CameraName, Moment, Number, OneOf, Parameter, Text, query_of
+from camgraph.tools.service.web.thread_pools import ThreadPool, ThreadPools
 
 _USUAL, _MOST = 50, 200
 _QUERY: dict[str, Parameter] = {

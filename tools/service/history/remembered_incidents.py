@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Never
 
-from pipeline.errors import UserError
-from stages.footage.incident_index import summary_of
-from stages.footage.incident_labels import Labels
-from stages.footage.incident_record import IncidentRecord
-from tools.service.history.event_history import EventFilter, EventHistory, KeptIncident
-from tools.service.history.kept_incidents import Incident, IncidentFile, NotFound, facts_of
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.footage.incident_index import summary_of
+from camgraph.stages.footage.incident_labels import Labels
+from camgraph.stages.footage.incident_record import IncidentRecord
+from camgraph.tools.service.history.event_history import EventFilter, EventHistory, KeptIncident
+from camgraph.tools.service.history.kept_incidents import Incident, IncidentFile, NotFound, facts_of
 
 NO_PICTURES = (
     "the run keeps no pictures and clips of incidents: give its graph a stage "

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.vision.drawing import Picture, draw_lines, draw_people, draw_zones
+from camgraph.stages.vision.drawing import Picture, draw_lines, draw_people, draw_zones
 
 _KEPT = 256
 """Frames of one stage."""

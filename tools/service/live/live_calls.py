@@ -12,21 +12,21 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pipeline.errors import Unavailable, UserError
-from pipeline.system.local_socket import short_address
-from pipeline.system.names import ascii_form
-from stages.footage.packets import SUFFIX as PACKETS
-from stages.rulebook.people_tap import SUFFIX as PEOPLE
-from tools.service.live.live_pictures import BOUNDARY, MOST_CAMERAS, PictureFilm, PictureViewer
-from tools.service.live.live_video import Film, FilmViewer
-from tools.service.live.picture_link import PictureProcess
-from tools.service.live.watching import MOST_VIEWERS, Showing, Watching
-from tools.service.run.camera_calls import checked_camera
-from tools.service.run.run_link import RunLink
-from tools.service.web.calls import Call, Gives, NotThere
-from tools.service.web.queries import OneOf, query_of
-from tools.service.web.quotas import Quota, QuotaResponse, requester_of
-from tools.service.web.thread_pools import ThreadPools
+from camgraph.pipeline.errors import Unavailable, UserError
+from camgraph.pipeline.system.local_socket import short_address
+from camgraph.pipeline.system.names import ascii_form
+from camgraph.stages.footage.packets import SUFFIX as PACKETS
+from camgraph.stages.rulebook.people_tap import SUFFIX as PEOPLE
+from camgraph.tools.service.live.live_pictures import BOUNDARY, MOST_CAMERAS, PictureFilm, PictureViewer
+from camgraph.tools.service.live.live_video import Film, FilmViewer
+from camgraph.tools.service.live.picture_link import PictureProcess
+from camgraph.tools.service.live.watching import MOST_VIEWERS, Showing, Watching
+from camgraph.tools.service.run.camera_calls import checked_camera
+from camgraph.tools.service.run.run_link import RunLink
+from camgraph.tools.service.web.calls import Call, Gives, NotThere
+from camgraph.tools.service.web.queries import OneOf, query_of
+from camgraph.tools.service.web.quotas import Quota, QuotaResponse, requester_of
+from camgraph.tools.service.web.thread_pools import ThreadPools
 
 _NO_VIDEO = "live video is off: set `video: true` at the stage `serve`, unless another stage lets no picture leave"
 _TOO_MANY = {429: "you look at too many things at once", 503: "the run does not answer, or too many look already"}

@@ -19,14 +19,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
 
-from pipeline.errors import Unavailable, UserError
-from stages.footage.packets import Packet
-from tools.service.live.known_people import KnownPeople
-from tools.service.live.live_video import check_paced
-from tools.service.live.picture_link import PictureLink, PictureProcess
-from tools.service.live.picture_maker import LivePicture, moment_of
-from tools.service.live.watching import WatchedCamera
-from tools.service.web.thread_pools import ThreadPool
+from camgraph.pipeline.errors import Unavailable, UserError
+from camgraph.stages.footage.packets import Packet
+from camgraph.tools.service.live.known_people import KnownPeople
+from camgraph.tools.service.live.live_video import check_paced
+from camgraph.tools.service.live.picture_link import PictureLink, PictureProcess
+from camgraph.tools.service.live.picture_maker import LivePicture, moment_of
+from camgraph.tools.service.live.watching import WatchedCamera
+from camgraph.tools.service.web.thread_pools import ThreadPool
 
 MOST_CAMERAS = 8
 """That are decoded at a time."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from pipeline.errors import Unavailable, UserError, WireError
-from stages.footage.live_mp4 import LiveMp4, can_play
-from stages.footage.packets import Packet, VideoStreamInfo
-from tools.service.live.watching import WatchedCamera
+from camgraph.pipeline.errors import Unavailable, UserError, WireError
+from camgraph.stages.footage.live_mp4 import LiveMp4, can_play
+from camgraph.stages.footage.packets import Packet, VideoStreamInfo
+from camgraph.tools.service.live.watching import WatchedCamera
 
 _MOST_WAITING = 4 << 20
 """Bytes that wait for a viewer. One that is further behind is disconnected, and can begin anew."""

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 import msgpack
 
-from pipeline.errors import Unavailable, UserError
-from pipeline.system.child_environment import handed_on
-from stages.footage.packets import Packet, packet_message, stream_message
-from tools.service.live.known_people import Moment
-from tools.service.live.picture_maker import LivePicture
-from tools.service.live.picture_process import LENGTH, MOST_BYTES, framed
-from tools.service.web.thread_pools import ThreadPool
+from camgraph.pipeline.errors import Unavailable, UserError
+from camgraph.pipeline.system.child_environment import handed_on
+from camgraph.stages.footage.packets import Packet, packet_message, stream_message
+from camgraph.tools.service.live.known_people import Moment
+from camgraph.tools.service.live.picture_maker import LivePicture
+from camgraph.tools.service.live.picture_process import LENGTH, MOST_BYTES, framed
+from camgraph.tools.service.web.thread_pools import ThreadPool
 
 _AGAIN_S = 10.0
 """After it has died, a video that kills it must not have it started without end."""
@@ -127,7 +127,7 @@ def _executed(control: int) -> subprocess.Popen[bytes]:
     """Raises OSError."""
     return subprocess.Popen(  # noqa: S603 - our own interpreter and module
         # -P: files in the working directory are no modules, whatever their names.
-        [sys.executable, "-P", "-m", "tools.service.live.picture_process", str(control)],
+        [sys.executable, "-P", "-m", "camgraph.tools.service.live.picture_process", str(control)],
         pass_fds=(control,),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

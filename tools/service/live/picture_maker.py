@@ -12,11 +12,11 @@ import numpy as np
 from av.container import InputContainer
 from av.video.frame import VideoFrame
 
-from pipeline.errors import UserError
-from stages.footage.packets import Packet, VideoStreamInfo
-from stages.footage.still import Picture, av_packet, jpeg, opened_sample
-from stages.vision.orientation import Orientation
-from tools.service.live.known_people import Moment, Scene, draw_scene
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.footage.packets import Packet, VideoStreamInfo
+from camgraph.stages.footage.still import Picture, av_packet, jpeg, opened_sample
+from camgraph.stages.vision.orientation import Orientation
+from camgraph.tools.service.live.known_people import Moment, Scene, draw_scene
 
 _EVERY_S = 0.2
 """Between two pictures, in the time of the stream."""

@@ -1,4 +1,4 @@
-"""The process that makes live pictures, for all cameras: `python -P -m tools.service.live.picture_process FD`.
+"""The process that makes live pictures, for all cameras: `python -P -m camgraph.tools.service.live.picture_process FD`.
 
 It has the lowest priority there is, so that cameras lose nothing by it. In the service's own process a thread of low
 priority would not do: on a busy machine it stops while it holds Python's lock, and then nobody is answered.
@@ -30,10 +30,10 @@ from typing import Any, BinaryIO
 import cv2
 import msgpack
 
-from pipeline.errors import UserError, WireError
-from stages.footage.packets import PacketReader
-from tools.service.live.known_people import Moment, Scene
-from tools.service.live.picture_maker import PictureMaker
+from camgraph.pipeline.errors import UserError, WireError
+from camgraph.stages.footage.packets import PacketReader
+from camgraph.tools.service.live.known_people import Moment, Scene
+from camgraph.tools.service.live.picture_maker import PictureMaker
 
 LENGTH = struct.Struct("<I")
 MOST_BYTES = 64 << 20

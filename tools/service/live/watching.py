@@ -17,10 +17,10 @@ from typing import Generic, Protocol, TypeVar
 import av
 import structlog
 
-from pipeline.errors import Unavailable, UserError, WireError
-from pipeline.system.local_socket import short_address
-from stages.footage.packets import Packet, PacketReader
-from tools.service.web.quotas import Quota, Requester
+from camgraph.pipeline.errors import Unavailable, UserError, WireError
+from camgraph.pipeline.system.local_socket import short_address
+from camgraph.stages.footage.packets import Packet, PacketReader
+from camgraph.tools.service.web.quotas import Quota, Requester
 
 log = structlog.get_logger()
 

@@ -14,13 +14,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from pipeline.errors import UserError
-from stages.messages import People
-from tools.service.model.model_link import Looked, ModelLink, ModelWay, check_picture
-from tools.service.run.run_link import NO_ANSWER, RunLink
-from tools.service.web.calls import Call, Gives, bytes_of, failure
-from tools.service.web.queries import Text, query_of
-from tools.service.web.thread_pools import ThreadPool
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.messages import People
+from camgraph.tools.service.model.model_link import Looked, ModelLink, ModelWay, check_picture
+from camgraph.tools.service.run.run_link import NO_ANSWER, RunLink
+from camgraph.tools.service.web.calls import Call, Gives, bytes_of, failure
+from camgraph.tools.service.web.queries import Text, query_of
+from camgraph.tools.service.web.thread_pools import ThreadPool
 
 MOST_BYTES = 32 << 20
 """Of all pictures of a request."""

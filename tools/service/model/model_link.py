@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.foreign_text import shown
-from pipeline.messages import Message, Stamp
-from pipeline.registry import find_stage
-from pipeline.single_stage import feed, opened
-from pipeline.stage import Stage
-from stages.inference.model_service import NAMES, ModelAnswer, ask_model
-from stages.messages import Frame, People, Tensor
-from tools.service.run.run_link import RunLink
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.messages import Message, Stamp
+from camgraph.pipeline.registry import find_stage
+from camgraph.pipeline.single_stage import feed, opened
+from camgraph.pipeline.stage import Stage
+from camgraph.stages.inference.model_service import NAMES, ModelAnswer, ask_model
+from camgraph.stages.messages import Frame, People, Tensor
+from camgraph.tools.service.run.run_link import RunLink
 
 FORMATS = ("JPEG", "PNG", "WEBP")
 MOST_PIXELS = 50_000_000

@@ -11,13 +11,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from pipeline.errors import UserError
-from pipeline.foreign_text import shown
-from pipeline.system.names import nfc
-from tools.service.run.run_link import NO_ANSWER, RunLink
-from tools.service.web.calls import NOT_MODIFIED, NOTHING, Body, Call, Gives, NotThere, body_of
-from tools.service.web.thread_pools import ThreadPools
-from tools.service.web.withheld_paths import as_told_to
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.system.names import nfc
+from camgraph.tools.service.run.run_link import NO_ANSWER, RunLink
+from camgraph.tools.service.web.calls import NOT_MODIFIED, NOTHING, Body, Call, Gives, NotThere, body_of
+from camgraph.tools.service.web.thread_pools import ThreadPools
+from camgraph.tools.service.web.withheld_paths import as_told_to
 
 _SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "srt", "udp", "rtp")
 _REFUSED = {400: "the run refuses it, and says why", **NO_ANSWER}

@@ -8,10 +8,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from tools.service.run.run_link import NO_ANSWER, RunLink
-from tools.service.web.calls import Call, Gives
-from tools.service.web.thread_pools import ThreadPools
-from tools.service.web.withheld_paths import as_told_to
+from camgraph.tools.service.run.run_link import NO_ANSWER, RunLink
+from camgraph.tools.service.web.calls import Call, Gives
+from camgraph.tools.service.web.thread_pools import ThreadPools
+from camgraph.tools.service.web.withheld_paths import as_told_to
 
 GraphEdge = TypedDict(
     "GraphEdge",

@@ -13,14 +13,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from pipeline.errors import CamgraphError
-from pipeline.monitoring.health import Level
-from tools.measuring.nvidia_smi import LOADS, GpuLoad, loads_of
-from tools.service.run.metrics import CONTENT_TYPE, exposition
-from tools.service.run.run_link import FRESH_S, NO_ANSWER, RunLink
-from tools.service.web.calls import NOTHING, Call, Gives
-from tools.service.web.thread_pools import ThreadPools
-from tools.service.web.withheld_paths import as_told_to, sees_paths, without_folders
+from camgraph.pipeline.errors import CamgraphError
+from camgraph.pipeline.monitoring.health import Level
+from camgraph.tools.measuring.nvidia_smi import LOADS, GpuLoad, loads_of
+from camgraph.tools.service.run.metrics import CONTENT_TYPE, exposition
+from camgraph.tools.service.run.run_link import FRESH_S, NO_ANSWER, RunLink
+from camgraph.tools.service.web.calls import NOTHING, Call, Gives
+from camgraph.tools.service.web.thread_pools import ThreadPools
+from camgraph.tools.service.web.withheld_paths import as_told_to, sees_paths, without_folders
 
 _FRESH_S = 5.0
 """For so long an answer is given to all who ask: nvidia-smi takes processor time, up to a second of it."""

@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from pipeline.foreign_text import shown
-from tools.measuring.nvidia_smi import GpuLoad
+from camgraph.pipeline.foreign_text import shown
+from camgraph.tools.measuring.nvidia_smi import GpuLoad
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LEVELS = ("healthy", "degraded", "down")

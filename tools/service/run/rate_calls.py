@@ -5,10 +5,10 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from pipeline.foreign_text import shown
-from tools.service.run.recent_rates import RateRing, RecentRates
-from tools.service.web.calls import Call, Gives, NotThere
-from tools.service.web.queries import CameraName, Parameter, query_of
+from camgraph.pipeline.foreign_text import shown
+from camgraph.tools.service.run.recent_rates import RateRing, RecentRates
+from camgraph.tools.service.web.calls import Call, Gives, NotThere
+from camgraph.tools.service.web.queries import CameraName, Parameter, query_of
 
 _OF: dict[str, Parameter] = {"camera": CameraName("Of this camera alone; without it, of all cameras together.")}
 

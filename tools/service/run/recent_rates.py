@@ -16,7 +16,7 @@ from typing import Any
 
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from pipeline.errors import CamgraphError
+from camgraph.pipeline.errors import CamgraphError
 
 EVERY_S = 5.0
 KEPT = 720

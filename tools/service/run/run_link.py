@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import CamgraphError, EnvironmentProblem, UserError
-from pipeline.supervision.control import ask
-from pipeline.system.names import nfc
-from pipeline.system.paths import runs_folder
-from stages.footage.picture_service import NAME, ServedPicture, ask_picture
+from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem, UserError
+from camgraph.pipeline.supervision.control import ask
+from camgraph.pipeline.system.names import nfc
+from camgraph.pipeline.system.paths import runs_folder
+from camgraph.stages.footage.picture_service import NAME, ServedPicture, ask_picture
 
 FRESH_S = 1.0
 """For so long a state is given to all who ask: the run is asked once a second at most, however many look."""

@@ -23,17 +23,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from pipeline.errors import EnvironmentProblem, UserError
-from pipeline.foreign_text import shown
-from pipeline.system.disk import write_whole
-from pipeline.system.redaction import redact_urls
-from stages.rulebook.rule_file import EVERY_CAMERA
-from stages.rulebook.rule_set import parse_rules
-from tools.service.run.camera_calls import checked_camera
-from tools.service.run.run_link import RunLink
-from tools.service.shapes.yaml_edit import with_value, without_value
-from tools.service.web.calls import Body, Call, Gives, body_of
-from tools.service.web.thread_pools import ThreadPools
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.system.disk import write_whole
+from camgraph.pipeline.system.redaction import redact_urls
+from camgraph.stages.rulebook.rule_file import EVERY_CAMERA
+from camgraph.stages.rulebook.rule_set import parse_rules
+from camgraph.tools.service.run.camera_calls import checked_camera
+from camgraph.tools.service.run.run_link import RunLink
+from camgraph.tools.service.shapes.yaml_edit import with_value, without_value
+from camgraph.tools.service.web.calls import Body, Call, Gives, body_of
+from camgraph.tools.service.web.thread_pools import ThreadPools
 
 _KINDS = {"zone": "zones", "line": "lines"}
 Kind = Literal["zone", "line"]

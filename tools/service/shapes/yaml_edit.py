@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from pipeline.errors import UserError
+from camgraph.pipeline.errors import UserError
 
 _WAY_OUT = "change the file with an editor"
 

@@ -29,8 +29,8 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tools.service.web.calls import MOST_BODY, Role, failure
-from tools.service.web.quotas import client_of
+from camgraph.tools.service.web.calls import MOST_BODY, Role, failure
+from camgraph.tools.service.web.quotas import client_of
 
 _COOKIE = "camgraph_session"
 _PORTS = {"http": 80, "https": 443}

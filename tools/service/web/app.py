@@ -12,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
-from pipeline.stage import Logger
-from tools.service.web.access import Access, AccessLayer
-from tools.service.web.calls import NOTHING, Call, Gives, failure, routes_of
-from tools.service.web.openapi import openapi_of
+from camgraph.pipeline.stage import Logger
+from camgraph.tools.service.web.access import Access, AccessLayer
+from camgraph.tools.service.web.calls import NOTHING, Call, Gives, failure, routes_of
+from camgraph.tools.service.web.openapi import openapi_of
 
 _LOG_EVERY_S = 60.0
 

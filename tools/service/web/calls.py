@@ -17,12 +17,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable, UserError
-from pipeline.foreign_text import shown
-from pipeline.system.redaction import redact_urls
-from tools.service.web.queries import Parameter
-from tools.service.web.quotas import QuotaExceeded
-from tools.service.web.withheld_paths import as_told_to
+from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable, UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.system.redaction import redact_urls
+from camgraph.tools.service.web.queries import Parameter
+from camgraph.tools.service.web.quotas import QuotaExceeded
+from camgraph.tools.service.web.withheld_paths import as_told_to
 
 Role = Literal["anyone", "viewer", "operator", "admin"]
 """Each may do what those before it may. `anyone` needs no token: probes, and the page without its data."""

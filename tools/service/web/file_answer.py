@@ -15,9 +15,9 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from pipeline.errors import Unavailable
-from tools.service.web.calls import NOT_MODIFIED
-from tools.service.web.thread_pools import ThreadPool
+from camgraph.pipeline.errors import Unavailable
+from camgraph.tools.service.web.calls import NOT_MODIFIED
+from camgraph.tools.service.web.thread_pools import ThreadPool
 
 OF_FILE = {206: "the part that `Range` asks for", **NOT_MODIFIED}
 """`Gives.also` of a call that answers so."""

@@ -20,10 +20,10 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.stage import Logger
-from tools.service.web.calls import failure
-from tools.service.web.quotas import counted_address
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.stage import Logger
+from camgraph.tools.service.web.calls import failure
+from camgraph.tools.service.web.quotas import counted_address
 
 _MOST_CONNECTIONS = 256
 _MOST_OF_ADDRESS = 64

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from tools.service.web.calls import Call, Failure
+from camgraph.tools.service.web.calls import Call, Failure
 
 _PLACES = {
     "name": "The name of a camera.",

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
-from tools.service.web.access import TOO_MANY_WRONG, Access, TooManyWrong
-from tools.service.web.calls import NOT_MODIFIED, NOTHING, Body, Call, Gives, Role, body_of, failure
-from tools.service.web.quotas import client_of
+from camgraph.tools.service.web.access import TOO_MANY_WRONG, Access, TooManyWrong
+from camgraph.tools.service.web.calls import NOT_MODIFIED, NOTHING, Body, Call, Gives, Role, body_of, failure
+from camgraph.tools.service.web.quotas import client_of
 
 _FOLDER = Path(__file__).parents[1] / "page"
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 from starlette.requests import Request
 
-from pipeline.errors import UserError
-from pipeline.foreign_text import shown
-from pipeline.system.names import A_CAMERA_NAME, MAX_NAME, is_camera_name, nfc
-from pipeline.system.spelling import did_you_mean
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.system.names import A_CAMERA_NAME, MAX_NAME, is_camera_name, nfc
+from camgraph.pipeline.system.spelling import did_you_mean
 
 _MOST_SHOWN = 60
 

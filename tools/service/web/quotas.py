@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from pipeline.errors import Unavailable
+from camgraph.pipeline.errors import Unavailable
 
 _NETWORK_BITS = 64
 

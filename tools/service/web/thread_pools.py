@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from pipeline.errors import Unavailable
+from camgraph.pipeline.errors import Unavailable
 
 T = TypeVar("T")
 _WAIT_S = 5.0

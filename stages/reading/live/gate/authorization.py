@@ -9,8 +9,8 @@ import threading
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
 
-from pipeline.foreign_text import shown
-from stages.reading.live.gate.origins import Login
+from camgraph.pipeline.foreign_text import shown
+from camgraph.stages.reading.live.gate.origins import Login
 
 _SCHEME = re.compile(r"(?:^|,)\s*(Basic|Digest)\s+", re.IGNORECASE)
 _PARAMETER = re.compile(r'([A-Za-z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,]*))')

@@ -18,14 +18,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar, NamedTuple, Self
 
-from pipeline.foreign_text import shown
-from pipeline.system.happy_eyeballs import connect_first, places_of
-from pipeline.system.redaction import redact_urls
-from stages.reading.live.gate.authorization import Authorization
-from stages.reading.live.gate.origins import Origin, Target, login_of, may_be_reached, target_of
-from stages.reading.live.host_lookup import LOOK_UP_S, HostLookup
-from stages.reading.live.threads import start
-from stages.reading.live.verdicts import Dropped
+from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.system.happy_eyeballs import connect_first, places_of
+from camgraph.pipeline.system.redaction import redact_urls
+from camgraph.stages.reading.live.gate.authorization import Authorization
+from camgraph.stages.reading.live.gate.origins import Origin, Target, login_of, may_be_reached, target_of
+from camgraph.stages.reading.live.host_lookup import LOOK_UP_S, HostLookup
+from camgraph.stages.reading.live.threads import start
+from camgraph.stages.reading.live.verdicts import Dropped
 
 MOST_AT_ONCE = 16
 """Connections of FFmpeg: a playlist of variants needs two for each."""

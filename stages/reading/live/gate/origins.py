@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 from urllib.parse import unquote, urljoin
 
-from pipeline.system.redaction import HOST
+from camgraph.pipeline.system.redaction import HOST
 
 _DEFAULT_PORTS = {"rtsp": 554, "rtsps": 322, "http": 80, "https": 443}
 _MOST_PORT = 65_535

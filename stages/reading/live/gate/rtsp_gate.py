@@ -11,12 +11,12 @@ import socket
 import ssl
 from dataclasses import dataclass, field
 
-from stages.reading.live.gate import statuses
-from stages.reading.live.gate.authorization import Authorization, why_not_answered
-from stages.reading.live.gate.gate import MOST_REDIRECTS, Gate, Road
-from stages.reading.live.gate.origins import Target, target_of
-from stages.reading.live.gate.rtsp_stream import Malformed, Message, Splitter
-from stages.reading.live.verdicts import Dropped
+from camgraph.stages.reading.live.gate import statuses
+from camgraph.stages.reading.live.gate.authorization import Authorization, why_not_answered
+from camgraph.stages.reading.live.gate.gate import MOST_REDIRECTS, Gate, Road
+from camgraph.stages.reading.live.gate.origins import Target, target_of
+from camgraph.stages.reading.live.gate.rtsp_stream import Malformed, Message, Splitter
+from camgraph.stages.reading.live.verdicts import Dropped
 
 _CHUNK = 1 << 16
 _MOST_UNANSWERED = 32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from pipeline.foreign_text import shown
+from camgraph.pipeline.foreign_text import shown
 
 _MOST_SHOWN = 80
 _OF_RTSP = {

@@ -7,10 +7,10 @@ import re
 import zlib
 from typing import Literal
 
-from pipeline.foreign_text import shown
-from stages.reading import playlists
-from stages.reading.live.gate import mjpeg_stream
-from stages.reading.live.verdicts import Dropped
+from camgraph.pipeline.foreign_text import shown
+from camgraph.stages.reading import playlists
+from camgraph.stages.reading.live.gate import mjpeg_stream
+from camgraph.stages.reading.live.verdicts import Dropped
 
 Served = Literal["playlist", "pictures", "stream"]
 """`pictures`: JPEG after JPEG, or a single one; `stream`: everything else, which FFmpeg has to recognise."""

@@ -28,14 +28,14 @@ from urllib.parse import quote
 
 import av
 
-from stages.reading import playlists
-from stages.reading.live.gate import statuses
-from stages.reading.live.gate.authorization import why_not_answered
-from stages.reading.live.gate.gate import MOST_REDIRECTS, Gate, Road, fit_to_show
-from stages.reading.live.gate.mjpeg_stream import MOST_PICTURE, PictureCutter, PictureTooLarge
-from stages.reading.live.gate.origins import Origin, Target, target_from, target_of
-from stages.reading.live.gate.web_answer import BEGIN_BYTES, PLAYLIST_BEGIN, Served, WebBody, is_enough, served
-from stages.reading.live.verdicts import Dropped
+from camgraph.stages.reading import playlists
+from camgraph.stages.reading.live.gate import statuses
+from camgraph.stages.reading.live.gate.authorization import why_not_answered
+from camgraph.stages.reading.live.gate.gate import MOST_REDIRECTS, Gate, Road, fit_to_show
+from camgraph.stages.reading.live.gate.mjpeg_stream import MOST_PICTURE, PictureCutter, PictureTooLarge
+from camgraph.stages.reading.live.gate.origins import Origin, Target, target_from, target_of
+from camgraph.stages.reading.live.gate.web_answer import BEGIN_BYTES, PLAYLIST_BEGIN, Served, WebBody, is_enough, served
+from camgraph.stages.reading.live.verdicts import Dropped
 
 Kind = Literal["camera", "list", "segment"]
 

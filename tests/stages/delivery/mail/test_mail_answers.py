@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.system import redaction
-from stages.delivery.mail.mail_answers import words_of
+from camgraph.pipeline.system import redaction
+from camgraph.stages.delivery.mail.mail_answers import words_of
 
 
 def test_an_answer_that_repeats_a_password_is_cut_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from camgraph_test_stages.incident_views import incident
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.delivery.mail.mail_message import Words, mail_about
+from camgraph.stages.delivery.mail.mail_message import Words, mail_about
 
 BLANKS_AND_SIGNS = " ,.-:;()[]<>@\"'=?_~"
 LETTERS = st.one_of(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.system.names import is_camera_name, nfc
-from stages.delivery.mqtt.mqtt_topics import Topics, level
+from camgraph.pipeline.system.names import is_camera_name, nfc
+from camgraph.stages.delivery.mqtt.mqtt_topics import Topics, level
 
 CAMERA_NAMES = st.text(st.characters(categories=["L", "M", "Nd"], include_characters="_-"), min_size=1, max_size=40)
 

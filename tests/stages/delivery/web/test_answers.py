@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import Unavailable
-from stages.delivery.event_sink import Later
-from stages.delivery.web.answers import LONGEST_PAUSE_S, Gone, judge, pause_of
-from stages.delivery.web.web_client import Answer
+from camgraph.pipeline.errors import Unavailable
+from camgraph.stages.delivery.event_sink import Later
+from camgraph.stages.delivery.web.answers import LONGEST_PAUSE_S, Gone, judge, pause_of
+from camgraph.stages.delivery.web.web_client import Answer
 
 NOW_S = 1_800_000_000.0
 

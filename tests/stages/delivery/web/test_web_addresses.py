@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.delivery.web.web_addresses import web_address, why_not_public
+from camgraph.stages.delivery.web.web_addresses import web_address, why_not_public
 
 
 @pytest.mark.parametrize(

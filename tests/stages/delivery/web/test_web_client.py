@@ -6,9 +6,9 @@ import ssl
 import pytest
 from camgraph_test_stages.waiting import until
 
-from pipeline.errors import Unavailable
-from stages.delivery.web.web_addresses import WebAddress, web_address
-from stages.delivery.web.web_client import WebClient
+from camgraph.pipeline.errors import Unavailable
+from camgraph.stages.delivery.web.web_addresses import WebAddress, web_address
+from camgraph.stages.delivery.web.web_client import WebClient
 
 
 def test_a_given_up_request_tries_no_further_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,15 +16,15 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
-from pipeline.messages import Array
-from stages.inference.batches import BatchRuns, Given
-from stages.inference.engines import bindings
-from stages.inference.engines.bindings import MOST_SETS, NO_GRAPH, BoundSet, Place, RecordedRuns
-from stages.inference.engines.devices import number_of
-from stages.inference.engines.engine import RunFailed
-from stages.inference.engines.onnxruntime_engine import OnnxRuntimeEngine
-from stages.inference.engines.options import records
-from stages.vision.model_contract import InputContract
+from camgraph.pipeline.messages import Array
+from camgraph.stages.inference.batches import BatchRuns, Given
+from camgraph.stages.inference.engines import bindings
+from camgraph.stages.inference.engines.bindings import MOST_SETS, NO_GRAPH, BoundSet, Place, RecordedRuns
+from camgraph.stages.inference.engines.devices import number_of
+from camgraph.stages.inference.engines.engine import RunFailed
+from camgraph.stages.inference.engines.onnxruntime_engine import OnnxRuntimeEngine
+from camgraph.stages.inference.engines.options import records
+from camgraph.stages.vision.model_contract import InputContract
 
 CPU = Place("cpu")
 

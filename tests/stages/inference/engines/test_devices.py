@@ -12,16 +12,16 @@ from onnx import TensorProto, helper
 from pydantic import ValidationError
 from structlog.testing import capture_logs
 
-from pipeline.errors import GraphError
-from pipeline.graph import parse_graph, plan_of
-from pipeline.single_stage import HandContext
-from pipeline.testing import opened, run_graph
-from stages.infer import Infer, InferSettings
-from stages.inference import readiness
-from stages.inference.engines import onnxruntime_engine
-from stages.inference.engines.devices import device_of, on_device
-from stages.inference.engines.engine import NotToBeHad
-from stages.inference.model.model_memory import ModelMemory
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph import parse_graph, plan_of
+from camgraph.pipeline.single_stage import HandContext
+from camgraph.pipeline.testing import opened, run_graph
+from camgraph.stages.infer import Infer, InferSettings
+from camgraph.stages.inference import readiness
+from camgraph.stages.inference.engines import onnxruntime_engine
+from camgraph.stages.inference.engines.devices import device_of, on_device
+from camgraph.stages.inference.engines.engine import NotToBeHad
+from camgraph.stages.inference.model.model_memory import ModelMemory
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
-from pipeline.messages import Array
-from stages.inference.engines.host_runs import MOST_SESSIONS, MOST_SHAPES, HostRuns, output_shapes
-from stages.inference.engines.onnxruntime_engine import signature_of
-from stages.inference.engines.pinned import plain_array
+from camgraph.pipeline.messages import Array
+from camgraph.stages.inference.engines.host_runs import MOST_SESSIONS, MOST_SHAPES, HostRuns, output_shapes
+from camgraph.stages.inference.engines.onnxruntime_engine import signature_of
+from camgraph.stages.inference.engines.pinned import plain_array
 
 value = helper.make_tensor_value_info
 

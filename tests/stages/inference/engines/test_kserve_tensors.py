@@ -14,9 +14,9 @@ pytest.importorskip("tritonclient.grpc", reason="tritonclient is not installed: 
 from tritonclient.grpc import service_pb2
 from tritonclient.utils import np_to_triton_dtype
 
-from pipeline.system import redaction
-from stages.inference.engines.kserve_tensors import NoTensor, arrays_of, datatype_of, port_of
-from stages.vision.recognition import Port
+from camgraph.pipeline.system import redaction
+from camgraph.stages.inference.engines.kserve_tensors import NoTensor, arrays_of, datatype_of, port_of
+from camgraph.stages.vision.recognition import Port
 
 Described = service_pb2.ModelMetadataResponse.TensorMetadata
 DTYPES = ("?", "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.inference.engines.onnxruntime_engine import MemoryLimits
+from camgraph.stages.inference.engines.onnxruntime_engine import MemoryLimits
 
 GB = 10**9
 

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from pipeline.messages import Array
-from stages.inference.engines.pinned import MOST_FREE, MOST_FREE_BYTES, PinnedMemory, plain_array
+from camgraph.pipeline.messages import Array
+from camgraph.stages.inference.engines.pinned import MOST_FREE, MOST_FREE_BYTES, PinnedMemory, plain_array
 
 
 class Source:

@@ -12,14 +12,14 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pipeline.messages import Array
-from stages.inference.batches import BatchRuns, Given
-from stages.inference.contracts import InputSettings, read_contract
-from stages.inference.engines.bindings import Place, RecordedRuns
-from stages.inference.engines.host_runs import HostRuns
-from stages.inference.engines.onnxruntime_engine import OnnxRuntimeEngine, signature_of
-from stages.inference.engines.pinned import plain_array
-from stages.vision.recognition import Declared
+from camgraph.pipeline.messages import Array
+from camgraph.stages.inference.batches import BatchRuns, Given
+from camgraph.stages.inference.contracts import InputSettings, read_contract
+from camgraph.stages.inference.engines.bindings import Place, RecordedRuns
+from camgraph.stages.inference.engines.host_runs import HostRuns
+from camgraph.stages.inference.engines.onnxruntime_engine import OnnxRuntimeEngine, signature_of
+from camgraph.stages.inference.engines.pinned import plain_array
+from camgraph.stages.vision.recognition import Declared
 
 SIDE = 32
 CUDA = "CUDAExecutionProvider"

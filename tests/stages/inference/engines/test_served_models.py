@@ -16,15 +16,15 @@ import pytest
 
 pytest.importorskip("tritonclient.grpc", reason="tritonclient is not installed: pip install camgraph[triton]")
 
-from pipeline.errors import BadItem, CamgraphError, EnvironmentProblem, Unavailable, UserError
-from pipeline.stage import Stage
-from pipeline.testing import feed, opened, stamp
-from stages.decode import Decode
-from stages.infer import Infer, InferSettings
-from stages.inference.engines.served_models import signature_of_served
-from stages.inference.engines.server_settings import ServerSettings
-from stages.inference.selection.opening import Asked, open_model
-from stages.messages import People, Tensor
+from camgraph.pipeline.errors import BadItem, CamgraphError, EnvironmentProblem, Unavailable, UserError
+from camgraph.pipeline.stage import Stage
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.decode import Decode
+from camgraph.stages.infer import Infer, InferSettings
+from camgraph.stages.inference.engines.served_models import signature_of_served
+from camgraph.stages.inference.engines.server_settings import ServerSettings
+from camgraph.stages.inference.selection.opening import Asked, open_model
+from camgraph.stages.messages import People, Tensor
 
 Serve = Callable[..., Any]
 SIDE = 32

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from stages.inference.contracts import InputSettings, read_contract
-from stages.inference.engines.onnxruntime_engine import open_with
-from stages.inference.model.candidate_selection import CannotSelect, Selection, fold_selection, selection_of
-from stages.inference.signatures import signature_of_file
-from stages.vision.decoding.detections import Detections
-from stages.vision.decoding.formats import Asked, detections_of
-from stages.vision.model_contract import Converter
-from stages.vision.recognition import Format, Port, Reading, Signature, recognise
-from tools.models.chain import Chain
-from tools.models.frames import frames_of
+from camgraph.stages.inference.contracts import InputSettings, read_contract
+from camgraph.stages.inference.engines.onnxruntime_engine import open_with
+from camgraph.stages.inference.model.candidate_selection import CannotSelect, Selection, fold_selection, selection_of
+from camgraph.stages.inference.signatures import signature_of_file
+from camgraph.stages.vision.decoding.detections import Detections
+from camgraph.stages.vision.decoding.formats import Asked, detections_of
+from camgraph.stages.vision.model_contract import Converter
+from camgraph.stages.vision.recognition import Format, Port, Reading, Signature, recognise
+from camgraph.tools.models.chain import Chain
+from camgraph.tools.models.frames import frames_of
 
 ANCHORS, MOST = 200, 40
 SIZE = (640, 640)

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, helper
 from onnx.inliner import inline_local_functions
 
-from pipeline.errors import UserError
-from stages.infer import Infer, InferSettings
-from stages.inference.model.extent import ANALYSED, contents_of
-from stages.inference.model.model_files import sha256_of
-from stages.inference.model.model_safety import checked_model
-from stages.inference.signatures import signature_of_file
-from tools.models.command import model as command
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.infer import Infer, InferSettings
+from camgraph.stages.inference.model.extent import ANALYSED, contents_of
+from camgraph.stages.inference.model.model_files import sha256_of
+from camgraph.stages.inference.model.model_safety import checked_model
+from camgraph.stages.inference.signatures import signature_of_file
+from camgraph.tools.models.command import model as command
 
 OPSETS = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
 

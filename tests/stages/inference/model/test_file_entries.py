@@ -10,9 +10,9 @@ import pytest
 from google.protobuf.message import Message
 from onnx import TensorProto, helper
 
-from pipeline.errors import UserError
-from stages.inference.model.file_entries import MOST_ENTRIES, _counted, has_too_many_entries
-from stages.inference.model.model_safety import checked_model, weight_files
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.inference.model.file_entries import MOST_ENTRIES, _counted, has_too_many_entries
+from camgraph.stages.inference.model.model_safety import checked_model, weight_files
 
 
 def varint(value: int) -> bytes:

@@ -11,10 +11,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, shape_inference
 
-from stages.inference.engines.engine import Placement
-from stages.inference.model import flops
-from stages.inference.model.flops import NodeWork, Work, work_of
-from stages.inference.selection.placed_work import work_shares
+from camgraph.stages.inference.engines.engine import Placement
+from camgraph.stages.inference.model import flops
+from camgraph.stages.inference.model.flops import NodeWork, Work, work_of
+from camgraph.stages.inference.selection.placed_work import work_shares
 
 
 def products(*nodes: onnx.NodeProto, out: str, **weights: np.ndarray) -> onnx.ModelProto:

@@ -17,15 +17,15 @@ import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 from structlog.testing import capture_logs
 
-from pipeline.errors import BadItem, UserError
-from pipeline.testing import feed, opened, stamp
-from stages.infer import Infer, InferSettings
-from stages.inference.engines import openvino_engine
-from stages.inference.engines.engine import OutOfMemory
-from stages.inference.model.model_memory import ModelMemory, beyond, data_bytes, most_of
-from stages.inference.selection.opening import Asked, open_model
-from stages.inference.selection.trial import try_in_process
-from stages.messages import Tensor
+from camgraph.pipeline.errors import BadItem, UserError
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.infer import Infer, InferSettings
+from camgraph.stages.inference.engines import openvino_engine
+from camgraph.stages.inference.engines.engine import OutOfMemory
+from camgraph.stages.inference.model.model_memory import ModelMemory, beyond, data_bytes, most_of
+from camgraph.stages.inference.selection.opening import Asked, open_model
+from camgraph.stages.inference.selection.trial import try_in_process
+from camgraph.stages.messages import Tensor
 
 MB = 1 << 20
 MACHINE = 4 << 30
@@ -184,10 +184,10 @@ _ON_OPENVINO = """
 import resource, sys
 import numpy as np
 from pathlib import Path
-from pipeline.testing import feed, opened, stamp
-from stages.infer import Infer
-from stages.inference.model.model_memory import data_bytes
-from stages.messages import Tensor
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.infer import Infer
+from camgraph.stages.inference.model.model_memory import data_bytes
+from camgraph.stages.messages import Tensor
 
 resource.setrlimit(resource.RLIMIT_DATA, (data_bytes() + (4 << 30),) * 2)
 settings = {"model": "m.onnx", "memory_mb": 200, "providers": ["openvino"]}
@@ -227,7 +227,7 @@ def test_a_trial_of_openvino_that_takes_more(tmp_path: Path) -> None:
 
 
 def test_default_memory_limit_without_a_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stages.inference.model.model_memory.usable_memory", lambda: 2 << 30)
+    monkeypatch.setattr("camgraph.stages.inference.model.model_memory.usable_memory", lambda: 2 << 30)
     path = always(tmp_path / "m.onnx", 1500)
     before = limit()
     engine = open_model(path, Asked()).engine
@@ -269,12 +269,12 @@ def test_check_says_so_if_it_shows(tmp_path: Path, kind: str) -> None:
 
 
 def test_what_is_usual(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stages.inference.model.model_memory.usable_memory", lambda: 64 << 30)
+    monkeypatch.setattr("camgraph.stages.inference.model.model_memory.usable_memory", lambda: 64 << 30)
     assert most_of(None) == 32 << 30
     assert most_of(None, workers=4) == 8 << 30
     assert most_of(None, workers=64) == 1 << 30
     assert most_of(300, workers=4) == 300 * MB
-    monkeypatch.setattr("stages.inference.model.model_memory.usable_memory", lambda: None)
+    monkeypatch.setattr("camgraph.stages.inference.model.model_memory.usable_memory", lambda: None)
     assert most_of(None) is None
 
 

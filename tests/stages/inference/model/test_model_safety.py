@@ -11,10 +11,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from pipeline.errors import UserError
-from stages.infer import Infer, InferSettings
-from stages.inference.model.model_files import find_libraries, find_model, sha256_of, verify_model
-from stages.inference.model.model_safety import checked_model
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.infer import Infer, InferSettings
+from camgraph.stages.inference.model.model_files import find_libraries, find_model, sha256_of, verify_model
+from camgraph.stages.inference.model.model_safety import checked_model
 
 
 def save(path: Path, location: str | None = None, domain: str = "", inside: bool = False) -> Path:
@@ -178,7 +178,7 @@ def test_sparse_weights_may_not_stand_for_more_than_is_sensible(tmp_path: Path) 
 
 
 def test_sparse_weights_may_not_take_the_memory_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stages.inference.model.model_memory.usable_memory", lambda: 4 << 30)
+    monkeypatch.setattr("camgraph.stages.inference.model.model_memory.usable_memory", lambda: 4 << 30)
     model = onnx.load(str(save(tmp_path / "m.onnx")))
     for number in range(3):
         tensor = helper.make_tensor(f"weights{number}", TensorProto.FLOAT, [1], [1.0])

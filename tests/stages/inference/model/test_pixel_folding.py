@@ -9,8 +9,8 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
-from stages.inference.model.pixel_folding import NOTHING_NORMALISED, Normalisation, exact_scaling, fold_pixels
-from stages.vision.model_contract import Converter, InputContract
+from camgraph.stages.inference.model.pixel_folding import NOTHING_NORMALISED, Normalisation, exact_scaling, fold_pixels
+from camgraph.stages.vision.model_contract import Converter, InputContract
 
 ELEMENTS = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16, "uint8": TensorProto.UINT8}
 PIXELS = np.random.default_rng(0).permutation(np.arange(2 * 16 * 24 * 3) % 256).astype(np.uint8).reshape(2, 16, 24, 3)

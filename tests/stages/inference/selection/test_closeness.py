@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stages.inference.selection.closeness import Closeness, chooses, closeness, worse_numbers
+from camgraph.stages.inference.selection.closeness import Closeness, chooses, closeness, worse_numbers
 
 RNG = np.random.default_rng(0)
 

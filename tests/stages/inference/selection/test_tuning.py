@@ -22,20 +22,20 @@ from onnx import TensorProto, helper
 from structlog import get_logger
 from structlog.testing import capture_logs
 
-from pipeline.graph.loading import parse_graph
-from pipeline.graph.planning import plan_of
-from pipeline.messages import Array
-from pipeline.testing import feed, opened, run_graph, stamp
-from stages.infer import Infer, InferSettings
-from stages.inference.batches import BatchRuns, Given
-from stages.inference.engines import nvidia, onnxruntime_engine
-from stages.inference.engines.engine import Placement
-from stages.inference.selection import tuner
-from stages.inference.selection.tuner import OtherWork, Task, rates_of, tuned
-from stages.inference.selection.tuning import Run, Tuned, best_of, candidates, in_words, rows_worth_trying
-from stages.messages import Tensor
-from stages.vision.model_contract import InputContract
-from stages.vision.recognition import Port, Signature
+from camgraph.pipeline.graph.loading import parse_graph
+from camgraph.pipeline.graph.planning import plan_of
+from camgraph.pipeline.messages import Array
+from camgraph.pipeline.testing import feed, opened, run_graph, stamp
+from camgraph.stages.infer import Infer, InferSettings
+from camgraph.stages.inference.batches import BatchRuns, Given
+from camgraph.stages.inference.engines import nvidia, onnxruntime_engine
+from camgraph.stages.inference.engines.engine import Placement
+from camgraph.stages.inference.selection import tuner
+from camgraph.stages.inference.selection.tuner import OtherWork, Task, rates_of, tuned
+from camgraph.stages.inference.selection.tuning import Run, Tuned, best_of, candidates, in_words, rows_worth_trying
+from camgraph.stages.messages import Tensor
+from camgraph.stages.vision.model_contract import InputContract
+from camgraph.stages.vision.recognition import Port, Signature
 
 # --- what is worth measuring, and what follows from it
 
@@ -275,7 +275,7 @@ def outputs(model: Path, **settings: Any) -> list[Array]:
 
 @pytest.mark.parametrize("best", [Tuned(), Tuned(1, 1), Tuned(2, 2), Tuned(2, None), Tuned(2, None, 1)])
 def test_outputs_do_not_depend_on_what_was_chosen(model: Path, monkeypatch: pytest.MonkeyPatch, best: Tuned) -> None:
-    monkeypatch.setattr("stages.inference.readiness.tuned", lambda *_, **__: best)
+    monkeypatch.setattr("camgraph.stages.inference.readiness.tuned", lambda *_, **__: best)
     for one, other in zip(outputs(model), outputs(model, tune="auto"), strict=True):
         np.testing.assert_array_equal(other, one, strict=True)
 
@@ -316,7 +316,7 @@ def test_a_stage_that_says_no_threads_has_one_for_each_core(
     """A machine of which one core idles while frames are dropped is no default."""
     for name in ("a.mp4", "b.mp4"):
         make_clip(name, frames=2)
-    monkeypatch.setattr("stages.inference.readiness.usable_cores", lambda: 6)
+    monkeypatch.setattr("camgraph.stages.inference.readiness.usable_cores", lambda: 6)
     assert threads_of(model.parent, "with: {model: m.onnx}") == 6
     assert threads_of(model.parent, "threads: 1, with: {model: m.onnx}") == 1
     assert threads_of(model.parent, "with: {model: m.onnx, intra_op_threads: 2}") == 3
@@ -343,7 +343,7 @@ def test_a_device_that_is_not_here_leaves_all_cores_to_runs(
     """With libc.so.6 for a driver, which can be loaded everywhere; the engines are those of a machine with a GPU."""
     for name in ("a.mp4", "b.mp4"):
         make_clip(name, frames=2)
-    monkeypatch.setattr("stages.inference.readiness.usable_cores", lambda: 6)
+    monkeypatch.setattr("camgraph.stages.inference.readiness.usable_cores", lambda: 6)
     monkeypatch.setattr(onnxruntime_engine, "offered", lambda: {"tensorrt", "cuda", "cpu"})
     monkeypatch.setattr(nvidia, "_DRIVER", driver)
     assert threads_of(model.parent, f"with: {{model: m.onnx, providers: {providers}}}") == threads
@@ -354,7 +354,7 @@ def test_runs_on_the_processor_instead_of_a_device_use_all_cores(
     model: Path, monkeypatch: pytest.MonkeyPatch, planned: int, each: int, settings: dict[str, int]
 ) -> None:
     """Of 8, also if the device fails only when the model is opened."""
-    monkeypatch.setattr("stages.inference.readiness.usable_cores", lambda: 8)
+    monkeypatch.setattr("camgraph.stages.inference.readiness.usable_cores", lambda: 8)
     asked = {"model": "m.onnx", "providers": ["coreml", "cpu"], **settings}
     with capture_logs() as logs, opened(Infer, asked, folder=model.parent, threads=planned) as stage:
         assert stage._engine._session.get_session_options().intra_op_num_threads == each  # type: ignore[attr-defined]
@@ -368,7 +368,7 @@ def test_all_cores_are_used_wherever_the_stage_is_placed(
 ) -> None:
     """In one process stages take turns: there a run has all of the threads."""
     make_clip("a.mp4", frames=2)
-    monkeypatch.setattr("stages.inference.readiness.usable_cores", lambda: 3)
+    monkeypatch.setattr("camgraph.stages.inference.readiness.usable_cores", lambda: 3)
     text = f"""
 version: 1
 name: placed{os.getpid()}

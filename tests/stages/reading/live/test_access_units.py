@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.reading.live.access_units import H264, H265, ORDINARY, AccessUnit, Opaque, reader_for
+from camgraph.stages.reading.live.access_units import H264, H265, ORDINARY, AccessUnit, Opaque, reader_for
 
 MakeClip = Callable[..., Path]
 CODECS = {

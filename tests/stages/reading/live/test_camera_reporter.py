@@ -10,9 +10,9 @@ import av
 import pytest
 from structlog.testing import capture_logs
 
-from pipeline.testing import HandContext
-from stages.reading.camera import Camera
-from stages.reading.live.camera_reporter import CameraReporter, Facts
+from camgraph.pipeline.testing import HandContext
+from camgraph.stages.reading.camera import Camera
+from camgraph.stages.reading.live.camera_reporter import CameraReporter, Facts
 
 MakeClip = Callable[..., Path]
 

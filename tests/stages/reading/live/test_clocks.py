@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.reading.live.clocks import MOST_AHEAD_NS, SETTLE_NS, Pace, Rate, Reading, WallClock
-from stages.reading.timeline import Selection
+from camgraph.stages.reading.live.clocks import MOST_AHEAD_NS, SETTLE_NS, Pace, Rate, Reading, WallClock
+from camgraph.stages.reading.timeline import Selection
 
 MS = 1_000_000
 SECOND = 1000 * MS

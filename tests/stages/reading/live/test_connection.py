@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from pipeline.testing import HandContext
-from stages.reading.camera import Camera
-from stages.reading.live import lifeline
-from stages.reading.live.camera_reporter import CameraReporter
-from stages.reading.live.connection import Connection, connected, why_no_packet
-from stages.reading.live.lifeline import Lifeline
-from stages.reading.live.verdicts import Dropped
-from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
+from camgraph.pipeline.testing import HandContext
+from camgraph.stages.reading.camera import Camera
+from camgraph.stages.reading.live import lifeline
+from camgraph.stages.reading.live.camera_reporter import CameraReporter
+from camgraph.stages.reading.live.connection import Connection, connected, why_no_packet
+from camgraph.stages.reading.live.lifeline import Lifeline
+from camgraph.stages.reading.live.verdicts import Dropped
+from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 HEAD = "v=0\r\ns=x\r\nt=0 0\r\n"
 

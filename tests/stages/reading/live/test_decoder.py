@@ -21,18 +21,18 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 from structlog.testing import capture_logs
 
-from pipeline.errors import EnvironmentProblem
-from pipeline.testing import HandContext
-from stages.reading.camera import Camera
-from stages.reading.live import hardware
-from stages.reading.live.arrivals import Arrival
-from stages.reading.live.camera_reporter import CameraReporter
-from stages.reading.live.connection import connected
-from stages.reading.live.decoder import Decoder, LivePicture
-from stages.reading.live.ffmpeg_log import listening
-from stages.reading.live.lifeline import Lifeline
-from tools.benchmarks.damage_rate import OnSilentDevice
-from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.testing import HandContext
+from camgraph.stages.reading.camera import Camera
+from camgraph.stages.reading.live import hardware
+from camgraph.stages.reading.live.arrivals import Arrival
+from camgraph.stages.reading.live.camera_reporter import CameraReporter
+from camgraph.stages.reading.live.connection import connected
+from camgraph.stages.reading.live.decoder import Decoder, LivePicture
+from camgraph.stages.reading.live.ffmpeg_log import listening
+from camgraph.stages.reading.live.lifeline import Lifeline
+from camgraph.tools.lab.benchmarks.damage_rate import OnSilentDevice
+from camgraph.tools.scenes.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
 FPS, GOP = 50, 10
 CLIP = ClipSettings(width=320, height=180, fps=FPS, gop=GOP, seconds=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stages.reading.live.live_camera import EPOCHS_OF_A_LIFE, first_epoch
+from camgraph.stages.reading.live.live_camera import EPOCHS_OF_A_LIFE, first_epoch
 
 
 def test_each_life_has_its_own_epochs_in_any_process(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import threading
 import av.logging
 import pytest
 
-from stages.reading.live.ffmpeg_log import LogLine, kind_of, listening
+from camgraph.stages.reading.live.ffmpeg_log import LogLine, kind_of, listening
 
 ERROR, WARNING = av.logging.ERROR, av.logging.WARNING
 

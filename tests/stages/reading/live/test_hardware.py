@@ -7,7 +7,7 @@ from pathlib import Path
 import av
 import pytest
 
-from stages.reading.live import hardware
+from camgraph.stages.reading.live import hardware
 
 
 def test_that_there_is_no_device_is_found_out_once() -> None:

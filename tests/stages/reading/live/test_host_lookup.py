@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from stages.reading.live.host_lookup import HostLookup, host_of
-from stages.reading.live.sockets import Peer
-from stages.reading.live.verdicts import Dropped
+from camgraph.stages.reading.live.host_lookup import HostLookup, host_of
+from camgraph.stages.reading.live.sockets import Peer
+from camgraph.stages.reading.live.verdicts import Dropped
 
 
 @pytest.mark.parametrize(

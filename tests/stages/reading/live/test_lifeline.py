@@ -13,12 +13,12 @@ import av.logging
 import pytest
 from camgraph_test_stages.waiting import until
 
-from pipeline.testing import HandContext
-from stages.reading.live.camera_reporter import CameraReporter
-from stages.reading.live.ffmpeg_log import listening
-from stages.reading.live.lifeline import STOP_GRACE_S, Lifeline
-from stages.reading.live.sockets import Peer
-from stages.reading.live.verdicts import Dropped
+from camgraph.pipeline.testing import HandContext
+from camgraph.stages.reading.live.camera_reporter import CameraReporter
+from camgraph.stages.reading.live.ffmpeg_log import listening
+from camgraph.stages.reading.live.lifeline import STOP_GRACE_S, Lifeline
+from camgraph.stages.reading.live.sockets import Peer
+from camgraph.stages.reading.live.verdicts import Dropped
 
 pytestmark = pytest.mark.slow
 WITHIN_S = 60.0

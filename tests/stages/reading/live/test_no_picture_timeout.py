@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.reading.live.no_picture_timeout import (
+from camgraph.stages.reading.live.no_picture_timeout import (
     LONGEST_KEYLESS_S,
     LONGEST_REFUSED_S,
     LONGEST_S,

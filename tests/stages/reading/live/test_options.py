@@ -10,8 +10,8 @@ from typing import Any
 import av
 import pytest
 
-from stages.reading.camera import Camera
-from stages.reading.live.options import MOST_TRACKS, format_of, options_of
+from camgraph.stages.reading.camera import Camera
+from camgraph.stages.reading.live.options import MOST_TRACKS, format_of, options_of
 
 SOUND_AND_PICTURES = (
     "v=0\r\ns=x\r\nt=0 0\r\nm=audio 0 RTP/AVP 0\r\na=control:sound\r\n"

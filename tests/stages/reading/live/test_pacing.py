@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.reading.live.connection import LONGEST_GAP_S, Pacer
+from camgraph.stages.reading.live.connection import LONGEST_GAP_S, Pacer
 
 
 def test_a_portion_is_spread() -> None:

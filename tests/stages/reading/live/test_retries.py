@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.stage import CameraState
-from stages.reading.live.retries import LEAST_PAUSE_S, LOST, STEADY_S, Attempt, Retries
+from camgraph.pipeline.stage import CameraState
+from camgraph.stages.reading.live.retries import LEAST_PAUSE_S, LOST, STEADY_S, Attempt, Retries
 
 STATES: list[CameraState] = ["lost", "gone", "unauthorised"]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.reading.live.skipping import GROUPS_LEARNT, Skipping
+from camgraph.stages.reading.live.skipping import GROUPS_LEARNT, Skipping
 
 MS = 1_000_000
 

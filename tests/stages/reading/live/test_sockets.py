@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stages.reading.live.sockets import Peer, connections, shut_down
+from camgraph.stages.reading.live.sockets import Peer, connections, shut_down
 
 
 def descriptors() -> int:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from stages.reading.camera import Camera
-from stages.reading.live.timeouts import Timeouts, timeouts_of
+from camgraph.stages.reading.camera import Camera
+from camgraph.stages.reading.live.timeouts import Timeouts, timeouts_of
 
 
 @pytest.mark.parametrize(

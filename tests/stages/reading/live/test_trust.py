@@ -7,7 +7,7 @@ import pickle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.reading.live.decoder import Trust
+from camgraph.stages.reading.live.decoder import Trust
 
 
 def shown(trust: Trust, *numbers: int) -> list[bool]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from camgraph_test_stages.waiting import until
 
-from stages.reading.live.hardware import Turns
+from camgraph.stages.reading.live.hardware import Turns
 
 WITHIN_S = 60.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import av
 import pytest
 
-from stages.reading.live.verdicts import Dropped, Verdict, is_bug, verdict_on
+from camgraph.stages.reading.live.verdicts import Dropped, Verdict, is_bug, verdict_on
 
 URL = "rtsp://v:geheim@h/x"
 

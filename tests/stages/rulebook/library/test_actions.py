@@ -8,18 +8,12 @@ import math
 import numpy as np
 import pytest
 
-from stages.rulebook.library import library
-from stages.rulebook.onlooker import picture_of
-from stages.rulebook.rule_set import parse_rules
-from stages.vision.rules.crowd import Picture
-from tools.animator import Actor, Camera, Scene
-from tools.animator.gestures import hands_up
-from tools.animator.library import MOTIONS, ON_BACK, gesturing, lying, waiting
-from tools.animator.messages import tracks
-from tools.animator.pose_model import MULTIPOSE, YOLO11N, PoseModel
-from tools.animator.walking import walk
-from tools.measuring.action_cases import CASES, FALLS, LYING_DOWN
-from tools.measuring.action_trials import (
+from camgraph.stages.rulebook.library import library
+from camgraph.stages.rulebook.onlooker import picture_of
+from camgraph.stages.rulebook.rule_set import parse_rules
+from camgraph.stages.vision.rules.crowd import Picture
+from camgraph.tools.lab.action_cases import CASES, FALLS, LYING_DOWN
+from camgraph.tools.lab.action_trials import (
     LEAD_S,
     LEAST_SCORE,
     Edge,
@@ -31,6 +25,12 @@ from tools.measuring.action_trials import (
     pictures,
     rules_of,
 )
+from camgraph.tools.scenes.animator import Actor, Camera, Scene
+from camgraph.tools.scenes.animator.gestures import hands_up
+from camgraph.tools.scenes.animator.library import MOTIONS, ON_BACK, gesturing, lying, waiting
+from camgraph.tools.scenes.animator.messages import tracks
+from camgraph.tools.scenes.animator.pose_model import MULTIPOSE, YOLO11N, PoseModel
+from camgraph.tools.scenes.animator.walking import walk
 
 pytestmark = pytest.mark.slow
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from stages.rulebook.rule_set import parse_rules
-from stages.vision.rules.crowd import Picture
-from tools.animator import MULTIPOSE, YOLO11N, Actor, PoseModel
-from tools.animator.library import bend, crouch, duck, fall, standing
-from tools.animator.motion import Motion
-from tools.animator.walking import walk
-from tools.measuring.action_furniture import COUNTERS_M, before, behind_counter, desk, seen
-from tools.measuring.action_trials import firings, rules_of
+from camgraph.stages.rulebook.rule_set import parse_rules
+from camgraph.stages.vision.rules.crowd import Picture
+from camgraph.tools.lab.action_furniture import COUNTERS_M, before, behind_counter, desk, seen
+from camgraph.tools.lab.action_trials import firings, rules_of
+from camgraph.tools.scenes.animator import MULTIPOSE, YOLO11N, Actor, PoseModel
+from camgraph.tools.scenes.animator.library import bend, crouch, duck, fall, standing
+from camgraph.tools.scenes.animator.motion import Motion
+from camgraph.tools.scenes.animator.walking import walk
 
 SEEDS = (0, 1, 2)
 WALK, RUN = 1.3, 3.2

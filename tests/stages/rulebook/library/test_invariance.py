@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from stages.rulebook.library import library
-from stages.rulebook.onlooker import picture_of
-from stages.vision.rules.crowd import Picture
-from tools.animator import PERFECT, Scene
-from tools.animator.action_scenes import ACTION_SCENES
-from tools.animator.messages import tracks
-from tools.animator.pose_model import SWAPPED
-from tools.measuring.action_cases import CASES
-from tools.measuring.action_places import PLACES, before, rules
-from tools.measuring.action_trials import Trial, View, firings, pictures
+from camgraph.stages.rulebook.library import library
+from camgraph.stages.rulebook.onlooker import picture_of
+from camgraph.stages.vision.rules.crowd import Picture
+from camgraph.tools.lab.action_cases import CASES
+from camgraph.tools.lab.action_places import PLACES, before, rules
+from camgraph.tools.lab.action_trials import Trial, View, firings, pictures
+from camgraph.tools.scenes.animator import PERFECT, Scene
+from camgraph.tools.scenes.animator.action_scenes import ACTION_SCENES
+from camgraph.tools.scenes.animator.messages import tracks
+from camgraph.tools.scenes.animator.pose_model import SWAPPED
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-
-from stages.vision.rules.crowd import Picture
 from tests.stages.vision.rules.film import SECOND, SIZE, Pose, picture
-from tools.measuring.action_trials import firings, rules_of
+
+from camgraph.stages.vision.rules.crowd import Picture
+from camgraph.tools.lab.action_trials import firings, rules_of
 
 FPS = 10
 SEEN_S, UNSEEN_S = 3.0, 3.0

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from stages.rulebook.onlooker import picture_of
-from stages.rulebook.rule_set import parse_rules
-from tools.animator import YOLO11N, Actor, Camera, Scene, scenes
-from tools.animator.library import standing
-from tools.animator.messages import tracks
-from tools.animator.walking import walk
-from tools.measuring.action_trials import Firing, firings
+from camgraph.stages.rulebook.onlooker import picture_of
+from camgraph.stages.rulebook.rule_set import parse_rules
+from camgraph.tools.lab.action_trials import Firing, firings
+from camgraph.tools.scenes.animator import YOLO11N, Actor, Camera, Scene, scenes
+from camgraph.tools.scenes.animator.library import standing
+from camgraph.tools.scenes.animator.messages import tracks
+from camgraph.tools.scenes.animator.walking import walk
 
 AHEAD = Camera(height_m=3.5, heading_deg=90, tilt_deg=18)
 """Stands at the world's origin, as the scenes want it."""

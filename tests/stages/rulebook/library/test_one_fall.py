@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.testing import feed, opened
-from stages.events import CloudEvent
-from stages.messages import Tracks
-from stages.rules import Rules
-from tools.animator import Actor, Scene
-from tools.animator.library import fall, get_up, slump, standing
-from tools.animator.messages import tracks
-from tools.animator.motion import Motion
-from tools.measuring.action_trials import LEAST_SCORE, View
+from camgraph.pipeline.testing import feed, opened
+from camgraph.stages.events import CloudEvent
+from camgraph.stages.messages import Tracks
+from camgraph.stages.rules import Rules
+from camgraph.tools.lab.action_trials import LEAST_SCORE, View
+from camgraph.tools.scenes.animator import Actor, Scene
+from camgraph.tools.scenes.animator.library import fall, get_up, slump, standing
+from camgraph.tools.scenes.animator.messages import tracks
+from camgraph.tools.scenes.animator.motion import Motion
 
 pytestmark = pytest.mark.slow
 

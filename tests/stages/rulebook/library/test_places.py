@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from stages.rulebook.onlooker import picture_of
-from stages.rulebook.rule_set import parse_rules
-from tools.animator import PERFECT, YOLO11N, Actor, Camera, Scene
-from tools.animator.library import standing
-from tools.animator.messages import tracks
-from tools.animator.walking import walk
-from tools.measuring.action_trials import Firing, firings
+from camgraph.stages.rulebook.onlooker import picture_of
+from camgraph.stages.rulebook.rule_set import parse_rules
+from camgraph.tools.lab.action_trials import Firing, firings
+from camgraph.tools.scenes.animator import PERFECT, YOLO11N, Actor, Camera, Scene
+from camgraph.tools.scenes.animator.library import standing
+from camgraph.tools.scenes.animator.messages import tracks
+from camgraph.tools.scenes.animator.walking import walk
 
 ABOVE = Camera(height_m=3.0, heading_deg=90).at(7.0, bearing_deg=-90.0)
 """Looks along y at the origin; x is to the right."""

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.messages import Event
-from pipeline.stage import Settings
-from pipeline.testing import HandContext, feed, opened
-from stages.capture import Camera, Capture
-from stages.decode_yolo_pose import DecodeYoloPose
-from stages.infer import Infer
-from stages.preprocess import Preprocess
-from stages.rulebook.library import library
-from stages.rules import Rules
-from stages.track import Track
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.stage import Settings
+from camgraph.pipeline.testing import HandContext, feed, opened
+from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.decode_yolo_pose import DecodeYoloPose
+from camgraph.stages.infer import Infer
+from camgraph.stages.preprocess import Preprocess
+from camgraph.stages.rulebook.library import library
+from camgraph.stages.rules import Rules
+from camgraph.stages.track import Track
 
 MODEL = "models/yolo11n-pose_640.onnx"
 FPS = 5.0

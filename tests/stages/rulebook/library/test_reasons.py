@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.testing import feed, opened
-from stages.delivery.event_view import view_of
-from stages.delivery.template import filled
-from stages.events import CloudEvent
-from stages.rules import Rules
-from tools.animator.messages import tracks
-from tools.measuring.action_cases import CASES
-from tools.measuring.action_trials import LEAST_SCORE, Trial, View
+from camgraph.pipeline.testing import feed, opened
+from camgraph.stages.delivery.event_view import view_of
+from camgraph.stages.delivery.template import filled
+from camgraph.stages.events import CloudEvent
+from camgraph.stages.rules import Rules
+from camgraph.tools.lab.action_cases import CASES
+from camgraph.tools.lab.action_trials import LEAST_SCORE, Trial, View
+from camgraph.tools.scenes.animator.messages import tracks
 
 pytestmark = pytest.mark.slow
 SEEN: Mapping[str, str] = {name: next(iter(case.fires)) for name, case in CASES.items() if case.fires}

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stages.vision.decoding.detections import Detections
-from stages.vision.decoding.formats import Asked, detections_of
-from stages.vision.decoding.movenet import HEAD_CHANNELS, NotFinite
-from stages.vision.decoding.promised import WrongShape
-from stages.vision.recognition import FORMATS
-from stages.vision.recognition.reading import MAY_BE_WHOLE
+from camgraph.stages.vision.decoding.detections import Detections
+from camgraph.stages.vision.decoding.formats import Asked, detections_of
+from camgraph.stages.vision.decoding.movenet import HEAD_CHANNELS, NotFinite
+from camgraph.stages.vision.decoding.promised import WrongShape
+from camgraph.stages.vision.recognition import FORMATS
+from camgraph.stages.vision.recognition.reading import MAY_BE_WHOLE
 
 DECODED = [name for name in FORMATS if name != "classes"]
 WITHOUT_POINTS = ("yolox", "yolo_objectness", "yolo_v7_rows", "efficient_nms")

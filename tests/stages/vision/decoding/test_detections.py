@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.decoding.detections import Detections, best, highest, points_of
-from stages.vision.decoding.nms import nms
+from camgraph.stages.vision.decoding.detections import Detections, best, highest, points_of
+from camgraph.stages.vision.decoding.nms import nms
 
 
 def made(count: int, classes: int, seed: int) -> Detections:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stages.vision.decoding.end2end import joined_rows, rows_by_image
-from stages.vision.decoding.formats import Asked, detections_of
-from stages.vision.decoding.movenet import HEAD_CHANNELS
-from stages.vision.decoding.promised import WrongShape
+from camgraph.stages.vision.decoding.end2end import joined_rows, rows_by_image
+from camgraph.stages.vision.decoding.formats import Asked, detections_of
+from camgraph.stages.vision.decoding.movenet import HEAD_CHANNELS
+from camgraph.stages.vision.decoding.promised import WrongShape
 
 POINTS = [[10.0, 20.0, 0.9]] * 17
 BOX = [8.0, 16.0, 48.0, 96.0]

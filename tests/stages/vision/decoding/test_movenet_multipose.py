@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.decoding.movenet import HEAD_CHANNELS, KEYPOINTS, SPREAD, NotFinite, decode_multipose
+from camgraph.stages.vision.decoding.movenet import HEAD_CHANNELS, KEYPOINTS, SPREAD, NotFinite, decode_multipose
 
 SHAPE = (24, 32)
 PARTS = range(KEYPOINTS)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from stages.vision.decoding.nms import BLOCK, nms
+from camgraph.stages.vision.decoding.nms import BLOCK, nms
 
 
 def iou_of(a: Any, b: Any) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.vision.decoding.score_ranges import score_range
+from camgraph.stages.vision.decoding.score_ranges import score_range
 
 
 @pytest.mark.parametrize("name", ["yolo_pose", "movenet_multipose", None])

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.decoding.promised import WrongShape
-from stages.vision.decoding.yolo_heads import decode_yolo_heads, upright
+from camgraph.stages.vision.decoding.promised import WrongShape
+from camgraph.stages.vision.decoding.yolo_heads import decode_yolo_heads, upright
 
 
 def heads(anchors: int, classes: int, points: int, values: int, seed: int) -> np.ndarray:

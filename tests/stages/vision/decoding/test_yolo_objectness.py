@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.decoding.yolo_heads import cells_of, decode_yolo_objectness, decode_yolox
+from camgraph.stages.vision.decoding.yolo_heads import cells_of, decode_yolo_objectness, decode_yolox
 
 
 @given(st.integers(0, 40), st.integers(1, 6), st.floats(0, 1, width=32), st.integers(0, 9))

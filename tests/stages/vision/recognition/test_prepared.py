@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from stages.vision.recognition import Picture, Port, Signature, recognise
-from stages.vision.recognition.prepared import prepared_picture
+from camgraph.stages.vision.recognition import Picture, Port, Signature, recognise
+from camgraph.stages.vision.recognition.prepared import prepared_picture
 
 SAID = {"order": "'bgr'", "scale": "0.5", "align": "'corner'", "pad": "127"}
 

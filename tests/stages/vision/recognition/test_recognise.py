@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from stages.vision.recognition import FORMATS, Declared, Port, Reading, Signature, Unrecognised, recognise
-from stages.vision.recognition.reading import COCO_CLASSES
+from camgraph.stages.vision.recognition import FORMATS, Declared, Port, Reading, Signature, Unrecognised, recognise
+from camgraph.stages.vision.recognition.reading import COCO_CLASSES
 
 FLOAT, UINT8, INT64 = "tensor(float)", "tensor(uint8)", "tensor(int64)"
 NCHW_640 = (1, 3, 640, 640)

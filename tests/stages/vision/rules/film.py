@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from stages.vision.rules.condition import compile_condition
-from stages.vision.rules.crowd import Picture
-from stages.vision.rules.geometry import Line, Surroundings, zone_of
-from stages.vision.rules.incidents import Timing
-from stages.vision.rules.judge import Judge, Rule, Verdict
-from stages.vision.rules.people import COCO_17
+from camgraph.stages.vision.rules.condition import compile_condition
+from camgraph.stages.vision.rules.crowd import Picture
+from camgraph.stages.vision.rules.geometry import Line, Surroundings, zone_of
+from camgraph.stages.vision.rules.incidents import Timing
+from camgraph.stages.vision.rules.judge import Judge, Rule, Verdict
+from camgraph.stages.vision.rules.people import COCO_17
 
 SECOND = 1_000_000_000
 SIZE = (640, 480)

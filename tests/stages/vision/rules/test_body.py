@@ -8,13 +8,13 @@ import re
 from typing import Any
 
 import pytest
-
-from stages.vision.frame_interval import FrameInterval
-from stages.vision.rules.condition import compile_condition
-from stages.vision.rules.crowd import Crowd, Picture
-from stages.vision.rules.expression import ExpressionError
-from stages.vision.rules.geometry import Surroundings
 from tests.stages.vision.rules.film import SIZE, STANDING, Pose, answers, filmed, picture, still
+
+from camgraph.stages.vision.frame_interval import FrameInterval
+from camgraph.stages.vision.rules.condition import compile_condition
+from camgraph.stages.vision.rules.crowd import Crowd, Picture
+from camgraph.stages.vision.rules.expression import ExpressionError
+from camgraph.stages.vision.rules.geometry import Surroundings
 
 
 def truth_of(when: str, pose: Pose, **given: Any) -> bool | None:

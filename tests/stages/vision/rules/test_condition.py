@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.vision.rules.condition import Scope, compile_condition
-from stages.vision.rules.crowd import Bodies
-from stages.vision.rules.expression import (
+from camgraph.stages.vision.rules.condition import Scope, compile_condition
+from camgraph.stages.vision.rules.crowd import Bodies
+from camgraph.stages.vision.rules.expression import (
     Arithmetic,
     Call,
     Comparison,
@@ -28,9 +28,9 @@ from stages.vision.rules.expression import (
     Number,
     parse,
 )
-from stages.vision.rules.geometry import Surroundings, zone_of
-from stages.vision.rules.people import COCO_17, NAN, Person, Scene, with_more
-from stages.vision.rules.vocabulary import PersonWords, meant
+from camgraph.stages.vision.rules.geometry import Surroundings, zone_of
+from camgraph.stages.vision.rules.people import COCO_17, NAN, Person, Scene, with_more
+from camgraph.stages.vision.rules.vocabulary import PersonWords, meant
 
 ZONES, LINES = ["door", "yard"], ["gate"]
 AROUND = Surroundings(200, 100, {"door": zone_of([(0, 0), (50, 0), (50, 100), (0, 100)]), "yard": lambda x, y: False})

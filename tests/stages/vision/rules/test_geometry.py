@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from stages.vision.rules.geometry import Line, beyond_border, in_pixels, polygon_problem, zone_of
+from camgraph.stages.vision.rules.geometry import Line, beyond_border, in_pixels, polygon_problem, zone_of
 
 points = st.tuples(st.integers(0, 40), st.integers(0, 40))
 

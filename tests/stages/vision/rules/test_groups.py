@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.vision.rules.groups import Groups, Nearness, _components
-from stages.vision.rules.people import Person
+from camgraph.stages.vision.rules.groups import Groups, Nearness, _components
+from camgraph.stages.vision.rules.people import Person
 
 SECOND = 1_000_000_000
 Place = tuple[int, float]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.vision.rules.incidents import Timing, Watch
+from camgraph.stages.vision.rules.incidents import Timing, Watch
 
 MS = 1_000_000
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from stages.vision.rules.condition import Scope, compile_condition
-from stages.vision.rules.crowd import Picture
-from stages.vision.rules.geometry import Line, Surroundings, zone_of
-from stages.vision.rules.incidents import Timing
-from stages.vision.rules.judge import Judge, Rule, Verdict
 from tests.stages.vision.live_times import slow_cameras
+
+from camgraph.stages.vision.rules.condition import Scope, compile_condition
+from camgraph.stages.vision.rules.crowd import Picture
+from camgraph.stages.vision.rules.geometry import Line, Surroundings, zone_of
+from camgraph.stages.vision.rules.incidents import Timing
+from camgraph.stages.vision.rules.judge import Judge, Rule, Verdict
 
 SECOND = 1_000_000_000
 ZONES = {"door": zone_of([(100, 0), (200, 0), (200, 480), (100, 480)])}

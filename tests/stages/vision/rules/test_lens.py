@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stages.vision.rules.lens import Lens, LensEstimate, Turn, straightened
-from stages.vision.rules.people import LEAN, TORSO, with_more
-from tools.animator.camera import Camera
+from camgraph.stages.vision.rules.lens import Lens, LensEstimate, Turn, straightened
+from camgraph.stages.vision.rules.people import LEAN, TORSO, with_more
+from camgraph.tools.scenes.animator.camera import Camera
 
 F64 = NDArray[np.float64]
 HEIGHTS_M = np.array([1.6, *[1.65] * 4, *[1.42] * 2, *[1.15] * 2, *[0.9] * 2, *[0.95] * 2, *[0.5] * 2, *[0.08] * 2])

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from stages.vision.rules.condition import compile_condition
-from stages.vision.rules.expression import ExpressionError
-from stages.vision.rules.geometry import Surroundings
-from stages.vision.rules.judge import Judge
-from stages.vision.rules.program import program_of
 from tests.stages.vision.rules.film import LINES, SECOND, ZONES, Pose, answers, filmed, picture, rule, still, verdicts
+
+from camgraph.stages.vision.rules.condition import compile_condition
+from camgraph.stages.vision.rules.expression import ExpressionError
+from camgraph.stages.vision.rules.geometry import Surroundings
+from camgraph.stages.vision.rules.judge import Judge
+from camgraph.stages.vision.rules.program import program_of
 
 UP, DOWN, HIDDEN = still(left_wrist=(312, 100)), still(), still(left_wrist=None)
 RAISED = "left_wrist.y < nose.y"

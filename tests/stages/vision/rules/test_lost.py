@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Sequence
 
 import pytest
-
-from stages.vision.rules.condition import compile_condition
-from stages.vision.rules.expression import ExpressionError
-from stages.vision.rules.geometry import Surroundings
-from stages.vision.rules.incidents import Timing
-from stages.vision.rules.judge import Judge, Rule, Verdict, Why, in_levels
 from tests.stages.vision.rules.film import SECOND, ZONES, Pose, picture, rule, still, verdicts
+
+from camgraph.stages.vision.rules.condition import compile_condition
+from camgraph.stages.vision.rules.expression import ExpressionError
+from camgraph.stages.vision.rules.geometry import Surroundings
+from camgraph.stages.vision.rules.incidents import Timing
+from camgraph.stages.vision.rules.judge import Judge, Rule, Verdict, Why, in_levels
 
 LOW = still(left_hip=(304, 175), right_hip=(296, 175))
 IS_LOW = "hips.y > shoulders.y + 40px"

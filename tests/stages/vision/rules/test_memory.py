@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.vision.frame_interval import FrameInterval
-from stages.vision.rules.memory import (
+from camgraph.stages.vision.frame_interval import FrameInterval
+from camgraph.stages.vision.rules.memory import (
     CELLS,
     MOST_SAMPLES,
     NAN,
@@ -34,7 +34,7 @@ from stages.vision.rules.memory import (
     Velocity,
     Was,
 )
-from stages.vision.rules.memory import (
+from camgraph.stages.vision.rules.memory import (
     Sequence as SequenceCell,
 )
 

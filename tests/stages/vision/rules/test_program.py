@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-
-from stages.vision.rules.condition import Condition, compile_condition
-from stages.vision.rules.crowd import Subject, numbers_of
-from stages.vision.rules.geometry import Surroundings
-from stages.vision.rules.judge import Judge, Rule
-from stages.vision.rules.memory import MOST_SAMPLES, Clock
-from stages.vision.rules.program import Memory, Program, program_of
 from tests.stages.vision.rules.film import SECOND, ZONES, Pose, picture, rule, still
 from tests.stages.vision.rules.test_condition import AROUND, bodies, person
+
+from camgraph.stages.vision.rules.condition import Condition, compile_condition
+from camgraph.stages.vision.rules.crowd import Subject, numbers_of
+from camgraph.stages.vision.rules.geometry import Surroundings
+from camgraph.stages.vision.rules.judge import Judge, Rule
+from camgraph.stages.vision.rules.memory import MOST_SAMPLES, Clock
+from camgraph.stages.vision.rules.program import Memory, Program, program_of
 
 GAP_NS = SECOND // 2
 TEXTS = [

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stages.vision.frame_interval import FrameInterval
-from stages.vision.rules.memory import (
+from camgraph.stages.vision.frame_interval import FrameInterval
+from camgraph.stages.vision.rules.memory import (
     NAN,
     Clock,
     Growth,
@@ -23,7 +23,7 @@ from stages.vision.rules.memory import (
     _between,
     _Samples,
 )
-from stages.vision.rules.memory import Sequence as SequenceCell
+from camgraph.stages.vision.rules.memory import Sequence as SequenceCell
 
 MS = 1_000_000
 GAP_NS = 300 * MS

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
-
-from stages.vision.frame_interval import FrameInterval
-from stages.vision.rules.geometry import Surroundings
-from stages.vision.rules.judge import Judge
 from tests.stages.vision.rules.film import SECOND, ZONES, Pose, picture, rule, still
+
+from camgraph.stages.vision.frame_interval import FrameInterval
+from camgraph.stages.vision.rules.geometry import Surroundings
+from camgraph.stages.vision.rules.judge import Judge
 
 FPS = 25
 FALL = "first lean < 30deg then drop(hips.y, 0.8s) > 0.5bl within 2s then lean > 60deg for 3s"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-
-from stages.vision.rules.condition import Condition, Scope, compile_condition
-from stages.vision.rules.expression import ExpressionError
 from tests.stages.vision.rules.test_condition import AROUND, joints, person
+
+from camgraph.stages.vision.rules.condition import Condition, Scope, compile_condition
+from camgraph.stages.vision.rules.expression import ExpressionError
 
 WORDS = {
     "raised": "left_wrist.y < brow",

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from stages.vision.tracking import Tracker, TrackerOptions
-from stages.vision.tracking.matching import only_ones, turned_round
+from camgraph.stages.vision.tracking import Tracker, TrackerOptions
+from camgraph.stages.vision.tracking.matching import only_ones, turned_round
 
 Box = tuple[float, float, float, float]
 UPRIGHT: Box = (100, 0, 160, 180)

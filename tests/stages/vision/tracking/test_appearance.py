@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages.vision.tracking import Tracker, TrackerOptions
-from stages.vision.tracking.appearance import LooksScale, mixed
+from camgraph.stages.vision.tracking import Tracker, TrackerOptions
+from camgraph.stages.vision.tracking.appearance import LooksScale, mixed
 
 F64 = NDArray[np.float64]
 OPTIONS = TrackerOptions(sure_score=0.8, max_lost_s=1.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stages.vision.tracking.appearance import LooksScale
-from stages.vision.tracking.continuation import NOBODY, Passage, continued
+from camgraph.stages.vision.tracking.appearance import LooksScale
+from camgraph.stages.vision.tracking.continuation import NOBODY, Passage, continued
 
 SECOND = 1_000_000_000
 NO_LOOKS = LooksScale()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.vision.tracking import Tracker, TrackerOptions
-from stages.vision.tracking.tracker import doubles
+from camgraph.stages.vision.tracking import Tracker, TrackerOptions
+from camgraph.stages.vision.tracking.tracker import doubles
 
 WHOLE, HALF = [100.0, 0, 160, 180], [100.0, 80, 160, 180]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages.vision.tracking import Tracker, TrackerOptions
+from camgraph.stages.vision.tracking import Tracker, TrackerOptions
 
 F64 = NDArray[np.float64]
 Story = list[tuple[int, F64, F64, F64]]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from stages.vision.tracking.matching import assignment, match, similarity
+from camgraph.stages.vision.tracking.matching import assignment, match, similarity
 
 shapes = st.tuples(st.integers(1, 4), st.integers(1, 4))
 score_tables = shapes.flatmap(lambda shape: arrays(np.float64, shape, elements=st.floats(0, 1)))
@@ -62,10 +62,13 @@ def test_boxes_without_area_are_like_nothing() -> None:
 
 
 def test_the_solver_comes_without_the_rest_of_scipy() -> None:
-    asked = (
-        "from stages.vision.tracking.matching import assignment as a; import sys; a(); print('scipy' in sys.modules)"
+    asked = "from camgraph.stages.vision.tracking import matching; matching.assignment()"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {asked}; print('scipy' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 
 

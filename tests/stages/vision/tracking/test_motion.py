@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.vision.tracking.motion import FIRST_VELOCITY_STD, MEASURED_STD, PUSH_STD, Motion, to_center
+from camgraph.stages.vision.tracking.motion import FIRST_VELOCITY_STD, MEASURED_STD, PUSH_STD, Motion, to_center
 
 sides = st.floats(5, 300)
 places = st.floats(-500, 2000)

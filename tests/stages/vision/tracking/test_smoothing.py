@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages.vision.tracking.smoothing import Smoother
+from camgraph.stages.vision.tracking.smoothing import Smoother
 
 F64 = NDArray[np.float64]
 HEIGHT = 200.0

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.vision.tracking import Tracker, TrackerOptions
+from camgraph.stages.vision.tracking import Tracker, TrackerOptions
 
 OPTIONS = TrackerOptions(sure_score=1.0, confirm_s=0.15, max_lost_s=1.0)
 STEP = 100_000_000

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from pipeline.system.paths import asset_folder
+from camgraph.pipeline.system.paths import asset_folder
 
 
 def _encoded(value):

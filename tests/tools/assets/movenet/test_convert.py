@@ -6,8 +6,8 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-from tools.assets.movenet.convert import convert
-from tools.assets.movenet.tfjs import ConversionError, read_graph
+from camgraph.tools.assets.movenet.convert import convert
+from camgraph.tools.assets.movenet.tfjs import ConversionError, read_graph
 
 PICTURES = np.random.default_rng(0).integers(0, 256, (2, 10, 14, 3), np.uint8)
 

@@ -7,10 +7,10 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-from stages.vision.decoding.movenet import HEAD_CHANNELS, MIN_KEYPOINT, decode_multipose
-from tools.assets.movenet.multipose import multipose_onnx
-from tools.assets.movenet.published import published_decoder
-from tools.assets.movenet.tfjs import ConversionError, read_graph
+from camgraph.stages.vision.decoding.movenet import HEAD_CHANNELS, MIN_KEYPOINT, decode_multipose
+from camgraph.tools.assets.movenet.multipose import multipose_onnx
+from camgraph.tools.assets.movenet.published import published_decoder
+from camgraph.tools.assets.movenet.tfjs import ConversionError, read_graph
 
 pytestmark = pytest.mark.slow
 

@@ -9,14 +9,14 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
-from stages.vision.decoding.formats import Asked, detections_of
-from stages.vision.recognition import Signature, recognise
-from stages.vision.recognition.signature import Port
-from tools.assets.catalogue import find
-from tools.assets.movenet.published import published_decoder
-from tools.assets.movenet.single import HEADS, single_onnx
-from tools.assets.movenet.tfjs import ConversionError, read_graph
-from tools.assets.pull import check_sha256
+from camgraph.stages.vision.decoding.formats import Asked, detections_of
+from camgraph.stages.vision.recognition import Signature, recognise
+from camgraph.stages.vision.recognition.signature import Port
+from camgraph.tools.assets.catalogue import find
+from camgraph.tools.assets.movenet.published import published_decoder
+from camgraph.tools.assets.movenet.single import HEADS, single_onnx
+from camgraph.tools.assets.movenet.tfjs import ConversionError, read_graph
+from camgraph.tools.assets.pull import check_sha256
 
 CHANNELS = {"center": 1, "kpt_heatmap": 17, "kpt_regress": 34, "kpt_offset": 34}
 

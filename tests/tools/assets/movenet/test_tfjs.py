@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tools.assets.movenet.tfjs import ConversionError, read_graph
+from camgraph.tools.assets.movenet.tfjs import ConversionError, read_graph
 
 
 def test_reads_nodes_with_typed_attributes(draft):

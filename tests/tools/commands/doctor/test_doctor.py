@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from stages.inference.selection.trial import Trial
-from tools.cli import main
-from tools.commands.doctor import command, disks, machine, packages, providers
-from tools.commands.doctor.finding import Finding, worst
-from tools.measuring.blinking import write_clip
-from tools.measuring.light_model import write_model
-from tools.simulator.command import simulator
+from camgraph.stages.inference.selection.trial import Trial
+from camgraph.tools.cli import main
+from camgraph.tools.commands.doctor import command, disks, machine, packages, providers
+from camgraph.tools.commands.doctor.finding import Finding, worst
+from camgraph.tools.lab.blinking import write_clip
+from camgraph.tools.lab.light_model import write_model
+from camgraph.tools.scenes.simulator.command import simulator
 
 pytestmark = pytest.mark.processes
 

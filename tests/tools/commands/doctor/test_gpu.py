@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.commands.doctor.finding import Finding
-from tools.commands.doctor.gpu import Nvidia, look_at_cuda, look_at_gpu, look_for_nvidia
-from tools.measuring.nvidia_smi import GPUS, Gpu
+from camgraph.tools.commands.doctor.finding import Finding
+from camgraph.tools.commands.doctor.gpu import Nvidia, look_at_cuda, look_at_gpu, look_for_nvidia
+from camgraph.tools.measuring.nvidia_smi import GPUS, Gpu
 
 HEAD = "| NVIDIA-SMI 550.40.07              Driver Version: 550.40.07      CUDA Version: 12.4     |\n"
 LINE = "NVIDIA L4, 550.40.07, 22491 MiB, 23034 MiB\n"

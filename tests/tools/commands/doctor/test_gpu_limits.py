@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tools.commands.doctor.finding import Finding
-from tools.commands.doctor.gpu_limits import Share, limits_against, look_at_limits
-from tools.measuring.nvidia_smi import Gpu
+from camgraph.tools.commands.doctor.finding import Finding
+from camgraph.tools.commands.doctor.gpu_limits import Share, limits_against, look_at_limits
+from camgraph.tools.measuring.nvidia_smi import Gpu
 
 GPU = Gpu("NVIDIA L4", "580.65.06", "22491 MiB", "23034 MiB")
 GRAPH = """

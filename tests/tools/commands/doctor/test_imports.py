@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.commands.doctor.packages import look_at_imports
+from camgraph.tools.commands.doctor.packages import look_at_imports
 
 PACKAGE = "onnxruntime-gpu"
 
@@ -44,7 +44,7 @@ def test_a_package_that_was_half_removed_is_told(tmp_path: Path) -> None:
 def findings_of_doctor(broken: Path) -> dict[str, dict[str, str]]:
     """What it says where the modules in this folder come first: what -> finding."""
     path = os.pathsep.join([str(broken), *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [sys.executable, "-m", "tools.cli", "doctor", "--json"]
+    command = [sys.executable, "-m", "camgraph.tools.cli", "doctor", "--json"]
     env = {**os.environ, "PYTHONPATH": path}
     result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, env=env)
     assert result.returncode == 3, result.stderr

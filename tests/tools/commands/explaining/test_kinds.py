@@ -14,14 +14,14 @@ import pytest
 from camgraph_test_stages.terminals import on_a_terminal
 from click.testing import CliRunner
 
-from pipeline import errors
-from tools.cli import main
-from tools.commands.explaining.kinds import Kind, kinds, topics
-from tools.display.screen import show_problem
+from camgraph.pipeline import errors
+from camgraph.tools.cli import main
+from camgraph.tools.commands.explaining.kinds import Kind, kinds, topics
+from camgraph.tools.display.screen import show_problem
 
 ROOT = Path(__file__).resolve().parents[4]
-PRODUCT = ("camgraph", "pipeline", "stages", "tools")
-ASIDE = {"animator", "benchmarks", "measuring", "proofs", "reference"}
+PRODUCT = ("src/camgraph", "pipeline", "stages", "tools")
+ASIDE = {"animator", "lab", "measuring"}
 RAISED = {"UserError", "EnvironmentProblem", "Shortage", "Problem", "ProblemText"}
 SERVICE = Path("tools/service")
 OF_SERVICE = {"Unavailable", "NotThere", "failure", "_Refusal"}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UserError
-from pipeline.graph import load_graph
-from tools.commands.hosting import needs
-from tools.commands.hosting.needs import Account
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.graph import load_graph
+from camgraph.tools.commands.hosting import needs
+from camgraph.tools.commands.hosting.needs import Account
 
 GRAPH = """
 version: 1

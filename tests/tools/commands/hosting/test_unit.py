@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UserError
-from tools.commands.hosting.unit import MARK, UnitSettings, is_ours, unit_name, unit_text
+from camgraph.pipeline.errors import UserError
+from camgraph.tools.commands.hosting.unit import MARK, UnitSettings, is_ours, unit_name, unit_text
 
 SETTINGS = UnitSettings(
     name="lobby",

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UserError
-from pipeline.graph.variables import substitute
-from tools.commands.init.address import address_of, variable
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.graph.variables import substitute
+from camgraph.tools.commands.init.address import address_of, variable
 
 
 @pytest.mark.parametrize(

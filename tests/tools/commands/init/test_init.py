@@ -27,17 +27,17 @@ from camgraph_test_stages.waiting import until
 from camgraph_test_stages.web_receiver import web_receiver
 from click.testing import CliRunner, Result
 
-from pipeline.errors import GraphError
-from pipeline.graph import load_graph, load_plan
-from pipeline.graph.env_file import read_env_file
-from stages.rulebook.rule_set import read_rules
-from stages.sink_webhook import SinkWebhook
-from tools.assets.pull import asset_path
-from tools.cli import main
-from tools.commands.init import trial, wishes
-from tools.commands.init.command import _require_correct, choose_ways
-from tools.commands.init.dialog import Dialog
-from tools.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph import load_graph, load_plan
+from camgraph.pipeline.graph.env_file import read_env_file
+from camgraph.stages.rulebook.rule_set import read_rules
+from camgraph.stages.sink_webhook import SinkWebhook
+from camgraph.tools.assets.pull import asset_path
+from camgraph.tools.cli import main
+from camgraph.tools.commands.init import trial, wishes
+from camgraph.tools.commands.init.command import _require_correct, choose_ways
+from camgraph.tools.commands.init.dialog import Dialog
+from camgraph.tools.scenes.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
 PASSWORD = """ it's "quiet"/#@58 """
 LIMIT_S = 120.0
@@ -385,7 +385,7 @@ class Terminal:
         self.shown = ""
         self._read = 0
         self._terminal, theirs = pty.openpty()
-        command = [sys.executable, "-c", ON_ITS_TERMINAL, "-m", "tools.cli", "init", *words]
+        command = [sys.executable, "-c", ON_ITS_TERMINAL, "-m", "camgraph.tools.cli", "init", *words]
         environ = {**os.environ, "TERM": "vt100", "TZ": "UTC"}
         self.process = subprocess.Popen(
             command, cwd=folder, env=environ, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
@@ -482,7 +482,7 @@ def run_until_event(folder: Path) -> dict[str, dict[str, str]]:
     words = ["run", "graph.yaml", "--env-file", "secrets.env", "--quiet"]
     log = folder / "log"
     with log.open("wb") as out:
-        run = subprocess.Popen([sys.executable, "-m", "tools.cli", *words], cwd=folder, stdout=out, stderr=out)
+        run = subprocess.Popen([sys.executable, "-m", "camgraph.tools.cli", *words], cwd=folder, stdout=out, stderr=out)
     try:
         incident = until(lambda: _first_incident(folder / "events.jsonl"), LIMIT_S, log.read_text, every_s=0.1)
     finally:

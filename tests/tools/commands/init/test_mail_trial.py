@@ -14,10 +14,10 @@ from aiosmtpd.handlers import Sink
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 from camgraph_test_stages.brokers import free_port
 
-from tools.commands.init.dialog import Dialog
-from tools.commands.init.mail_trial import tried_mail
-from tools.commands.init.texts import CERTIFICATE, mail_settings
-from tools.commands.init.wishes import Mail
+from camgraph.tools.commands.init.dialog import Dialog
+from camgraph.tools.commands.init.mail_trial import tried_mail
+from camgraph.tools.commands.init.texts import CERTIFICATE, mail_settings
+from camgraph.tools.commands.init.wishes import Mail
 
 PASSWORD = "quiet-corridor-58"
 
@@ -112,7 +112,7 @@ def test_tls_from_the_first_byte(certificate: trustme.LeafCert, monkeypatch: pyt
     """As on port 465, which a test may not have."""
     somebody = Typist(True)
     port = free_port()
-    monkeypatch.setattr("tools.commands.init.texts._PORT_OF_TLS", port)
+    monkeypatch.setattr("camgraph.tools.commands.init.texts._PORT_OF_TLS", port)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
     controller = Controller(

@@ -21,14 +21,14 @@ from camgraph_test_stages.brokers import free_port
 from camgraph_test_stages.dead_addresses import dead_address, name_host
 from camgraph_test_stages.web_receiver import Reply, web_receiver
 
-from tools.commands.init import discovery, trial
-from tools.commands.init.cameras import CameraQuestions
-from tools.commands.init.dialog import Dialog
-from tools.commands.init.discovery import Device, device_of, discover
-from tools.commands.init.onvif import WrongPassword, stream_address
-from tools.commands.init.placing import Folder
-from tools.commands.init.soap import Login, SoapProblem, call, parsed, security
-from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
+from camgraph.tools.commands.init import discovery, trial
+from camgraph.tools.commands.init.cameras import CameraQuestions
+from camgraph.tools.commands.init.dialog import Dialog
+from camgraph.tools.commands.init.discovery import Device, device_of, discover
+from camgraph.tools.commands.init.onvif import WrongPassword, stream_address
+from camgraph.tools.commands.init.placing import Folder
+from camgraph.tools.commands.init.soap import Login, SoapProblem, call, parsed, security
+from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 USER, PASSWORD = "viewer", "quiet<&>58"
 AHEAD = timedelta(hours=3)

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stages.reading import examiner
-from stages.reading.inspection import MEMORY_MB
-from tools.commands.init.picture_sides import larger_sides
-from tools.commands.watching.size import choose_sides
+from camgraph.stages.reading import examiner
+from camgraph.stages.reading.inspection import MEMORY_MB
+from camgraph.tools.commands.init.picture_sides import larger_sides
+from camgraph.tools.commands.watching.size import choose_sides
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ import io
 import numpy as np
 import pytest
 
-from tools.commands.init.cameras import drawn, show_picture
-from tools.display.console import SafeConsole
+from camgraph.tools.commands.init.cameras import drawn, show_picture
+from camgraph.tools.display.console import SafeConsole
 
 
 def test_each_letter_has_two_points() -> None:

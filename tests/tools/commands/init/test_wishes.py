@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UserError
-from stages.rulebook.library import library
-from tools.commands.init.bed import need_bed
-from tools.commands.init.wishes import (
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.rulebook.library import library
+from camgraph.tools.commands.init.bed import need_bed
+from camgraph.tools.commands.init.wishes import (
     NIGHT,
     Wishes,
     ZoneFrom,

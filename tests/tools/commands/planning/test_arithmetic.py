@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.commands.planning.arithmetic import (
+from camgraph.tools.commands.planning.arithmetic import (
     CPU,
     MEMORY,
     RESERVE,

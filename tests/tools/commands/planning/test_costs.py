@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.graph.loading import parse_graph
-from pipeline.graph.planning import plan_of
-from pipeline.plan import RunPlan
-from tools.commands.planning.costs import affine, costs_of
-from tools.commands.planning.trial_run import Look, Span, Trial
-from tools.measuring.processes import Member, Sample
+from camgraph.pipeline.graph.loading import parse_graph
+from camgraph.pipeline.graph.planning import plan_of
+from camgraph.pipeline.plan import RunPlan
+from camgraph.tools.commands.planning.costs import affine, costs_of
+from camgraph.tools.commands.planning.trial_run import Look, Span, Trial
+from camgraph.tools.measuring.processes import Member, Sample
 
 GRAPH = """
 version: 1

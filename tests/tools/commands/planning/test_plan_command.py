@@ -16,8 +16,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from pipeline.system.paths import SHARED_MEMORY, runs_folder
-from pipeline.system.run_folder import RunFolder
+from camgraph.pipeline.system.paths import SHARED_MEMORY, runs_folder
+from camgraph.pipeline.system.run_folder import RunFolder
 
 Camgraph = Callable[..., CompletedProcess[str]]
 GRAPH = """
@@ -133,7 +133,7 @@ def test_ctrl_c(tmp_path: Path) -> None:
     write_graph(tmp_path)
     own_temporary = tmp_path / "tmp"
     own_temporary.mkdir()
-    command = [sys.executable, "-m", "tools.cli", "plan", "g.yaml", "--sample", "1", "--seconds", "600"]
+    command = [sys.executable, "-m", "camgraph.tools.cli", "plan", "g.yaml", "--sample", "1", "--seconds", "600"]
     plan = subprocess.Popen(
         command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(own_temporary)}
     )

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import UserError
-from pipeline.graph import Graph, load_graph, plan_of
-from pipeline.plan import RunPlan
-from tools.commands.planning.trial_graph import amend_for_trial, copies_of, require_plannable, sample_of
-from tools.measuring import blinking, light_model
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.graph import Graph, load_graph, plan_of
+from camgraph.pipeline.plan import RunPlan
+from camgraph.tools.commands.planning.trial_graph import amend_for_trial, copies_of, require_plannable, sample_of
+from camgraph.tools.lab import blinking, light_model
 
 GRAPH = """
 version: 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tools.commands.planning.arithmetic import Costs, Machine, StageTime, fps_that_fits, most_cameras, need_of
-from tools.commands.planning.plan import Planned
-from tools.commands.planning.words import in_words
+from camgraph.tools.commands.planning.arithmetic import Costs, Machine, StageTime, fps_that_fits, most_cameras, need_of
+from camgraph.tools.commands.planning.plan import Planned
+from camgraph.tools.commands.planning.words import in_words
 
 COSTS = Costs(
     read_fps=10,

@@ -10,20 +10,20 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from pipeline.messages import Event
-from pipeline.testing import feed, opened
-from stages.messages import Tracks
-from stages.rulebook.rule_set import read_rules
-from stages.rules import Rules
-from tools.animator import Actor, Scene
-from tools.animator.gestures import hands_up
-from tools.animator.library import ON_BACK, gesturing, lying, waiting
-from tools.animator.messages import tracks
-from tools.animator.walking import walk
-from tools.commands.configs import config_path
-from tools.commands.watching.starting import PHOTO_RULES, RULES
-from tools.measuring.action_cases import FALLS
-from tools.measuring.action_trials import LEAST_SCORE, Trial, View
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.testing import feed, opened
+from camgraph.stages.messages import Tracks
+from camgraph.stages.rulebook.rule_set import read_rules
+from camgraph.stages.rules import Rules
+from camgraph.tools.commands.configs import config_path
+from camgraph.tools.commands.watching.starting import PHOTO_RULES, RULES
+from camgraph.tools.lab.action_cases import FALLS
+from camgraph.tools.lab.action_trials import LEAST_SCORE, Trial, View
+from camgraph.tools.scenes.animator import Actor, Scene
+from camgraph.tools.scenes.animator.gestures import hands_up
+from camgraph.tools.scenes.animator.library import ON_BACK, gesturing, lying, waiting
+from camgraph.tools.scenes.animator.messages import tracks
+from camgraph.tools.scenes.animator.walking import walk
 
 WATCHED = ["person_appears", "fall", "lying", "hands_up", "lingers", "together"]
 SLEEPER = Scene(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.commands.watching import device
-from tools.commands.watching.device import Device, find_device
+from camgraph.tools.commands.watching import device
+from camgraph.tools.commands.watching.device import Device, find_device
 
 CORES = min(len(os.sched_getaffinity(0)), 64)
 

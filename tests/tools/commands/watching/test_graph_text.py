@@ -8,14 +8,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.graph.reading import read_graph_file
-from pipeline.graph.report import Report
-from pipeline.graph.variables import substitute
-from pipeline.graph.yaml_source import load
-from tools.commands.watching.device import Device
-from tools.commands.watching.graph_text import Watch, graph_text
-from tools.commands.watching.models import PoseModel
-from tools.commands.watching.sources import WatchedCamera
+from camgraph.pipeline.graph.reading import read_graph_file
+from camgraph.pipeline.graph.report import Report
+from camgraph.pipeline.graph.variables import substitute
+from camgraph.pipeline.graph.yaml_source import load
+from camgraph.tools.commands.watching.device import Device
+from camgraph.tools.commands.watching.graph_text import Watch, graph_text
+from camgraph.tools.commands.watching.models import PoseModel
+from camgraph.tools.commands.watching.sources import WatchedCamera
 
 CPU = Device(("cpu",), 1, 2)
 GPU = Device(("cuda", "cpu"), 8, 2)

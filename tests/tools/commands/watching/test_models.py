@@ -7,8 +7,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from pipeline.errors import UserError
-from tools.commands.watching.models import PoseModel, model_file, named_model, pose_model
+from camgraph.pipeline.errors import UserError
+from camgraph.tools.commands.watching.models import PoseModel, model_file, named_model, pose_model
 
 POSE = {"task": "pose", "kpt_shape": "[17, 3]"}
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UserError
-from tools.commands.watching.outputs import ready_events, ready_tracks, ready_videos
+from camgraph.pipeline.errors import UserError
+from camgraph.tools.commands.watching.outputs import ready_events, ready_tracks, ready_videos
 
 
 def test_events_behind_others_are_noticed(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.graph import load_plan
-from pipeline.plan import RunPlan
-from tools.commands.watching.picture_size import LOOKING, MOST_SHOWN, in_words, with_picture_sizes
-from tools.commands.watching.size import Choice
+from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.plan import RunPlan
+from camgraph.tools.commands.watching.picture_size import LOOKING, MOST_SHOWN, in_words, with_picture_sizes
+from camgraph.tools.commands.watching.size import Choice
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UserError
-from tools.commands.watching.several import MOST, Several, one_each
+from camgraph.pipeline.errors import UserError
+from camgraph.tools.commands.watching.several import MOST, Several, one_each
 
 Clip = Callable[..., Path]
 

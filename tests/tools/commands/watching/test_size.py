@@ -8,8 +8,16 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tools.commands.watching.size import LOOKS_EACH, MOST_CAMERAS, Sighting, choose, choose_sides, of_files, sightings
-from tools.models.pose_estimators import Found
+from camgraph.tools.commands.watching.size import (
+    LOOKS_EACH,
+    MOST_CAMERAS,
+    Sighting,
+    choose,
+    choose_sides,
+    of_files,
+    sightings,
+)
+from camgraph.tools.models.pose_estimators import Found
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
@@ -184,7 +192,7 @@ def test_of_very_many_cameras_the_rest_get_the_usual_size(
         asked.append(count)
         return []
 
-    monkeypatch.setattr("stages.reading.examiner.frames", frames)
+    monkeypatch.setattr("camgraph.stages.reading.examiner.frames", frames)
     chosen = choose_sides(pulled_model, of_files({str(n): tmp_path / f"{n}.mp4" for n in range(MOST_CAMERAS + 5)}))
     assert asked == [LOOKS_EACH] * MOST_CAMERAS
     assert {choice.side for choice in chosen.values()} == {384}

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pipeline.errors import UserError
-from pipeline.graph.variables import substitute
-from pipeline.system.names import MAX_NAME, NAME_PATTERN
-from stages.capture import Camera
-from tools.commands.watching.sources import camera_name, cameras_of, hide_secrets, unique_names
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.graph.variables import substitute
+from camgraph.pipeline.system.names import MAX_NAME, NAME_PATTERN
+from camgraph.stages.capture import Camera
+from camgraph.tools.commands.watching.sources import camera_name, cameras_of, hide_secrets, unique_names
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tools.commands.watching.starting import Asked, _outbox
+from camgraph.tools.commands.watching.starting import Asked, _outbox
 
 ASKED = Asked(("a.mp4",), events="events.jsonl")
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.testing import stamp
-from stages.messages import People
-from tools.models.compare.agreement import COCO_SPREADS, Agreement, counterparts, oks_of, pairs, spread
+from camgraph.pipeline.testing import stamp
+from camgraph.stages.messages import People
+from camgraph.tools.models.compare.agreement import COCO_SPREADS, Agreement, counterparts, oks_of, pairs, spread
 
 
 def people(*boxes: tuple[float, ...], shift: float = 0.0, sure: float = 0.9) -> People:

@@ -18,16 +18,16 @@ import pytest
 from camgraph_test_stages.commands import model_command
 from onnx import TensorProto, helper, numpy_helper
 
-from pipeline.errors import EnvironmentProblem, UserError
-from tools.models.compare import comparison, memory
-from tools.models.compare.accuracy import first_pictures, read_labels
-from tools.models.compare.agreement import Agreement
-from tools.models.compare.comparison import Compared, Labelled
-from tools.models.compare.memory import peak_bytes
-from tools.models.compare.report import as_json, table
-from tools.models.compare.verdict import Limits, compared_parts, is_blessed, lost_ap, objection
-from tools.models.high_water import high_water_bytes
-from tools.models.pose_truth import Precision
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.tools.models.compare import comparison, memory
+from camgraph.tools.models.compare.accuracy import first_pictures, read_labels
+from camgraph.tools.models.compare.agreement import Agreement
+from camgraph.tools.models.compare.comparison import Compared, Labelled
+from camgraph.tools.models.compare.memory import peak_bytes
+from camgraph.tools.models.compare.report import as_json, table
+from camgraph.tools.models.compare.verdict import Limits, compared_parts, is_blessed, lost_ap, objection
+from camgraph.tools.models.high_water import high_water_bytes
+from camgraph.tools.models.pose_truth import Precision
 
 YOLOX = "models/yolox_nano_bigisland.onnx"
 

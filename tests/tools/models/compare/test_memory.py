@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stages.vision.recognition import Declared
-from tools.models.compare.memory import peak_bytes
-from tools.models.declaration import Declaration
+from camgraph.stages.vision.recognition import Declared
+from camgraph.tools.models.compare.memory import peak_bytes
+from camgraph.tools.models.declaration import Declaration
 
 
 @pytest.mark.processes

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
-from tools.cli import main
+from camgraph.tools.cli import main
 
 LARGEST = 3e38
 

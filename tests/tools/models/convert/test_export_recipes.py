@@ -7,9 +7,9 @@ import shlex
 import pytest
 from click.testing import CliRunner
 
-from tools.assets.catalogue import find
-from tools.cli import main
-from tools.models.convert.export_recipes import family_of
+from camgraph.tools.assets.catalogue import find
+from camgraph.tools.cli import main
+from camgraph.tools.models.convert.export_recipes import family_of
 
 NAMES = {
     "yolo11n-pose": "Ultralytics' exporter",

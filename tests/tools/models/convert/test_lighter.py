@@ -14,10 +14,10 @@ import pytest
 from camgraph_test_stages.commands import model_command
 from onnx import TensorProto, helper
 
-from pipeline.errors import EnvironmentProblem, UserError
-from tools.models.convert import model_output
-from tools.models.convert.lighter import halve, head_nodes, quantize, quantize_dynamic
-from tools.models.convert.model_output import written
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.tools.models.convert import model_output
+from camgraph.tools.models.convert.lighter import halve, head_nodes, quantize, quantize_dynamic
+from camgraph.tools.models.convert.model_output import written
 
 CROWD = "videos/opencv4nodejs_people.mp4"
 

@@ -12,11 +12,11 @@ from camgraph_test_stages.commands import model_command
 from click.testing import Result
 from onnx import TensorProto, helper
 
-from stages.inference.contracts import InputSettings, read_contract
-from stages.inference.signatures import signature_of_file
-from stages.vision.recognition import Declared, recognise
-from tools.models.chain import Chain
-from tools.models.frames import frames_of
+from camgraph.stages.inference.contracts import InputSettings, read_contract
+from camgraph.stages.inference.signatures import signature_of_file
+from camgraph.stages.vision.recognition import Declared, recognise
+from camgraph.tools.models.chain import Chain
+from camgraph.tools.models.frames import frames_of
 
 
 def pose(path: Path, *, opset: int = 17, batch: int | str = "batch", rows: int = 56) -> Path:

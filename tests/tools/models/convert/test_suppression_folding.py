@@ -10,11 +10,11 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from stages.inference.model.node_writer import NodeWriter
-from stages.vision.decoding.detections import Detections
-from stages.vision.decoding.formats import Asked, detections_of
-from stages.vision.recognition import Format, Reading
-from tools.models.convert.suppression_folding import Suppression, columns, fold_suppression
+from camgraph.stages.inference.model.node_writer import NodeWriter
+from camgraph.stages.vision.decoding.detections import Detections
+from camgraph.stages.vision.decoding.formats import Asked, detections_of
+from camgraph.stages.vision.recognition import Format, Reading
+from camgraph.tools.models.convert.suppression_folding import Suppression, columns, fold_suppression
 
 SIDE = 64
 CELLS = 84

@@ -13,13 +13,13 @@ from camgraph_test_stages.raised_hands import write_raised_hands
 from click.testing import CliRunner
 from onnx import TensorProto, helper
 
-from pipeline.errors import UserError
-from stages.inference.model.flops import work_of
-from stages.inference.selection.automatic import BEST_FIRST, Choice
-from tools.cli import main
-from tools.models.automatic_choice import lines as choice_lines
-from tools.models.declaration import Declaration, DeclaredModel
-from tools.models.inspect.inspection import inspect, lines
+from camgraph.pipeline.errors import UserError
+from camgraph.stages.inference.model.flops import work_of
+from camgraph.stages.inference.selection.automatic import BEST_FIRST, Choice
+from camgraph.tools.cli import main
+from camgraph.tools.models.automatic_choice import lines as choice_lines
+from camgraph.tools.models.declaration import Declaration, DeclaredModel
+from camgraph.tools.models.inspect.inspection import inspect, lines
 
 
 def test_a_model_of_keypoints_is_told_from_one_of_pictures(tmp_path: Path) -> None:

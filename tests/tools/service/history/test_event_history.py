@@ -24,16 +24,16 @@ from camgraph_test_stages.waiting import until
 from structlog import get_logger
 from structlog.testing import capture_logs
 
-from pipeline.errors import EnvironmentProblem, Unavailable
-from pipeline.messages import Event
-from tools.service.history import event_calls as event_calls_module
-from tools.service.history import event_history
-from tools.service.history.event_calls import event_calls
-from tools.service.history.event_history import EventFilter, EventHistory
-from tools.service.web.access import Access
-from tools.service.web.app import build_app
-from tools.service.web.http_server import HttpServer, bound
-from tools.service.web.thread_pools import ThreadPool
+from camgraph.pipeline.errors import EnvironmentProblem, Unavailable
+from camgraph.pipeline.messages import Event
+from camgraph.tools.service.history import event_calls as event_calls_module
+from camgraph.tools.service.history import event_history
+from camgraph.tools.service.history.event_calls import event_calls
+from camgraph.tools.service.history.event_history import EventFilter, EventHistory
+from camgraph.tools.service.web.access import Access
+from camgraph.tools.service.web.app import build_app
+from camgraph.tools.service.web.http_server import HttpServer, bound
+from camgraph.tools.service.web.thread_pools import ThreadPool
 
 WITHIN_S = 90.0
 DAY_S = 86_400.0
@@ -496,7 +496,7 @@ sys.path.insert(0, {str(ROOT)!r})
 from pathlib import Path
 from structlog import get_logger
 from camgraph_test_stages.incident_views import incident
-from tools.service.history.event_history import EventHistory
+from camgraph.tools.service.history.event_history import EventHistory
 history = EventHistory(Path({str(tmp_path / "h")!r}), get_logger(), keep_s=1e7, keep_bytes=1e8)
 for n in range(100_000):
     history.add([incident(f"{{n:06x}}", "single", at_s=float(n)).event])

@@ -21,18 +21,18 @@ from camgraph_test_stages.waiting import until
 from starlette.requests import Request
 from structlog import get_logger
 
-from pipeline.messages import Event
-from pipeline.testing import stamp
-from stages.footage.incident_labels import NAME
-from stages.footage.incident_record import FileState, IncidentRecord
-from tools.benchmarks.incident_lists import record as record_of
-from tools.service.history.event_history import EventHistory
-from tools.service.history.incident_calls import incident_calls
-from tools.service.web.access import Access, Token
-from tools.service.web.app import build_app
-from tools.service.web.file_answer import FileAnswer, OpenFile
-from tools.service.web.openapi import openapi_of
-from tools.service.web.thread_pools import ThreadPool, ThreadPools
+from camgraph.pipeline.messages import Event
+from camgraph.pipeline.testing import stamp
+from camgraph.stages.footage.incident_labels import NAME
+from camgraph.stages.footage.incident_record import FileState, IncidentRecord
+from camgraph.tools.lab.benchmarks.incident_lists import record as record_of
+from camgraph.tools.service.history.event_history import EventHistory
+from camgraph.tools.service.history.incident_calls import incident_calls
+from camgraph.tools.service.web.access import Access, Token
+from camgraph.tools.service.web.app import build_app
+from camgraph.tools.service.web.file_answer import FileAnswer, OpenFile
+from camgraph.tools.service.web.openapi import openapi_of
+from camgraph.tools.service.web.thread_pools import ThreadPool, ThreadPools
 
 WITHIN_S = 90.0
 BEGUN_S = 1_700_000_000.0
@@ -341,7 +341,7 @@ def test_a_sink_that_hangs_does_not_hide_an_end(tmp_path: Path, history: EventHi
 def test_pages_go_from_the_history_on_to_the_footage(
     tmp_path: Path, history: EventHistory, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    monkeypatch.setattr("tools.service.history.all_incidents._CHUNK", 2)
+    monkeypatch.setattr("camgraph.tools.service.history.all_incidents._CHUNK", 2)
     footage = [kept(tmp_path / ("a" if number % 3 else "b"), number) for number in range(9)]
     for one in reversed(footage[:5]):
         history.add(

@@ -22,12 +22,12 @@ import pytest
 from camgraph_test_stages.services import TOKENS, Served, serving_run, with_tokens, write_light
 from camgraph_test_stages.waiting import until
 
-from pipeline.errors import GraphError
-from pipeline.graph import load_graph
-from tools.measuring.blinking import write_clip
-from tools.measuring.light_model import SIDE, write_model
-from tools.service.live import live_video
-from tools.simulator import CameraSettings, ClipSettings, RtspSimulator
+from camgraph.pipeline.errors import GraphError
+from camgraph.pipeline.graph import load_graph
+from camgraph.tools.lab.blinking import write_clip
+from camgraph.tools.lab.light_model import SIDE, write_model
+from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
+from camgraph.tools.service.live import live_video
 
 WITHIN_S = 120.0
 GRAPH = """

@@ -35,23 +35,23 @@ from starlette.routing import Route
 from structlog import get_logger
 from structlog.testing import capture_logs
 
-from pipeline.errors import Unavailable, UserError
-from pipeline.system.local_socket import short_address
-from stages.footage.packets import Packet, PacketReader
-from stages.footage.tap import PacketTap
-from tools.service.live.known_people import KnownPeople, Moment
-from tools.service.live.live_calls import live_calls
-from tools.service.live.live_pictures import PictureFilm, PictureViewer
-from tools.service.live.picture_link import PictureProcess
-from tools.service.live.picture_maker import LivePicture, PictureMaker
-from tools.service.live.picture_process import LENGTH, MOST_BYTES, framed, received, serve
-from tools.service.live.watching import Showing, WatchedCamera, Watching
-from tools.service.run.run_link import RunLink
-from tools.service.web.access import Access, Token
-from tools.service.web.app import build_app
-from tools.service.web.http_server import HttpServer, bound
-from tools.service.web.quotas import Quota, QuotaExceeded, Requester
-from tools.service.web.thread_pools import ThreadPool, ThreadPools
+from camgraph.pipeline.errors import Unavailable, UserError
+from camgraph.pipeline.system.local_socket import short_address
+from camgraph.stages.footage.packets import Packet, PacketReader
+from camgraph.stages.footage.tap import PacketTap
+from camgraph.tools.service.live.known_people import KnownPeople, Moment
+from camgraph.tools.service.live.live_calls import live_calls
+from camgraph.tools.service.live.live_pictures import PictureFilm, PictureViewer
+from camgraph.tools.service.live.picture_link import PictureProcess
+from camgraph.tools.service.live.picture_maker import LivePicture, PictureMaker
+from camgraph.tools.service.live.picture_process import LENGTH, MOST_BYTES, framed, received, serve
+from camgraph.tools.service.live.watching import Showing, WatchedCamera, Watching
+from camgraph.tools.service.run.run_link import RunLink
+from camgraph.tools.service.web.access import Access, Token
+from camgraph.tools.service.web.app import build_app
+from camgraph.tools.service.web.http_server import HttpServer, bound
+from camgraph.tools.service.web.quotas import Quota, QuotaExceeded, Requester
+from camgraph.tools.service.web.thread_pools import ThreadPool, ThreadPools
 
 WITHIN_S = 60.0
 ROOT = Path(__file__).parents[4]
@@ -167,7 +167,7 @@ def with_camera(tmp_path: Path, file: Path, use: Callable[[Path], Awaitable[Any]
 @pytest.fixture
 def pictures(monkeypatch: pytest.MonkeyPatch) -> Iterator[PictureProcess]:
     """It gets the time alone that nobody else wants: with other tests beside it, its first picture may come late."""
-    monkeypatch.setattr("tools.service.live.watching._FIRST_S", WITHIN_S)
+    monkeypatch.setattr("camgraph.tools.service.live.watching._FIRST_S", WITHIN_S)
     made = PictureProcess()
     yield made
     made.close()
@@ -212,7 +212,7 @@ def test_a_file_that_is_read_as_fast_as_possible_is_refused(tmp_path: Path, pict
 def test_viewers_of_a_camera_that_ends_or_is_silent_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: PictureProcess
 ) -> None:
-    monkeypatch.setattr("tools.service.live.live_pictures._SILENT_S", 0.5)
+    monkeypatch.setattr("camgraph.tools.service.live.live_pictures._SILENT_S", 0.5)
     file = write_old(tmp_path / "old.mkv")
 
     async def until_it_ends(path: Path, stop: Callable[[], None]) -> int:
@@ -307,8 +307,8 @@ def test_without_time_it_goes_on_at_a_keyframe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: PictureProcess
 ) -> None:
     """A machine whose cores are all busy may leave it none: here it is stopped."""
-    monkeypatch.setattr("tools.service.live.live_pictures._MOST_WAITING_S", 0.5)
-    monkeypatch.setattr("tools.service.live.picture_link._ANSWER_S", WITHIN_S)
+    monkeypatch.setattr("camgraph.tools.service.live.live_pictures._MOST_WAITING_S", 0.5)
+    monkeypatch.setattr("camgraph.tools.service.live.picture_link._ANSWER_S", WITHIN_S)
 
     async def use(path: Path) -> None:
         film = PictureFilm(path, lambda: None, nothing(), pictures, THREADS)
@@ -340,7 +340,7 @@ def test_without_time_it_goes_on_at_a_keyframe(
 def test_who_gets_no_picture_for_want_of_time_is_told_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: PictureProcess
 ) -> None:
-    monkeypatch.setattr("tools.service.live.watching._FIRST_S", 1.0)
+    monkeypatch.setattr("camgraph.tools.service.live.watching._FIRST_S", 1.0)
     pictures.connect().socket.close()
     assert pictures.pid is not None
     os.kill(pictures.pid, signal.SIGSTOP)
@@ -373,10 +373,10 @@ def test_its_death_ends_pictures_and_starts_are_bounded(
 
     with_camera(tmp_path, file, use)
     until(lambda: pictures.pid is None, WITHIN_S)
-    monkeypatch.setattr("tools.service.live.picture_link._AGAIN_S", 1e6)
+    monkeypatch.setattr("camgraph.tools.service.live.picture_link._AGAIN_S", 1e6)
     with pytest.raises(Unavailable, match="cannot be made now"):
         with_camera(tmp_path, file, look)
-    monkeypatch.setattr("tools.service.live.picture_link._AGAIN_S", 0.0)
+    monkeypatch.setattr("camgraph.tools.service.live.picture_link._AGAIN_S", 0.0)
     assert len(list(parts(with_camera(tmp_path, file, look)))) >= 1
 
 
@@ -388,7 +388,7 @@ async def stopped(film: PictureFilm, pictures: PictureProcess, patched: pytest.M
     """Stop the process between two requests: the next one has half a second. Returns its id."""
     while is_asking(film):
         await asyncio.sleep(0)
-    patched.setattr("tools.service.live.picture_link._ANSWER_S", 0.5)
+    patched.setattr("camgraph.tools.service.live.picture_link._ANSWER_S", 0.5)
     assert pictures.pid is not None
     os.kill(pictures.pid, signal.SIGSTOP)
     return pictures.pid
@@ -398,7 +398,7 @@ def test_a_decoder_that_hangs_is_ended_and_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: PictureProcess
 ) -> None:
     """Here it hangs because it is stopped."""
-    monkeypatch.setattr("tools.service.live.picture_link._AGAIN_S", 0.0)
+    monkeypatch.setattr("camgraph.tools.service.live.picture_link._AGAIN_S", 0.0)
 
     async def use(path: Path) -> tuple[str, bytes]:
         film = PictureFilm(path, lambda: None, nothing(), pictures, THREADS)
@@ -441,7 +441,7 @@ def test_one_that_has_just_ended_is_replaced_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pictures: PictureProcess
 ) -> None:
     """As at the end of a minute without viewers: it takes no more cameras, and is not gone yet."""
-    monkeypatch.setattr("tools.service.live.picture_link._AGAIN_S", 0.0)
+    monkeypatch.setattr("camgraph.tools.service.live.picture_link._AGAIN_S", 0.0)
     pictures.connect().socket.close()
     ending = pictures.pid
     assert pictures._control is not None
@@ -459,7 +459,7 @@ def test_one_that_has_just_ended_is_replaced_at_once(
 
 IDLE = """
 import select, sys
-from tools.service.live import picture_process
+from camgraph.tools.service.live import picture_process
 # A camera comes at the very moment at which it ends for want of one.
 picture_process.select.select = lambda *_: ([], [], [])
 picture_process.give_way = lambda: None
@@ -514,7 +514,7 @@ def test_a_process_that_was_ended_leaves_nothing_to_do_at_exit() -> None:
 
 def test_it_ends_with_the_service(tmp_path: Path) -> None:
     program = """
-from tools.service.live.picture_link import PictureProcess
+from camgraph.tools.service.live.picture_link import PictureProcess
 process = PictureProcess()
 process.connect()
 print(process.pid, flush=True)
@@ -558,7 +558,7 @@ def test_people_are_drawn_into_the_picture_of_their_moment_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rules tell of every eighth picture, and then of none any more."""
-    monkeypatch.setattr("tools.service.live.known_people._SILENT_S", 1e6)
+    monkeypatch.setattr("camgraph.tools.service.live.known_people._SILENT_S", 1e6)
     packets = packets_of(tmp_path, 70)
     times = [float(packet.pts * packet.stream.time_base) for packet in packets]
     known = KnownPeople()

@@ -18,15 +18,15 @@ from camgraph_test_stages.services import Served, serving_run, with_tokens, writ
 from camgraph_test_stages.waiting import until
 from PIL import Image
 
-from pipeline.errors import UserError
-from pipeline.testing import feed, opened
-from stages.decode_yolo_pose import DecodeYoloPose
-from stages.infer import Infer
-from stages.messages import Tensor
-from stages.preprocess import Preprocess
-from tools.measuring.light_model import SIDE
-from tools.service.model.infer_calls import SpareTime
-from tools.service.model.model_link import MOST_PIXELS, read_picture, ways_of
+from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.testing import feed, opened
+from camgraph.stages.decode_yolo_pose import DecodeYoloPose
+from camgraph.stages.infer import Infer
+from camgraph.stages.messages import Tensor
+from camgraph.stages.preprocess import Preprocess
+from camgraph.tools.lab.light_model import SIDE
+from camgraph.tools.service.model.infer_calls import SpareTime
+from camgraph.tools.service.model.model_link import MOST_PIXELS, read_picture, ways_of
 
 WITHIN_S = 120.0
 GRAPH = """

@@ -13,9 +13,9 @@ import pytest
 from camgraph_test_stages import browser
 from camgraph_test_stages.browser import Browser, browsing
 
-import tools.service
+import camgraph.tools.service
 
-FOLDER = Path(tools.service.__file__).parent / "page"
+FOLDER = Path(camgraph.tools.service.__file__).parent / "page"
 
 
 class Files(SimpleHTTPRequestHandler):

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from camgraph_test_stages.waiting import until
 
-from tools.measuring.nvidia_smi import LOADS
-from tools.service.run import health_calls
-from tools.service.run.health_calls import Gpus
-from tools.service.run.metrics import exposition
+from camgraph.tools.measuring.nvidia_smi import LOADS
+from camgraph.tools.service.run import health_calls
+from camgraph.tools.service.run.health_calls import Gpus
+from camgraph.tools.service.run.metrics import exposition
 
 pytestmark = pytest.mark.processes
 

@@ -14,8 +14,8 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from tools.measuring.nvidia_smi import GpuLoad
-from tools.service.run.metrics import exposition
+from camgraph.tools.measuring.nvidia_smi import GpuLoad
+from camgraph.tools.service.run.metrics import exposition
 
 ROOT = Path(__file__).parents[4]
 EMPTY: dict[str, Any] = {

@@ -16,7 +16,7 @@ from camgraph_test_stages.waiting import until
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.service.run.recent_rates import RateRing, quantile_s
+from camgraph.tools.service.run.recent_rates import RateRing, quantile_s
 
 BOUNDS = [0.001, 0.01, 0.1]
 

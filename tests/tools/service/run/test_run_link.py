@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from camgraph_test_stages.waiting import until
 
-from pipeline.errors import EnvironmentProblem
-from tools.service.run import run_link
-from tools.service.run.run_link import RunLink
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.tools.service.run import run_link
+from camgraph.tools.service.run.run_link import RunLink
 
 WITHIN_S = 90.0
 

@@ -16,9 +16,9 @@ from camgraph_test_stages.described import assert_as_described
 from camgraph_test_stages.services import Served, serving_run, with_tokens, write_light
 from camgraph_test_stages.waiting import until
 
-from pipeline.errors import CamgraphError, EnvironmentProblem, UserError
-from tools.service.run.run_link import RunLink
-from tools.service.shapes.shape_calls import ShapeChange, ShapeFiles
+from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem, UserError
+from camgraph.tools.service.run.run_link import RunLink
+from camgraph.tools.service.shapes.shape_calls import ShapeChange, ShapeFiles
 
 RULES = """\
 # The night shift's rules.
@@ -245,7 +245,7 @@ def test_a_file_is_read_once_until_it_is_another_one(tmp_path: Path, monkeypatch
         return loaded(text)
 
     loaded = yaml.safe_load
-    monkeypatch.setattr("tools.service.shapes.shape_calls.yaml.safe_load", load)
+    monkeypatch.setattr("camgraph.tools.service.shapes.shape_calls.yaml.safe_load", load)
     path = tmp_path / "rules.yaml"
     path.write_text(RULES)
     files = ShapeFiles(RunLink("none"), tmp_path, {"actions": "rules.yaml"})
@@ -310,5 +310,7 @@ def test_a_file_that_cannot_be_put_back_is_told(tmp_path: Path, monkeypatch: pyt
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(Path, "replace", fails)
-    monkeypatch.setattr("tools.service.shapes.shape_calls.write_whole", lambda path, data, mode: path.write_bytes(data))
+    monkeypatch.setattr(
+        "camgraph.tools.service.shapes.shape_calls.write_whole", lambda path, data, mode: path.write_bytes(data)
+    )
     assert "rules.yaml could not be put back (Read-only file system): rules.yaml.20" in change_of(tmp_path, refused)

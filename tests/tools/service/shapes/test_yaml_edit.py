@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import UserError
-from tools.service.shapes.yaml_edit import with_value, without_value
+from camgraph.pipeline.errors import UserError
+from camgraph.tools.service.shapes.yaml_edit import with_value, without_value
 
 BLOCK = """\
 # The night shift's rules.

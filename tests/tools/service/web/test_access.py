@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from tools.service.web.access import Access, AccessLayer, Identity, Token, TooManyWrong
+from camgraph.tools.service.web.access import Access, AccessLayer, Identity, Token, TooManyWrong
 
 COOKIE = Access().cookie
 TOKENS = [Token("ward", "w" * 20, "viewer"), Token("boss", "b" * 20, "admin")]
@@ -223,7 +223,7 @@ def test_the_same_wrong_token_counts_once() -> None:
 
 def test_after_a_while_one_may_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("tools.service.web.access.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("camgraph.tools.service.web.access.time.monotonic", lambda: now[0])
     access = Access(TOKENS)
     for n in range(10):
         assert access.authenticated("a", "bearer", str(n)) is None
@@ -234,7 +234,7 @@ def test_after_a_while_one_may_try_again(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_so_many_tokens_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.service.web.access._MOST_CACHED", 3)
+    monkeypatch.setattr("camgraph.tools.service.web.access._MOST_CACHED", 3)
     access = Access(TOKENS)
     for n in range(50):
         access.authenticated(f"client {n}", "bearer", "w" * 20)
@@ -243,7 +243,7 @@ def test_so_many_tokens_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_flood_is_slowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.service.web.access.time", SimpleNamespace(monotonic=lambda: 0.0))
+    monkeypatch.setattr("camgraph.tools.service.web.access.time", SimpleNamespace(monotonic=lambda: 0.0))
     caller = Caller(Access())
     codes = [caller.get().status_code for _ in range(310)]
     assert codes == [200] * 300 + [429] * 10

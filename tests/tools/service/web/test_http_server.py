@@ -23,9 +23,9 @@ from starlette.routing import Route
 from structlog import get_logger
 from structlog.testing import capture_logs
 
-from pipeline.errors import EnvironmentProblem
-from tools.service.web import calls, http_server
-from tools.service.web.http_server import HttpServer, bound
+from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.tools.service.web import calls, http_server
+from camgraph.tools.service.web.http_server import HttpServer, bound
 
 WITHIN_S = 60.0
 GET = b"GET /%s HTTP/1.1\r\nHost: a\r\n\r\n"

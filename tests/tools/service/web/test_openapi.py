@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from camgraph_test_stages.described import every_call
 
-from pipeline.errors import UserError
-from tools.service.web.calls import MOST_BODY, ROLES
-from tools.service.web.openapi import openapi_of
-from tools.service.web.queries import Number, OneOf
+from camgraph.pipeline.errors import UserError
+from camgraph.tools.service.web.calls import MOST_BODY, ROLES
+from camgraph.tools.service.web.openapi import openapi_of
+from camgraph.tools.service.web.queries import Number, OneOf
 
 
 def document() -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from starlette.requests import ClientDisconnect
 
-from pipeline.errors import Unavailable
-from tools.service.web.quotas import Quota, QuotaExceeded, QuotaResponse, Requester, counted_address
+from camgraph.pipeline.errors import Unavailable
+from camgraph.tools.service.web.quotas import Quota, QuotaExceeded, QuotaResponse, Requester, counted_address
 
 
 @pytest.mark.parametrize(

@@ -21,21 +21,21 @@ from camgraph_test_stages.services import TOKENS, Served, serving_run, with_toke
 from camgraph_test_stages.waiting import until
 from structlog import get_logger
 
-from pipeline.errors import Unavailable
-from tools.benchmarks.incident_lists import record as record_of
-from tools.measuring.blinking import write_clip
-from tools.measuring.light_model import SIDE, write_model
-from tools.service.history.event_calls import event_calls
-from tools.service.history.event_history import EventHistory
-from tools.service.history.incident_calls import incident_calls
-from tools.service.run import run_link
-from tools.service.run.health_calls import Rendered, health_calls
-from tools.service.run.run_link import RunLink
-from tools.service.shapes.shape_calls import shape_calls
-from tools.service.web.access import Access
-from tools.service.web.app import build_app
-from tools.service.web.http_server import HttpServer, bound
-from tools.service.web.thread_pools import ThreadPool, ThreadPools
+from camgraph.pipeline.errors import Unavailable
+from camgraph.tools.lab.benchmarks.incident_lists import record as record_of
+from camgraph.tools.lab.blinking import write_clip
+from camgraph.tools.lab.light_model import SIDE, write_model
+from camgraph.tools.service.history.event_calls import event_calls
+from camgraph.tools.service.history.event_history import EventHistory
+from camgraph.tools.service.history.incident_calls import incident_calls
+from camgraph.tools.service.run import run_link
+from camgraph.tools.service.run.health_calls import Rendered, health_calls
+from camgraph.tools.service.run.run_link import RunLink
+from camgraph.tools.service.shapes.shape_calls import shape_calls
+from camgraph.tools.service.web.access import Access
+from camgraph.tools.service.web.app import build_app
+from camgraph.tools.service.web.http_server import HttpServer, bound
+from camgraph.tools.service.web.thread_pools import ThreadPool, ThreadPools
 
 WITHIN_S = 90.0
 GRAPH = """
@@ -207,11 +207,11 @@ INCIDENT = 32 * "0"
 CLIP = f"/api/incidents/{INCIDENT}/clip.mp4"
 HANGS = {  # what is asked for, what hangs, and the threads for it
     "a clip": (CLIP, "os.pread", 16),
-    "a clip that is opened": (CLIP, "tools.service.history.kept_incidents.open_regular", 16),
-    "a list of incidents": ("/api/incidents", "tools.service.history.kept_incidents.incidents_in", 16),
-    "a page of events": ("/api/events", "tools.service.history.event_history.EventHistory.page", 8),
-    "a stream of events": ("/api/events/stream", "tools.service.history.event_history.EventHistory.newest", 8),
-    "the rules": ("/api/cameras/hall/shapes", "tools.service.shapes.shape_calls.ShapeFile.text", 8),
+    "a clip that is opened": (CLIP, "camgraph.tools.service.history.kept_incidents.open_regular", 16),
+    "a list of incidents": ("/api/incidents", "camgraph.tools.service.history.kept_incidents.incidents_in", 16),
+    "a page of events": ("/api/events", "camgraph.tools.service.history.event_history.EventHistory.page", 8),
+    "a stream of events": ("/api/events/stream", "camgraph.tools.service.history.event_history.EventHistory.newest", 8),
+    "the rules": ("/api/cameras/hall/shapes", "camgraph.tools.service.shapes.shape_calls.ShapeFile.text", 8),
 }
 
 

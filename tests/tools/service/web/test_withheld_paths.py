@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.requests import Request
 
-from tools.service.web.withheld_paths import as_told_to, without_folders
+from camgraph.tools.service.web.withheld_paths import as_told_to, without_folders
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stages.reading.live.gate.authorization import Authorization, why_not_answered
-from stages.reading.live.gate.origins import Login
+from camgraph.stages.reading.live.gate.authorization import Authorization, why_not_answered
+from camgraph.stages.reading.live.gate.origins import Login
 
 REALM = 'realm="http-auth@example.org"'
 NONCE = 'nonce="7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v"'

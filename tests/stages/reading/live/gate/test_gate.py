@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 from camgraph_test_stages.waiting import until
-
-from stages.reading.live.gate import gate as gate_module
-from stages.reading.live.gate.gate import MOST_STRANGERS, Gate, Road
-from stages.reading.live.gate.rtsp_gate import RtspGate
-from stages.reading.live.gate.web_gate import WebGate
-from stages.reading.live.host_lookup import HostLookup
-from stages.reading.live.sockets import connections
-from stages.reading.live.verdicts import Dropped
 from tests.stages.reading.live.gate.conftest import WITHIN_S, Callers, Listener, Listeners
+
+from camgraph.stages.reading.live.gate import gate as gate_module
+from camgraph.stages.reading.live.gate.gate import MOST_STRANGERS, Gate, Road
+from camgraph.stages.reading.live.gate.rtsp_gate import RtspGate
+from camgraph.stages.reading.live.gate.web_gate import WebGate
+from camgraph.stages.reading.live.host_lookup import HostLookup
+from camgraph.stages.reading.live.sockets import connections
+from camgraph.stages.reading.live.verdicts import Dropped
 
 GATES: list[tuple[type[Gate], str]] = [(RtspGate, "rtsp"), (WebGate, "http")]
 HERE = frozenset({"127.0.0.1"})

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.reading.live.gate import mjpeg_stream
-from stages.reading.live.gate.mjpeg_stream import EMPTY, PictureCutter, PictureTooLarge
+from camgraph.stages.reading.live.gate import mjpeg_stream
+from camgraph.stages.reading.live.gate.mjpeg_stream import EMPTY, PictureCutter, PictureTooLarge
 
 
 def jpeg(index: int, *, progressive: bool = False, restarts: int = 0) -> bytes:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.system.redaction import redact_url
-from stages.reading.live.gate.origins import Login, Origin, login_of, may_be_reached, target_from, target_of
+from camgraph.pipeline.system.redaction import redact_url
+from camgraph.stages.reading.live.gate.origins import Login, Origin, login_of, may_be_reached, target_from, target_of
 
 
 def test_what_an_address_says() -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import av
 import pytest
 from camgraph_test_stages.waiting import until
-
-from stages.reading.live.gate.gate import Road
-from stages.reading.live.gate.rtsp_gate import RtspGate, codec_in
-from stages.reading.live.verdicts import Dropped
 from tests.stages.reading.live.gate.conftest import WITHIN_S, Callers, Line, Listener, Listeners
+
+from camgraph.stages.reading.live.gate.gate import Road
+from camgraph.stages.reading.live.gate.rtsp_gate import RtspGate, codec_in
+from camgraph.stages.reading.live.verdicts import Dropped
 
 ScriptedCameras = Callable[..., Any]
 

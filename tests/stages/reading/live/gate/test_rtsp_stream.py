@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.reading.live.gate.rtsp_stream import LEAST_MEDIA, MOST_BODY, MOST_HEAD, Malformed, Message, Splitter
+from camgraph.stages.reading.live.gate.rtsp_stream import (
+    LEAST_MEDIA,
+    MOST_BODY,
+    MOST_HEAD,
+    Malformed,
+    Message,
+    Splitter,
+)
 
 ANSWER = b"RTSP/1.0 200 OK\r\nCSeq: 3\r\nContent-Length: 4\r\n\r\nv=0\n"
 REQUEST = b"GET_PARAMETER rtsp://h/x RTSP/1.0\r\nCSeq: 4\r\n\r\n"

@@ -9,11 +9,11 @@ from contextlib import ExitStack
 import av
 import pytest
 from camgraph_test_stages.waiting import until
-
-from stages.reading.live.gate.gate import Road
-from stages.reading.live.gate.web_gate import MOST_WITH_COOKIES, WebGate
-from stages.reading.live.verdicts import Dropped
 from tests.stages.reading.live.gate.conftest import WITHIN_S, Callers, Line, Listener, Listeners
+
+from camgraph.stages.reading.live.gate.gate import Road
+from camgraph.stages.reading.live.gate.web_gate import MOST_WITH_COOKIES, WebGate
+from camgraph.stages.reading.live.verdicts import Dropped
 
 Asking = Callable[[WebGate], "Asked"]
 

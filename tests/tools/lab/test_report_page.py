@@ -1,0 +1,121 @@
+"""Pages of figures: what stands around the marks stays, and the command can be repeated."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from camgraph.tools.lab.report_page import (
+    command_line,
+    counted,
+    machine_line,
+    median_and_worst,
+    p50_p99,
+    percentile,
+    publish,
+    put_between_marks,
+    report_option,
+    written_by,
+)  # fmt: skip
+
+BEGIN, END = "<!-- written by camgraph.tools.lab.x: begin -->", "<!-- written by camgraph.tools.lab.x: end -->"
+PAGE = f"# X\n\n{BEGIN}\nold\n{END}\n\nmore\n"
+
+
+def test_the_report_goes_between_its_marks_and_nowhere_else() -> None:
+    assert put_between_marks(PAGE, "new\n", "x") == f"# X\n\n{BEGIN}\nnew\n{END}\n\nmore\n"
+    for page in ("# X\n", BEGIN, f"{END} {BEGIN}", PAGE.replace("lab.x", "lab.y")):
+        with pytest.raises(click.ClickException, match="no place for the report"):
+            put_between_marks(page, "new", "x")
+
+
+@click.command()
+@click.option("--way", "ways", multiple=True, default=("a b", "c"))
+@click.option("--size", type=(int, int), default=(320, 192))
+@click.option("--round-s", default=4.0)
+@click.option("--capacity", type=float)
+@report_option("x")
+def tool(target: Path | None, **options: object) -> None:
+    click.echo("measuring")
+    publish(command_line("x", {"target": target, **options}), target, "x")
+
+
+def test_the_command_has_all_its_options_but_the_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE)
+    ran = CliRunner().invoke(tool, ["--report", str(page)], catch_exceptions=False)
+    expected = 'python -m camgraph.tools.lab.x --way "a b" --way c --size 320 192 --round-s 4'
+    assert ran.output == f"measuring\n{expected}\n"
+    assert page.read_text() == PAGE.replace("old", expected)
+    assert command_line("x", {"model": "/home/me/a.onnx", "clip": Path("/b.mp4"), "out": "c/d"}) == (
+        "python -m camgraph.tools.lab.x --model DIR/a.onnx --clip DIR/b.mp4 --out c/d"
+    )
+    assert written_by("x", {"rounds": 20}).startswith("Written by `python -m camgraph.tools.lab.x --rounds 20` on 2")
+
+
+@click.command()
+@click.argument("what")
+@click.argument("models", nargs=-1)
+@click.option("--in", "place", default="here")
+@click.option("--fps", "rates", multiple=True, default=(5.0, 25.0))
+@click.option("--rules", multiple=True, default=(1, 10))
+def renamed(**options: object) -> None:
+    click.echo(command_line("x", options))
+
+
+def test_options_are_named_as_they_are_typed() -> None:
+    ran = CliRunner().invoke(renamed, ["all", "a.onnx", "b.onnx"], catch_exceptions=False)
+    words = shlex.split(ran.output)[3:]
+    assert "--in here --fps 5 --fps 25 --rules 1 --rules 10" in " ".join(words)
+    again = CliRunner().invoke(renamed, words, catch_exceptions=False)
+    assert sorted(shlex.split(again.output)) == sorted(shlex.split(ran.output))
+
+
+def test_page_without_marks_is_refused_first(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# X\n")
+    ran = CliRunner().invoke(tool, ["--report", str(page)])
+    assert ran.exit_code != 0
+    assert "measuring" not in ran.output
+    assert "no place for the report" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("tool", "page"),
+    [
+        ("proofs.prove", "proof"), ("proofs.live_faults", "live_faults"), ("proofs.live_kills", "live_kills"),
+        ("proofs.soak", "soak"), ("benchmarks.graph", "benchmarks"), ("benchmarks.runtime", "benchmarks"),
+        ("benchmarks.live", "live"), ("benchmarks.latency", "latency"), ("benchmarks.parser_delay", "latency"),
+        ("benchmarks.cameras", "many_cameras"),
+    ],
+)  # fmt: skip
+def test_every_page_has_the_place_for_what_its_tool_writes(tool: str, page: str) -> None:
+    root = Path(__file__).parents[4]
+    text = (root / "docs" / f"{page}.md").read_text()
+    assert "\nnew\n" in put_between_marks(text, "new", tool)
+    assert f"-m camgraph.tools.lab.{tool} " in (root / "Makefile").read_text()
+    assert f"--report docs/{page}.md" in (root / "Makefile").read_text()
+
+
+def test_percentiles() -> None:
+    assert percentile([3, 1, 2], 0.5) == 2
+    assert percentile(list(range(100)), 0.99) == 99
+    assert math.isnan(percentile([], 0.5))
+    assert (p50_p99([1, 2, 3, 4]), p50_p99([])) == ("3, 4", "-")
+    assert median_and_worst([3, 1, 2]) == "2.00 s, 3.00 s"
+    assert median_and_worst([]) == "-"
+
+
+def test_counts_are_told_by_name() -> None:
+    assert counted({"b": 1, "a": 2}) == "a 2, b 1"
+    assert counted({}) == "none"
+
+
+def test_the_machine_is_told() -> None:
+    assert " cores of " in machine_line()
+    assert ", Python 3." in machine_line()

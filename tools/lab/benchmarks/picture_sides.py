@@ -1,0 +1,67 @@
+"""Which size of MultiPose's picture suits the most clips.
+
+    python -m camgraph.tools.lab.benchmarks.picture_sides CLIP...
+
+A CLIP is a video, or a folder of videos. A few frames of each are looked at in every size that `camgraph run` may
+choose: how whole and certain each shows the people, as a share of the size that is best for this clip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+import numpy as np
+
+from camgraph.pipeline.system.paths import ASSET_PREFIX, asset_folder, resolve
+from camgraph.stages.preprocess import USUAL_MAX_SIDE
+from camgraph.stages.reading import examiner
+from camgraph.stages.reading.inspection import MEMORY_MB
+from camgraph.tools.commands.watching.models import MULTIPOSE
+from camgraph.tools.commands.watching.size import F64, SIDES, look, shares_of_best
+from camgraph.tools.lab.benchmarks.action_clips import videos_in
+from camgraph.tools.lab.report_page import publish, report_option, written_by
+from camgraph.tools.models.pose_estimators import session
+
+TOOL = "benchmarks.picture_sides"
+FRAMES = 5
+
+
+def shares(model: Path, clips: Sequence[Path]) -> dict[str, F64]:
+    """Clip -> the share of the best for each of `SIDES`; clips in which nobody is seen are left out."""
+    opened = session(model)
+    found = {}
+    for clip in clips:
+        people = [person for frame in examiner.frames(clip, FRAMES, MEMORY_MB) for person in look(opened, frame)]
+        if people:
+            found[clip.name] = shares_of_best(people)
+    return found
+
+
+def report(found: dict[str, F64]) -> Iterator[str]:
+    """A table in Markdown."""
+    yield f"| clip | {' | '.join(map(str, SIDES))} |"
+    yield f"|---|{'---|' * len(SIDES)}"
+    every = np.array(list(found.values()))
+    for name, row in {**found, "**mean**": every.mean(axis=0), "**least**": every.min(axis=0)}.items():
+        yield f"| {name} | {' | '.join(f'{share:.2f}' for share in row)} |"
+    yield ""
+    at = SIDES.index(USUAL_MAX_SIDE)
+    mean, least = every[:, at].mean(), every[:, at].min()
+    yield f"The usual size is {USUAL_MAX_SIDE}: {mean:.2f} of the best on average, {least:.2f} at worst."
+
+
+@click.command()
+@click.argument("clips", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@report_option(TOOL)
+def main(clips: tuple[Path, ...], target: Path | None) -> None:
+    """Look at the CLIPS in every size."""
+    model = resolve(ASSET_PREFIX + MULTIPOSE, asset_folder())
+    lines = report(shares(model, videos_in(clips)))
+    # The clips lie elsewhere on each machine, and the table names them.
+    publish("\n".join([written_by(TOOL, {}), "", *lines]), target, TOOL)
+
+
+if __name__ == "__main__":
+    main()
