@@ -1,19 +1,16 @@
-"""The stages, one file each: a thin shell of I/O over the pure functions in `vision/`. Stages never import each other.
+"""The stages, in four rooms, each of which may use those below it:
 
-Start with `decode.py` and its test, `tests/stages/test_decode.py`. `messages.py` has the types that stages exchange,
-`events.py` the form of events, and `docs/write_a_stage.md` the contract of a stage. Parts that a stage is made of,
-or that several stages share, have packages of their own:
+    sinks       where events, frames and tracks leave
+    rules       what people do: files of rules, and their judging
+    people      models, and who is who
+    video       files and cameras
 
-    vision              arrays in, arrays out: geometry, decoding, tracking, rules, drawing
-    reading             files, pictures and cameras, for `capture`
-    inference           running models, for `infer` and the stages behind it
-    rulebook            files of rules, for `rules`
-    footage             pictures and clips of incidents, for `capture` and `sink_footage`
-    delivery, sockets   sinks that deliver to others
-    writing             sinks that write files
-    handover            sinks that lead to a program of the user
+`vision` is below all of them: arrays in, arrays out. `messages.py` has the types that stages exchange, `events.py` the
+form of events, `facts.py` what stages tell of themselves while a graph is planned, and docs/write_a_stage.md the
+contract of a stage. Start with `people/decode.py` and its test, `tests/stages/people/test_decode.py`.
 
-A stage knows messages, its settings and its context only: no process, no queue, and not the graph around it.
+A stage is one file of its name. It knows messages, its settings and its context only: no process, no queue, not the
+graph around it, and no other stage.
 """
 
 import camgraph.pipeline  # noqa: F401 - turns telemetry off before a module of this package loads a library

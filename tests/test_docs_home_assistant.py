@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from camgraph.pipeline.graph import load_graph, plan_of
-from camgraph.stages.delivery.mqtt.home_assistant import Discovery
-from camgraph.stages.delivery.mqtt.mqtt_topics import Topics
+from camgraph.stages.sinks.delivery.mqtt.home_assistant import Discovery
+from camgraph.stages.sinks.delivery.mqtt.mqtt_topics import Topics
 
 PAGE = (Path(__file__).parents[1] / "docs" / "home_assistant.md").read_text("utf-8")
 GRAPH = """

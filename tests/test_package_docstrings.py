@@ -33,7 +33,7 @@ def docstring_of(package: str) -> str:
 
 
 def test_the_packages_are_found() -> None:
-    assert {"pipeline", "stages", "tools", "stages/vision/tracking", "stages/vision/rules"} <= set(PACKAGES)
+    assert {"pipeline", "stages", "tools", "stages/vision/tracking", "stages/rules/language"} <= set(PACKAGES)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

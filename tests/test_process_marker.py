@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from camgraph_test_stages import process_starts
 
-from camgraph.stages.reading.examiner import Examiner
+from camgraph.stages.video.examiner import Examiner
 
 
 def test_a_file_that_imports_a_starter_is_marked(request: pytest.FixtureRequest) -> None:

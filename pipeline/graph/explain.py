@@ -270,7 +270,7 @@ _OF_A_STAGE = {field.alias or name for name, field in StageEntry.model_fields.it
 
 
 def _key_of_stage(place: Path) -> str:
-    """What is wrong with a key of a stage among its settings, as in `stages.infer.with.batch`; "" for other keys."""
+    """What is wrong with a key of a stage among its settings, such as `batch` below `with`; "" for other keys."""
     if len(place) != _LEVEL_OF_SETTINGS or (place[0], place[2]) != ("stages", "with") or place[-1] not in _OF_A_STAGE:
         return ""
     return f"`{place[-1]}` is no setting: it stands beside `use`, not under `with`"

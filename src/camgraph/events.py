@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from camgraph.joints import Joint, joint
 from camgraph.stages.events import CloudEvent
-from camgraph.stages.handover.parcel import Parcel
+from camgraph.stages.sinks.handover.parcel import Parcel
 
 Kind = Literal["incident", "camera", "counter", "other"]
 _KINDS: dict[str, Kind] = {"incident": "incident", "camera": "camera", "counter": "counter"}

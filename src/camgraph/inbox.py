@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from camgraph.pipeline.errors import WireError
-from camgraph.stages.handover.link import BUFFER_BYTES
-from camgraph.stages.handover.parcel import BYTE_OF, CREDIT, SIZES, Mode, Parcel
+from camgraph.stages.sinks.handover.link import BUFFER_BYTES
+from camgraph.stages.sinks.handover.parcel import BYTE_OF, CREDIT, SIZES, Mode, Parcel
 
 _EVERYTHING = 1 << 62
 _KNOWN = 20_000

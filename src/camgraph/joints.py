@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from camgraph.pipeline.system.spelling import did_you_mean
-from camgraph.stages.vision.rules.people import COCO_17
+from camgraph.stages.vision.skeleton import COCO_17
 
 NAMES = {"coco-17": COCO_17}
 """Of each skeleton whose joints have names: these, in the order of its keypoints."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from camgraph.joints import Joint, joint
-from camgraph.stages.handover.parcel import PIXELS, Parcel, tracks_of
+from camgraph.stages.sinks.handover.parcel import PIXELS, Parcel, tracks_of
 
 F32 = NDArray[np.float32]
 

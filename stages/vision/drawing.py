@@ -19,6 +19,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from camgraph.stages.vision.skeleton import COCO_17_BONES
+
 F32 = NDArray[np.float32]
 Picture = NDArray[np.uint8]
 Colour = tuple[int, int, int]
@@ -28,14 +30,6 @@ Side = Literal["left", "right", "middle"]
 
 SIDE_COLOURS: dict[Side, Colour] = {"left": (40, 150, 255), "right": (255, 160, 40), "middle": (215, 215, 215)}
 
-# Both ends of each bone as rows of the COCO order: nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles,
-# of each pair the left one (odd) first.
-COCO_17_BONES: tuple[tuple[int, int], ...] = (
-    *((0, 1), (0, 2), (1, 3), (2, 4)),
-    *((5, 6), (5, 11), (6, 12), (11, 12)),
-    *((5, 7), (7, 9), (6, 8), (8, 10)),
-    *((11, 13), (13, 15), (12, 14), (14, 16)),
-)
 
 SHAPE_COLOUR: Colour = (120, 220, 90)
 """Of zones and lines."""

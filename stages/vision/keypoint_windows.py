@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from camgraph.stages.vision.rules.people import COCO_17
+from camgraph.stages.vision.skeleton import COCO_17
 
 F32 = NDArray[np.float32]
 Coordinates = Literal["centred", "signed"]

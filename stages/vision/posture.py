@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from camgraph.stages.vision.keypoint_record import KeypointRecord
 from camgraph.stages.vision.keypoint_windows import resampled
-from camgraph.stages.vision.rules.people import COCO_17
+from camgraph.stages.vision.skeleton import COCO_17
 
 F32 = NDArray[np.float32]
 

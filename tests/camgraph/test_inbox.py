@@ -14,7 +14,7 @@ from camgraph_test_stages.waiting import until
 
 from camgraph import inbox as inbox_module
 from camgraph.inbox import Board, Inbox, Selection
-from camgraph.stages.handover.parcel import CREDIT, MODES, SIZES, Mode, Parcel
+from camgraph.stages.sinks.handover.parcel import CREDIT, MODES, SIZES, Mode, Parcel
 
 WINDOW = 3
 

@@ -12,8 +12,8 @@ from camgraph.events import event_of
 from camgraph.joints import Joint, joint
 from camgraph.pictures import frame_of
 from camgraph.pipeline.testing import stamp
-from camgraph.stages.handover.parcel import Parcel, tracks_parcel
 from camgraph.stages.messages import Tracks
+from camgraph.stages.sinks.handover.parcel import Parcel, tracks_parcel
 
 JOINTS = np.arange(51, dtype=np.float32).reshape(17, 3)
 

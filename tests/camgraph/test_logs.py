@@ -42,7 +42,9 @@ def test_our_lines_lose_credentials(lines: list[dict[str, Any]], code: str) -> N
 
 def test_exceptions_of_ours_lose_credentials(lines: list[dict[str, Any]]) -> None:
     log_lines()
-    as_of("camgraph.stages.capture", "try:\n    raise ValueError(URL)\nexcept ValueError:\n    log.exception('oh')")
+    as_of(
+        "camgraph.stages.video.capture", "try:\n    raise ValueError(URL)\nexcept ValueError:\n    log.exception('oh')"
+    )
     assert "ValueError" in lines[0]["exception"]
     assert "geheim" not in str(lines)
 

@@ -14,7 +14,7 @@ from camgraph.tools.scenes.simulator.settings import CameraSettings, ClipSetting
 
 TWO_CAMERAS = """
 import av
-from camgraph.stages.reading.live.hardware import context_for, why_no_cuda
+from camgraph.stages.video.live.hardware import context_for, why_no_cuda
 
 clip = av.open("noise.mp4")
 contexts = [context_for(clip.streams.video[0], "cuda", DEVICE)[0] for _ in range(2)]

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from structlog.testing import capture_logs
 from camgraph.pipeline.single_stage import feed, opened, stamp
-from camgraph.stages.infer import Infer
-from camgraph.stages.inference.signatures import signature_of_file
+from camgraph.stages.people.infer import Infer
+from camgraph.stages.people.inference.signatures import signature_of_file
 from camgraph.stages.messages import Tensor
 
 model, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
@@ -154,9 +154,9 @@ def test_graph_too_old_for_selection_folds_pixels(cuda: Any, pose: Path) -> None
 
 
 def test_a_model_that_takes_pixels_runs_as_it_is(cuda: Any, pose: Path) -> None:
-    from camgraph.stages.inference.contracts import InputSettings, read_contract
-    from camgraph.stages.inference.model.pixel_folding import NOTHING_NORMALISED, fold_pixels
-    from camgraph.stages.inference.signatures import signature_of_file
+    from camgraph.stages.people.inference.contracts import InputSettings, read_contract
+    from camgraph.stages.people.inference.model.pixel_folding import NOTHING_NORMALISED, fold_pixels
+    from camgraph.stages.people.inference.signatures import signature_of_file
 
     model = onnx.load(pose)
     fold_pixels(model.graph, read_contract(signature_of_file(pose), "pose", InputSettings()), NOTHING_NORMALISED)

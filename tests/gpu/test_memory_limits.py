@@ -13,7 +13,7 @@ import json, sys
 from pathlib import Path
 from structlog.testing import capture_logs
 from camgraph.pipeline.single_stage import opened
-from camgraph.stages.infer import Infer
+from camgraph.stages.people.infer import Infer
 
 settings = {"model": sys.argv[1], "providers": ["cuda"], "options": {"cuda": {"gpu_mem_limit": sys.argv[2]}}}
 with capture_logs() as logs, opened(Infer, settings, folder=Path(sys.argv[1]).parent, batch_max=8):

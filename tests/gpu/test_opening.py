@@ -11,13 +11,13 @@ from typing import Any
 import onnxruntime as ort
 import pytest
 
-from camgraph.stages.inference.engines.options import CudaOptions, ProviderOptions, TensorrtOptions
+from camgraph.stages.people.inference.engines.options import CudaOptions, ProviderOptions, TensorrtOptions
 
 OPEN = """
 import sys
 from pathlib import Path
 import numpy as np
-from camgraph.stages.inference.selection.opening import Asked, NoProvider, open_model
+from camgraph.stages.people.inference.selection.opening import Asked, NoProvider, open_model
 
 try:
     engine, passed_over = open_model(Path(sys.argv[1]), Asked(tuple(sys.argv[2].split(","))))

@@ -12,7 +12,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 import numpy as np
-from camgraph.stages.inference.selection.opening import Asked, open_model
+from camgraph.stages.people.inference.selection.opening import Asked, open_model
 
 model, device = Path(sys.argv[1]), sys.argv[2]
 
@@ -67,7 +67,7 @@ def test_memory_that_cannot_be_locked_fails_no_kernel(cuda: Any, convolution: Pa
 
 def test_too_little_memory_says_so_and_how_much_was_wanted(cuda: Any, convolution: Path) -> None:
     program = """
-from camgraph.stages.inference.engines.engine import OutOfMemory
+from camgraph.stages.people.inference.engines.engine import OutOfMemory
 engine = opened()
 try:
     engine.run(batch(engine, 200))
@@ -83,7 +83,7 @@ print(engine.run(batch(engine, 2))["out"].shape)
 
 def test_a_limit_that_is_set_is_named_first(cuda: Any, convolution: Path) -> None:
     program = """
-from camgraph.stages.inference.engines.engine import OutOfMemory
+from camgraph.stages.people.inference.engines.engine import OutOfMemory
 engine = opened(gpu_mem_limit="2000000")
 try:
     engine.run(batch(engine, 400))
@@ -97,7 +97,7 @@ except OutOfMemory as error:
 
 def test_batches_that_do_not_fit_are_halved_once_and_for_all(cuda: Any, convolution: Path) -> None:
     program = """
-from camgraph.stages.inference.batches import BatchRuns, Given
+from camgraph.stages.people.inference.batches import BatchRuns, Given
 from camgraph.stages.vision.model_contract import InputContract
 engine = opened()
 contract = InputContract("images", "nchw", "float32", "rgb", 1 / 255, None, None, None)
@@ -114,7 +114,7 @@ for _ in range(2):
 @pytest.mark.parametrize("call", ["cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamSynchronize"])
 def test_an_error_that_passes_fails_its_batch_alone(cuda: Any, convolution: Path, call: str) -> None:
     program = f"""
-from camgraph.stages.inference.engines.engine import RunFailed
+from camgraph.stages.people.inference.engines.engine import RunFailed
 engine = opened()
 engine.run(batch(engine))
 Path("errors").write_text("{call} 700")

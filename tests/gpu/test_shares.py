@@ -18,7 +18,7 @@ import json, sys
 from pathlib import Path
 from structlog.testing import capture_logs
 from camgraph.pipeline.testing import opened, reports_of
-from camgraph.stages.infer import Infer
+from camgraph.stages.people.infer import Infer
 
 path = Path(sys.argv[1])
 with capture_logs() as logs:

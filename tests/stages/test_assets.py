@@ -8,8 +8,8 @@ import pytest
 
 from camgraph.pipeline.errors import UserError
 from camgraph.stages.assets import CLIPS, MODELS
-from camgraph.stages.inference.model.model_files import find_model
-from camgraph.stages.reading.inspection import what_is_wrong
+from camgraph.stages.people.inference.model.model_files import find_model
+from camgraph.stages.video.inspection import what_is_wrong
 from camgraph.tools.assets.catalogue import CATALOGUE
 
 

@@ -33,7 +33,7 @@ stages:
     "package",
     [
         "camgraph.pipeline.errors",
-        "camgraph.stages.inference.engines.engine",
+        "camgraph.stages.people.inference.engines.engine",
         "camgraph.tools.cli",
         "camgraph.tools.lab.benchmarks.peers",
     ],

@@ -14,9 +14,9 @@ import click
 
 from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.system.spelling import did_you_mean
-from camgraph.stages.rulebook.library import ACTIONS, library, library_text
-from camgraph.stages.rulebook.parameters import kind_of
-from camgraph.stages.rulebook.rule_file import TemplateDefinition
+from camgraph.stages.rules.library import ACTIONS, library, library_text
+from camgraph.stages.rules.parameters import kind_of
+from camgraph.stages.rules.rule_file import TemplateDefinition
 from camgraph.tools.commands.local_path import LocalPath
 
 WIDEST = 100

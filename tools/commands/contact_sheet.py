@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.system.disk import write_whole
-from camgraph.stages.reading.opening import open_file, span_of
-from camgraph.stages.reading.pixels import orientation_of
+from camgraph.stages.video.opening import open_file, span_of
+from camgraph.stages.video.pixels import orientation_of
 from camgraph.stages.vision.drawing import draw_label
 from camgraph.tools.commands.local_path import LocalPath
 

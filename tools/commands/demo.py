@@ -137,7 +137,7 @@ def _run(out: Path, seconds: int, name: str) -> _Done:
     """Run the graph, with a program that receives its events."""
     # Heavy, and not needed for --help.
     from camgraph.pipeline.graph import parse_graph, plan_of  # noqa: PLC0415
-    from camgraph.stages.writing.output_names import part_of  # noqa: PLC0415
+    from camgraph.stages.sinks.writing.output_names import part_of  # noqa: PLC0415
     from camgraph.tools.display.running import run_plan  # noqa: PLC0415
     from camgraph.tools.scenes.simulator.event_receiver import EventReceiver  # noqa: PLC0415
 

@@ -77,8 +77,8 @@ def _rules_alone(path: Path) -> list[str] | None:
         return None
     if not _RULES.search(text) or re.search(r"^(stages|cameras)\s*:", text, re.MULTILINE):
         return None
-    from camgraph.stages.rulebook.library import hiding  # noqa: PLC0415 - with it comes NumPy
-    from camgraph.stages.rulebook.rule_set import read_rules  # noqa: PLC0415
+    from camgraph.stages.rules.library import hiding  # noqa: PLC0415 - with it comes NumPy
+    from camgraph.stages.rules.rule_set import read_rules  # noqa: PLC0415
 
     rules = read_rules(path)
     message = f"{path}: {_counted(len(rules.rules), 'rule')}: no mistakes; its cameras are known where a graph names it"

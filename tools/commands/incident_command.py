@@ -21,13 +21,13 @@ from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.foreign_text import shown
 from camgraph.pipeline.system.disk import read_text
 from camgraph.pipeline.system.names import nfc, user_name
-from camgraph.stages.delivery.event_view import because
-from camgraph.stages.delivery.event_words import reason, span
-from camgraph.stages.delivery.measured_words import measured_words
-from camgraph.stages.footage.incident_index import IncidentFilter, IncidentSummary, incidents_in, summary_of
-from camgraph.stages.footage.incident_labels import GivenLabel, Label, Labels
-from camgraph.stages.footage.incident_record import KINDS, IncidentRecord, State, read_record
-from camgraph.stages.reading.dates import zone_of
+from camgraph.stages.sinks.delivery.event_view import because
+from camgraph.stages.sinks.delivery.event_words import reason, span
+from camgraph.stages.sinks.delivery.measured_words import measured_words
+from camgraph.stages.sinks.footage.incident_index import IncidentFilter, IncidentSummary, incidents_in, summary_of
+from camgraph.stages.sinks.footage.incident_labels import GivenLabel, Label, Labels
+from camgraph.stages.sinks.footage.incident_record import KINDS, IncidentRecord, State, read_record
+from camgraph.stages.video.dates import zone_of
 from camgraph.tools.commands.local_path import LocalPath
 from camgraph.tools.commands.moments import local_time, moment
 

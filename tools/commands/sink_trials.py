@@ -24,10 +24,10 @@ from camgraph.pipeline.single_stage import HandContext
 from camgraph.pipeline.stage import Stage
 from camgraph.pipeline.system.redaction import redact_urls
 from camgraph.pipeline.system.spelling import did_you_mean
-from camgraph.stages.delivery.event_sink import EventSink
-from camgraph.stages.delivery.event_view import view_of
-from camgraph.stages.delivery.trial_event import trial_event
-from camgraph.stages.rulebook.rule_set import examined_rules
+from camgraph.stages.rules.rule_set import examined_rules
+from camgraph.stages.sinks.delivery.event_sink import EventSink
+from camgraph.stages.sinks.delivery.event_view import view_of
+from camgraph.stages.sinks.delivery.trial_event import trial_event
 from camgraph.tools.commands.env_file_option import env_file_option, show_remarks
 from camgraph.tools.commands.local_path import LocalPath
 

@@ -119,8 +119,8 @@ from collections.abc import Sequence
 
 from camgraph.pipeline.errors import Unavailable
 from pydantic import Field
-from camgraph.stages.delivery.event_sink import DeliverySettings, EventSink
-from camgraph.stages.delivery.event_view import EventView
+from camgraph.stages.sinks.delivery.event_sink import DeliverySettings, EventSink
+from camgraph.stages.sinks.delivery.event_view import EventView
 
 TABLE = "CREATE TABLE IF NOT EXISTS events (id TEXT PRIMARY KEY, camera TEXT, rule TEXT, body TEXT)"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from camgraph.pipeline.plan import RunPlan, StagePlan
 from camgraph.stages.events import CAMERA_TYPES
-from camgraph.stages.rules import JUDGED
-from camgraph.stages.track import FOLLOWED, SEEN
+from camgraph.stages.people.track import FOLLOWED, SEEN
+from camgraph.stages.rules.rules import JUDGED
 from camgraph.stages.vision.decoding.score_ranges import score_range
 from camgraph.tools.display.status_view import counted
 

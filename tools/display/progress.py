@@ -9,9 +9,9 @@ from typing import Any
 
 from camgraph.pipeline.errors import CamgraphError
 from camgraph.pipeline.plan import RunPlan
-from camgraph.stages.capture import Camera
-from camgraph.stages.reading import addresses, examiner
-from camgraph.stages.reading.pictures import is_album, list_pictures
+from camgraph.stages.video import addresses, examiner
+from camgraph.stages.video.capture import Camera
+from camgraph.stages.video.pictures import is_album, list_pictures
 
 OVER = ("done", "stopped", "failed")
 LEAST_S = 3.0

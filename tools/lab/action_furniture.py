@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from camgraph.stages.rulebook.onlooker import picture_of
-from camgraph.stages.vision.rules.crowd import Picture
+from camgraph.stages.rules.language.crowd import Picture
+from camgraph.stages.rules.onlooker import picture_of
 from camgraph.tools.lab.action_trials import LEAST_SCORE
 from camgraph.tools.scenes.animator import YOLO11N, Actor, Block, Camera, PoseModel, Scene
 from camgraph.tools.scenes.animator.messages import tracks

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from camgraph.stages.rulebook.library import library
-from camgraph.stages.rulebook.parameters import kind_of
-from camgraph.stages.rulebook.rule_set import RuleSet, parse_rules
+from camgraph.stages.rules.library import library
+from camgraph.stages.rules.parameters import kind_of
+from camgraph.stages.rules.rule_set import RuleSet, parse_rules
 from camgraph.tools.scenes.animator.camera import Camera
 from camgraph.tools.scenes.animator.library import ON_BACK, crouch, lying, standing
 from camgraph.tools.scenes.animator.scene import Actor

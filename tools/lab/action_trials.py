@@ -19,12 +19,12 @@ import numpy as np
 
 from camgraph.pipeline.single_stage import feed, opened
 from camgraph.stages.messages import Tracks
-from camgraph.stages.rulebook.onlooker import picture_of
-from camgraph.stages.rulebook.rule_set import RuleSet, parse_rules
-from camgraph.stages.track import Track
+from camgraph.stages.people.track import Track
+from camgraph.stages.rules.language.crowd import Picture
+from camgraph.stages.rules.language.judge import Judge
+from camgraph.stages.rules.onlooker import picture_of
+from camgraph.stages.rules.rule_set import RuleSet, parse_rules
 from camgraph.stages.vision.decoding.score_ranges import score_range
-from camgraph.stages.vision.rules.crowd import Picture
-from camgraph.stages.vision.rules.judge import Judge
 from camgraph.tools.scenes.animator import Actor, Camera, PoseModel, Scene
 from camgraph.tools.scenes.animator.library import MOTIONS, starts_in, waiting
 from camgraph.tools.scenes.animator.messages import people, tracks

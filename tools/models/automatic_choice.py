@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from camgraph.stages.inference.engines.engine import ProviderName
-from camgraph.stages.inference.infer_settings import InferSettings
-from camgraph.stages.inference.model_inputs import first_size, inputs_of, sample
-from camgraph.stages.inference.selection.automatic import BEST_FIRST, Choice, candidates_here, choose
-from camgraph.stages.inference.selection.opening import Asked
+from camgraph.stages.people.inference.engines.engine import ProviderName
+from camgraph.stages.people.inference.infer_settings import InferSettings
+from camgraph.stages.people.inference.model_inputs import first_size, inputs_of, sample
+from camgraph.stages.people.inference.selection.automatic import BEST_FIRST, Choice, candidates_here, choose
+from camgraph.stages.people.inference.selection.opening import Asked
 from camgraph.stages.vision.foreign_text import shown
 from camgraph.tools.models.declaration import DeclaredModel
 

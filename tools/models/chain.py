@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.single_stage import opened
 from camgraph.pipeline.stage import Stage, Upstream
-from camgraph.stages.classify import Classify, ClassifySettings
-from camgraph.stages.decode import Decode, DecodeSettings
-from camgraph.stages.infer import Infer, InferSettings
-from camgraph.stages.inference.model.model_files import find_libraries
 from camgraph.stages.messages import Frame, Labels, People, Tensor
-from camgraph.stages.preprocess import Preprocess
+from camgraph.stages.people.classify import Classify, ClassifySettings
+from camgraph.stages.people.decode import Decode, DecodeSettings
+from camgraph.stages.people.infer import Infer, InferSettings
+from camgraph.stages.people.inference.model.model_files import find_libraries
+from camgraph.stages.people.preprocess import Preprocess
 from camgraph.stages.vision.decoding.score_ranges import score_range
 from camgraph.stages.vision.model_contract import Converter
 from camgraph.stages.vision.probabilities import Activation, are_distributions

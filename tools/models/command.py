@@ -10,7 +10,7 @@ import click
 import structlog
 
 from camgraph.pipeline.errors import UserError
-from camgraph.stages.inference.model.model_files import find_model
+from camgraph.stages.people.inference.model.model_files import find_model
 from camgraph.tools.models.bench.command import bench
 from camgraph.tools.models.compare.command import compare
 from camgraph.tools.models.convert.export_command import export
@@ -22,7 +22,7 @@ from camgraph.tools.models.provider_names import provider_names
 from camgraph.tools.models.saved import check_places, save
 
 if TYPE_CHECKING:
-    from camgraph.stages.inference.selection.automatic import Choice
+    from camgraph.stages.people.inference.selection.automatic import Choice
     from camgraph.tools.models.declaration import DeclaredModel
 
 
@@ -47,7 +47,7 @@ def model() -> None:
 def inspect(file: str, providers: str, saved: Path | None, **options: Any) -> None:
     """Describe the model FILE (or asset:NAME): inputs, outputs, operators, work, and how camgraph reads it."""
     # With them comes ONNX Runtime.
-    from camgraph.stages.inference.selection.automatic import Choice  # noqa: PLC0415
+    from camgraph.stages.people.inference.selection.automatic import Choice  # noqa: PLC0415
     from camgraph.tools.models.declaration import DeclaredModel  # noqa: PLC0415
     from camgraph.tools.models.inspect import inspection  # noqa: PLC0415
     from camgraph.tools.models.inspect import record as inspection_record  # noqa: PLC0415

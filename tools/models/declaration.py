@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from camgraph.pipeline.errors import UserError
-from camgraph.stages.inference.contracts import InputSettings, read_contract
-from camgraph.stages.inference.signatures import signature_of_file
+from camgraph.stages.people.inference.contracts import InputSettings, read_contract
+from camgraph.stages.people.inference.signatures import signature_of_file
 from camgraph.stages.vision.model_contract import InputContract
 from camgraph.stages.vision.recognition import Declared, Reading, Signature, Unrecognised, recognise
 from camgraph.stages.vision.window_contract import WindowContract

@@ -154,8 +154,8 @@ def says_what_they_are(command: Command) -> Command:
 
 def declaration(options: Mapping[str, Any]) -> Declaration:
     """The declarations in the options of one model, without those for other models."""
-    from camgraph.stages.inference.contracts import InputSettings  # noqa: PLC0415
-    from camgraph.stages.inference.model.model_files import find_libraries  # noqa: PLC0415
+    from camgraph.stages.people.inference.contracts import InputSettings  # noqa: PLC0415
+    from camgraph.stages.people.inference.model.model_files import find_libraries  # noqa: PLC0415
     from camgraph.stages.vision.recognition import Declared  # noqa: PLC0415
     from camgraph.tools.models.declaration import Declaration  # noqa: PLC0415
 
@@ -167,7 +167,7 @@ def declaration(options: Mapping[str, Any]) -> Declaration:
 
 def declared_models(files: Sequence[str], options: Mapping[str, Any]) -> list[DeclaredModel]:
     """The models and the declarations about each. Raises UserError if there is no such model."""
-    from camgraph.stages.inference.model.model_files import find_model  # noqa: PLC0415
+    from camgraph.stages.people.inference.model.model_files import find_model  # noqa: PLC0415
     from camgraph.tools.models.declaration import DeclaredModel  # noqa: PLC0415
 
     given = {name: options[name] for name in (*_KIND, "size")}

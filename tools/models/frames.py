@@ -16,11 +16,11 @@ from camgraph.pipeline.errors import BadItem, EnvironmentProblem, UserError
 from camgraph.pipeline.single_stage import HandContext
 from camgraph.pipeline.stage import Settings
 from camgraph.pipeline.system.redaction import redact_url
-from camgraph.stages.capture import Camera, Capture
 from camgraph.stages.messages import Frame
-from camgraph.stages.reading import addresses, inspection, pictures
-from camgraph.stages.reading.opening import Signs, decoded, open_video
-from camgraph.stages.reading.places import ONE_FRAME_A_PACKET
+from camgraph.stages.video import addresses, inspection, pictures
+from camgraph.stages.video.capture import Camera, Capture
+from camgraph.stages.video.opening import Signs, decoded, open_video
+from camgraph.stages.video.places import ONE_FRAME_A_PACKET
 
 MOST_WAIT_S = 30.0
 """The limit for the next picture: allows several tries to connect, and a camera with few keyframes."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
-from camgraph.stages.reading.pictures import is_picture
+from camgraph.stages.video.pictures import is_picture
 from camgraph.tools.models.pose_estimators import U8, Estimator
 
 KEYPOINTS = 17

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast, get_args
 
 from camgraph.pipeline.errors import UserError
-from camgraph.stages.inference.engines.engine import ProviderName
+from camgraph.stages.people.inference.engines.engine import ProviderName
 
 
 def provider_names(text: str) -> tuple[ProviderName, ...]:

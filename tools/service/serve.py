@@ -24,8 +24,8 @@ from camgraph.pipeline.messages import Message
 from camgraph.pipeline.stage import Context, Counts, FrameSize, SettingProblems, Settings, Stage, Upstream
 from camgraph.pipeline.system.paths import resolve, resolve_output, resolve_output_path, why_no_output
 from camgraph.pipeline.system.redaction import hide
-from camgraph.stages.delivery.footage_files import FootageSettings, footage_beside
 from camgraph.stages.messages import Event, Frame
+from camgraph.stages.sinks.delivery.footage_files import FootageSettings, footage_beside
 from camgraph.tools.service.history.event_history import EventHistory
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from camgraph.pipeline.graph.report import Report
 from camgraph.pipeline.graph.yaml_source import load
 from camgraph.pipeline.messages import Event
 from camgraph.pipeline.stage import Settings, Stage, Upstream
-from camgraph.stages.sink_footage import SinkFootage, SinkFootageSettings
+from camgraph.stages.sinks.sink_footage import SinkFootage, SinkFootageSettings
 
 
 class MailSettings(Settings):

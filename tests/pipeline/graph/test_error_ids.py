@@ -10,7 +10,7 @@ import pytest
 from camgraph.pipeline.errors import GraphError, Problem
 from camgraph.pipeline.graph import load_graph, parse_graph
 from camgraph.pipeline.graph.env_file import read_env_file
-from camgraph.stages.rulebook.rule_set import parse_rules
+from camgraph.stages.rules.rule_set import parse_rules
 from camgraph.tools.cli import main
 from camgraph.tools.commands.explaining.kinds import kinds
 

@@ -13,12 +13,12 @@ from camgraph.pipeline.graph.nodes import Node
 from camgraph.pipeline.graph.report import Report
 from camgraph.pipeline.graph.yaml_source import load
 from camgraph.pipeline.stage import Settings, Stage
-from camgraph.stages.crop import Crop, CropSettings
 from camgraph.stages.messages import Frame
-from camgraph.stages.preprocess import Preprocess, PreprocessSettings
-from camgraph.stages.sink_footage import SinkFootage, SinkFootageSettings
-from camgraph.stages.sink_null import SinkNull
-from camgraph.stages.sink_video import SinkVideo, SinkVideoSettings
+from camgraph.stages.people.crop import Crop, CropSettings
+from camgraph.stages.people.preprocess import Preprocess, PreprocessSettings
+from camgraph.stages.sinks.sink_footage import SinkFootage, SinkFootageSettings
+from camgraph.stages.sinks.sink_null import SinkNull
+from camgraph.stages.sinks.sink_video import SinkVideo, SinkVideoSettings
 
 
 def problems(look: str, kind: type[Stage[Any]], settings: Settings, *, reads: bool = True) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from camgraph.stages.conditions import Answer, Degrees, Joint, Past, Pixels, Seconds, condition
+from camgraph.stages.rules.conditions import Answer, Degrees, Joint, Past, Pixels, Seconds, condition
 
 
 @condition(past_s=2)

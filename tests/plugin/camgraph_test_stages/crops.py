@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from camgraph.pipeline.testing import feed, opened, stamp
-from camgraph.stages.crop import Crop
 from camgraph.stages.messages import Frame, People, Tensor
+from camgraph.stages.people.crop import Crop
 
 SIZE = (320, 240)
 

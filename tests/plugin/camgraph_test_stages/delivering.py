@@ -11,7 +11,7 @@ from camgraph.pipeline.errors import Unavailable
 from camgraph.pipeline.messages import Event
 from camgraph.pipeline.stage import Stage
 from camgraph.pipeline.testing import opened
-from camgraph.stages.delivery.event_sink import EventSink
+from camgraph.stages.sinks.delivery.event_sink import EventSink
 from camgraph_test_stages.waiting import until
 
 S = TypeVar("S", bound=EventSink[Any])

@@ -8,7 +8,7 @@ from typing import Any
 
 from camgraph.pipeline.messages import Event
 from camgraph.pipeline.testing import stamp
-from camgraph.stages.delivery.event_view import EventView, view_of
+from camgraph.stages.sinks.delivery.event_view import EventView, view_of
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 

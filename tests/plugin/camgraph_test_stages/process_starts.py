@@ -5,7 +5,7 @@ test uses one of `FIXTURES`. All tests of a file share its imports, so some are 
 a file of their own if they are worth running in `make quick`. A test that starts a process in another way says so
 itself, by `@pytest.mark.processes`. `make quick` notices the start of a process and fails the test if it has no marker.
 
-One process is no test's own: the one that looks at files for all tests of a worker (`stages.reading.examiner`). It ends
+One process is no test's own: the one that looks at files for all tests of a worker (`stages.video.examiner`). It ends
 if nobody asks it for a while, so it is a matter of chance which test starts it.
 """
 
@@ -44,7 +44,7 @@ FIXTURES = frozenset(
 )
 """Fixtures of the files conftest.py that start processes, or hand out a function that does."""
 MARKER = "processes"
-SHARED = "camgraph.stages.reading.examination"
+SHARED = "camgraph.stages.video.examination"
 _EVENTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"})
 
 

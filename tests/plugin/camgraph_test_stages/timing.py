@@ -14,8 +14,8 @@ from pydantic import Field
 from camgraph.pipeline.messages import Event, Message
 from camgraph.pipeline.stage import Context, Settings, Stage
 from camgraph.pipeline.system.paths import resolve
-from camgraph.stages.infer import Infer, InferSettings
 from camgraph.stages.messages import People, Tensor
+from camgraph.stages.people.infer import Infer, InferSettings
 
 
 class _Times:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from camgraph.stages.reading.timeline import Selection
+from camgraph.stages.video.timeline import Selection
 
 MS = 1_000_000
 SECOND = 1_000_000_000

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from camgraph.stages.vision.drawing import (
     ALARM_COLOUR,
-    COCO_17_BONES,
     SHAPE_COLOUR,
     SIDE_COLOURS,
     Trail,
@@ -24,6 +23,7 @@ from camgraph.stages.vision.drawing import (
     free_places,
     id_colour,
 )
+from camgraph.stages.vision.skeleton import COCO_17_BONES
 
 GREY = 90
 

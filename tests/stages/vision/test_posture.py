@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from camgraph.stages.rules.language.crowd import Picture
 from camgraph.stages.vision.posture import CLASSES, POINTS, STEPS, Posture, Postures, normalised, window_of
-from camgraph.stages.vision.rules.crowd import Picture
 from camgraph.tools.scenes.animator.camera import Camera
 from camgraph.tools.scenes.animator.pose_model import PERFECT
 from camgraph.tools.scenes.animator.scenes import motion_alone

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from camgraph.stages.rulebook.library import library
+from camgraph.stages.rules.library import library
 from camgraph.tools.cli import main
 
 

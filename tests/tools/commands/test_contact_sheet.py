@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
-from camgraph.stages.writing.recording import Encoding, Recording, choose_encoder
+from camgraph.stages.sinks.writing.recording import Encoding, Recording, choose_encoder
 from camgraph.tools.commands.contact_sheet import GAP, SHEET_WIDTH, bar_height, contact_sheet, main, moments
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from camgraph.stages.footage.incident_labels import Labels
-from camgraph.stages.footage.incident_record import FileState, IncidentRecord
+from camgraph.stages.sinks.footage.incident_labels import Labels
+from camgraph.stages.sinks.footage.incident_record import FileState, IncidentRecord
 from camgraph.tools.cli import main
 
 FALL = "1f00ba7e" + 24 * "0"

@@ -500,9 +500,9 @@ EXCEPT = {
     # Opened to see whether there is one.
     "tools/display/running.py": {"/dev/tty"},
     # Lines of events, which are JSON.
-    "stages/sink_jsonl.py": {"1"},
+    "stages/sinks/sink_jsonl.py": {"1"},
     # A program whose output goes through a pipe to the one that started it.
-    "stages/reading/examination.py": {"sys.stdout.buffer"},
+    "stages/video/examination.py": {"sys.stdout.buffer"},
 }
 """The place itself, and why others are none."""
 PROGRAMS = (

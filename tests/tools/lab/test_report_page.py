@@ -95,7 +95,7 @@ def test_page_without_marks_is_refused_first(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_every_page_has_the_place_for_what_its_tool_writes(tool: str, page: str) -> None:
-    root = Path(__file__).parents[4]
+    root = Path(__file__).parents[3]
     text = (root / "docs" / f"{page}.md").read_text()
     assert "\nnew\n" in put_between_marks(text, "new", tool)
     assert f"-m camgraph.tools.lab.{tool} " in (root / "Makefile").read_text()

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.testing import hit
-from camgraph.stages.inference.selection.opening import Asked
+from camgraph.stages.people.inference.selection.opening import Asked
 from camgraph.tools.cli import main
 from camgraph.tools.models.bench import comparison as bench_comparison
 from camgraph.tools.models.bench import report as bench_report

@@ -10,9 +10,9 @@ import pytest
 from camgraph_test_stages.commands import model_command
 
 from camgraph.pipeline.errors import UserError
-from camgraph.stages.inference.contracts import InputSettings
-from camgraph.stages.inference.infer_settings import InferSettings
-from camgraph.stages.inference.selection.automatic import Choice
+from camgraph.stages.people.inference.contracts import InputSettings
+from camgraph.stages.people.inference.infer_settings import InferSettings
+from camgraph.stages.people.inference.selection.automatic import Choice
 from camgraph.stages.vision.recognition import Declared
 from camgraph.tools.models import automatic_choice
 from camgraph.tools.models.chain import Chain, model_inputs

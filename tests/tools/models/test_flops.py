@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import helper
 
-from camgraph.stages.inference.model.flops import work_of
+from camgraph.stages.people.inference.model.flops import work_of
 from camgraph.tools.cli import main
 from camgraph.tools.models.declaration import DeclaredModel
 from camgraph.tools.models.inspect.inspection import inspect, lines

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import av
 from av.codec.codec import UnknownCodecError
 
-from camgraph.stages.reading.live.hardware import why_no_cuda
+from camgraph.stages.video.live.hardware import why_no_cuda
 from camgraph.tools.commands.doctor.finding import Finding
 
 _NEEDED = ("h264", "hevc", "mjpeg")

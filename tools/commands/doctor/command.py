@@ -90,7 +90,7 @@ def _cuda(nvidia: gpu.Nvidia) -> Iterator[Finding]:
 
 
 def _providers(nvidia: gpu.Nvidia) -> Iterator[Finding]:
-    from camgraph.stages.inference.engines import openvino_engine  # noqa: PLC0415 - as above
+    from camgraph.stages.people.inference.engines import openvino_engine  # noqa: PLC0415 - as above
     from camgraph.tools.commands.doctor import providers  # noqa: PLC0415
 
     yield from providers.look_at_providers(nvidia=nvidia.is_here, openvino=openvino_engine.is_installed())

@@ -16,10 +16,10 @@ from camgraph.pipeline.errors import CamgraphError
 from camgraph.pipeline.graph import load_graph, plan_of
 from camgraph.pipeline.graph.env_file import Variables
 from camgraph.pipeline.plan import RunPlan, StagePlan
-from camgraph.stages.inference.engines.devices import device_of
-from camgraph.stages.inference.engines.host_runs import MOST_SESSIONS
-from camgraph.stages.inference.engines.options import records
-from camgraph.stages.inference.infer_settings import InferSettings
+from camgraph.stages.people.inference.engines.devices import device_of
+from camgraph.stages.people.inference.engines.host_runs import MOST_SESSIONS
+from camgraph.stages.people.inference.engines.options import records
+from camgraph.stages.people.inference.infer_settings import InferSettings
 from camgraph.stages.vision.batching import buckets
 from camgraph.tools.commands.doctor.finding import Finding
 from camgraph.tools.measuring.nvidia_smi import Gpu

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import get_args
 
-from camgraph.stages.inference.engines.convolution import convolution
-from camgraph.stages.inference.engines.engine import ProviderName
-from camgraph.stages.inference.selection.opening import Asked
-from camgraph.stages.inference.selection.trial import Trial, try_in_process
+from camgraph.stages.people.inference.engines.convolution import convolution
+from camgraph.stages.people.inference.engines.engine import ProviderName
+from camgraph.stages.people.inference.selection.opening import Asked
+from camgraph.stages.people.inference.selection.trial import Trial, try_in_process
 from camgraph.tools.commands.doctor.finding import Finding, State
 
 _TRY_S = 60.0

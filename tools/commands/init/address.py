@@ -13,8 +13,8 @@ from camgraph.pipeline.graph.variables import substitute
 from camgraph.pipeline.system.names import nearest_name
 from camgraph.pipeline.system.paths import ASSET_PREFIX, resolve
 from camgraph.pipeline.system.redaction import hide, redact_url
-from camgraph.stages.reading.addresses import file_of, is_device, is_live, is_rtsp
-from camgraph.stages.reading.inspection import what_is_wrong
+from camgraph.stages.video.addresses import file_of, is_device, is_live, is_rtsp
+from camgraph.stages.video.inspection import what_is_wrong
 
 _PARTS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?:(?P<login>[^/?#]*)@)?(?P<rest>.*)", re.DOTALL)
 _HOST = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+(:[0-9]{1,5})?(/.*)?|\[[0-9A-Fa-f:]+\](:[0-9]{1,5})?(/.*)?")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from camgraph.stages.rulebook.library import library
+from camgraph.stages.rules.library import library
 
 BED = "bed"
 """The zone, and the parameter of the actions that ask about it."""

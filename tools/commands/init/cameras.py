@@ -16,7 +16,7 @@ from rich.text import Text
 from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.foreign_text import shown
 from camgraph.pipeline.system.names import A_CAMERA_NAME, is_camera_name, nearest_camera_name
-from camgraph.stages.reading.addresses import is_device, is_rtsp
+from camgraph.stages.video.addresses import is_device, is_rtsp
 from camgraph.stages.vision.planes import U8
 from camgraph.tools.commands.init import discovery, onvif
 from camgraph.tools.commands.init.address import Address, address_of

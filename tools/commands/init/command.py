@@ -17,7 +17,7 @@ from camgraph.pipeline.graph.env_file import Variables
 from camgraph.pipeline.graph.variables import substitute
 from camgraph.pipeline.system.names import nearest_name
 from camgraph.pipeline.system.redaction import hide
-from camgraph.stages.reading.dates import zone_of
+from camgraph.stages.video.dates import zone_of
 from camgraph.tools.assets.catalogue import find
 from camgraph.tools.assets.pull import asset_path
 from camgraph.tools.commands.asset_commands import pull_shown

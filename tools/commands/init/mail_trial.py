@@ -51,7 +51,7 @@ def tried_mail(dialog: Dialog, mail: Mail) -> tuple[Mail, bool]:
 def _failure(mail: Mail) -> Exception | None:
     """Why no mail could be sent with this account, as far as a login tells."""
     # Sinks take a while to import.
-    from camgraph.stages.sink_email import SinkEmailSettings, try_login  # noqa: PLC0415
+    from camgraph.stages.sinks.sink_email import SinkEmailSettings, try_login  # noqa: PLC0415
 
     values = mail_settings(mail) | ({"password": mail.password} if mail.password else {})
     with tempfile.TemporaryDirectory(prefix="cgi") as folder:
@@ -64,7 +64,7 @@ def _failure(mail: Mail) -> Exception | None:
 
 
 def _in_words(why: Exception) -> str:
-    from camgraph.stages.delivery.tls import tls_failure  # noqa: PLC0415 - as above
+    from camgraph.stages.sinks.delivery.tls import tls_failure  # noqa: PLC0415 - as above
 
     return tls_failure(why) if isinstance(why, ssl.SSLError) else shown(str(why))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from camgraph.stages.preprocess import USUAL_MAX_SIDE
+from camgraph.stages.people.preprocess import USUAL_MAX_SIDE
 from camgraph.stages.vision.planes import U8
 from camgraph.tools.commands.watching.picture_size import LOOKING
 from camgraph.tools.commands.watching.size import NOBODY, UNKNOWN, Choice, Frames, choose_sides

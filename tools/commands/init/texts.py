@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from camgraph.stages.preprocess import USUAL_MAX_SIDE
-from camgraph.stages.rulebook.library import library
+from camgraph.stages.people.preprocess import USUAL_MAX_SIDE
+from camgraph.stages.rules.library import library
 from camgraph.tools.commands.init.address import Address, variable
 from camgraph.tools.commands.init.bed import BED, bed_zones, need_bed
 from camgraph.tools.commands.init.wishes import (

@@ -17,8 +17,8 @@ from camgraph.pipeline.errors import CamgraphError
 from camgraph.pipeline.single_stage import HandContext
 from camgraph.pipeline.stage import Settings
 from camgraph.pipeline.system.redaction import redact_urls
-from camgraph.stages.capture import Camera, Capture
 from camgraph.stages.messages import Frame
+from camgraph.stages.video.capture import Camera, Capture
 from camgraph.stages.vision.planes import U8
 
 WITHIN_S = 12.0

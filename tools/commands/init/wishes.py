@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.foreign_text import shown
 from camgraph.pipeline.system.spelling import did_you_mean
-from camgraph.stages.rulebook.library import library
+from camgraph.stages.rules.library import library
 from camgraph.tools.commands.init.bed import as_name
 from camgraph.tools.commands.init.chats import chat_at
 from camgraph.tools.commands.init.dialog import Dialog, chosen
@@ -283,9 +283,9 @@ def broker_address(text: str) -> str:
 def _require_taken(sink: Literal["email", "webhook", "mqtt"], **values: str) -> None:
     """Raises UserError if the settings of this sink refuse the values. The reason does not repeat them."""
     # Sinks take a while to import.
-    from camgraph.stages.sink_email import SinkEmailSettings  # noqa: PLC0415
-    from camgraph.stages.sink_mqtt import SinkMqttSettings  # noqa: PLC0415
-    from camgraph.stages.sink_webhook import SinkWebhookSettings  # noqa: PLC0415
+    from camgraph.stages.sinks.sink_email import SinkEmailSettings  # noqa: PLC0415
+    from camgraph.stages.sinks.sink_mqtt import SinkMqttSettings  # noqa: PLC0415
+    from camgraph.stages.sinks.sink_webhook import SinkWebhookSettings  # noqa: PLC0415
 
     settings: dict[str, type[BaseModel]] = {
         "email": SinkEmailSettings,

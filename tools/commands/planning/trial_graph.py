@@ -18,9 +18,9 @@ from camgraph.pipeline.graph.loading import Amend
 from camgraph.pipeline.graph.nodes import EVENTS, Node
 from camgraph.pipeline.graph.nodes import Camera as NodeCamera
 from camgraph.pipeline.graph.planning import Graph
-from camgraph.stages.capture import Camera, Capture
-from camgraph.stages.reading import examiner
-from camgraph.stages.reading.pictures import is_album
+from camgraph.stages.video import examiner
+from camgraph.stages.video.capture import Camera, Capture
+from camgraph.stages.video.pictures import is_album
 
 _NULL = "sink_null"
 _COPY = "copy-"

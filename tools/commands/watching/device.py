@@ -51,7 +51,7 @@ def has_driver() -> bool:
 
 
 def _why_not(model: Path) -> str:
-    from camgraph.stages.inference.selection.opening import Asked  # noqa: PLC0415 - takes long, and most machines have no GPU
-    from camgraph.stages.inference.selection.trial import try_in_process  # noqa: PLC0415
+    from camgraph.stages.people.inference.selection.opening import Asked  # noqa: PLC0415 - takes long, and most machines have no GPU
+    from camgraph.stages.people.inference.selection.trial import try_in_process  # noqa: PLC0415
 
     return try_in_process(model, Asked(("cuda",)), {}, _PROBE_S).failure

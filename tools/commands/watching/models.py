@@ -9,7 +9,7 @@ from typing import Literal
 
 from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.system.paths import ASSET_PREFIX, asset_folder, resolve
-from camgraph.stages.preprocess import USUAL_MAX_SIDE
+from camgraph.stages.people.preprocess import USUAL_MAX_SIDE
 from camgraph.tools.assets.catalogue import CATALOGUE
 
 MULTIPOSE = "movenet-multipose.onnx"
@@ -79,7 +79,7 @@ def pose_model(model: str, side: int | None) -> PoseModel:
 
 def _look_into(path: Path) -> PoseModel:
     # ONNX Runtime takes a while to import, and the default model does without a look.
-    from camgraph.stages.inference.signatures import read_model, signature_of_file  # noqa: PLC0415
+    from camgraph.stages.people.inference.signatures import read_model, signature_of_file  # noqa: PLC0415
     from camgraph.stages.vision.model_contract import declared_size  # noqa: PLC0415
     from camgraph.stages.vision.recognition import Declared  # noqa: PLC0415
 

@@ -9,9 +9,9 @@ from pathlib import Path, PurePath
 
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.system.paths import resolve_output
-from camgraph.stages.writing.output_names import OutputNames, taken, what_is_wrong
-from camgraph.stages.writing.track_files import SUFFIXES
-from camgraph.stages.writing.track_parquet import MISSING, is_installed
+from camgraph.stages.sinks.writing.output_names import OutputNames, taken, what_is_wrong
+from camgraph.stages.sinks.writing.track_files import SUFFIXES
+from camgraph.stages.sinks.writing.track_parquet import MISSING, is_installed
 
 STANDARD_OUTPUT = "-"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from camgraph.pipeline.plan import ProcessPlan, RunPlan, StagePlan
 from camgraph.pipeline.system.paths import resolve
-from camgraph.stages.reading.addresses import file_of
+from camgraph.stages.video.addresses import file_of
 
 if TYPE_CHECKING:
     from camgraph.tools.commands.watching.size import Choice

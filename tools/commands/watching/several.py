@@ -16,10 +16,10 @@ from pathlib import Path
 
 from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.system.paths import ASSET_PREFIX, resolve
-from camgraph.stages.reading import examiner
-from camgraph.stages.reading.addresses import file_of, is_device, is_live
-from camgraph.stages.reading.inspection import MEMORY_MB, what_is_wrong
-from camgraph.stages.reading.pictures import VIDEO_SUFFIXES, is_picture, natural_key
+from camgraph.stages.video import examiner
+from camgraph.stages.video.addresses import file_of, is_device, is_live
+from camgraph.stages.video.inspection import MEMORY_MB, what_is_wrong
+from camgraph.stages.video.pictures import VIDEO_SUFFIXES, is_picture, natural_key
 
 MOST = 64
 """Videos of one folder or pattern: each has a process of its own."""

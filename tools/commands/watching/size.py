@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from camgraph.stages.inference.engines.engine import one_line
-from camgraph.stages.preprocess import USUAL_MAX_SIDE
-from camgraph.stages.reading import examiner
-from camgraph.stages.reading.inspection import MEMORY_MB
+from camgraph.stages.people.inference.engines.engine import one_line
+from camgraph.stages.people.preprocess import USUAL_MAX_SIDE
+from camgraph.stages.video import examiner
+from camgraph.stages.video.inspection import MEMORY_MB
 from camgraph.stages.vision.same_person import best_of_each, wholeness
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def choose_sides(model: Path, cameras: Mapping[str, Frames]) -> dict[str, Choice
 def _chosen_sides(model: Path, cameras: Mapping[str, Frames]) -> dict[str, Choice]:
     """Raises CannotLook."""
     # ONNX Runtime takes a while to import.
-    from camgraph.stages.inference.engines.onnxruntime_engine import ORT_ERRORS  # noqa: PLC0415
+    from camgraph.stages.people.inference.engines.onnxruntime_engine import ORT_ERRORS  # noqa: PLC0415
     from camgraph.tools.models.pose_estimators import session  # noqa: PLC0415
 
     try:
@@ -123,7 +123,7 @@ def _chosen_sides(model: Path, cameras: Mapping[str, Frames]) -> dict[str, Choic
 
 def look(model: Any, frame: U8) -> list[Sighting]:
     """The people of a frame (H, W, 3) BGR, out of what each size shows of it. Raises CannotLook."""
-    from camgraph.stages.inference.engines.onnxruntime_engine import ORT_ERRORS  # noqa: PLC0415 - as above
+    from camgraph.stages.people.inference.engines.onnxruntime_engine import ORT_ERRORS  # noqa: PLC0415 - as above
     from camgraph.tools.models.pose_estimators import Found, multipose  # noqa: PLC0415 - as above
 
     # Small frames are not made larger: all sides beyond theirs make the same picture.

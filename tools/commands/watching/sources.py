@@ -19,9 +19,9 @@ from camgraph.pipeline.graph.variables import substitute
 from camgraph.pipeline.system.names import MAX_NAME
 from camgraph.pipeline.system.paths import ASSET_PREFIX, resolve
 from camgraph.pipeline.system.redaction import redact_url
-from camgraph.stages.reading import examiner
-from camgraph.stages.reading.addresses import file_of, is_device, is_live
-from camgraph.stages.reading.inspection import MEMORY_MB, path_of, what_is_wrong, why_mistyped
+from camgraph.stages.video import examiner
+from camgraph.stages.video.addresses import file_of, is_device, is_live
+from camgraph.stages.video.inspection import MEMORY_MB, path_of, what_is_wrong, why_mistyped
 
 _LOGIN = re.compile(r"(?P<head>[^:/?#]+://[^:/?#@]*:)(?P<password>[^/?#@]*)(?P<rest>@.*)")
 _VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")

@@ -19,8 +19,8 @@ from camgraph.pipeline.graph.loading import Amend, unchanged
 from camgraph.pipeline.graph.remarks import remarks_alone
 from camgraph.pipeline.system.names import A_NAME, is_name
 from camgraph.pipeline.system.paths import ASSET_PREFIX, lost_home, resolve, why_no_path
-from camgraph.stages.capture import Camera, Capture
-from camgraph.stages.rulebook.rule_set import read_rules
+from camgraph.stages.rules.rule_set import read_rules
+from camgraph.stages.video.capture import Camera, Capture
 from camgraph.tools.assets.catalogue import find
 from camgraph.tools.commands.asset_commands import pull_shown
 from camgraph.tools.commands.configs import config_path

@@ -25,14 +25,14 @@ from numpy.typing import NDArray
 
 from camgraph.pipeline.messages import Stamp
 from camgraph.stages.messages import Tracks
-from camgraph.stages.rulebook.library import library
-from camgraph.stages.rulebook.onlooker import picture_of
-from camgraph.stages.rulebook.parameters import kind_of
-from camgraph.stages.rulebook.rule_set import RuleSet, parse_rules
-from camgraph.stages.track import TrackSettings
+from camgraph.stages.people.track import TrackSettings
+from camgraph.stages.rules.language.judge import Judge, Verdict
+from camgraph.stages.rules.library import library
+from camgraph.stages.rules.onlooker import picture_of
+from camgraph.stages.rules.parameters import kind_of
+from camgraph.stages.rules.rule_set import RuleSet, parse_rules
 from camgraph.stages.vision.decoding.score_ranges import score_range
 from camgraph.stages.vision.drawing import draw_caption, draw_people
-from camgraph.stages.vision.rules.judge import Judge, Verdict
 from camgraph.stages.vision.tracking import Tracker
 from camgraph.tools.commands.watching.size import choose_sides, of_files
 from camgraph.tools.lab.report_page import at_most

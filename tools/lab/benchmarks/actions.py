@@ -21,7 +21,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from camgraph.stages.rulebook.library import library
+from camgraph.stages.rules.library import library
 from camgraph.tools.lab.action_cases import CASES, FALLS
 from camgraph.tools.lab.action_places import PLACES as ACTION_PLACES
 from camgraph.tools.lab.action_places import Cast, before

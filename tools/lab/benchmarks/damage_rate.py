@@ -3,7 +3,7 @@
     python -m camgraph.tools.lab.benchmarks.damage_rate [--seconds 60] [--clip FILE] [--only TEXT] [--silent]
 
 Each case is a camera of the simulator whose packets are lost, reordered or changed on the way. Its packets are decoded
-twice: by FFmpeg alone, and by `stages.reading.live.decoder`. A picture is damaged if it is not, bit for bit, one of
+twice: by FFmpeg alone, and by `stages.video.live.decoder`. A picture is damaged if it is not, bit for bit, one of
 those that the same camera gives without a fault.
 """
 
@@ -30,12 +30,12 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from camgraph.pipeline.testing import HandContext
-from camgraph.stages.reading.camera import Camera
-from camgraph.stages.reading.live.arrivals import Arrival
-from camgraph.stages.reading.live.camera_reporter import CameraReporter
-from camgraph.stages.reading.live.decoder import Decoder, Ticket
-from camgraph.stages.reading.live.ffmpeg_log import FfmpegLog, Kind, listening
-from camgraph.stages.reading.live.options import options_of
+from camgraph.stages.video.camera import Camera
+from camgraph.stages.video.ffmpeg_log import FfmpegLog, Kind, listening
+from camgraph.stages.video.live.arrivals import Arrival
+from camgraph.stages.video.live.camera_reporter import CameraReporter
+from camgraph.stages.video.live.decoder import Decoder, Ticket
+from camgraph.stages.video.live.options import options_of
 from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, Fault, RtspSimulator
 from camgraph.tools.scenes.simulator.faults import FaultName
 from camgraph.tools.scenes.simulator.nal import Codec
@@ -212,7 +212,7 @@ def all_cases() -> list[Case]:
 class OnSilentDevice(Decoder):
     """The decoder of live cameras on a device that says as little of damage as NVDEC, on a machine without a GPU.
 
-        packet -> FFmpeg's own decoder -> nv12, without a flag -> camgraph.stages.reading.live.decoder
+        packet -> FFmpeg's own decoder -> nv12, without a flag -> camgraph.stages.video.live.decoder
                         └─ its complaints: nobody hears them
 
     FFmpeg never asks NVDEC how decoding went, so damage inside a slice is neither flagged nor logged. This device

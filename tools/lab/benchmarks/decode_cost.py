@@ -2,7 +2,7 @@
 
     python -m camgraph.tools.lab.benchmarks.decode_cost [--clip FILE] [--seconds 60]
 
-`stages.reading.live.decoder` decodes the packets of a camera as fast as it can, as if they came in time, after it has
+`stages.video.live.decoder` decodes the packets of a camera as fast as it can, as if they came in time, after it has
 learnt the structure of the stream. Shares are of the time that decoding everything takes; the median of three rounds.
 """
 
@@ -22,12 +22,12 @@ import click
 from av.video.frame import VideoFrame
 
 from camgraph.pipeline.testing import HandContext
-from camgraph.stages.reading.camera import Camera
-from camgraph.stages.reading.live.arrivals import Arrival
-from camgraph.stages.reading.live.camera_reporter import CameraReporter
-from camgraph.stages.reading.live.decoder import Decoder
-from camgraph.stages.reading.live.ffmpeg_log import listening
-from camgraph.stages.reading.live.skipping import GROUPS_LEARNT
+from camgraph.stages.video.camera import Camera
+from camgraph.stages.video.ffmpeg_log import listening
+from camgraph.stages.video.live.arrivals import Arrival
+from camgraph.stages.video.live.camera_reporter import CameraReporter
+from camgraph.stages.video.live.decoder import Decoder
+from camgraph.stages.video.live.skipping import GROUPS_LEARNT
 from camgraph.tools.scenes.simulator.encoding import Encoding, encode
 from camgraph.tools.scenes.simulator.nal import Codec
 from camgraph.tools.scenes.simulator.pattern import picture

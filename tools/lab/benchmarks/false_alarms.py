@@ -17,7 +17,7 @@ from pathlib import Path
 
 import click
 
-from camgraph.stages.rulebook.library import library
+from camgraph.stages.rules.library import library
 from camgraph.tools.lab.action_trials import Firing, firings, followed, rules_of
 from camgraph.tools.lab.report_page import at_most
 from camgraph.tools.scenes.animator import MULTIPOSE, YOLO11N, PoseModel, Scene

@@ -33,15 +33,15 @@ from camgraph.pipeline.messages import Event
 from camgraph.pipeline.stage import Settings
 from camgraph.pipeline.testing import HandContext
 from camgraph.stages import events
-from camgraph.stages.capture import Camera, Capture
-from camgraph.stages.footage.best import sharpness
-from camgraph.stages.footage.clip import Clip
-from camgraph.stages.footage.incident_record import sha256_of
-from camgraph.stages.footage.packets import Packet, VideoStreamInfo
-from camgraph.stages.footage.still import decode_last, drawn, jpeg
-from camgraph.stages.footage.tap import PacketTap
 from camgraph.stages.messages import Frame
-from camgraph.stages.sink_footage import SinkFootage, SinkFootageSettings
+from camgraph.stages.sinks.footage.best import sharpness
+from camgraph.stages.sinks.footage.clip import Clip
+from camgraph.stages.sinks.footage.incident_record import sha256_of
+from camgraph.stages.sinks.footage.still import decode_last, drawn, jpeg
+from camgraph.stages.sinks.sink_footage import SinkFootage, SinkFootageSettings
+from camgraph.stages.video.capture import Camera, Capture
+from camgraph.stages.video.packets import Packet, VideoStreamInfo
+from camgraph.stages.video.tap import PacketTap
 from camgraph.tools.lab.report_page import machine_line, publish, report_option, written_by
 from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 

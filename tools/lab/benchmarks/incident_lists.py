@@ -19,9 +19,9 @@ from typing import Any
 import click
 
 from camgraph.stages import events
-from camgraph.stages.footage.incident_index import NAME, IncidentFilter, incidents_in
-from camgraph.stages.footage.incident_record import FileState, IncidentRecord
-from camgraph.stages.footage.names import names_of
+from camgraph.stages.rules.footage_names import names_of
+from camgraph.stages.sinks.footage.incident_index import NAME, IncidentFilter, incidents_in
+from camgraph.stages.sinks.footage.incident_record import FileState, IncidentRecord
 from camgraph.tools.lab.report_page import machine_line, publish, report_option, written_by
 
 TOOL = "benchmarks.incident_lists"

@@ -22,9 +22,9 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from camgraph.stages.rulebook.rule_set import RuleSet, parse_rules
-from camgraph.stages.vision.rules.lens import Lens, LensEstimate, straightened
-from camgraph.stages.vision.rules.people import LEAN, TORSO, with_more
+from camgraph.stages.rules.language.lens import Lens, LensEstimate, straightened
+from camgraph.stages.rules.language.people import LEAN, TORSO, with_more
+from camgraph.stages.rules.rule_set import RuleSet, parse_rules
 from camgraph.tools.lab.action_cases import CASES
 from camgraph.tools.lab.action_trials import LEAD_S, Edge, Trial, View, firings, pictures
 from camgraph.tools.lab.report_page import publish, report_option, written_by

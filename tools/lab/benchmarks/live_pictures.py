@@ -21,9 +21,9 @@ import structlog
 from av.video.stream import VideoStream
 
 from camgraph.pipeline.system.local_socket import short_address
-from camgraph.stages.footage.packets import Packet, PacketReader
-from camgraph.stages.footage.still import av_packet, opened_sample
-from camgraph.stages.footage.tap import PacketTap
+from camgraph.stages.sinks.footage.still import av_packet, opened_sample
+from camgraph.stages.video.packets import Packet, PacketReader
+from camgraph.stages.video.tap import PacketTap
 from camgraph.tools.lab.benchmarks.decode_cost import FPS, GOP, pictures_of
 from camgraph.tools.lab.report_page import machine_line, publish, report_option, written_by
 from camgraph.tools.service.live.known_people import KnownPeople

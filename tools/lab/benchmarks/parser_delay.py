@@ -19,9 +19,9 @@ import click
 from av.packet import Packet
 from av.video.stream import VideoStream
 
-from camgraph.stages.reading.camera import Camera
-from camgraph.stages.reading.live.arrivals import reported_ns
-from camgraph.stages.reading.live.options import options_of
+from camgraph.stages.video.camera import Camera
+from camgraph.stages.video.live.arrivals import reported_ns
+from camgraph.stages.video.live.options import options_of
 from camgraph.tools.lab.benchmarks.latency_figures import nearest
 from camgraph.tools.lab.camera_run import CameraSet
 from camgraph.tools.lab.report_page import estimate, machine_line, p50_p99, publish, report_option, written_by

@@ -15,9 +15,9 @@ import click
 import numpy as np
 
 from camgraph.pipeline.system.paths import ASSET_PREFIX, asset_folder, resolve
-from camgraph.stages.preprocess import USUAL_MAX_SIDE
-from camgraph.stages.reading import examiner
-from camgraph.stages.reading.inspection import MEMORY_MB
+from camgraph.stages.people.preprocess import USUAL_MAX_SIDE
+from camgraph.stages.video import examiner
+from camgraph.stages.video.inspection import MEMORY_MB
 from camgraph.tools.commands.watching.models import MULTIPOSE
 from camgraph.tools.commands.watching.size import F64, SIDES, look, shares_of_best
 from camgraph.tools.lab.benchmarks.action_clips import videos_in

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 import click
 import numpy as np
 
-from camgraph.stages.rulebook.rule_set import RuleSet, parse_rules
-from camgraph.stages.vision.rules.condition import compile_condition
-from camgraph.stages.vision.rules.crowd import Picture
-from camgraph.stages.vision.rules.geometry import Surroundings, zone_of
-from camgraph.stages.vision.rules.incidents import Timing
-from camgraph.stages.vision.rules.judge import Judge, Rule
-from camgraph.stages.vision.rules.people import COCO_17
+from camgraph.stages.rules.language.condition import compile_condition
+from camgraph.stages.rules.language.crowd import Picture
+from camgraph.stages.rules.language.geometry import Surroundings, zone_of
+from camgraph.stages.rules.language.incidents import Timing
+from camgraph.stages.rules.language.judge import Judge, Rule
+from camgraph.stages.rules.rule_set import RuleSet, parse_rules
+from camgraph.stages.vision.skeleton import COCO_17
 from camgraph.tools.lab.action_trials import rules_of
 from camgraph.tools.lab.report_page import machine_line
 

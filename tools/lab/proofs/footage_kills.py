@@ -28,7 +28,7 @@ import click
 import cv2
 
 from camgraph.pipeline.testing import hit
-from camgraph.stages.footage.incident_record import KINDS, IncidentRecord, records_in, sha256_of
+from camgraph.stages.sinks.footage.incident_record import KINDS, IncidentRecord, records_in, sha256_of
 from camgraph.tools.lab.blinking import PERIOD_S, write_clip
 from camgraph.tools.lab.light_model import SIDE, write_model
 from camgraph.tools.lab.proofs.trials.delivery import Delivered, Ledger

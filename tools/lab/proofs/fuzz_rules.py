@@ -24,10 +24,10 @@ import yaml
 from camgraph.pipeline.errors import GraphError
 from camgraph.pipeline.testing import stamp
 from camgraph.stages.messages import Tracks
-from camgraph.stages.rulebook.library import library
-from camgraph.stages.rulebook.onlooker import Onlooker
-from camgraph.stages.rulebook.rule_set import RuleSet, examined_rules
-from camgraph.stages.vision.rules.people import COCO_17
+from camgraph.stages.rules.library import library
+from camgraph.stages.rules.onlooker import Onlooker
+from camgraph.stages.rules.rule_set import RuleSet, examined_rules
+from camgraph.stages.vision.skeleton import COCO_17
 from camgraph.tools.lab.proofs.fuzz_check import RULES, Tried, changed, fuzz, report, try_each
 from camgraph.tools.lab.report_page import estimate, machine_line, publish, report_option, written_by
 from camgraph.tools.measuring.processor_time import cpu_time, others_line

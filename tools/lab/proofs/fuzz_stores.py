@@ -44,9 +44,15 @@ from camgraph.pipeline.messages import Event
 from camgraph.pipeline.outbox.outbox import Outbox, OutboxSettings
 from camgraph.pipeline.outbox.outbox_view import FILE, OutboxView
 from camgraph.pipeline.single_stage import HandContext, stamp
-from camgraph.stages.footage import incident_index
-from camgraph.stages.footage.incident_index import NAME, IncidentFilter, IncidentSummary, IndexKeeper, incidents_in
-from camgraph.stages.footage.incident_record import FileState, IncidentRecord
+from camgraph.stages.sinks.footage import incident_index
+from camgraph.stages.sinks.footage.incident_index import (
+    NAME,
+    IncidentFilter,
+    IncidentSummary,
+    IndexKeeper,
+    incidents_in,
+)
+from camgraph.stages.sinks.footage.incident_record import FileState, IncidentRecord
 from camgraph.tools.lab.proofs.fuzz_check import Tried, fuzz, report, try_each
 from camgraph.tools.lab.report_page import estimate, machine_line, publish, report_option, written_by
 from camgraph.tools.measuring.processor_time import cpu_time, others_line

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from camgraph.pipeline.system.cores import usable_cores
-from camgraph.stages.rulebook.posture_network import FILE
+from camgraph.stages.rules.posture_network import FILE
 from camgraph.stages.vision.posture import CLASSES
 from camgraph.tools.lab.report_page import estimate, machine_line, publish, report_option, written_by
 from camgraph.tools.lab.training.crowds import walkers

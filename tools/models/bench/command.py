@@ -17,7 +17,7 @@ from camgraph.tools.models.finite_range import FiniteRange
 from camgraph.tools.models.saved import check_places
 
 if TYPE_CHECKING:
-    from camgraph.stages.inference.engines.engine import ProviderName
+    from camgraph.stages.people.inference.engines.engine import ProviderName
     from camgraph.tools.models.bench.grid import Configuration
     from camgraph.tools.models.bench.machine import Watch
     from camgraph.tools.models.bench.pictures import Pictures
@@ -105,7 +105,7 @@ def _compare(before: Record, after: Record) -> None:
 
 
 def _measured(file: str, options: dict[str, Any]) -> Record:
-    from camgraph.stages.inference.model.model_files import find_model, sha256_of  # noqa: PLC0415
+    from camgraph.stages.people.inference.model.model_files import find_model, sha256_of  # noqa: PLC0415
     from camgraph.stages.vision.foreign_text import shown  # noqa: PLC0415
     from camgraph.tools.models.bench import machine as bench_machine  # noqa: PLC0415
     from camgraph.tools.models.bench import pictures as bench_pictures  # noqa: PLC0415
@@ -149,7 +149,7 @@ def _jobs(model: DeclaredModel, pictures: Pictures, options: dict[str, Any], fol
     import numpy as np  # noqa: PLC0415
 
     from camgraph.pipeline.system.cores import usable_cores  # noqa: PLC0415
-    from camgraph.stages.inference.selection.opening import Asked  # noqa: PLC0415
+    from camgraph.stages.people.inference.selection.opening import Asked  # noqa: PLC0415
     from camgraph.tools.models.bench import grid as bench_grid  # noqa: PLC0415
     from camgraph.tools.models.bench import worker as bench_worker  # noqa: PLC0415
 
@@ -174,7 +174,7 @@ def _jobs(model: DeclaredModel, pictures: Pictures, options: dict[str, Any], fol
 
 def _providers(text: str | None) -> Sequence[ProviderName]:
     """Those in a list with commas, or all. Raises UserError if there is no such provider."""
-    from camgraph.stages.inference.engines.onnxruntime_engine import PROVIDERS  # noqa: PLC0415
+    from camgraph.stages.people.inference.engines.onnxruntime_engine import PROVIDERS  # noqa: PLC0415
     from camgraph.tools.models.provider_names import provider_names  # noqa: PLC0415
 
     return provider_names(text) if text else list(PROVIDERS)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from camgraph.stages.inference.engines.engine import ProviderName
+from camgraph.stages.people.inference.engines.engine import ProviderName
 
 MOST_WORKERS = 4
 """By default: each worker holds the whole model."""

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from camgraph.pipeline.errors import UserError
-from camgraph.stages.inference.engines.engine import ProviderName
+from camgraph.stages.people.inference.engines.engine import ProviderName
 from camgraph.tools.models import saved
 
 Positive = Field(gt=0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from camgraph.stages.inference.engines.engine import ProviderName
+from camgraph.stages.people.inference.engines.engine import ProviderName
 from camgraph.tools.models.bench.crew import Crew, CrewFailed
 from camgraph.tools.models.bench.record import LeftOut, Measured
 from camgraph.tools.models.bench.worker import Job

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem
-from camgraph.stages.inference.engines.engine import Engine, RunFailed
-from camgraph.stages.inference.selection.opening import Asked, open_model
+from camgraph.stages.people.inference.engines.engine import Engine, RunFailed
+from camgraph.stages.people.inference.selection.opening import Asked, open_model
 from camgraph.tools.models.bench.grid import Configuration
 from camgraph.tools.models.high_water import high_water_bytes
 

@@ -14,7 +14,7 @@ from camgraph.tools.models.provider_names import provider_names
 from camgraph.tools.models.saved import check_places, save
 
 if TYPE_CHECKING:
-    from camgraph.stages.inference.engines.engine import ProviderName
+    from camgraph.stages.people.inference.engines.engine import ProviderName
     from camgraph.tools.models.chain import Activations, Classes
     from camgraph.tools.models.declaration import DeclaredModel
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from camgraph.stages.inference.model.model_files import sha256_of, stored_bytes
+from camgraph.stages.people.inference.model.model_files import sha256_of, stored_bytes
 from camgraph.stages.vision.foreign_text import shown
 from camgraph.tools.models.compare.agreement import Agreement, spread
 from camgraph.tools.models.compare.comparison import Compared

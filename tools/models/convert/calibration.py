@@ -16,8 +16,8 @@ from onnx import numpy_helper
 
 from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.system.cores import usable_cores
-from camgraph.stages.inference.engines.engine import NotToBeHad, RunFailed
-from camgraph.stages.inference.engines.onnxruntime_engine import open_with
+from camgraph.stages.people.inference.engines.engine import NotToBeHad, RunFailed
+from camgraph.stages.people.inference.engines.onnxruntime_engine import open_with
 from camgraph.stages.vision.foreign_text import shown
 
 _MOST_NAMES = 5

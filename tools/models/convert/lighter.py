@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from onnx import version_converter
 
 from camgraph.pipeline.errors import UserError
-from camgraph.stages.inference.engines.engine import one_line
-from camgraph.stages.inference.model.model_safety import checked_model
-from camgraph.stages.inference.model.node_order import sort_nodes
+from camgraph.stages.people.inference.engines.engine import one_line
+from camgraph.stages.people.inference.model.model_safety import checked_model
+from camgraph.stages.people.inference.model.node_order import sort_nodes
 from camgraph.tools.models.convert.calibration import CheckedFrames, check_ranges
 from camgraph.tools.models.convert.model_output import save_model, written
 

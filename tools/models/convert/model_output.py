@@ -14,7 +14,7 @@ from onnx import ModelProto
 
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.system.paths import instead_of_file
-from camgraph.stages.inference.signatures import signature_of_file
+from camgraph.stages.people.inference.signatures import signature_of_file
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _MOST_BYTES = (1 << 31) - 1

@@ -10,10 +10,10 @@ import onnx
 from onnx import ModelProto, TensorProto, helper
 
 from camgraph.pipeline.errors import UserError
-from camgraph.stages.inference.contracts import reading_of
-from camgraph.stages.inference.model.node_writer import NodeWriter
-from camgraph.stages.inference.model.pixel_folding import NOTHING_NORMALISED, Normalisation, Scaling, fold_pixels
-from camgraph.stages.inference.signatures import signature_of_file
+from camgraph.stages.people.inference.contracts import reading_of
+from camgraph.stages.people.inference.model.node_writer import NodeWriter
+from camgraph.stages.people.inference.model.pixel_folding import NOTHING_NORMALISED, Normalisation, Scaling, fold_pixels
+from camgraph.stages.people.inference.signatures import signature_of_file
 from camgraph.stages.vision.model_contract import InputContract
 from camgraph.stages.vision.recognition import Reading, Signature
 from camgraph.stages.vision.recognition.prepared import FORMAT, PICTURE, SUPPRESSION

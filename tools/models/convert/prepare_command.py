@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from camgraph.pipeline.errors import UserError
-from camgraph.stages.inference.model.model_files import find_model
+from camgraph.stages.people.inference.model.model_files import find_model
 from camgraph.tools.models.convert.output_option import writes_a_model
 from camgraph.tools.models.declaration_options import declaration, says_what_it_is
 from camgraph.tools.models.finite_range import FiniteRange
@@ -45,7 +45,7 @@ def prepare(file: str, out: Path, *, overwrite: bool, **options: Any) -> None:
 
 def _asked(options: dict[str, Any]) -> Asked:
     """The steps that the options request. Raises UserError if an option is wrong."""
-    from camgraph.stages.inference.model.pixel_folding import Normalisation  # noqa: PLC0415
+    from camgraph.stages.people.inference.model.pixel_folding import Normalisation  # noqa: PLC0415
     from camgraph.tools.models.convert.preparation import Asked  # noqa: PLC0415
     from camgraph.tools.models.convert.suppression_folding import Suppression  # noqa: PLC0415
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
-from camgraph.stages.inference.model.node_writer import NodeWriter
+from camgraph.stages.people.inference.model.node_writer import NodeWriter
 from camgraph.stages.vision.decoding.yolo_heads import MAX_LOGARITHM, cells_as_rows
 from camgraph.stages.vision.recognition import Format, Reading
 

@@ -9,12 +9,12 @@ from itertools import islice
 from pathlib import Path
 
 from camgraph.pipeline.errors import UserError
-from camgraph.stages.inference.engines.engine import Opened, ProviderName
-from camgraph.stages.inference.model.flops import Work, work_of
-from camgraph.stages.inference.model.model_files import sha256_of, stored_bytes
-from camgraph.stages.inference.model.model_safety import checked_model, too_large_to_analyse
-from camgraph.stages.inference.selection.opening import Asked, open_model
-from camgraph.stages.inference.selection.placed_work import work_shares
+from camgraph.stages.people.inference.engines.engine import Opened, ProviderName
+from camgraph.stages.people.inference.model.flops import Work, work_of
+from camgraph.stages.people.inference.model.model_files import sha256_of, stored_bytes
+from camgraph.stages.people.inference.model.model_safety import checked_model, too_large_to_analyse
+from camgraph.stages.people.inference.selection.opening import Asked, open_model
+from camgraph.stages.people.inference.selection.placed_work import work_shares
 from camgraph.stages.vision.foreign_text import shown
 from camgraph.stages.vision.model_contract import InputContract, declared_size
 from camgraph.stages.vision.recognition import Port, Reading, Signature

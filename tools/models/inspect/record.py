@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from camgraph.stages.inference.engines.engine import Opened
-from camgraph.stages.inference.selection.placed_work import work_shares
+from camgraph.stages.people.inference.engines.engine import Opened
+from camgraph.stages.people.inference.selection.placed_work import work_shares
 from camgraph.stages.vision.model_contract import InputContract
 from camgraph.stages.vision.recognition import Port, Reading
 from camgraph.tools.models.inspect.inspection import Inspection

@@ -50,7 +50,7 @@ def profile_model(file: str, **options: Any) -> None:
     """Show which parts of the model FILE (or asset:NAME) take its time: by provider, by operator, by node, with its
     memory.
     """
-    from camgraph.stages.inference.model.model_files import find_model  # noqa: PLC0415 - with it comes ONNX Runtime
+    from camgraph.stages.people.inference.model.model_files import find_model  # noqa: PLC0415 - with it comes ONNX Runtime
     from camgraph.stages.vision.foreign_text import shown  # noqa: PLC0415
     from camgraph.tools.models.bench import machine as bench_machine  # noqa: PLC0415
     from camgraph.tools.models.bench import pictures as bench_pictures  # noqa: PLC0415

@@ -18,8 +18,8 @@ import numpy as np
 
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.messages import Array
-from camgraph.stages.inference.engines.engine import NotToBeHad, ProviderName, RunFailed
-from camgraph.stages.inference.engines.onnxruntime_engine import open_with
+from camgraph.stages.people.inference.engines.engine import NotToBeHad, ProviderName, RunFailed
+from camgraph.stages.people.inference.engines.onnxruntime_engine import open_with
 from camgraph.tools.models.own_process import answer, ask
 from camgraph.tools.models.profile.events import Profile, read_profile
 

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from camgraph.pipeline.messages import Message
 from camgraph.pipeline.single_stage import opened, stamp
 from camgraph.pipeline.stage import Stage, Upstream
-from camgraph.stages.decode import Decode, DecodeSettings
-from camgraph.stages.infer import Infer, InferSettings
 from camgraph.stages.messages import Frame, People
-from camgraph.stages.preprocess import Preprocess
+from camgraph.stages.people.decode import Decode, DecodeSettings
+from camgraph.stages.people.infer import Infer, InferSettings
+from camgraph.stages.people.preprocess import Preprocess
 from camgraph.tools.scenes.animator import noise_figures as figures
 from camgraph.tools.scenes.animator.noise_figures import CERTAIN, Found
 from camgraph.tools.scenes.animator.pose_model import logit

@@ -13,8 +13,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from camgraph.stages.footage.incident_index import IncidentFilter, IncidentSummary
-from camgraph.stages.footage.incident_record import IncidentRecord, read_record
+from camgraph.stages.sinks.footage.incident_index import IncidentFilter, IncidentSummary
+from camgraph.stages.sinks.footage.incident_record import IncidentRecord, read_record
 from camgraph.tools.service.history.event_history import EventFilter, EventHistory
 from camgraph.tools.service.history.kept_incidents import Incident, KeptIncidents, NotFound, Row, read_each
 from camgraph.tools.service.history.remembered_incidents import RememberedIncidents, RememberedRecord

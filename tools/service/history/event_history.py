@@ -34,8 +34,8 @@ from urllib.parse import quote
 from camgraph.pipeline.errors import EnvironmentProblem, Unavailable
 from camgraph.pipeline.messages import Event
 from camgraph.pipeline.stage import Logger
-from camgraph.stages.delivery.event_view import view_of
-from camgraph.stages.writing.database_errors import is_damage
+from camgraph.stages.sinks.delivery.event_view import view_of
+from camgraph.stages.sinks.writing.database_errors import is_damage
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from camgraph.pipeline.errors import EnvironmentProblem
-from camgraph.stages.footage.incident_labels import LABELS, MOST_NOTE, MOST_OF_INCIDENT, Label, TooManyLabels
-from camgraph.stages.footage.incident_record import IncidentRecord
+from camgraph.stages.sinks.footage.incident_labels import LABELS, MOST_NOTE, MOST_OF_INCIDENT, Label, TooManyLabels
+from camgraph.stages.sinks.footage.incident_record import IncidentRecord
 from camgraph.tools.service.history.all_incidents import AllIncidents, Place, WantedIncidents
 from camgraph.tools.service.history.event_history import EventHistory
 from camgraph.tools.service.history.kept_incidents import Incident

@@ -14,13 +14,19 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 
 from camgraph.pipeline.foreign_text import shown
 from camgraph.pipeline.system.disk import open_regular
-from camgraph.stages.delivery.event_view import because
-from camgraph.stages.delivery.event_words import reason
-from camgraph.stages.delivery.measured_words import reasons
-from camgraph.stages.footage.clip import PART
-from camgraph.stages.footage.incident_index import IncidentFilter, IncidentSummary, Phase, incidents_in, summary_of
-from camgraph.stages.footage.incident_labels import GivenLabel, Labels
-from camgraph.stages.footage.incident_record import IncidentRecord, Kind, State, read_record
+from camgraph.stages.sinks.delivery.event_view import because
+from camgraph.stages.sinks.delivery.event_words import reason
+from camgraph.stages.sinks.delivery.measured_words import reasons
+from camgraph.stages.sinks.footage.clip import PART
+from camgraph.stages.sinks.footage.incident_index import (
+    IncidentFilter,
+    IncidentSummary,
+    Phase,
+    incidents_in,
+    summary_of,
+)
+from camgraph.stages.sinks.footage.incident_labels import GivenLabel, Labels
+from camgraph.stages.sinks.footage.incident_record import IncidentRecord, Kind, State, read_record
 from camgraph.tools.service.web.calls import NotThere
 
 _NO_FILE = "the incident has no such file"

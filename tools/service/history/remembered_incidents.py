@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Never
 
 from camgraph.pipeline.errors import UserError
-from camgraph.stages.footage.incident_index import summary_of
-from camgraph.stages.footage.incident_labels import Labels
-from camgraph.stages.footage.incident_record import IncidentRecord
+from camgraph.stages.sinks.footage.incident_index import summary_of
+from camgraph.stages.sinks.footage.incident_labels import Labels
+from camgraph.stages.sinks.footage.incident_record import IncidentRecord
 from camgraph.tools.service.history.event_history import EventFilter, EventHistory, KeptIncident
 from camgraph.tools.service.history.kept_incidents import Incident, IncidentFile, NotFound, facts_of
 

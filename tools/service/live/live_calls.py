@@ -15,8 +15,8 @@ from starlette.responses import Response
 from camgraph.pipeline.errors import Unavailable, UserError
 from camgraph.pipeline.system.local_socket import short_address
 from camgraph.pipeline.system.names import ascii_form
-from camgraph.stages.footage.packets import SUFFIX as PACKETS
-from camgraph.stages.rulebook.people_tap import SUFFIX as PEOPLE
+from camgraph.stages.rules.people_tap import SUFFIX as PEOPLE
+from camgraph.stages.video.packets import SUFFIX as PACKETS
 from camgraph.tools.service.live.live_pictures import BOUNDARY, MOST_CAMERAS, PictureFilm, PictureViewer
 from camgraph.tools.service.live.live_video import Film, FilmViewer
 from camgraph.tools.service.live.picture_link import PictureProcess

@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from camgraph.pipeline.errors import Unavailable, UserError
-from camgraph.stages.footage.packets import Packet
+from camgraph.stages.video.packets import Packet
 from camgraph.tools.service.live.known_people import KnownPeople
 from camgraph.tools.service.live.live_video import check_paced
 from camgraph.tools.service.live.picture_link import PictureLink, PictureProcess

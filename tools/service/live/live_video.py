@@ -13,8 +13,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from camgraph.pipeline.errors import Unavailable, UserError, WireError
-from camgraph.stages.footage.live_mp4 import LiveMp4, can_play
-from camgraph.stages.footage.packets import Packet, VideoStreamInfo
+from camgraph.stages.sinks.footage.live_mp4 import LiveMp4, can_play
+from camgraph.stages.video.packets import Packet, VideoStreamInfo
 from camgraph.tools.service.live.watching import WatchedCamera
 
 _MOST_WAITING = 4 << 20

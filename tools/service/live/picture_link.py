@@ -19,7 +19,7 @@ import msgpack
 
 from camgraph.pipeline.errors import Unavailable, UserError
 from camgraph.pipeline.system.child_environment import handed_on
-from camgraph.stages.footage.packets import Packet, packet_message, stream_message
+from camgraph.stages.video.packets import Packet, packet_message, stream_message
 from camgraph.tools.service.live.known_people import Moment
 from camgraph.tools.service.live.picture_maker import LivePicture
 from camgraph.tools.service.live.picture_process import LENGTH, MOST_BYTES, framed

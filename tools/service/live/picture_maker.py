@@ -13,8 +13,8 @@ from av.container import InputContainer
 from av.video.frame import VideoFrame
 
 from camgraph.pipeline.errors import UserError
-from camgraph.stages.footage.packets import Packet, VideoStreamInfo
-from camgraph.stages.footage.still import Picture, av_packet, jpeg, opened_sample
+from camgraph.stages.sinks.footage.still import Picture, av_packet, jpeg, opened_sample
+from camgraph.stages.video.packets import Packet, VideoStreamInfo
 from camgraph.stages.vision.orientation import Orientation
 from camgraph.tools.service.live.known_people import Moment, Scene, draw_scene
 

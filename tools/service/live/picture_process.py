@@ -9,7 +9,7 @@ priority would not do: on a busy machine it stops while it holds Python's lock, 
 
 A message has `MOST_BYTES` at most. One that is longer, or cut off, ends its connection.
 
-Streams and packets are as in `stages.footage.packets`. A camera is answered in a thread of its own, request by request.
+Streams and packets are as in `stages.video.packets`. A camera is answered in a thread of its own, request by request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import cv2
 import msgpack
 
 from camgraph.pipeline.errors import UserError, WireError
-from camgraph.stages.footage.packets import PacketReader
+from camgraph.stages.video.packets import PacketReader
 from camgraph.tools.service.live.known_people import Moment, Scene
 from camgraph.tools.service.live.picture_maker import PictureMaker
 

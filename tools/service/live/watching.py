@@ -19,7 +19,7 @@ import structlog
 
 from camgraph.pipeline.errors import Unavailable, UserError, WireError
 from camgraph.pipeline.system.local_socket import short_address
-from camgraph.stages.footage.packets import Packet, PacketReader
+from camgraph.stages.video.packets import Packet, PacketReader
 from camgraph.tools.service.web.quotas import Quota, Requester
 
 log = structlog.get_logger()

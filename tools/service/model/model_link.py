@@ -22,8 +22,8 @@ from camgraph.pipeline.messages import Message, Stamp
 from camgraph.pipeline.registry import find_stage
 from camgraph.pipeline.single_stage import feed, opened
 from camgraph.pipeline.stage import Stage
-from camgraph.stages.inference.model_service import NAMES, ModelAnswer, ask_model
 from camgraph.stages.messages import Frame, People, Tensor
+from camgraph.stages.people.inference.model_service import NAMES, ModelAnswer, ask_model
 from camgraph.tools.service.run.run_link import RunLink
 
 FORMATS = ("JPEG", "PNG", "WEBP")

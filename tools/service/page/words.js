@@ -105,7 +105,7 @@ export function counted(n, noun) {
   return `${n} ${noun}${n === 1 ? "" : "s"}`;
 }
 
-// As mails say it (`span` of stages/delivery/event_words.py).
+// As mails say it (`span` of stages/sinks/delivery/event_words.py).
 export function length(seconds) {
   const whole = Math.round(seconds);
   const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];

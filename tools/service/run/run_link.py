@@ -15,7 +15,7 @@ from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem, UserErro
 from camgraph.pipeline.supervision.control import ask
 from camgraph.pipeline.system.names import nfc
 from camgraph.pipeline.system.paths import runs_folder
-from camgraph.stages.footage.picture_service import NAME, ServedPicture, ask_picture
+from camgraph.stages.sinks.footage.picture_service import NAME, ServedPicture, ask_picture
 
 FRESH_S = 1.0
 """For so long a state is given to all who ask: the run is asked once a second at most, however many look."""

@@ -27,8 +27,8 @@ from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.foreign_text import shown
 from camgraph.pipeline.system.disk import write_whole
 from camgraph.pipeline.system.redaction import redact_urls
-from camgraph.stages.rulebook.rule_file import EVERY_CAMERA
-from camgraph.stages.rulebook.rule_set import parse_rules
+from camgraph.stages.rules.rule_file import EVERY_CAMERA
+from camgraph.stages.rules.rule_set import parse_rules
 from camgraph.tools.service.run.camera_calls import checked_camera
 from camgraph.tools.service.run.run_link import RunLink
 from camgraph.tools.service.shapes.yaml_edit import with_value, without_value

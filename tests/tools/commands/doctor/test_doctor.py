@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from camgraph.stages.inference.selection.trial import Trial
+from camgraph.stages.people.inference.selection.trial import Trial
 from camgraph.tools.cli import main
 from camgraph.tools.commands.doctor import command, disks, machine, packages, providers
 from camgraph.tools.commands.doctor.finding import Finding, worst

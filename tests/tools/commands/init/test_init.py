@@ -30,8 +30,8 @@ from click.testing import CliRunner, Result
 from camgraph.pipeline.errors import GraphError
 from camgraph.pipeline.graph import load_graph, load_plan
 from camgraph.pipeline.graph.env_file import read_env_file
-from camgraph.stages.rulebook.rule_set import read_rules
-from camgraph.stages.sink_webhook import SinkWebhook
+from camgraph.stages.rules.rule_set import read_rules
+from camgraph.stages.sinks.sink_webhook import SinkWebhook
 from camgraph.tools.assets.pull import asset_path
 from camgraph.tools.cli import main
 from camgraph.tools.commands.init import trial, wishes

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from camgraph.stages.reading import examiner
-from camgraph.stages.reading.inspection import MEMORY_MB
+from camgraph.stages.video import examiner
+from camgraph.stages.video.inspection import MEMORY_MB
 from camgraph.tools.commands.init.picture_sides import larger_sides
 from camgraph.tools.commands.watching.size import choose_sides
 

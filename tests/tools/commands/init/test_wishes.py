@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from camgraph.pipeline.errors import UserError
-from camgraph.stages.rulebook.library import library
+from camgraph.stages.rules.library import library
 from camgraph.tools.commands.init.bed import need_bed
 from camgraph.tools.commands.init.wishes import (
     NIGHT,

@@ -13,8 +13,8 @@ import pytest
 from camgraph.pipeline.messages import Event
 from camgraph.pipeline.testing import feed, opened
 from camgraph.stages.messages import Tracks
-from camgraph.stages.rulebook.rule_set import read_rules
-from camgraph.stages.rules import Rules
+from camgraph.stages.rules.rule_set import read_rules
+from camgraph.stages.rules.rules import Rules
 from camgraph.tools.commands.configs import config_path
 from camgraph.tools.commands.watching.starting import PHOTO_RULES, RULES
 from camgraph.tools.lab.action_cases import FALLS

@@ -192,7 +192,7 @@ def test_of_very_many_cameras_the_rest_get_the_usual_size(
         asked.append(count)
         return []
 
-    monkeypatch.setattr("camgraph.stages.reading.examiner.frames", frames)
+    monkeypatch.setattr("camgraph.stages.video.examiner.frames", frames)
     chosen = choose_sides(pulled_model, of_files({str(n): tmp_path / f"{n}.mp4" for n in range(MOST_CAMERAS + 5)}))
     assert asked == [LOOKS_EACH] * MOST_CAMERAS
     assert {choice.side for choice in chosen.values()} == {384}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.graph.variables import substitute
 from camgraph.pipeline.system.names import MAX_NAME, NAME_PATTERN
-from camgraph.stages.capture import Camera
+from camgraph.stages.video.capture import Camera
 from camgraph.tools.commands.watching.sources import camera_name, cameras_of, hide_secrets, unique_names
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from camgraph.stages.rulebook.library import library
+from camgraph.stages.rules.library import library
 from camgraph.tools.lab.benchmarks.action_clips import listed, rules_of, videos_in
 from camgraph.tools.lab.report_page import at_most
 

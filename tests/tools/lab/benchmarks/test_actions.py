@@ -6,7 +6,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from camgraph.stages.rulebook.library import library
+from camgraph.stages.rules.library import library
 from camgraph.tools.lab.action_cases import CASES
 from camgraph.tools.lab.benchmarks.actions import BEGIN, END, HEAD_IN_PART, Figures, main, table, trials, write_into
 from camgraph.tools.scenes.animator.library import MOTIONS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from camgraph.stages.rulebook.library import library
+from camgraph.stages.rules.library import library
 from camgraph.tools.lab.benchmarks.false_alarms import DONE, ROOMS, Watch, asked, table, watched
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from camgraph.stages.vision.rules.lens import Lens
+from camgraph.stages.rules.language.lens import Lens
 from camgraph.tools.lab.benchmarks.lens import CAMERAS, learnt, seen
 
 pytestmark = pytest.mark.slow

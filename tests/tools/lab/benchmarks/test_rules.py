@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from click.testing import CliRunner
 
-from camgraph.stages.vision.rules.geometry import Surroundings
-from camgraph.stages.vision.rules.judge import Judge
+from camgraph.stages.rules.language.geometry import Surroundings
+from camgraph.stages.rules.language.judge import Judge
 from camgraph.tools.lab.benchmarks.rules import LOOKING_BACK, PLAIN, ZONES, crowd, main, rules
 
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from camgraph.pipeline.testing import feed, opened, stamp
 from camgraph.stages.messages import Tracks
-from camgraph.stages.sink_tracks import SinkTracks
+from camgraph.stages.sinks.sink_tracks import SinkTracks
 from camgraph.tools.lab.benchmarks.track_accuracy.__main__ import Figures, followed, main, usual_options
 from camgraph.tools.lab.benchmarks.track_accuracy.cost import main as cost_main
 from camgraph.tools.lab.benchmarks.track_accuracy.measures import Labelled, hota, measure

@@ -12,8 +12,8 @@ from camgraph_test_stages.commands import model_command
 from click.testing import Result
 from onnx import TensorProto, helper
 
-from camgraph.stages.inference.contracts import InputSettings, read_contract
-from camgraph.stages.inference.signatures import signature_of_file
+from camgraph.stages.people.inference.contracts import InputSettings, read_contract
+from camgraph.stages.people.inference.signatures import signature_of_file
 from camgraph.stages.vision.recognition import Declared, recognise
 from camgraph.tools.models.chain import Chain
 from camgraph.tools.models.frames import frames_of

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from camgraph.stages.inference.model.node_writer import NodeWriter
+from camgraph.stages.people.inference.model.node_writer import NodeWriter
 from camgraph.stages.vision.decoding.detections import Detections
 from camgraph.stages.vision.decoding.formats import Asked, detections_of
 from camgraph.stages.vision.recognition import Format, Reading

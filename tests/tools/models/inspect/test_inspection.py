@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper
 
 from camgraph.pipeline.errors import UserError
-from camgraph.stages.inference.model.flops import work_of
-from camgraph.stages.inference.selection.automatic import BEST_FIRST, Choice
+from camgraph.stages.people.inference.model.flops import work_of
+from camgraph.stages.people.inference.selection.automatic import BEST_FIRST, Choice
 from camgraph.tools.cli import main
 from camgraph.tools.models.automatic_choice import lines as choice_lines
 from camgraph.tools.models.declaration import Declaration, DeclaredModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from camgraph.stages.rulebook.library import library
+from camgraph.stages.rules.library import library
 from camgraph.tools.lab.action_cases import CASES
 from camgraph.tools.scenes.animator.action_drawings import as_picture, as_sheet, as_text
 from camgraph.tools.scenes.animator.action_scenes import ACTION_SCENES

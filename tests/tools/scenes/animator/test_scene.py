@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from camgraph.pipeline.testing import feed, opened
-from camgraph.stages.track import Track
+from camgraph.stages.people.track import Track
 from camgraph.tools.scenes.animator import PERFECT, YOLO11N, Actor, Block, Body, Camera, Rhythm, Scene, messages
 from camgraph.tools.scenes.animator.library import fall, standing, walk
 from camgraph.tools.scenes.animator.pose_model import Drift, Episodes

@@ -17,7 +17,7 @@ import pytest
 from camgraph.pipeline.errors import EnvironmentProblem
 from camgraph.pipeline.stage import Settings
 from camgraph.pipeline.testing import HandContext
-from camgraph.stages.capture import Camera, Capture
+from camgraph.stages.video.capture import Camera, Capture
 from camgraph.tools.scenes.simulator import RtspSimulator
 from camgraph.tools.scenes.simulator.gstreamer import GStreamerServer, missing_packages, server
 

@@ -23,8 +23,8 @@ from structlog import get_logger
 
 from camgraph.pipeline.messages import Event
 from camgraph.pipeline.testing import stamp
-from camgraph.stages.footage.incident_labels import NAME
-from camgraph.stages.footage.incident_record import FileState, IncidentRecord
+from camgraph.stages.sinks.footage.incident_labels import NAME
+from camgraph.stages.sinks.footage.incident_record import FileState, IncidentRecord
 from camgraph.tools.lab.benchmarks.incident_lists import record as record_of
 from camgraph.tools.service.history.event_history import EventHistory
 from camgraph.tools.service.history.incident_calls import incident_calls

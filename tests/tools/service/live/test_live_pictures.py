@@ -37,8 +37,8 @@ from structlog.testing import capture_logs
 
 from camgraph.pipeline.errors import Unavailable, UserError
 from camgraph.pipeline.system.local_socket import short_address
-from camgraph.stages.footage.packets import Packet, PacketReader
-from camgraph.stages.footage.tap import PacketTap
+from camgraph.stages.video.packets import Packet, PacketReader
+from camgraph.stages.video.tap import PacketTap
 from camgraph.tools.service.live.known_people import KnownPeople, Moment
 from camgraph.tools.service.live.live_calls import live_calls
 from camgraph.tools.service.live.live_pictures import PictureFilm, PictureViewer

@@ -20,10 +20,10 @@ from PIL import Image
 
 from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.testing import feed, opened
-from camgraph.stages.decode_yolo_pose import DecodeYoloPose
-from camgraph.stages.infer import Infer
 from camgraph.stages.messages import Tensor
-from camgraph.stages.preprocess import Preprocess
+from camgraph.stages.people.decode_yolo_pose import DecodeYoloPose
+from camgraph.stages.people.infer import Infer
+from camgraph.stages.people.preprocess import Preprocess
 from camgraph.tools.lab.light_model import SIDE
 from camgraph.tools.service.model.infer_calls import SpareTime
 from camgraph.tools.service.model.model_link import MOST_PIXELS, read_picture, ways_of

@@ -10,13 +10,13 @@ import av
 import pytest
 from camgraph_test_stages.browser import Browser
 
-from camgraph.stages.delivery.event_words import span
-from camgraph.stages.reading.live.gate.authorization import why_not_answered
-from camgraph.stages.reading.live.gate.statuses import of_rtsp
-from camgraph.stages.reading.live.gate.web_answer import served
-from camgraph.stages.reading.live.gate.web_gate import _no_picture
-from camgraph.stages.reading.live.no_picture_timeout import NoPictureTimeout
-from camgraph.stages.reading.live.verdicts import Dropped, verdict_on
+from camgraph.stages.sinks.delivery.event_words import span
+from camgraph.stages.video.live.gate.authorization import why_not_answered
+from camgraph.stages.video.live.gate.statuses import of_rtsp
+from camgraph.stages.video.live.gate.web_answer import served
+from camgraph.stages.video.live.gate.web_gate import _no_picture
+from camgraph.stages.video.live.no_picture_timeout import NoPictureTimeout
+from camgraph.stages.video.live.verdicts import Dropped, verdict_on
 
 pytestmark = pytest.mark.processes
 

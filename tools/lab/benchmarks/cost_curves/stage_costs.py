@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from camgraph.pipeline.stage import Stage
 from camgraph.pipeline.testing import opened, stamp
-from camgraph.stages.decode_yolo_pose import DecodeYoloPose
 from camgraph.stages.messages import Tensor
-from camgraph.stages.rules import Rules
-from camgraph.stages.sink_jsonl import SinkJsonl
-from camgraph.stages.track import Track
+from camgraph.stages.people.decode_yolo_pose import DecodeYoloPose
+from camgraph.stages.people.track import Track
+from camgraph.stages.rules.rules import Rules
+from camgraph.stages.sinks.sink_jsonl import SinkJsonl
 
 _FRAMES = 20
 """Frames of a point in a round: one raising and lowering of hands."""

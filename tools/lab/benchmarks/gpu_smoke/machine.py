@@ -15,7 +15,7 @@ def libraries(bench: Bench) -> str:
     """CUDA's libraries load, and the GPU tells its memory."""
     import onnxruntime as ort  # noqa: PLC0415
 
-    from camgraph.stages.inference.engines.nvidia import cuda_runtime, why_no_cuda  # noqa: PLC0415
+    from camgraph.stages.people.inference.engines.nvidia import cuda_runtime, why_no_cuda  # noqa: PLC0415
 
     bench.figures |= {"nvidia_smi": _nvidia_smi(), "onnxruntime": ort.__version__, "built_for": ort.cuda_version}
     if why := why_no_cuda():
@@ -59,7 +59,7 @@ def doctor_after(bench: Bench) -> str:
 
 
 def _free_mb(bench: Bench) -> int:
-    from camgraph.stages.inference.engines.nvidia import cuda_runtime, why_no_cuda  # noqa: PLC0415
+    from camgraph.stages.people.inference.engines.nvidia import cuda_runtime, why_no_cuda  # noqa: PLC0415
 
     why = why_no_cuda()
     runtime = None if why else cuda_runtime(bench.task.device)

@@ -17,7 +17,7 @@ _MOST_ROWS = 1024
 
 def memory_limit(bench: Bench) -> str:
     """Too little memory is reported as such, and smaller batches go on."""
-    from camgraph.stages.inference.engines.engine import OutOfMemory, RunFailed  # noqa: PLC0415
+    from camgraph.stages.people.inference.engines.engine import OutOfMemory, RunFailed  # noqa: PLC0415
 
     limit = _tight_limit(bench)
     bench.figures["limit_mb"] = limit / 1e6

@@ -12,7 +12,7 @@ import numpy as np
 from camgraph.tools.lab.benchmarks.gpu_smoke.task import Bench, Failed
 
 if TYPE_CHECKING:
-    from camgraph.stages.inference.engines.engine import ProviderName
+    from camgraph.stages.people.inference.engines.engine import ProviderName
 
 CANDIDATES = {"most": 1000, "min_score": 0.3}
 """The candidates that `decode` asks for in a graph."""
@@ -22,7 +22,7 @@ class Runs:
     """The model, opened on these providers, and pictures of noise for it."""
 
     def __init__(self, bench: Bench, providers: tuple[Any, ...], of: ProviderName = "cuda", /, **options: str) -> None:
-        from camgraph.stages.inference.selection.opening import Asked, open_model  # noqa: PLC0415
+        from camgraph.stages.people.inference.selection.opening import Asked, open_model  # noqa: PLC0415
         from camgraph.tools.models.declaration import DeclaredModel  # noqa: PLC0415
 
         device = {"device_id": str(bench.task.device)}
@@ -53,7 +53,7 @@ def rate(bench: Bench, batch: int, threads: int, **options: str) -> dict[str, fl
     """Frames a second, and milliseconds of processor time of a frame."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
 
-    from camgraph.stages.inference.selection.rates import runs_per_s  # noqa: PLC0415
+    from camgraph.stages.people.inference.selection.rates import runs_per_s  # noqa: PLC0415
 
     runs = Runs(bench, ("cuda",), **options)
     inputs = runs.inputs(batch)

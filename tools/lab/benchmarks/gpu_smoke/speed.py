@@ -76,7 +76,7 @@ def folding(bench: Bench) -> str:
 
 def _infer(bench: Bench, ways: Mapping[str, Any]) -> AbstractContextManager[Stage[Any]]:
     from camgraph.pipeline.single_stage import opened  # noqa: PLC0415
-    from camgraph.stages.infer import Infer  # noqa: PLC0415
+    from camgraph.stages.people.infer import Infer  # noqa: PLC0415
 
     rest = dict(ways)
     cuda = {"device_id": bench.task.device, **rest.pop("cuda", {})}
@@ -125,7 +125,7 @@ def alternating(bench: Bench) -> str:
 
 def binding(bench: Bench) -> str:
     """Pinned batches and outputs give what a plain run gives, and are no slower; beside them, copies by hand."""
-    from camgraph.stages.inference.engines.bindings import BoundSet, Place  # noqa: PLC0415
+    from camgraph.stages.people.inference.engines.bindings import BoundSet, Place  # noqa: PLC0415
 
     runs = Runs(bench, ("cuda",))
     session, pinned = runs.engine._session, dict(runs.inputs(8))  # type: ignore[attr-defined]

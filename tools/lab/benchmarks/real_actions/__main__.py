@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 
-from camgraph.stages.rulebook.rule_set import read_rules
+from camgraph.stages.rules.rule_set import read_rules
 from camgraph.tools.commands.watching.models import MULTIPOSE, model_file, named_model
 from camgraph.tools.lab.benchmarks.false_alarms import asked
 from camgraph.tools.lab.benchmarks.real_actions.incidents import judged

@@ -12,8 +12,8 @@ from typing import Any
 from camgraph.pipeline.messages import Event
 from camgraph.pipeline.single_stage import feed, opened
 from camgraph.stages.messages import Tracks
-from camgraph.stages.rules import Rules
-from camgraph.stages.track import Track
+from camgraph.stages.people.track import Track
+from camgraph.stages.rules.rules import Rules
 from camgraph.stages.vision.decoding.score_ranges import ScoreRange
 from camgraph.tools.lab.benchmarks.action_clips import Watched
 from camgraph.tools.lab.benchmarks.real_actions.people import people_of

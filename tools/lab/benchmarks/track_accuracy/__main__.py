@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-from camgraph.stages.track import TrackSettings
+from camgraph.stages.people.track import TrackSettings
 from camgraph.stages.vision.decoding.score_ranges import score_range
 from camgraph.stages.vision.tracking import Tracker, TrackerOptions
 from camgraph.tools.lab.benchmarks.peers.environments import NotToBeHad

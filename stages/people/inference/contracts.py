@@ -1,0 +1,141 @@
+"""The picture that a model wants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pydantic import Field
+
+from camgraph.pipeline.errors import SettingError, UserError
+from camgraph.pipeline.stage import Settings
+from camgraph.stages.facts import PictureFact
+from camgraph.stages.people.inference.feeds import Feed, picture_input
+from camgraph.stages.vision.model_contract import (
+    ContractError,
+    InputContract,
+    Layout,
+    LayoutError,
+    Order,
+    Overrides,
+    derive_contract,
+)
+from camgraph.stages.vision.recognition import Declared, Port, Reading, Signature, Unrecognised, recognise
+from camgraph.stages.vision.window_contract import (
+    WINDOW_LAYOUTS,
+    WindowContract,
+    WindowLayout,
+    is_window,
+    window_contract,
+)
+
+NOTHING_ELSE: Mapping[str, Feed] = MappingProxyType({})
+NOTHING_DECLARED = Declared()
+
+
+class InputSettings(Settings):
+    """The properties of the model's input that the model itself leaves open."""
+
+    layout: Layout | WindowLayout | None = Field(
+        default=None,
+        description="Of pictures nchw or nhwc, by default by the place of the 3 channels; of windows of keypoints "
+        "nctvm (ST-GCN), nmtvc (PYSKL), nctv or ntvc, by default by the place of x, y and score, if it has five axes",
+    )
+    order: Order | None = Field(default=None, description="rgb or bgr; rgb by default")
+    scale: float | None = Field(
+        default=None,
+        gt=0,
+        description="The model's value of a pixel is pixel * scale; by default 1/255 for floats, else 1",
+    )
+
+
+def read_contract(
+    signature: Signature,
+    model: str,
+    declared: InputSettings,
+    feeds: Mapping[str, Feed] = NOTHING_ELSE,
+    kind: Declared = NOTHING_DECLARED,
+) -> InputContract:
+    """The picture that a model wants: by the settings, or else as usual for its kind. Raises UserError.
+
+    ``kind``: facts about the model other than its input.
+    """
+    port = picture_input(signature, model, feeds)
+    if is_window(port.shape, declared.layout):
+        return _windows(port, model, _as_windows(declared.layout))
+    usual = reading_of(signature, kind)
+    order, scale = (usual.picture.order, usual.picture.scale) if usual else (None, None)
+    scale = scale if declared.scale is None else declared.scale
+    overrides = Overrides(_as_pictures(declared.layout), declared.order or order, scale)
+    try:
+        return derive_contract(*port, overrides)
+    except LayoutError as error:
+        raise SettingError(("input", "layout"), f"{model}: {error}") from None
+    except ContractError as error:
+        raise UserError(f"{model}: {error}", error_id="model-does-not-fit") from None
+
+
+def _as_windows(layout: Layout | WindowLayout | None) -> WindowLayout | None:
+    return next((one for one in WINDOW_LAYOUTS if one == layout), None)
+
+
+def _as_pictures(layout: Layout | WindowLayout | None) -> Layout | None:
+    pictures: tuple[Layout, ...] = ("nchw", "nhwc")
+    return next((one for one in pictures if one == layout), None)
+
+
+def _windows(port: Port, model: str, layout: WindowLayout | None) -> WindowContract:
+    """The windows of keypoints that a model wants. Raises UserError."""
+    try:
+        return window_contract(*port, layout)
+    except LayoutError as error:
+        raise SettingError(("input", "layout"), f"{model}: {error}") from None
+    except ContractError as error:
+        raise UserError(f"{model}: {error}", error_id="model-does-not-fit") from None
+
+
+def check_kind(contract: InputContract, model: str, sender: str, fact: PictureFact) -> None:
+    """Refuse, with a UserError, pictures for a model of keypoints, and the other way round."""
+    wants_windows = isinstance(contract, WindowContract)
+    if wants_windows != fact.get("keypoints", False):
+        wanted, given, way = (
+            ("windows of keypoints", "pictures", "`keypoint_windows`, behind `track`,")
+            if wants_windows
+            else ("pictures", "windows of keypoints", "`preprocess`")
+        )
+        raise UserError(
+            f"{model} takes {wanted}, and `{sender}` makes {given}: put {way} before it", error_id="model-does-not-fit"
+        )
+
+
+def check_size(contract: InputContract, model: str, sender: str, size: tuple[int, int] | str) -> None:
+    """Refuse, with a UserError, pictures of a stage that the model does not take."""
+    if isinstance(size, str) or contract.accepts(*size):
+        return
+    wanted = f"{contract.width or 'any'} x {contract.height or 'any'}"
+    if isinstance(contract, WindowContract):
+        raise UserError(
+            f"{model} takes windows of {contract.height or 'any'} steps and {contract.width or 'any'} joints, and "
+            f"`{sender}` makes {size[1]} steps and {size[0]} joints: remove its `steps` and `skeleton`, or choose "
+            "another model",
+            error_id="model-does-not-fit",
+        )
+    raise UserError(
+        f"{model} takes pictures of {wanted} (width x height), and `{sender}` makes {size[0]} x {size[1]}: "
+        "remove its `size`, or choose another model",
+        error_id="model-does-not-fit",
+    )
+
+
+def mixed_output(signature: Signature, declared: Declared = NOTHING_DECLARED) -> str | None:
+    """The output that holds the rows of all images of a batch, if there is one."""
+    reading = reading_of(signature, declared)
+    return reading.outputs[0] if reading is not None and reading.mixes_images else None
+
+
+def reading_of(signature: Signature, declared: Declared = NOTHING_DECLARED) -> Reading | None:
+    """The kind of the model, as far as it shows or is declared; inference itself needs no format."""
+    try:
+        return recognise(signature, declared)
+    except Unrecognised:
+        return None

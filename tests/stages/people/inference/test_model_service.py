@@ -1,0 +1,142 @@
+"""Who asks the model over its socket, and what happens to those who ask wrongly."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from camgraph_test_stages.waiting import until
+from structlog import get_logger
+
+from camgraph.pipeline.errors import BadItem, EnvironmentProblem, UserError
+from camgraph.pipeline.messages import Array
+from camgraph.pipeline.testing import stamp
+from camgraph.stages.messages import Tensor
+from camgraph.stages.people.inference import model_service
+from camgraph.stages.people.inference.model_service import ModelService, ask_model
+
+WITHIN_S = 60.0
+WRONG = (b"\n", b"no json\n", b"[" * 5000 + b"\n", b"x" * 20_000, b'{"shape": [1, 4, 4, 3]}\n',
+         b'{"shape": [1, 99999, 99999, 3], "fit": [1, 1, 0, 0], "frame_size": [4, 4]}\n')  # fmt: skip
+
+
+def asked(grey: int = 7, side: int = 4) -> Tensor:
+    picture = np.full((1, side, side, 3), grey, np.uint8)
+    return Tensor(stamp(), {"image": picture}, np.array([[1, 1, 0, 0]], np.float32), (side, side), (side, side))
+
+
+def model(tensor: Tensor) -> Mapping[str, Array]:
+    """The mean of the picture, and an output without rows."""
+    mean = float(tensor.arrays_by_name["image"].mean())
+    if mean == 1:
+        raise BadItem("model_failed", "it does not like this one")
+    if mean == 2:
+        raise ZeroDivisionError
+    return {"mean": np.array([[mean]], np.float32), "none": np.empty((1, 0, 6), np.float32)}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    service = ModelService(tmp_path / "model-0", model, get_logger())
+    service.open()
+    yield tmp_path / "model-0"
+    service.close()
+    assert not (tmp_path / "model-0").exists()
+
+
+def test_the_outputs_come_back_as_they_are(path: Path) -> None:
+    answer = ask_model(path, asked(9))
+    assert answer.tensor.arrays_by_name["mean"].tolist() == [[9.0]]
+    assert answer.tensor.arrays_by_name["none"].shape == (1, 0, 6)
+    assert answer.tensor.frame_size == (4, 4)
+    assert answer.seconds >= 0
+
+
+@pytest.mark.parametrize(("grey", "why"), [(1, "it does not like this one"), (2, "the log of the run")])
+def test_a_failure_costs_one_answer(path: Path, grey: int, why: str) -> None:
+    with pytest.raises(UserError, match=why):
+        ask_model(path, asked(grey))
+    assert ask_model(path, asked(3)).tensor.arrays_by_name["mean"].tolist() == [[3.0]]
+
+
+@pytest.mark.parametrize("sent", WRONG)
+def test_nonsense_is_answered_in_words(path: Path, sent: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(WITHIN_S)
+        client.connect(str(path))
+        client.sendall(sent)
+        client.shutdown(socket.SHUT_WR)
+        assert "expected" in json.loads(client.makefile("rb").readline())["error"]
+    assert ask_model(path, asked()).tensor.arrays_by_name["mean"].tolist() == [[7.0]]
+
+
+def test_who_goes_in_the_middle_harms_nobody(path: Path) -> None:
+    head = json.dumps({"shape": [1, 4, 4, 3], "fit": [1, 1, 0, 0], "frame_size": [4, 4]}).encode() + b"\n"
+    for part in (b"", b"{", head, head + b"few", head + bytes(48)):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+            client.sendall(part)
+    assert ask_model(path, asked()).tensor.arrays_by_name["mean"].tolist() == [[7.0]]
+
+
+def drip(client: socket.socket, stop: threading.Event) -> None:
+    """Send a byte, and another one before any time-out of a read."""
+    with suppress(OSError):
+        while not stop.wait(0.05):
+            client.sendall(b" ")
+
+
+@contextmanager
+def dripping(path: Path) -> Iterator[socket.socket]:
+    stop = threading.Event()
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+        thread = threading.Thread(target=drip, args=(client, stop))
+        thread.start()
+        yield client
+        stop.set()
+        thread.join(WITHIN_S)
+
+
+def test_a_client_that_sends_drop_by_drop_keeps_nobody_waiting(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_service, "_READ_S", 0.5)
+    with dripping(path) as client:
+        assert ask_model(path, asked(3)).tensor.arrays_by_name["mean"].tolist() == [[3.0]]
+        client.settimeout(WITHIN_S)
+        assert client.recv(1) == b""
+
+
+def test_a_client_that_reads_nothing_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_service, "_READ_S", 0.5)
+    large = {"large": np.zeros((1, 1 << 22), np.float32)}
+    service = ModelService(tmp_path / "model-0", lambda _: large, get_logger())
+    service.open()
+    head = b'{"shape": [1, 1, 1, 3], "fit": [1, 1, 0, 0], "frame_size": [1, 1]}\n'
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(tmp_path / "model-0"))
+        client.sendall(head + b"abc")
+        assert ask_model(tmp_path / "model-0", asked(3)).tensor.arrays_by_name["large"].shape == (1, 1 << 22)
+    service.close()
+
+
+def test_it_closes_at_once_though_a_client_sends_drop_by_drop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_service, "_READ_S", 1000.0)
+    service = ModelService(tmp_path / "model-0", model, get_logger())
+    service.open()
+    with dripping(tmp_path / "model-0"):
+        until(lambda: service._client is not None, WITHIN_S)
+        closing = threading.Thread(target=service.close)
+        closing.start()
+        closing.join(WITHIN_S)
+        assert not closing.is_alive()
+
+
+def test_without_a_service_nobody_answers(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentProblem, match="does not answer"):
+        ask_model(tmp_path / "model-0", asked())

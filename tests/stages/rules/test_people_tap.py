@@ -1,0 +1,148 @@
+"""Viewers of a camera get its people and the answers of the rules; a viewer that does not read delays nobody."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from camgraph.pipeline.system.local_socket import short_address
+from camgraph.pipeline.testing import opened, stamp
+from camgraph.stages.messages import Tracks
+from camgraph.stages.rules import people_tap
+from camgraph.stages.rules.rules import Rules
+
+SETTINGS: dict[str, Any] = {
+    "zones": {"bed": [[0.0, 0.0], [0.5, 0.0], [0.5, 1.0], [0.0, 1.0]]},
+    "lines": {"door": {"from": [0.5, 0.0], "to": [0.5, 1.0]}},
+    "rules": [{"id": "r", "action": "in_bed", "when": "in bed", "hold": "0.2s"}],
+}
+
+
+def tracks(seq: int, x: float = 100.0, camera: str = "cam") -> Tracks:
+    """One person, 40 wide and 100 tall, whose feet are at x, in a frame of 400 x 200."""
+    at = stamp(seq, camera, fps=10)._replace(pts=900 * seq, time_base=(1, 9000))
+    box = np.array([[x - 20, 50, x + 20, 150]], np.float32)
+    joints = np.tile(np.array([x, 60.0, 0.9], np.float32), (1, 17, 1))
+    ids, kinds = np.array([7]), np.zeros(1, np.int64)
+    return Tracks(at, box, np.array([0.9], np.float32), joints, (400, 200), kinds, "coco-17", ids)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Rules]:
+    with patch.object(people_tap, "_LOOK_S", 0.0), opened(Rules, SETTINGS, folder=tmp_path) as rules:
+        yield rules
+
+
+@pytest.fixture
+def look(tmp_path: Path) -> Iterator[Callable[[str], socket.socket]]:
+    made: list[socket.socket] = []
+
+    def begin(camera: str) -> socket.socket:
+        [path] = tmp_path.rglob(f"*{people_tap.SUFFIX}")
+        made.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        with short_address(path) as address:
+            made[-1].connect(address)
+        made[-1].settimeout(30)
+        made[-1].sendall(f"{camera}\n".encode())
+        return made[-1]
+
+    yield begin
+    for one in made:
+        one.close()
+
+
+def lines(connection: socket.socket) -> list[dict[str, Any]]:
+    """All that has come."""
+    connection.setblocking(False)
+    text = b""
+    try:
+        while piece := connection.recv(1 << 20):
+            text += piece
+    except BlockingIOError:
+        pass
+    assert not text or text.endswith(b"\n")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_it_sends_the_people_of_one_camera_and_fired_rules(stage: Rules, look: Any) -> None:
+    looking = look("cam")
+    for seq in range(3):
+        list(stage.process([tracks(seq), tracks(seq, camera="other")]))
+    shapes, *frames = lines(looking)
+    assert shapes["zones"] == {"bed": [[0, 0], [0.5, 0], [0.5, 1], [0, 1]]}
+    assert (shapes["lines"], shapes["size"]) == ({"door": [[0.5, 0], [0.5, 1]]}, [400, 200])
+    assert [frame["at"] for frame in frames] == [0.0, 0.1, 0.2]
+    assert frames[0]["people"][0]["box"] == [0.2, 0.25, 0.3, 0.75]
+    assert frames[0]["people"][0]["joints"][:3] == [0.25, 0.3, 0.9]
+    assert [(one["action"], one["ids"], one["shapes"]) for one in frames[2]["now"]] == [("in_bed", [7], ["bed"])]
+    list(stage.process([tracks(seq, x=350.0) for seq in range(3, 9)]))
+    assert [bool(frame["now"]) for frame in lines(looking)][-1] is False
+
+
+def test_joints_are_known_as_far_as_any_rule_asks(stage: Rules, look: Any) -> None:
+    lenient = {"id": "s", "when": "age > 9s", "min_confidence": 0.2}
+    other = {**lenient, "id": "t", "cameras": ["other"], "min_confidence": 0.1}
+    floors = []
+    for rules in (SETTINGS["rules"], [*SETTINGS["rules"], lenient, other], [{**lenient, "min_confidence": 0.5}]):
+        stage.change_settings(stage.settings.model_validate(SETTINGS | {"rules": rules}))
+        looking = look("cam")
+        list(stage.process([tracks(len(floors))]))
+        floors.append(lines(looking)[0]["floor"])
+    assert floors == [0.3, 0.2, 0.5]
+
+
+def test_new_rules_come_with_their_shapes(stage: Rules, look: Any) -> None:
+    looking = look("cam")
+    list(stage.process([tracks(0)]))
+    changed = stage.settings.model_validate(SETTINGS | {"zones": {"bed": [[0.5, 0.0], [1.0, 0.0], [1.0, 1.0]]}})
+    stage.change_settings(changed)
+    list(stage.process([tracks(1)]))
+    *_, shapes, _ = lines(looking)
+    assert shapes["zones"]["bed"] == [[0.5, 0], [1, 0], [1, 1]]
+
+
+def test_who_does_not_read_or_says_too_much_is_parted_with(stage: Rules, look: Any) -> None:
+    silent, loud, gone, good = look("cam"), look("x" * 5000), look("cam"), look("cam")
+    gone.close()
+    got = 0
+    with patch.object(people_tap, "_MOST_WAITING", 20_000):
+        for seq in range(3000):
+            assert not list(stage.process([tracks(seq, x=350.0)]))
+            got += len(lines(good)) if seq % 5 == 0 else 0
+    assert got > 2900
+    assert len(stage._tap._listeners) == 1, (silent, loud)
+
+
+def test_who_does_not_name_a_camera_in_time_is_parted_with(stage: Rules, look: Any, tmp_path: Path) -> None:
+    [path] = tmp_path.rglob(f"*{people_tap.SUFFIX}")
+    with patch.object(people_tap, "_ASK_S", 0.0), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
+        with short_address(path) as address:
+            silent.connect(address)
+        silent.settimeout(30)
+        silent.sendall(b"ca")
+        list(stage.process([tracks(0)]))
+        list(stage.process([tracks(1)]))
+        assert silent.recv(1) == b""
+
+
+def test_positions_that_are_no_numbers_are_null(stage: Rules, look: Any) -> None:
+    looking = look("cam")
+    broken = tracks(0)
+    broken.keypoints.flags.writeable = True
+    broken.keypoints[0, 0] = np.nan
+    list(stage.process([broken]))
+    _, frame = lines(looking)
+    assert frame["people"][0]["joints"][:4] == [None, None, None, 0.25]
+
+
+def test_nobody_can_look_once_it_is_closed(tmp_path: Path) -> None:
+    with opened(Rules, SETTINGS, folder=tmp_path):
+        assert len(list(tmp_path.rglob(f"*{people_tap.SUFFIX}"))) == 1
+    assert list(tmp_path.rglob(f"*{people_tap.SUFFIX}")) == []
