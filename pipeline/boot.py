@@ -43,6 +43,8 @@ class Boot:
     """See `pipeline.stage.Context`."""
     outbox_folder: str = ""
     """The folder of the run's outbox, "" if it has none."""
+    hang_s: float = 10.0
+    """See `pipeline.plan.RunPlan`."""
     tracing: Mapping[str, Any] | None = field(default=None, repr=False)
     """See `pipeline.plan.RunPlan`."""
     readable_by: ReadableBy = "group"

@@ -1,7 +1,7 @@
 """The reports of a process to the supervisor. They are checked, so a child that sends nonsense harms only itself.
 
 ready      it has opened its stages             ended           a camera has ended in it
-heartbeat  four times a second                  failed          it fails, with the reason
+heartbeat  once a second or more                failed          it fails, with the reason
 log        a line for the log                   event           the outbox has committed an event
 revised    it has the new plan, or has not      oversize        a report was too large to send (`Channel`)
 opening    the slow part of its opening         settings_taken  its stages go on with new settings

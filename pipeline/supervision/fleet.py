@@ -116,6 +116,7 @@ class Fleet:
             shm_prefix=shm_prefix(self._folder.name, self._token, plan.name, incarnation),
             base_folder=self._plan.base_folder,
             outbox_folder=str(outbox_folder(self._plan) or ""),
+            hang_s=self._plan.hang_s,
             tracing=self._plan.tracing,
             readable_by=self._plan.readable_by,
             frames_done=process.reported.frames_done,

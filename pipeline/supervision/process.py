@@ -32,7 +32,7 @@ from camgraph.pipeline.transport.channel import Channel
 _EARLY = 0.25
 """After this share of its limit a process may be hanging, and its waiting time for a core is measured from then on."""
 _SILENT_S = 5.0
-"""Without a report for so long, a process does nothing as far as anybody can see; it reports four times a second."""
+"""Without a report for so long, a process does nothing as far as anybody can see; it reports once a second at least."""
 _COUNTED = frozenset({"counts", "stages", "files"})
 """Of a heartbeat, what is added up over incarnations."""
 _OVER_AT_DEATH: dict[str, Any] = {

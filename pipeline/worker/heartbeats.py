@@ -1,4 +1,7 @@
-"""The heartbeat of a process, four times a second: that it is alive, and what has changed since the last one."""
+"""The heartbeat of a process: that it is alive, and what has changed since the last one.
+
+Four times a second if there is news; at rest once a second, because each one wakes the supervisor.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,11 @@ from camgraph.pipeline.worker.outbox_relay import OutboxRelay
 from camgraph.pipeline.worker.sources import Sources
 
 _HEARTBEAT_S = 0.25
+_QUIET_S = 1.0
+_QUIET_PART = 0.25
+"""Of `hang_s`: a process at rest says so often enough not to count as hung."""
+_NO_NEWS = {"cpu_s"}
+"""Changes always, and alone is worth no heartbeat."""
 
 
 class Heartbeats:
@@ -27,6 +35,7 @@ class Heartbeats:
         self,
         channel: Channel,
         *,
+        hang_s: float,
         chain: StageChain,
         counters: Counters,
         ring: SlotRing,
@@ -47,7 +56,8 @@ class Heartbeats:
         self._receiver = receiver
         self._input_loop = input_loop
         self._relay = relay
-        self._next_heartbeat = 0.0
+        self._quiet_s = min(_QUIET_S, _QUIET_PART * hang_s)
+        self._next_heartbeat = self._next_anyway = 0.0
         self._cpu_before = 0.0
         self._told: dict[str, Any] = {}
         """The values of the last heartbeat that was sent: the supervisor knows these."""
@@ -58,12 +68,13 @@ class Heartbeats:
 
     def send_in_time(self) -> None:
         """Send a heartbeat if it is due. Call it often."""
-        if time.monotonic() >= self._next_heartbeat:
-            self._next_heartbeat = time.monotonic() + _HEARTBEAT_S
-            self.send()
+        now = time.monotonic()
+        if now >= self._next_heartbeat:
+            self._next_heartbeat = now + _HEARTBEAT_S
+            self.send(only_news=now < self._next_anyway)
 
-    def send(self) -> None:
-        """Send a heartbeat now."""
+    def send(self, *, only_news: bool = False) -> None:
+        """Send a heartbeat now; with `only_news`, leave it out if nothing has happened."""
         changes = self._counters.camera_changes()
         values = self._values()
         news = {name: value for name, value in values.items() if name not in self._told or self._told[name] != value}
@@ -73,7 +84,11 @@ class Heartbeats:
             "frame_ages": durations_of(self._chain.take_ages()),
             "camera_changes": changes,
         }
-        if self._channel.send("heartbeat", **news, **{name: found for name, found in since_the_last.items() if found}):
+        happened = {name: found for name, found in since_the_last.items() if found}
+        if only_news and not happened and news.keys() <= _NO_NEWS:
+            return
+        self._next_anyway = time.monotonic() + self._quiet_s
+        if self._channel.send("heartbeat", **news, **happened):
             self._told = values
         else:
             self._told = {}

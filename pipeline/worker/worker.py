@@ -87,6 +87,7 @@ class Worker:
         self._relay = self._make_relay(built.outbox) if built.outbox else None
         self._heartbeats = Heartbeats(
             channel,
+            hang_s=boot.hang_s,
             chain=self._chain,
             counters=self._counters,
             ring=self._ring,

@@ -31,7 +31,7 @@ class Clock:
 class Process:
     """The parts that have something to report. A test sets them, and reads the heartbeats that were sent."""
 
-    def __init__(self, *, only_sources: bool = False) -> None:
+    def __init__(self, *, only_sources: bool = False, hang_s: float = 10.0) -> None:
         self.sent: list[dict[str, Any]] = []
         self.listens = True
         self.counters = Counters()
@@ -49,7 +49,7 @@ class Process:
             "input_loop": None if only_sources else SimpleNamespace(working_since_ns=40),
             "relay": None if only_sources else self.relay,
         }
-        self.heartbeats = Heartbeats(self, **parts)  # type: ignore[arg-type]
+        self.heartbeats = Heartbeats(self, hang_s=hang_s, **parts)  # type: ignore[arg-type]
 
     def send(self, op: str, **values: Any) -> bool:
         self.sent.append({"op": op, **values})
@@ -73,9 +73,38 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_four_heartbeats_a_second_however_often_the_loop_turns(clock: Clock) -> None:
     process = Process()
     for _ in range(1000):
+        process.counters.add("frames", "front")
         process.heartbeats.send_in_time()
         clock.now_s += 0.002
     assert len(process.sent) == pytest.approx(8, abs=1)
+
+
+@pytest.mark.parametrize(("hang_s", "heartbeats_of_4_s"), [(10.0, 4), (3600.0, 4), (1.0, 16)])
+def test_one_heartbeat_a_second_while_nothing_happens(clock: Clock, hang_s: float, heartbeats_of_4_s: int) -> None:
+    process = Process(hang_s=hang_s)
+    for _ in range(2000):
+        clock.worked_s += 0.0001
+        process.heartbeats.send_in_time()
+        clock.now_s += 0.002
+    assert len(process.sent) == pytest.approx(heartbeats_of_4_s, abs=1)
+
+
+def test_news_are_told_at_the_next_beat(clock: Clock) -> None:
+    process = Process()
+    process.heartbeats.send_in_time()
+    for happens in (
+        lambda: process.counters.camera_is("front", "lost", "gone"),
+        lambda: process.counters.add("frames", "front"),
+        lambda: setattr(process.retry, "waits_for", "log: full"),
+    ):
+        clock.now_s += 0.251
+        before = len(process.sent)
+        process.heartbeats.send_in_time()
+        assert len(process.sent) == before, "nothing has happened"
+        happens()
+        clock.now_s += 0.251
+        process.heartbeats.send_in_time()
+        assert len(process.sent) == before + 1
 
 
 def test_a_delayed_loop_sends_one_heartbeat_for_all_missed(clock: Clock) -> None:
