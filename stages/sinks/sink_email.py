@@ -24,22 +24,18 @@ from __future__ import annotations
 
 import re
 import smtplib
-import socket
 import ssl
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from email.message import EmailMessage
 from pathlib import Path
-from typing import IO, Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable
+from camgraph.pipeline.errors import EnvironmentProblem, Unavailable
 from camgraph.pipeline.messages import End, Event, Message
 from camgraph.pipeline.stage import Context, Counts, SettingProblems, Upstream
-from camgraph.pipeline.system import happy_eyeballs
 from camgraph.stages.sinks.delivery.durations import Duration, seconds
 from camgraph.stages.sinks.delivery.event_sink import DeliverySettings, EventSink, Refused
 from camgraph.stages.sinks.delivery.event_view import EventView, view_of
@@ -51,28 +47,26 @@ from camgraph.stages.sinks.delivery.footage_files import (
     picture_named,
 )
 from camgraph.stages.sinks.delivery.mail.errand import Errand
-from camgraph.stages.sinks.delivery.mail.mail_answers import answer_of, is_about_size, is_for_good, words_of
+from camgraph.stages.sinks.delivery.mail.mail_answers import answer_of, is_about_size, is_for_good
 from camgraph.stages.sinks.delivery.mail.mail_message import Words, addr_spec, address, mail_about
+from camgraph.stages.sinks.delivery.mail.mail_server import (
+    CALL_S,
+    NO_ANSWER,
+    Conversation,
+    MailServer,
+    Refusal,
+    Refusals,
+    Security,
+)
 from camgraph.stages.sinks.delivery.mail.postponed import MOST, Postponed, Rest
 from camgraph.stages.sinks.delivery.selection import Filters, new_incidents_and_cameras
 from camgraph.stages.sinks.delivery.template import TemplateText
-from camgraph.stages.sinks.delivery.tls import TlsSettings, client_tls, tls_failure, tls_problems
+from camgraph.stages.sinks.delivery.tls import TlsSettings, tls_failure, tls_problems
 
 _TURN_S = 1.0
 """How long one call waits; the process goes on listening between two calls."""
-_CALL_S = 20.0
-"""For one step of the conversation with the server."""
 _PORTS = {"starttls": 587, "tls": 465, "none": 25}
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_READY = 220
-_GOODBYE_S = 2.0
-"""For the server's answer to our goodbye: it has the mail already."""
-_NOT_NOW = 421
-_FOR_GOOD = 500
-_NO_ANSWER = -1
-"""As smtplib has it: the server hung up, or could not be reached."""
-_MOST_ANSWER = 1 << 20
-"""Bytes of one answer, which may have many lines."""
 _AT_MOST = "1d"
 """How long refused addresses are retried if `expires` is not set."""
 _TOO_LARGE = "The picture is too large for a mail."
@@ -122,7 +116,7 @@ class SinkEmailSettings(DeliverySettings, FootageSettings):
         min_length=1, max_length=253, pattern=r"^[^\s/@]+$", description="The host of your mail server"
     )
     port: int | None = Field(None, ge=1, le=65535, description="By default that of `security`: 587, 465 or 25")
-    security: Literal["starttls", "tls", "none"] = Field(
+    security: Security = Field(
         "starttls", description="How the connection is encrypted. none: not at all, and then without a password"
     )
     tls: TlsSettings | None = Field(None, description="Whom to trust, and our own certificate")
@@ -159,7 +153,15 @@ class SinkEmailSettings(DeliverySettings, FootageSettings):
     @property
     def place(self) -> str:
         """For people."""
-        return f"{self.server}:{self.port or _PORTS[self.security]}"
+        return f"{self.server}:{self._port}"
+
+    @property
+    def _port(self) -> int:
+        return self.port or _PORTS[self.security]
+
+    def mail_server(self, base_folder: Path) -> MailServer:
+        """The server and the way in."""
+        return MailServer(self.server, self._port, self.security, self.tls, base_folder, self.user, self.password)
 
 
 class SinkEmail(EventSink[SinkEmailSettings]):
@@ -177,13 +179,14 @@ class SinkEmail(EventSink[SinkEmailSettings]):
             settings.sender, settings.to, settings.subject, settings.text, settings.time_zone, settings.link or ""
         )
         self._footage = FootageFiles(settings.footage_folders, context.base_folder)
+        self._sender = addr_spec(settings.sender)
         self._bare = ""
         """The id of the event whose mail was refused for its size: it is sent without the picture."""
-        self._mailing: tuple[str, Errand[Refusals], _Conversation] | None = None
+        self._mailing: tuple[str, Errand[Refusals], Conversation] | None = None
         self._later = Postponed(
             context.dead_letters.path.with_suffix(f".{context.worker}.postponed"), self._try_again, context.log
         )
-        self._talking_later: _Conversation | None = None
+        self._talking_later: Conversation | None = None
         self._is_trial = False
 
     @classmethod
@@ -234,9 +237,11 @@ class SinkEmail(EventSink[SinkEmailSettings]):
         if self._mailing is None or self._mailing[0] != view.event.id:
             self.disconnect()
             mail = mail_about(view, self._words, *self._picture(view))
-            conversation = _Conversation(self.settings, self.context.base_folder)
+            conversation = Conversation(self.settings.mail_server(self.context.base_folder))
             everybody = [addr_spec(one) for one in self.settings.to]
-            errand = Errand(lambda: conversation.send(mail, everybody), seconds(self.settings.limit), "mail")
+            errand = Errand(
+                lambda: conversation.send(mail, self._sender, everybody), seconds(self.settings.limit), "mail"
+            )
             self._mailing = view.event.id, errand, conversation
         refusals = self._answer(view, self._mailing[1])
         if refusals and self._is_trial:
@@ -270,22 +275,24 @@ class SinkEmail(EventSink[SinkEmailSettings]):
 
     def _refused_again(self, view: EventView, recipients: Mapping[str, str]) -> Refusals:
         """Address of who still has not got it -> the answer of the server, or why there is none."""
-        conversation = self._talking_later = _Conversation(self.settings, self.context.base_folder)
+        conversation = self._talking_later = Conversation(self.settings.mail_server(self.context.base_folder))
         try:
             mail = mail_about(view, self._words, *self._picture(view))
-            errand = Errand(lambda: conversation.send(mail, list(recipients)), seconds(self.settings.limit), "mail")
+            errand = Errand(
+                lambda: conversation.send(mail, self._sender, list(recipients)), seconds(self.settings.limit), "mail"
+            )
             while not errand.is_over(_TURN_S):
                 pass
             return errand.result()
         except smtplib.SMTPRecipientsRefused as error:
-            return {one: Refusal(*error.recipients.get(one, (_NO_ANSWER, b"not asked"))) for one in recipients}
+            return {one: Refusal(*error.recipients.get(one, (NO_ANSWER, b"not asked"))) for one in recipients}
         except smtplib.SMTPException as error:
             why = answer_of(error)
         except (OSError, Unavailable) as error:
             why = str(error) or type(error).__name__
         finally:
             conversation.abort()
-        return dict.fromkeys(recipients, Refusal(_NO_ANSWER, why.encode()))
+        return dict.fromkeys(recipients, Refusal(NO_ANSWER, why.encode()))
 
     def _give_up_now(self, rest: Rest, when: str) -> bool:
         """Whether the dead letter could be written; if not, that is logged."""
@@ -361,126 +368,16 @@ class SinkEmail(EventSink[SinkEmailSettings]):
             self._mailing = None
 
 
-class Refusal(NamedTuple):
-    """The answer to an address that got no mail."""
-
-    code: int
-    text: bytes
-
-    @property
-    def words(self) -> str:
-        return words_of(self.code, self.text).removeprefix(f"{_NO_ANSWER} ")
-
-    @property
-    def is_for_now(self) -> bool:
-        """Whether the server may take the same later."""
-        return self.code < _FOR_GOOD
-
-
-Refusals = Mapping[str, Refusal]
-"""Address -> why the server has not taken it."""
-
-
 def _named(refusals: Refusals) -> str:
     return ", ".join(f"{one} ({refusal.words})" for one, refusal in refusals.items())
 
 
-class _Conversation:
-    """One mail, over a connection of its own."""
-
-    def __init__(self, settings: SinkEmailSettings, base_folder: Path) -> None:
-        self._settings, self._base_folder = settings, base_folder
-        self._server: smtplib.SMTP | None = None
-        self._is_aborted = False
-
-    def send(self, mail: EmailMessage, recipients: Sequence[str]) -> Refusals:
-        """Returns the addresses that the server has refused; the others get it."""
-        refused: dict[str, tuple[int, bytes]] = {}
-        left = list(recipients)
-        while True:
-            try:
-                refused |= self._sent(mail, left)
-            except smtplib.SMTPRecipientsRefused as error:
-                cut_off = next((one for one, (code, _) in error.recipients.items() if code == _NOT_NOW), None)
-                taken = left[: left.index(cut_off)] if cut_off else []
-                taken = [one for one in taken if one not in error.recipients]
-                if cut_off is None or not taken:
-                    raise
-                # The server hung up within the addresses and nobody has the mail: send first to the addresses that it
-                # had accepted.
-                refused |= {
-                    one: error.recipients.get(one, error.recipients[cut_off]) for one in left if one not in taken
-                }
-                left = taken
-            else:
-                return {one: Refusal(*answer) for one, answer in refused.items()}
-
-    def _sent(self, mail: EmailMessage, recipients: Sequence[str]) -> dict[str, tuple[int, bytes]]:
-        """Over one connection."""
-        settings = self._settings
-        with _not_of_the_mail():
-            server = self._connected()
-        try:
-            if settings.user and settings.password:
-                with _not_of_the_mail():
-                    _log_in(server, settings.user, settings.password)
-            return server.send_message(mail, addr_spec(settings.sender), recipients)
-        finally:
-            _quit(server)
-
-    def _connected(self) -> smtplib.SMTP:
-        """Raises Unavailable, SMTPException and OSError."""
-        settings = self._settings
-        port = settings.port or _PORTS[settings.security]
-        name = settings.tls.server_name if settings.tls and settings.tls.server_name else settings.server
-        tls = None if settings.security == "none" else client_tls(settings.tls, self._base_folder)
-        made = _Tls if settings.security == "tls" else _Server
-        server = self._server = made(timeout=_CALL_S, local_hostname=_own_name())
-        if isinstance(server, _Tls):
-            assert tls is not None
-            server.tls, server.server_name = tls, name
-        try:
-            code, words = server.connect(settings.server, port)
-            if code != _READY:
-                raise smtplib.SMTPConnectError(code, words)
-            if settings.security == "starttls":
-                assert tls is not None
-                server._host = name  # type: ignore[attr-defined]  # whose certificate is checked
-                server.starttls(context=tls)
-        except BaseException:
-            server.close()
-            raise
-        if self._is_aborted:
-            server.close()
-            raise ConnectionAbortedError
-        return server
-
-    def log_in(self) -> None:
-        """As before a mail, and send none. Raises SMTPException and OSError."""
-        with _not_of_the_mail():
-            server = self._connected()
-        try:
-            if self._settings.user and self._settings.password:
-                with _not_of_the_mail():
-                    _log_in(server, self._settings.user, self._settings.password)
-        finally:
-            _quit(server)
-
-    def abort(self) -> None:
-        """Let the thread that talks fail soon."""
-        self._is_aborted = True
-        sock = getattr(self._server, "sock", None)
-        if sock is not None:
-            with suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-
-
-def try_login(settings: SinkEmailSettings, base_folder: Path, within_s: float = _CALL_S) -> None:
+def try_login(settings: SinkEmailSettings, base_folder: Path, within_s: float = CALL_S) -> None:
     """Connect and log in as for a mail, and send none.
 
     Raises SSLCertVerificationError if the certificate is not trusted, and Unavailable, with the reason, for all else.
     """
-    place, conversation = settings.place, _Conversation(settings, base_folder)
+    place, conversation = settings.place, Conversation(settings.mail_server(base_folder))
     errand = Errand(conversation.log_in, within_s, "mail")
     try:
         while not errand.is_over(_TURN_S):
@@ -498,106 +395,3 @@ def try_login(settings: SinkEmailSettings, base_folder: Path, within_s: float = 
         raise Unavailable(f"{place}: {error.strerror or error}") from None
     finally:
         conversation.abort()
-
-
-class _Server(smtplib.SMTP):
-    """A server whose answers must end some time: the library would keep all lines of one in memory."""
-
-    file: Any
-
-    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        """The library would give each address of the host the whole time, one after the other."""
-        stream = happy_eyeballs.connect(host, port, time.monotonic() + timeout)
-        stream.settimeout(timeout)
-        return stream
-
-    def getreply(self) -> tuple[int, bytes]:
-        """Raises SMTPException, also for an answer that does not end."""
-        if self.file is None and self.sock is not None:
-            self.file = _Bounded(self.sock.makefile("rb"))
-        bounded = self.file
-        if bounded is not None:
-            bounded.left = _MOST_ANSWER
-        try:
-            return super().getreply()
-        except smtplib.SMTPServerDisconnected:
-            if bounded is not None and bounded.left < 0:
-                raise smtplib.SMTPResponseException(_NOT_NOW, b"(its answer has no end)") from None
-            raise
-
-
-class _Bounded:
-    """The lines of one answer."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.left = 0
-
-    def readline(self, most: int) -> bytes:
-        """Raises OSError if there are too many."""
-        line = self._file.readline(most)
-        self.left -= len(line)
-        if self.left < 0:
-            raise OSError("its answer has no end")
-        return line
-
-    def close(self) -> None:
-        self._file.close()
-
-
-class _Tls(_Server):
-    """Encrypted from the first byte, under a name of our choice."""
-
-    tls: ssl.SSLContext
-    server_name: str
-
-    def _get_socket(self, host: str, port: int, timeout: float) -> ssl.SSLSocket:
-        plain = super()._get_socket(host, port, timeout)
-        try:
-            return self.tls.wrap_socket(plain, server_hostname=self.server_name)
-        except BaseException:
-            plain.close()
-            raise
-
-
-@contextmanager
-def _not_of_the_mail() -> Iterator[None]:
-    """Within, no exception is a bug that the mail brings to light: the library fails at an answer."""
-    try:
-        yield
-    except (smtplib.SMTPException, OSError, CamgraphError):
-        raise
-    except Exception as error:
-        words = f"(its answer is not understood: {type(error).__name__})"
-        raise smtplib.SMTPResponseException(_NOT_NOW, words.encode()) from error
-
-
-def _log_in(server: smtplib.SMTP, user: str, password: str) -> None:
-    """Try one way only: smtplib tries all, and servers lock an address out that fails often. Raises SMTPException."""
-    server.ehlo_or_helo_if_needed()
-    offered = str(server.esmtp_features.get("auth", "")).upper().split()
-    ways: dict[str, Any] = {
-        "PLAIN": server.auth_plain,
-        "LOGIN": server.auth_login,
-        "CRAM-MD5": server.auth_cram_md5,
-    }
-    way = next((way for way in ways if way in offered), None)
-    if way is None:
-        raise smtplib.SMTPNotSupportedError(f"it offers no way to log in that is known here ({' '.join(offered)})")
-    server.user, server.password = user, password
-    server.auth(way, ways[way])
-
-
-def _own_name() -> str:
-    """For the greeting; not looked up, which may take long."""
-    name = socket.gethostname()
-    return name if name.isascii() and name.isprintable() and " " not in name and name else "localhost"
-
-
-def _quit(server: smtplib.SMTP) -> None:
-    """Whatever the server says to that: it has taken the mail, or said why not."""
-    with suppress(smtplib.SMTPException, OSError):
-        if server.sock is not None:
-            server.sock.settimeout(_GOODBYE_S)
-        server.quit()
-    server.close()

@@ -44,8 +44,9 @@ from camgraph.stages.sinks import sink_email
 from camgraph.stages.sinks.delivery.event_sink import Refused
 from camgraph.stages.sinks.delivery.mail import postponed
 from camgraph.stages.sinks.delivery.mail.mail_answers import answer_of, is_for_good
+from camgraph.stages.sinks.delivery.mail.mail_server import Conversation
 from camgraph.stages.sinks.delivery.mail.postponed import Postponed, Rest
-from camgraph.stages.sinks.sink_email import SinkEmail, SinkEmailSettings, _Conversation
+from camgraph.stages.sinks.sink_email import SinkEmail, SinkEmailSettings
 
 PASSWORD = "open-sesame-7731"
 SETTINGS: dict[str, Any] = {
@@ -358,9 +359,10 @@ def test_a_mail_waits_for_a_server_whose_answer_cannot_be_read(tmp_path: Path) -
     login = {"user": "ward", "password": PASSWORD}
     settings = SinkEmailSettings.model_validate({**SETTINGS, "server": "localhost", "port": 1, "security": "starttls"})
     with scripted(**strange) as (port, _):
-        talk = _Conversation(settings.model_copy(update={**login, "port": port, "security": "none"}), tmp_path)
+        plain = settings.model_copy(update={**login, "port": port, "security": "none"})
+        talk = Conversation(plain.mail_server(tmp_path))
         with pytest.raises(smtplib.SMTPResponseException) as raised:
-            talk.send(EmailMessage(), [NIGHT])
+            talk.send(EmailMessage(), NIGHT, [NIGHT])
     assert not is_for_good(raised.value)
     assert answer_of(raised.value) == "421 (its answer is not understood: Error)"
 

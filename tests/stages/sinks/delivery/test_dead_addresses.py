@@ -80,7 +80,7 @@ def test_mqtt(tmp_path: Path) -> None:
 
 
 def test_mail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("camgraph.stages.sinks.sink_email._CALL_S", LONG_S)
+    monkeypatch.setattr("camgraph.stages.sinks.delivery.mail.mail_server.CALL_S", LONG_S)
 
     class Box:
         async def handle_DATA(self, *_: Any) -> str:  # noqa: N802 - aiosmtpd's name
