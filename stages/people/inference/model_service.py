@@ -6,20 +6,15 @@
               and then the outputs, one after the other
                                  {"error": "why"}
 
-The socket lies in the run's folder, which other users cannot enter. One thread answers, one client after another, each
-with one picture at a time; it has `_READ_S` for all of its request, and as long to read the answer. Clients bound how
-often they ask, because each run takes time from the cameras.
+The messages are those of `pipeline.system.side_channel`. Clients bound how often they ask, because each run takes time
+from the cameras.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import socket
-import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +24,8 @@ import numpy as np
 from camgraph.pipeline.errors import BadItem, EnvironmentProblem, UserError, WireError
 from camgraph.pipeline.messages import Array, Stamp
 from camgraph.pipeline.stage import Logger
-from camgraph.pipeline.system.local_socket import Exchange, listening, short_address
+from camgraph.pipeline.system.local_socket import Exchange
+from camgraph.pipeline.system.side_channel import Answer, Request, SideChannel, answered_head, ask
 from camgraph.stages.messages import Tensor
 from camgraph.stages.people.inference.engines.engine import WrongOutput
 
@@ -39,8 +35,6 @@ NAMES = NAME.format(worker="*")
 IMAGE = "image"
 _READ_S = 5.0
 _RUN_S = 60.0
-_BACKLOG = 16
-_MOST_HEAD = 10_000
 _MOST_PICTURE = 256 << 20
 _MOST_OUTPUTS = 512 << 20
 _STAMP = Stamp("", 0, 0, 0, 0, 0, alone=True)
@@ -54,92 +48,63 @@ class ModelService:
     """See the module. `path`: of the socket."""
 
     def __init__(self, path: Path, run: RunModel, log: Logger) -> None:
-        self._path, self._run, self._log = path, run, log
-        self._server: socket.socket | None = None
-        self._client: socket.socket | None = None
-        self._is_over = False
-        self._thread = threading.Thread(target=self._serve, name="model-service", daemon=True)
+        self._run = run
+        self._channel = SideChannel(
+            path,
+            self._answer,
+            log,
+            name="model-service",
+            within_s=_READ_S,
+            payload_of=_picture_bytes,
+        )
+        self.open, self.close = self._channel.open, self._channel.close
 
-    def open(self) -> None:
-        """Begin to answer. Without sockets of this kind, nobody can ask, and all else goes on."""
-        with suppress(OSError, AttributeError, RuntimeError):  # RuntimeError: the machine gives no thread
-            server = listening(self._path, _BACKLOG)
-            server.setblocking(True)
-            self._server = server
-            self._thread.start()
-
-    def close(self) -> None:
-        if self._server is None:
-            return
-        self._is_over = True
-        for one in (self._server, self._client):  # the thread may wait at either
-            if one is not None:
-                with suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
-        if self._thread.ident is not None:
-            self._thread.join()
-        self._server.close()
-        self._path.unlink(missing_ok=True)
-
-    def _serve(self) -> None:
-        assert self._server is not None
-        while True:
-            try:
-                client, _ = self._server.accept()
-            except OSError:
-                return
-            self._client = client
-            with client, suppress(OSError):
-                if self._is_over:  # `close` saw the client of before
-                    return
-                link = Exchange(client, _READ_S)
-                head, arrays = self._answer(link)
-                link.extend(_READ_S)
-                link.send(json.dumps(head).encode() + b"\n")
-                for array in arrays:
-                    link.send(array.tobytes())
-
-    def _answer(self, link: Exchange) -> tuple[dict[str, Any], list[Array]]:
-        """Raises OSError if the client does not send it, or goes."""
+    def _answer(self, request: Request) -> Answer:
+        """Raises WireError."""
+        begun_s = time.monotonic()
         try:
-            tensor = _read_request(link)
-            begun = time.monotonic()
-            outputs = self._run(tensor)
-            facts = [[name, output.dtype.name, list(output.shape)] for name, output in outputs.items()]
-            return {"seconds": time.monotonic() - begun, "outputs": facts}, [*outputs.values()]
-        except (BadItem, UserError, WireError, WrongOutput) as error:
-            return {"error": str(error)}, []
-        except OSError:
-            raise
-        except Exception:  # noqa: BLE001
-            # A bug must cost one answer, not all that come.
-            self._log.exception("model_request_failed")
-            return {"error": "it could not be made; the log of the run has the details"}, []
+            outputs = self._run(_Asked.of(request.head).tensor(request.payload))
+        except (BadItem, UserError, WrongOutput) as error:
+            return Answer({"error": str(error)})
+        facts = [[name, output.dtype.name, list(output.shape)] for name, output in outputs.items()]
+        head = {"seconds": time.monotonic() - begun_s, "outputs": facts}
+        return Answer(head, [output.tobytes() for output in outputs.values()])
 
 
-def _read_request(link: Exchange) -> Tensor:
-    """Raises WireError for a request that nobody can read, OSError if it does not come."""
-    match _line(link):
-        case {"shape": [1, int(height), int(width), 3], "fit": [*fit], "frame_size": [int(w), int(h)]} if (
-            0 < 3 * height * width <= _MOST_PICTURE and len(fit) == 4
-        ):
-            picture = _array(link, "uint8", (1, height, width, 3))
-            fits = np.array([fit], np.float32)
-            return Tensor(_STAMP, {IMAGE: picture}, fits, (w, h), (width, height))
-    raise WireError('expected {"shape": [1, HEIGHT, WIDTH, 3], "fit": [4 numbers], "frame_size": [WIDTH, HEIGHT]}')
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a request says of its picture."""
+
+    picture_size: tuple[int, int]
+    fit: list[float]
+    frame_size: tuple[int, int]
+
+    @classmethod
+    def of(cls, head: Any) -> _Asked:
+        """Raises WireError for a head that nobody can read."""
+        match head:
+            case {
+                "shape": [1, int(height), int(width), 3],
+                "fit": [_, _, _, _] as fit,
+                "frame_size": [int(w), int(h)],
+            } if 0 < 3 * height * width <= _MOST_PICTURE and all(isinstance(one, int | float) for one in fit):
+                return cls((width, height), fit, (w, h))
+        raise WireError('expected {"shape": [1, HEIGHT, WIDTH, 3], "fit": [4 numbers], "frame_size": [WIDTH, HEIGHT]}')
+
+    @property
+    def size(self) -> int:
+        """Bytes of the picture."""
+        return 3 * math.prod(self.picture_size)
+
+    def tensor(self, pixels: bytes) -> Tensor:
+        width, height = self.picture_size
+        picture = np.frombuffer(pixels, np.uint8).reshape(1, height, width, 3)
+        fit = np.array([self.fit], np.float32)
+        return Tensor(_STAMP, {IMAGE: picture}, fit, self.frame_size, self.picture_size)
 
 
-def _line(link: Exchange) -> Any:
-    try:
-        return json.loads(link.line(_MOST_HEAD))
-    except (ValueError, RecursionError):
-        return None
-
-
-def _array(link: Exchange, dtype: str, shape: tuple[int, ...]) -> Array:
-    """Raises OSError if it does not come to its end."""
-    data = link.read(math.prod(shape) * np.dtype(dtype).itemsize)
-    return np.frombuffer(data, dtype).reshape(shape)
+def _picture_bytes(head: Any) -> int:
+    return _Asked.of(head).size
 
 
 # ---- who asks
@@ -161,15 +126,9 @@ def ask_model(path: Path, asked: Tensor) -> ModelAnswer:
     picture = asked.arrays_by_name[IMAGE]
     head = {"shape": picture.shape, "fit": asked.fit[0].tolist(), "frame_size": asked.frame_size}
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as service:
-            service.settimeout(_RUN_S)
-            with short_address(path) as address:
-                service.connect(address)
-            link = Exchange(service, _RUN_S)
-            link.send(json.dumps(head).encode() + b"\n")
-            link.send(picture.tobytes())
+        with ask(path, head, picture.tobytes(), within_s=_RUN_S) as link:
             return _read_answer(link, asked)
-    except (OSError, TypeError, ValueError) as error:
+    except (OSError, KeyError, TypeError, ValueError) as error:
         raise EnvironmentProblem(
             f"the model does not answer at {path.name}: {error or type(error).__name__}: try again",
             error_id="model-does-not-run",
@@ -177,15 +136,14 @@ def ask_model(path: Path, asked: Tensor) -> ModelAnswer:
 
 
 def _read_answer(link: Exchange, asked: Tensor) -> ModelAnswer:
-    facts = _line(link)
-    if not isinstance(facts, dict):
-        raise ConnectionResetError("it has ended")
+    facts = answered_head(link)
     if why := facts.get("error"):
         raise UserError(str(why), error_id="model-does-not-fit")
     outputs: dict[str, Array] = {}
     for name, dtype, shape in facts["outputs"]:
-        if math.prod(shape) * np.dtype(dtype).itemsize > _MOST_OUTPUTS:
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        if size > _MOST_OUTPUTS:
             raise ValueError("the outputs are too large")
-        outputs[name] = _array(link, dtype, tuple(shape))
+        outputs[name] = np.frombuffer(link.read(size), dtype).reshape(shape)
     tensor = Tensor(asked.stamp, outputs, asked.fit, asked.frame_size, asked.picture_size)
     return ModelAnswer(tensor, float(facts["seconds"]))

@@ -36,7 +36,7 @@ def graph(tmp_path: Path) -> Path:
 
 def test_files_in_the_working_directory_are_no_modules(graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = graph.parent / "here"
-    for name in ("queue.py", "av.py", "structlog.py", "pipeline/__init__.py", "stages/__init__.py"):
+    for name in ("queue.py", "av.py", "structlog.py", "camgraph/__init__.py"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("raise SystemExit('somebody else wrote this')\n")
     monkeypatch.chdir(folder)

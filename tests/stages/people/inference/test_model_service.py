@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
-from camgraph_test_stages.waiting import until
 from structlog import get_logger
 
 from camgraph.pipeline.errors import BadItem, EnvironmentProblem, UserError
 from camgraph.pipeline.messages import Array
 from camgraph.pipeline.testing import stamp
 from camgraph.stages.messages import Tensor
-from camgraph.stages.people.inference import model_service
 from camgraph.stages.people.inference.model_service import ModelService, ask_model
 
 WITHIN_S = 60.0
@@ -83,58 +79,6 @@ def test_who_goes_in_the_middle_harms_nobody(path: Path) -> None:
             client.connect(str(path))
             client.sendall(part)
     assert ask_model(path, asked()).tensor.arrays_by_name["mean"].tolist() == [[7.0]]
-
-
-def drip(client: socket.socket, stop: threading.Event) -> None:
-    """Send a byte, and another one before any time-out of a read."""
-    with suppress(OSError):
-        while not stop.wait(0.05):
-            client.sendall(b" ")
-
-
-@contextmanager
-def dripping(path: Path) -> Iterator[socket.socket]:
-    stop = threading.Event()
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect(str(path))
-        thread = threading.Thread(target=drip, args=(client, stop))
-        thread.start()
-        yield client
-        stop.set()
-        thread.join(WITHIN_S)
-
-
-def test_a_client_that_sends_drop_by_drop_keeps_nobody_waiting(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_service, "_READ_S", 0.5)
-    with dripping(path) as client:
-        assert ask_model(path, asked(3)).tensor.arrays_by_name["mean"].tolist() == [[3.0]]
-        client.settimeout(WITHIN_S)
-        assert client.recv(1) == b""
-
-
-def test_a_client_that_reads_nothing_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_service, "_READ_S", 0.5)
-    large = {"large": np.zeros((1, 1 << 22), np.float32)}
-    service = ModelService(tmp_path / "model-0", lambda _: large, get_logger())
-    service.open()
-    head = b'{"shape": [1, 1, 1, 3], "fit": [1, 1, 0, 0], "frame_size": [1, 1]}\n'
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect(str(tmp_path / "model-0"))
-        client.sendall(head + b"abc")
-        assert ask_model(tmp_path / "model-0", asked(3)).tensor.arrays_by_name["large"].shape == (1, 1 << 22)
-    service.close()
-
-
-def test_it_closes_at_once_though_a_client_sends_drop_by_drop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_service, "_READ_S", 1000.0)
-    service = ModelService(tmp_path / "model-0", model, get_logger())
-    service.open()
-    with dripping(tmp_path / "model-0"):
-        until(lambda: service._client is not None, WITHIN_S)
-        closing = threading.Thread(target=service.close)
-        closing.start()
-        closing.join(WITHIN_S)
-        assert not closing.is_alive()
 
 
 def test_without_a_service_nobody_answers(tmp_path: Path) -> None:
