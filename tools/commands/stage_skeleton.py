@@ -52,8 +52,8 @@ from collections.abc import Iterable, Sequence
 
 from camgraph.pipeline.messages import Event, Stamp
 from camgraph.pipeline.stage import Settings, Stage
-from pydantic import Field
 from camgraph.stages.messages import Frame
+from pydantic import Field
 
 
 class ${Name}Settings(Settings):
@@ -118,9 +118,9 @@ import sqlite3
 from collections.abc import Sequence
 
 from camgraph.pipeline.errors import Unavailable
-from pydantic import Field
 from camgraph.stages.sinks.delivery.event_sink import DeliverySettings, EventSink
 from camgraph.stages.sinks.delivery.event_view import EventView
+from pydantic import Field
 
 TABLE = "CREATE TABLE IF NOT EXISTS events (id TEXT PRIMARY KEY, camera TEXT, rule TEXT, body TEXT)"
 
@@ -237,8 +237,8 @@ import cv2
 import numpy as np
 from camgraph.pipeline.messages import Message, Stamp
 from camgraph.pipeline.stage import CameraSettings, CameraState, Settings, Source, Stop
-from pydantic import Field
 from camgraph.stages.messages import Frame
+from pydantic import Field
 
 STATES: dict[int, CameraState] = {401: "unauthorised", 403: "unauthorised", 404: "gone"}
 MOST_BYTES = 1 << 24

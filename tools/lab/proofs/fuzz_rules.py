@@ -91,7 +91,7 @@ def _page(name: str) -> str:
 
 def _whole_library() -> str:
     """All words and actions of the library as definitions of a file."""
-    rulebook = ROOT / "stages" / "rulebook"
+    rulebook = ROOT / "stages" / "rules"
     data = yaml.safe_load((rulebook / "words.yaml").read_text()) | yaml.safe_load(
         (rulebook / "actions.yaml").read_text()
     )

@@ -28,7 +28,7 @@ SEEDS = 1_000_000
 PLAYS_A_CROWD = 8
 _TEST_SHARE = 0.1
 _PLAY_S, _EPOCH_S = 0.25, 0.02
-_MODEL = Path(__file__).resolve().parents[3] / "stages" / "rulebook" / FILE
+_MODEL = Path(__file__).resolve().parents[3] / "stages" / "rules" / FILE
 
 
 def average_precision(given: NDArray[np.float32], true: NDArray[np.bool_]) -> float:
