@@ -366,6 +366,8 @@ class _Writer:
         self._expanded = 0
         self._sides_used = 0
         self._definitions: dict[tuple[str, str, str, Number | None], _Definition] = {}
+        self._wrong: dict[tuple[str, str, str, Number | None], tuple[ExpressionError, int]] = {}
+        """The mistakes in a definition, and the characters that were read of it: it is not read again at each use."""
         """Word, owner, side and window -> what was written for the word when the writer first met it."""
 
     @property
@@ -832,16 +834,27 @@ class _Writer:
         before = self._reading
         if word in before.words:
             circle = " -> ".join([*before.words[before.words.index(word) :], word])
-            raise ExpressionError(node.begin, f"`{word}` is defined by itself: {circle}")
+            wrong = ExpressionError(node.begin, f"`{word}` is defined by itself: {circle}")
+            wrong.is_circle = True
+            raise wrong
         key = (word, owner, before.side, self._window)
-        known = self._definitions.get(key)
         expanded, sides, noted = self._expanded, self._sides_used, len(self.parts)
+        if key in self._wrong:
+            wrong, characters = self._wrong[key]
+            self._expand(node, characters)
+            raise wrong.used_again(node.begin)
+        known = self._definitions.get(key)
         self._expand(node, known.expanded if known else len(self._words[word]))
         if known:
             self._sides_used += known.sides
             value = known.value
         else:
-            value = self._definition(node, word, owner)
+            try:
+                value = self._definition(node, word, owner)
+            except ExpressionError as error:
+                if not any(one.is_circle for one in error.all):
+                    self._wrong[key] = error.used_again(node.begin), self._expanded - expanded
+                raise
             if isinstance(value, _Truth) or len(self.parts) == noted:
                 self._definitions[key] = _Definition(value, self._expanded - expanded, self._sides_used - sides)
         if isinstance(value, _Truth):

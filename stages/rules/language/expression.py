@@ -72,12 +72,24 @@ class ExpressionError(ValueError):
         self.used_at = at
         self.unknown = ""
         """The kind of a name that there is not: zone or line."""
+        self.is_circle = False
+        """A word is defined by itself: told as of the word with which the circle was entered."""
         self.others: list[ExpressionError] = []
 
     @property
     def all(self) -> list[ExpressionError]:
         """This mistake and the others, in the order of the text."""
         return [self, *self.others]
+
+    def used_again(self, at: int) -> ExpressionError:
+        """The same mistakes in the definition of a word that is used at another place, too; each of them once."""
+        different = {(one.word, one.at, str(one)): one.unknown for one in self.all}
+        found = []
+        for (word, place, text), unknown in different.items():
+            found.append(ExpressionError(place, text))
+            found[-1].word, found[-1].used_at, found[-1].unknown = word, at, unknown
+        found[0].others = found[1:]
+        return found[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.stages.rules.language.test_condition import AROUND, joints, person
 
+from camgraph.stages.rules.language import condition
 from camgraph.stages.rules.language.condition import Condition, Scope, compile_condition
-from camgraph.stages.rules.language.expression import ExpressionError
+from camgraph.stages.rules.language.expression import ExpressionError, parse
 
 WORDS = {
     "raised": "left_wrist.y < brow",
@@ -80,6 +81,25 @@ def test_mistakes_name_the_word_and_the_place_in_it() -> None:
     with pytest.raises(ExpressionError) as caught:
         compiled("not broken")
     assert (caught.value.word, caught.value.at, caught.value.used_at) == ("broken", 14, 4)
+
+
+def test_a_wrong_word_is_read_once_and_told_at_each_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(condition, "parse", lambda text: read.append(text) or parse(text))
+    doubled = {f"word{n}": f"word{n - 1} or not word{n - 1}" for n in range(1, 8)}
+    with pytest.raises(ExpressionError) as caught:
+        compile_condition("word7 and wrong", "person", zones=[], lines=[], words={**WORDS, **doubled, "word0": "wrong"})
+    assert len(read) == len(set(read)) == len(doubled) + 3, "each definition, and the condition"
+    assert {(one.word, one.at, str(one)) for one in caught.value.all} == {
+        (one.word, one.at, str(one)) for one in mistakes_of("wrong")
+    }
+    assert {one.used_at for one in caught.value.all} == {0, 10}
+
+
+def mistakes_of(text: str) -> list[ExpressionError]:
+    with pytest.raises(ExpressionError) as caught:
+        compiled(text)
+    return caught.value.all
 
 
 def test_a_circle_of_words_is_an_error() -> None:
