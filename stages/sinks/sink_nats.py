@@ -210,15 +210,19 @@ def _stream_error(error: Exception | None) -> int:
 
 def _why(error: Exception) -> Exception | str:
     from nats.errors import ProtocolError  # noqa: PLC0415 - an extra
+    from nats.js.errors import ServiceUnavailableError  # noqa: PLC0415 - an extra
 
     if code := _stream_error(error):
         if code == _NOT_STORED and "maximum" not in str(getattr(error, "description", "")):
             return "it cannot store messages: is its disk full?"
         return _REFUSALS.get(code, f"JetStream refuses it with the error {code}: its documentation has a list of them")
-    if isinstance(error, NoTls):
-        return "it speaks no TLS: nothing was sent to it"
-    if isinstance(error, ProtocolError):
-        return "it does not speak the protocol of NATS, or says more than it has reason to"
+    for kind, words in {
+        ServiceUnavailableError: "it has no JetStream, which keeps events: start it with `nats-server -js`",
+        NoTls: "it speaks no TLS: nothing was sent to it",
+        ProtocolError: "it does not speak the protocol of NATS, or says more than it has reason to",
+    }.items():
+        if isinstance(error, kind):
+            return words
     text = str(getattr(error, "description", "") or error)
     if "uthorization" in text:
         return "it does not accept this `username` and `password`"

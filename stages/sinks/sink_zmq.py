@@ -209,7 +209,8 @@ class SinkZmq(EventSink[SinkZmqSettings]):
             self._doorman.stop()
             self._doorman = None
         if self._zmq is not None:
-            self._zmq.term()
+            # `term` would wait for ever for a socket that is still open, as after a name that is not known.
+            self._zmq.destroy(_LINGER_MS)
             self._zmq = None
 
     def send(self, events: Sequence[EventView]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import IPv6Address, ip_address
 
 from camgraph.pipeline.system.redaction import HOST, SECRET_IN_PATH
 from camgraph.pipeline.system.spelling import did_you_mean
@@ -102,13 +103,28 @@ def why_no_host(url: str) -> str:
             "written percent-encoded (%2F %3F %23 %40 %3A; what comes from a variable is so by itself)"
         )
     host, port = match.groups()
+    return _why_no_host(url, host, port)
+
+
+def _why_no_host(url: str, host: str, port: str | None) -> str:
     if any(letter.isspace() for letter in host):
         return f"there is a blank in the host of this {scheme_of(url)} address: expected {_EXPECTED}"
+    if _lacks_interface(host.strip("[]")):
+        return f"this {scheme_of(url)} address lacks its network interface: write [fe80::1%eth0]"
     if not host and scheme_of(url).rpartition("+")[2] in _CALLED:
         return f"this {scheme_of(url)} address has no host: expected {_EXPECTED}"
     if port and not 0 < int(port[1:]) <= _MOST_PORT:
         return f"the port in this {scheme_of(url)} address is out of range: expected 1 to {_MOST_PORT}"
     return ""
+
+
+def _lacks_interface(host: str) -> bool:
+    number, _, interface = host.partition("%")
+    try:
+        address = ip_address(number)
+    except ValueError:
+        return False
+    return isinstance(address, IPv6Address) and not interface and (address.is_link_local or "%" in host)
 
 
 def why_no_path(text: str) -> str:

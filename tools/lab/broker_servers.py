@@ -112,10 +112,11 @@ def redis_server(folder: Path, *more: str) -> BrokerServer:
     return BrokerServer([program("redis-server"), "--port", str(port), *kept, *more], port, folder)
 
 
-def nats_server(folder: Path, more: str = "") -> BrokerServer:
-    """With JetStream in files."""
+def nats_server(folder: Path, more: str = "", *, streams: bool = True) -> BrokerServer:
+    """With JetStream in files, unless `streams` is false."""
     port = free_port()
-    (folder / "nats.conf").write_text(f'listen: "127.0.0.1:{port}"\njetstream {{ store_dir: "{folder}/kept" }}\n{more}')
+    kept = f'jetstream {{ store_dir: "{folder}/kept" }}' if streams else ""
+    (folder / "nats.conf").write_text(f'listen: "127.0.0.1:{port}"\n{kept}\n{more}')
     return BrokerServer([program("nats-server"), "-c", "nats.conf"], port, folder)
 
 

@@ -715,6 +715,7 @@ class Recorder:
         """For people. The log has the place of errors that neither the disk nor FFmpeg makes."""
         if not isinstance(error, OSError | av.FFmpegError | CamgraphError):
             self._log.error("clip_failed", exc_info=error)
+            return _BUG
         return f"it cannot be written: {getattr(error, 'strerror', None) or error}"
 
     # ---- what became of a file

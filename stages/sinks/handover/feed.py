@@ -44,6 +44,7 @@ class Feed(Generic[K]):
         self._pending: dict[str, K] = {}
         self._changed = threading.Condition()
         self._closing = False
+        self._bug: Exception | None = None
         self._thread: threading.Thread | None = None
 
     def open(self) -> None:
@@ -52,7 +53,13 @@ class Feed(Generic[K]):
             self._link.connect()
 
     def offer(self, stamp: Stamp, item: K) -> None:
-        """Send a frame, or keep it to send later. Raises Unavailable if the caller must offer it again."""
+        """Send a frame, or keep it to send later.
+
+        Raises Unavailable if the caller must offer it again, and what the thread that sends later has raised.
+        """
+        if self._bug is not None:
+            bug, self._bug, self._thread = self._bug, None, None
+            raise bug
         if self._thread is None and self._link.connect() == "every":
             self._send_now(stamp, item)
             return
@@ -93,6 +100,9 @@ class Feed(Generic[K]):
             except Unavailable:
                 with self._changed:
                     self._changed.wait_for(lambda: self._closing, _RETRY_S)
+            except Exception as bug:  # noqa: BLE001 - raised by `offer`: the runtime knows what a bug of a stage costs
+                self._bug = bug
+                return
 
     def _wait_pending(self) -> bool:
         with self._changed:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from camgraph_test_stages.program_inboxes import listening, taken, tracks
+from camgraph_test_stages.waiting import until
 
 from camgraph.pipeline.errors import Unavailable
 from camgraph.pipeline.testing import opened
@@ -40,4 +41,23 @@ def test_newest_frame_of_each_camera_on_request(tmp_path: Path) -> None:
         assert stage.context.counts == {("skipped.not_read", "a"): 4, ("skipped.not_read", "b"): 4}
         stage.process([tracks(5, "a")])
         assert (taken(inbox).seq, inbox.arrival) == (5, None)
+    inbox.close()
+
+
+def test_a_bug_in_the_thread_that_sends_is_told_and_costs_one_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inbox = listening(tmp_path, "newest")
+    with opened(SinkApiTracks, {"address": str(tmp_path / "s")}, folder=tmp_path) as stage:
+        assert isinstance(stage, SinkApiTracks)
+        whole = stage._feed._pack  # the runtime has no bug to offer
+        monkeypatch.setattr(stage._feed, "_pack", lambda item, skipped: whole(item, 1 // item.stamp.seq))
+        stage.process([tracks(0)])
+        with inbox.board.lock:
+            inbox.ask()
+        until(lambda: stage._feed._bug is not None)
+        with pytest.raises(ZeroDivisionError):
+            stage.process([tracks(1)])
+        stage.process([tracks(2)])
+        assert taken(inbox).seq == 2
     inbox.close()

@@ -31,8 +31,8 @@ from camgraph.tools.lab import broker_servers
 PASSWORD = "plum-garden-74"
 
 
-def nats_server(folder: Path, more: str = "") -> Server:
-    return or_skip(lambda: broker_servers.nats_server(folder, more))
+def nats_server(folder: Path, more: str = "", *, streams: bool = True) -> Server:
+    return or_skip(lambda: broker_servers.nats_server(folder, more, streams=streams))
 
 
 @contextmanager
@@ -114,6 +114,11 @@ def test_full_stream_says_so_and_takes_events_once_it_has_room(tmp_path) -> None
         asyncio.run(empty_stream(server.port))
         hand_in(sink, [incident(2, "a")])
         assert count(server.port) == 1
+
+
+def test_a_server_without_streams_says_so(tmp_path) -> None:
+    with serving(nats_server(tmp_path, streams=False)) as server, sink_to(server.port, tmp_path) as sink:
+        assert "it has no JetStream" in refusal(sink, [incident(1, "a")])
 
 
 async def empty_stream(port: int) -> None:

@@ -27,7 +27,7 @@ def test_a_file_may_be_given_as_a_url() -> None:
     [
         "rtsp://h",
         "rtsp://u:p@h:554/x",
-        "rtsp://u:p@ss@[fe80::1]:554/x",
+        "rtsp://u:p@ss@[fe80::1%eth0]:554/x",
         "udp://@239.0.0.1:5000",
         "srt://:9000?mode=listener",
         "http://h/x?mail=a@b",
@@ -77,3 +77,14 @@ def test_blank_in_a_host_is_refused(host: str) -> None:
 @pytest.mark.parametrize("host", ["[fe80::1%eth0]", "[fe80::1%25eth0]:554", "[fe80::1%br-lan.7]"])
 def test_zone_of_a_link_is_taken(host: str) -> None:
     assert why_no_host(f"rtsp://u:p@{host}/x") == ""
+
+
+@pytest.mark.parametrize("host", ["[fe80::1]", "[fe80::1%]", "[FE80::1]:554", "[::1%]"])
+def test_an_address_of_one_interface_names_it(host: str) -> None:
+    assert "write [fe80::1%eth0]" in why_no_host(f"rtsp://u:geheim@{host}/x")
+    assert "geheim" not in why_no_host(f"rtsp://u:geheim@{host}/x")
+
+
+@pytest.mark.parametrize("host", ["[::1]", "[2001:db8::1]", "169.254.1.2", "[fe80::1%25eth0]"])
+def test_other_addresses_name_no_interface(host: str) -> None:
+    assert why_no_host(f"rtsp://{host}/x") == ""

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import ClassVar, NamedTuple, Self
 
 from camgraph.pipeline.foreign_text import shown
-from camgraph.pipeline.system.happy_eyeballs import connect_first, places_of
+from camgraph.pipeline.system.happy_eyeballs import Place, connect_first, places_of
 from camgraph.pipeline.system.redaction import redact_urls
 from camgraph.stages.video.live.gate.authorization import Authorization
 from camgraph.stages.video.live.gate.host_lookup import LOOK_UP_S, HostLookup
@@ -249,7 +249,7 @@ class Gate(ABC):
         ``is_final``: a failure is the problem of this gate; else the caller tries again.
         TLS without a look at certificates, which cameras make themselves, as FFmpeg does.
         """
-        places = [place for address in self._addresses(origin) for place in places_of(address, origin.port)]
+        places = [place for address in self._addresses(origin) for place in _places_of(address, origin.port)]
         until = time.monotonic() + self._road.connect_s
         self._require_open()
         try:
@@ -332,6 +332,16 @@ def _end(one: socket.socket) -> None:
 def fit_to_show(text: str) -> str:
     """A camera's text, without credentials and without characters that a terminal would obey."""
     return shown(redact_urls(text), _MOST_SHOWN)
+
+
+def _places_of(address: str, port: int) -> list[Place]:
+    """Raises Dropped for an address that this machine cannot reach, such as one of an interface that is not there."""
+    try:
+        return places_of(address, port)
+    except OSError as error:
+        interface = address.partition("%")[2]
+        hint = f": is its network interface {shown(interface)} right?" if interface else ""
+        raise Dropped(f"{shown(address)} is no address that this machine can reach ({error.strerror}){hint}") from None
 
 
 def _tls() -> ssl.SSLContext:

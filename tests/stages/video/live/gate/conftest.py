@@ -112,7 +112,7 @@ def call() -> Iterator[Callers]:
 
         def make(url: str) -> Line:
             host, _, port = url.partition("//")[2].partition("/")[0].rpartition(":")
-            made = Line(socket.create_connection((host, int(port)), WITHIN_S))
+            made = Line(socket.create_connection((host.strip("[]"), int(port)), WITHIN_S))
             stack.callback(made.hang_up)
             return made
 

@@ -295,3 +295,12 @@ def test_closing_ends_looking_up_a_name(listener: Listeners, asking: Asking, mon
     thread.join(WITHIN_S)
     assert not thread.is_alive()
     assert isinstance(raised[0], Dropped)
+
+
+@both
+def test_an_interface_that_is_not_there_is_named(call: Callers, gate_type: type[Gate], scheme: str) -> None:
+    with gate_type(road(scheme, 554, addresses=frozenset({"fe80::1%nosuch0"}))) as gate:
+        call(gate.url).say(request(gate)).all()
+        until(lambda: gate.problem is not None)
+        assert isinstance(gate.problem, Dropped)
+        assert "is its network interface nosuch0 right?" in str(gate.problem)
