@@ -192,7 +192,7 @@ def test_it_closes_at_once_though_a_client_sends_drop_by_drop(tmp_path: Path, wi
 
 
 @pytest.mark.parametrize("within_s", [0.4])
-def test_time_for_another_answer_is_not_held_against_a_client(tmp_path: Path, within_s: float) -> None:
+def test_time_for_another_answer_costs_no_client_its_own(tmp_path: Path, within_s: float) -> None:
     """Nobody reads from it while the thread makes an answer."""
     begun = threading.Event()
 

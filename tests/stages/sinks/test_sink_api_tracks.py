@@ -44,7 +44,7 @@ def test_newest_frame_of_each_camera_on_request(tmp_path: Path) -> None:
     inbox.close()
 
 
-def test_a_bug_in_the_thread_that_sends_is_told_and_costs_one_frame(
+def test_a_bug_of_the_sending_thread_is_told_and_costs_a_frame(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inbox = listening(tmp_path, "newest")

@@ -15,7 +15,7 @@ from camgraph.tools.commands.init.address import address_of, variable
         ("10.0.0.11", "rtsp://10.0.0.11", "", ""),
         (" 10.0.0.11:8554/main ", "rtsp://10.0.0.11:8554/main", "", ""),
         ("cam.local/a.b/c", "rtsp://cam.local/a.b/c", "", ""),
-        ("[fe80::1]/main", "rtsp://[fe80::1]/main", "", ""),
+        ("[2001:db8::1]/main", "rtsp://[2001:db8::1]/main", "", ""),
         ("v:pw@10.0.0.11/main", "rtsp://10.0.0.11/main", "v", "pw"),
         ("0", "/dev/video0", "", ""),
         ("rtsp://10.0.0.11/", "rtsp://10.0.0.11", "", ""),
