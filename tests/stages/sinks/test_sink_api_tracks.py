@@ -44,9 +44,7 @@ def test_newest_frame_of_each_camera_on_request(tmp_path: Path) -> None:
     inbox.close()
 
 
-def test_a_bug_of_the_sending_thread_is_told_and_costs_a_frame(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bug_of_the_sending_thread_is_told_and_costs_a_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inbox = listening(tmp_path, "newest")
     with opened(SinkApiTracks, {"address": str(tmp_path / "s")}, folder=tmp_path) as stage:
         assert isinstance(stage, SinkApiTracks)
