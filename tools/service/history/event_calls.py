@@ -156,7 +156,8 @@ def _piece(one: KeptEvent) -> bytes:
 
 async def _within(come: asyncio.Event, seconds: float) -> bool:
     try:
-        await asyncio.wait_for(come.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await come.wait()
     except TimeoutError:
         return False
     return True

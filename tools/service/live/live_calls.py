@@ -164,7 +164,8 @@ class LivePeople:
             left = len(tasks)
             while left:
                 try:
-                    line = await asyncio.wait_for(lines.get(), _HEARTBEAT_S)
+                    async with asyncio.timeout(_HEARTBEAT_S):
+                        line = await lines.get()
                 except TimeoutError:
                     line = b""
                 if line is None:

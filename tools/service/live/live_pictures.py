@@ -141,7 +141,8 @@ class PictureFilm(WatchedCamera[PictureViewer]):
         try:
             while True:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._come.wait(), _TURN_S)
+                    async with asyncio.timeout(_TURN_S):
+                        await self._come.wait()
                 self._come.clear()
                 while packets := self._ready(time.monotonic()):
                     moments = [moment_of(packet.stream, packet.pts) for packet in packets]
