@@ -16,7 +16,7 @@ importlib.import_module(sys.argv[1])
 ours = {name: module for name, module in sys.modules.items() if name.startswith("camgraph.")}
 print(*(name for name, module in ours.items() if not hasattr(module, "__path__")))
 """
-MOST = 40
+MOST = 45
 """Modules, without the packages around them, which hold a docstring."""
 
 
