@@ -27,13 +27,12 @@ from camgraph_test_stages.planted import (
     as_camera,
     decoded,
     descendants,
-    lines_of,
     one_line,
     parrot,
     told_by_the_system,
     word,
 )
-from camgraph_test_stages.waiting import until
+from camgraph_test_stages.waiting import json_lines, until
 from click.testing import CliRunner
 
 from camgraph.pipeline.system import redaction
@@ -220,7 +219,7 @@ class Setting:
         until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), every_s=0.02)
 
     def has_tried_all(self) -> bool:
-        blocked = {line.get("stage") for line in lines_of(self.log) if line["event"] == "stage_blocked"}
+        blocked = {line.get("stage") for line in json_lines(self.log) if line["event"] == "stage_blocked"}
         letters = self.folder / "state" / self.name / "dead_letters"
         return blocked >= {*BLOCKED} and all((letters / f"{sink}.jsonl").exists() for sink in GIVEN_UP)
 
@@ -228,7 +227,7 @@ class Setting:
 def answers_of(setting: Setting) -> Iterator[tuple[str, bytes]]:
     """What the commands say; those that do not read the graph come first, for they know no secret to hide."""
     named, graph = ["--name", setting.name], str(setting.graph)
-    [first, *_] = lines_of((setting.folder / "events.jsonl").read_bytes())
+    [first, *_] = json_lines(setting.folder / "events.jsonl")
     for words in (
         ["status", *named],
         ["status", *named, "--json"],

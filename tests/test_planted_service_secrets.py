@@ -22,8 +22,8 @@ from urllib.parse import quote
 import httpx
 from camgraph_test_stages.brokers import free_port
 from camgraph_test_stages.collector import Collector
-from camgraph_test_stages.planted import Planted, as_camera, decoded, lines_of, parrot, told_by_the_system, word
-from camgraph_test_stages.waiting import until
+from camgraph_test_stages.planted import Planted, as_camera, decoded, parrot, told_by_the_system, word
+from camgraph_test_stages.waiting import json_lines, until
 
 from camgraph.tools.lab.blinking import write_clip
 from camgraph.tools.lab.light_model import SIDE, write_model
@@ -230,5 +230,5 @@ def test_the_service_and_the_traces_disclose_no_planted_secret(tmp_path: Path) -
     repeated = planted.found_in(b"".join([*told, *decoded(b" ".join(told))]))
     assert repeated >= {"gate", "query", "yard"}
     assert all(planted.values["collector"] in headers["Authorization"] for headers in collector.headers)
-    reasons = {line["camera"]: line["why"] for line in lines_of(service.log) if line.get("state") == "unauthorised"}
+    reasons = {line["camera"]: line["why"] for line in json_lines(service.log) if line.get("state") == "unauthorised"}
     assert reasons.keys() == {"gate", "yard"}

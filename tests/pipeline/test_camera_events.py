@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -17,7 +16,7 @@ from typing import Any
 
 import pytest
 import structlog
-from camgraph_test_stages.waiting import until
+from camgraph_test_stages.waiting import json_lines, until
 
 from camgraph.pipeline.errors import CamgraphError
 from camgraph.pipeline.graph import load_plan
@@ -106,9 +105,8 @@ class Stage:
         return lambda: bool(answers)
 
     def events(self) -> list[dict[str, Any]]:
-        path = self.folder / "events.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [event for line in lines if (event := json.loads(line)).get("type", "").startswith("camgraph.camera.")]
+        events = json_lines(self.folder / "events.jsonl")
+        return [event for event in events if event.get("type", "").startswith("camgraph.camera.")]
 
 
 def test_state_changes_are_events_once_and_in_order(tmp_path: Path, logs: list[Any]) -> None:

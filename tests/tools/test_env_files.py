@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from camgraph_test_stages.waiting import until
+from camgraph_test_stages.waiting import json_lines, until
 
 from camgraph.pipeline.errors import GraphError
 from camgraph.pipeline.graph import env_file
@@ -67,7 +67,7 @@ class Place:
         return sorted(json.loads(self.output("status", "--json"))["cameras"])
 
     def log(self) -> list[dict[str, object]]:
-        return [json.loads(line) for line in (self.folder / "log").read_text().splitlines()]
+        return json_lines(self.folder / "log")
 
     def wait(self, condition: Callable[[], bool]) -> None:
         def is_so() -> bool:

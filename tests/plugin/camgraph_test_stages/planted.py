@@ -8,7 +8,6 @@ is found as well, and any encoding that keeps letters and digits.
 from __future__ import annotations
 
 import base64
-import json
 import re
 import secrets
 import socket
@@ -16,7 +15,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 WORDS = 12
 """Letters of a word: none of them is found by chance."""
@@ -115,10 +113,6 @@ def parrot(reply: Reply, greeting: bytes = b"") -> Iterator[tuple[int, list[byte
 
 
 # ---- what a run tells
-
-
-def lines_of(log: bytes) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in log.splitlines(keepends=True) if line.endswith(b"\n")]
 
 
 def descendants(pid: int) -> list[int]:

@@ -1,10 +1,12 @@
-"""Waiting in tests: for a condition, never for a time."""
+"""Waiting in tests: for a condition, never for a time; and what another program has written until now."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -27,3 +29,10 @@ def until(
         assert time.monotonic() < end, f"not so within {within_s:g} s{f': {why()}' if why else ''}"
         time.sleep(every_s)
     return found
+
+
+def json_lines(file: Path | bytes) -> list[dict[str, Any]]:
+    """The lines of a file, or of its content, that a program may still be writing; none if there is no such file."""
+    data = file if isinstance(file, bytes) else file.read_bytes() if file.exists() else b""
+    # The last line may have come in part: a reader sees a write before it is whole.
+    return [json.loads(line) for line in data.splitlines(keepends=True) if line.endswith(b"\n")]

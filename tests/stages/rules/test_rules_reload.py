@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from camgraph_test_stages.changes import LIMIT_S, Talk, run_with
-from camgraph_test_stages.waiting import until
+from camgraph_test_stages.waiting import json_lines, until
 from click.testing import CliRunner
 from tests.stages.rules.test_rules import ZONES, data_of, tracks
 
@@ -65,7 +65,7 @@ def reload(run: Talk, path: Path) -> dict[str, Any]:
 
 
 def events(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line)["data"] for line in (folder / "events.jsonl").read_text().splitlines()]
+    return [event["data"] for event in json_lines(folder / "events.jsonl")]
 
 
 def started(run: Talk, *actions: str) -> None:

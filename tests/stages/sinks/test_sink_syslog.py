@@ -17,7 +17,7 @@ import trustme
 from camgraph_test_stages.brokers import Server, free_port, program, serving
 from camgraph_test_stages.delivering import delivering, hand_in
 from camgraph_test_stages.incident_views import incident
-from camgraph_test_stages.waiting import until
+from camgraph_test_stages.waiting import json_lines, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -53,9 +53,7 @@ def rsyslog(tmp_path: Path) -> Iterator[Server]:
 
 
 def messages(folder: Path) -> list[dict[str, Any]]:
-    path = folder / "messages"
-    lines = path.read_text().splitlines() if path.exists() else []
-    return [message for message in map(json.loads, lines) if message["app-name"] == "camgraph"]
+    return [message for message in json_lines(folder / "messages") if message["app-name"] == "camgraph"]
 
 
 def start(number: int = 1, **data: Any) -> Event:
