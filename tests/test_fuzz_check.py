@@ -24,6 +24,6 @@ def test_broken_graphs_rules_and_settings_are_answered(tmp_path: Path) -> None:
     make_folder(tmp_path)
     # How long an answer takes says nothing on a machine that is busy: `make prove` looks at that.
     tried = try_cases(1, range(250), tmp_path, limit_s=60)
-    assert tried.faults == []
+    assert tried.faults == tried.late == []
     assert tried.answers["mistakes"] > 150
     assert tried.answers["right"] > 5

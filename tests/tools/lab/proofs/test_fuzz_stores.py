@@ -64,6 +64,6 @@ def test_any_damaged_file_is_gone_on_with(tmp_path: Path) -> None:
     make_stores(tmp_path)
     # How long an answer takes says nothing on a machine that is busy: `make prove` looks at that.
     tried = try_each(range(80), lambda number: answer_to(tmp_path, 3, number), limit_s=60)
-    assert tried.faults == []
+    assert tried.faults == tried.late == []
     assert {answer.partition(":")[0] for answer in tried.answers} == {"outbox", "history", "index"}
     assert tried.answers["outbox: the lost events were counted"] > 5
