@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import dropwhile, groupby, pairwise
 from pathlib import Path
 
 import av
@@ -107,9 +107,13 @@ def test_no_packet_is_missing_between_the_files(simulator: RtspSimulator, tmp_pa
         size = growing.stat().st_size
         until(lambda: not growing.exists() or growing.stat().st_size > size)
     files = [packets_of(path) for path in camera.files()]
-    assert sum(map(len, files)) == len(camera.packets)
+    # On a busy machine the camera is lost now and then, and its next stream may begin between two keyframes.
+    streams = [list(packets) for _, packets in groupby(camera.packets, key=lambda packet: packet.stream)]
+    playable = [list(dropwhile(lambda packet: not packet.is_key, packets)) for packets in streams]
+    assert sum(map(len, files)) == sum(map(len, playable))
     assert all(file[0][0] for file in files), "each begins at a keyframe"
-    assert all(20 <= len(file) <= 30 for file in files[:-1]), "a second each, up to the next keyframe"
+    assert max(map(len, files)) <= 30, "a second each, up to the next keyframe"
+    assert sum(len(file) < 20 for file in files) <= len(streams), "only a stream's end is shorter"
     assert all(before < after for file in files for (_, before), (_, after) in pairwise(file))
     assert camera.files("*.part") == []
     assert camera.troubles == []
