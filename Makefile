@@ -3,10 +3,20 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-# CUDA's libraries, 2 GB of them, where NVIDIA's driver is loaded; `make demo GPU=` does without.
+# CUDA's libraries, 2 GB of them, where NVIDIA's driver is loaded; `make demo GPU=` does without. `GPU=none` takes the ONNX
+# Runtime that knows no GPU, and is 290 MB smaller.
 GPU ?= $(if $(wildcard /proc/driver/nvidia/version /dev/dxg),cuda)
 
 COMMA := ,
+
+# The requirements of pyproject.toml, with the other ONNX Runtime: pip cannot leave out one of a package's own.
+define SMALL
+import tomllib
+project = tomllib.load(open("pyproject.toml", "rb"))["project"]
+for one in project["dependencies"] + project["optional-dependencies"]["serve"]:
+    print(one.replace("onnxruntime-gpu", "onnxruntime"))
+endef
+export SMALL
 
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
@@ -26,7 +36,13 @@ $(VENV)/.ready: pyproject.toml
 	  exit 1; }
 	@echo "setting up $(VENV) with pip, once: a minute or two, by your network"
 	$(PYTHON) -m venv $(VENV)
+ifeq ($(GPU),none)
+	$(BIN)/python -c "$$SMALL" > $(VENV)/small.txt
+	$(PIP) -r $(VENV)/small.txt
+	$(PIP) --no-deps -e .
+else
 	$(PIP) -e '.[serve$(if $(GPU),$(COMMA)$(GPU))]'
+endif
 	touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready tests/plugin/pyproject.toml

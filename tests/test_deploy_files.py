@@ -1,8 +1,10 @@
-"""configs/deploy: what can be known of the files for containers without building an image."""
+"""configs/deploy and the Makefile: what can be known of containers and environments without building one."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +132,17 @@ def test_images_are_named_without_a_registry(name: str) -> None:
     images = re.findall(r"^\s*(?:FROM|image:) (\S+)", text, re.MULTILINE)
     assert images
     assert not [image for image in images if "." in image.partition("/")[0].partition(":")[0] or "/" in image]
+
+
+def test_make_without_gpu_installs_the_small_onnx_runtime(tmp_path: Path) -> None:
+    steps = subprocess.run(
+        ["make", "-n", "setup", "GPU=none", f"VENV={tmp_path}/v"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert "-r " in steps
+    assert "--no-deps -e ." in steps
+    assert "[serve" not in steps
+    (script,) = re.findall(r"define SMALL\n(.*?)endef", (ROOT / "Makefile").read_text("utf-8"), re.DOTALL)
+    wanted = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "onnxruntime>=" in wanted
+    assert "onnxruntime-gpu" not in wanted
+    assert "uvicorn" in wanted

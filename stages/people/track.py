@@ -17,7 +17,6 @@ from camgraph.pipeline.stage import Context, Counts, Settings, Stage, Upstream
 from camgraph.stages.messages import People, Tracks
 from camgraph.stages.vision.decoding.score_ranges import score_range
 from camgraph.stages.vision.tracking import Followed, Tracker, TrackerOptions
-from camgraph.stages.vision.tracking.matching import assignment
 from camgraph.stages.vision.tracking.memory import heights_of
 from camgraph.stages.vision.tracking.smoothing import Smoother
 
@@ -165,9 +164,6 @@ class Track(Stage[TrackSettings]):
         scores = [facts["scores"] for facts in upstream.nearest("scores").values()]
         open_ones = [name for name in _SCORES if scores and getattr(settings, name) is None]
         return {name: min(facts[name.removesuffix("_score")] for facts in scores) for name in open_ones}
-
-    def open(self) -> None:
-        assignment()
 
     def process(self, items: Sequence[People]) -> Iterable[Message]:
         # All are looked at before any is remembered: after a BadItem the runtime hands them in again one by one.

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.machinery
-import importlib.util
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from lap import lapjv
 from numpy.typing import NDArray
 
 from camgraph.stages.vision.tracking.memory import heights_of
@@ -145,31 +142,15 @@ def size_likeness(heights: F64, torsos: F64, other_heights: F64, other_torsos: F
 # ---- pairs
 
 
-@functools.cache
-def assignment() -> Callable[..., Any]:
-    """SciPy's linear_sum_assignment: alone if its compiled module is found, for all of SciPy's optimisers take 0.4 s.
-
-    Only a process that tracks pays even the rest, when it opens.
-    """
-    package = importlib.util.find_spec("scipy")
-    folders = [f"{folder}/optimize" for folder in (package and package.submodule_search_locations) or ()]
-    found = importlib.machinery.PathFinder.find_spec("_lsap", folders)
-    if found is None or found.loader is None:
-        from scipy.optimize import linear_sum_assignment  # noqa: PLC0415
-    else:
-        module = importlib.util.module_from_spec(found)
-        found.loader.exec_module(module)
-        linear_sum_assignment = module.linear_sum_assignment
-    return linear_sum_assignment  # type: ignore[no-any-return]
-
-
 def match(scores: F64, *, least: float) -> Pairs:
     """The pairs of the largest sum of ``scores`` (N, M), of which those below ``least`` come apart again.
 
     Pairs below ``least`` weigh nothing in the sum, so that they never cost a good pair its partner.
     """
     allowed = scores >= least
-    tracks, boxes = assignment()(np.where(allowed, scores, 0.0), maximize=True)
+    box_of, _ = lapjv(np.where(allowed, -scores, 0.0), extend_cost=True, return_cost=False)
+    tracks = rows_of(box_of >= 0)
+    boxes = box_of[tracks]
     good = allowed[tracks, boxes]
     tracks, boxes = tracks[good].astype(np.int64), boxes[good].astype(np.int64)
     return Pairs(tracks, boxes, _others(scores.shape[0], tracks), _others(scores.shape[1], boxes))

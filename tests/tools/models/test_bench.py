@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import mannwhitneyu
 
 from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.testing import hit
@@ -232,3 +235,13 @@ def test_without_matplotlib_nothing_is_measured(tiny_model: Path, monkeypatch: p
     found = bench(tiny_model, "--plot", "run.png")
     assert found.exit_code == 3
     assert "pip install 'camgraph[plots]'" in found.output
+
+
+rounds = st.lists(st.floats(1, 100), min_size=1, max_size=12)
+
+
+@settings(max_examples=50)
+@given(rounds, rounds)
+def test_chance_of_a_difference_is_that_of_scipy(one: list[float], other: list[float]) -> None:
+    expected = mannwhitneyu(one, other, method="exact").pvalue
+    assert bench_comparison.chance_of(one, other) == pytest.approx(expected)

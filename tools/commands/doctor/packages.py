@@ -54,8 +54,10 @@ def _applies(wanted: Requirement) -> bool:
 
 
 def _problem(wanted: Requirement) -> str:
+    # Each package of ONNX Runtime has what camgraph calls: you may have taken the small one.
+    instead = _of_module("onnxruntime", None) if wanted.name.startswith("onnxruntime") else []
     try:
-        there = version(wanted.name)
+        there = version(next(iter(instead), wanted.name))
     except PackageNotFoundError:
         return f"{wanted.name} is missing"
     fits = wanted.specifier.contains(there, prereleases=True)

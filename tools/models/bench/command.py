@@ -99,7 +99,7 @@ def _status(record: Record) -> int:
 
 
 def _compare(before: Record, after: Record) -> None:
-    from camgraph.tools.models.bench import comparison as bench_comparison  # noqa: PLC0415 - with it comes scipy
+    from camgraph.tools.models.bench import comparison as bench_comparison  # noqa: PLC0415 - only where it is needed
 
     click.echo("\n".join(bench_comparison.lines(before, after)))
 

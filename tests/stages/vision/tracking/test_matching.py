@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-import subprocess
-import sys
 from itertools import permutations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.optimize import linear_sum_assignment
 
-from camgraph.stages.vision.tracking.matching import assignment, match, similarity
+from camgraph.stages.vision.tracking.matching import match, similarity
 
 shapes = st.tuples(st.integers(1, 4), st.integers(1, 4))
 score_tables = shapes.flatmap(lambda shape: arrays(np.float64, shape, elements=st.floats(0, 1)))
@@ -61,22 +58,12 @@ def test_boxes_without_area_are_like_nothing() -> None:
     assert similarity(flat, flat)[0, 0] == 0
 
 
-def test_the_solver_comes_without_the_rest_of_scipy() -> None:
-    asked = "from camgraph.stages.vision.tracking import matching; matching.assignment()"
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; {asked}; print('scipy' in sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "False\n"
-
-
-def test_a_scipy_that_is_laid_out_otherwise_has_the_solver_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    from scipy.optimize import linear_sum_assignment
-
-    alone = assignment()
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    assert assignment.__wrapped__() is linear_sum_assignment
-    scores = np.random.default_rng(1).random((6, 9))
-    assert np.array_equal(alone(scores, maximize=True), linear_sum_assignment(scores, maximize=True))
+@settings(max_examples=100)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 60), st.integers(0, 60), st.floats(0, 1))
+def test_crowds_are_paired_as_scipy_pairs_them(seed: int, tracks: int, boxes: int, empty: float) -> None:
+    chance = np.random.default_rng(seed)
+    scores = chance.random((tracks, boxes)) * (chance.random((tracks, boxes)) >= empty)
+    pairs = match(scores, least=0.1)
+    rows, columns = linear_sum_assignment(np.where(scores >= 0.1, scores, 0.0), maximize=True)
+    expected = {(row, column) for row, column in zip(rows, columns, strict=True) if scores[row, column] >= 0.1}
+    assert set(zip(pairs.tracks.tolist(), pairs.boxes.tolist(), strict=True)) == expected

@@ -105,6 +105,15 @@ def test_a_requirement_that_is_not_met(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "expected >=999; no-such-package is missing" in finding.found
 
 
+def test_another_onnx_runtime_meets_the_requirement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "requires", lambda _: ["onnxruntime-none>=1.24"])
+    assert only(packages.look_at_requirements("numpy")).state == "ok"
+    monkeypatch.setattr(packages, "requires", lambda _: ["onnxruntime-none>=999"])
+    assert "expected >=999" in only(packages.look_at_requirements("numpy")).found
+    monkeypatch.setattr(packages, "packages_distributions", dict)
+    assert "onnxruntime-none is missing" in only(packages.look_at_requirements("numpy")).found
+
+
 def test_shared_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = SimpleNamespace(f_bavail=10, f_frsize=2**20, f_blocks=64)
     assert only(machine.look_at_shared_memory(tmp_path / "absent")).state == "wrong"
