@@ -191,7 +191,7 @@ class SinkJsonl(SelectingSink[SinkJsonlSettings]):
 
     def _open_file(self, path: Path) -> LineFile:
         started = self._read_start() if self.context.incarnation > 1 else None
-        link = link_of(path) if started is None else started.link
+        link = link_of(path) if started is None or started is _UNKNOWN else started.link
         file = LineFile(path, sync=self.settings.sync, link=link)
         try:
             self._begin(file, started)
@@ -213,6 +213,9 @@ class SinkJsonl(SelectingSink[SinkJsonlSettings]):
 
     def _begin(self, file: LineFile, started: _Start | None) -> None:
         """Begin the run in a file, or go on with it. Raises OSError and EnvironmentProblem."""
+        if started is _UNKNOWN:  # events of this run may come twice, and none of them is lost
+            self._remember_start(file, file.whole_size)
+            return
         if started is not None:
             offset = started.size if file.inode == started.inode else 0
             self._read_back = frozenset(_ids(file.tail(offset, READ_BACK, KNOWN)))
@@ -227,9 +230,13 @@ class SinkJsonl(SelectingSink[SinkJsonlSettings]):
 
     def _read_start(self) -> _Start | None:
         """The state of the file at the start of the run; None if the process died before."""
-        with contextlib.suppress(FileNotFoundError):
+        try:
             return _Start(**json.loads(self._start_file.read_text()))
-        return None
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError) as error:
+            self.context.log.warning("start_of_run_not_known", file=str(self._start_file), why=str(error))
+            return _UNKNOWN
 
     def _remember_start(self, file: LineFile, size: int) -> None:
         start = _Start(file.inode, size, file.link)
@@ -247,6 +254,10 @@ class _Start(NamedTuple):
     inode: int
     size: int
     link: str
+
+
+_UNKNOWN = _Start(0, 0, "")
+"""The file that held the start is damaged."""
 
 
 def _ids(lines: Iterable[bytes]) -> Iterator[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ from camgraph_test_stages.delivering import delivering, hand_in
 from camgraph_test_stages.waiting import until
 
 __all__ = [
+    "Line",
     "Server",
     "assert_all_in_order",
     "certify",
@@ -109,3 +111,63 @@ def struck(server: Server, when: Callable[[], bool]) -> Iterator[None]:
         thread.join()
     if failed:
         raise failed[0]
+
+
+class Line:
+    """A port that leads to this one, until it is cut."""
+
+    def __init__(self, port: int) -> None:
+        self.port = free_port()
+        self._to = port
+        self._ends: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> Line:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def start(self) -> None:
+        server = socket.create_server(("127.0.0.1", self.port))
+        self._ends.append(server)
+        self._go(self._serve, server)
+
+    def kill(self) -> None:
+        """Hang up both sides of each connection, in the middle of whatever goes over the line."""
+        while self._ends or self._threads:
+            for end in self._ends:
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+            for thread in self._threads[:]:
+                thread.join(0.1)
+                if not thread.is_alive():
+                    self._threads.remove(thread)
+            if not self._threads:
+                for end in self._ends:
+                    end.close()
+                self._ends.clear()
+
+    def _go(self, work: Callable[..., None], *arguments: socket.socket) -> None:
+        self._threads.append(threading.Thread(target=work, args=arguments))
+        self._threads[-1].start()
+
+    def _serve(self, server: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = server.accept()
+                self._ends.append(near)
+                far = socket.create_connection(("127.0.0.1", self._to))
+                self._ends.append(far)
+                self._go(self._carry, near, far)
+                self._go(self._carry, far, near)
+
+    @staticmethod
+    def _carry(source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while piece := source.recv(1 << 16):
+                target.sendall(piece)
+        for end in (source, target):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)

@@ -3,32 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-T = TypeVar("T")
+from camgraph.pipeline.testing import WITHIN_S, until
 
-WITHIN_S = 60.0
-"""Far more than any condition needs on a quiet machine, for the machine may be five times slower."""
-
-
-def until(
-    condition: Callable[[], T],
-    within_s: float = WITHIN_S,
-    why: Callable[[], object] | None = None,
-    every_s: float = 0.001,
-) -> T:
-    """Return what the condition returns, as soon as that is true. `why` tells how things stand if it never is.
-
-    Set `every_s` higher if the condition asks another process or reads much. Raises AssertionError after `within_s`.
-    """
-    end = time.monotonic() + within_s
-    while not (found := condition()):
-        assert time.monotonic() < end, f"not so within {within_s:g} s{f': {why()}' if why else ''}"
-        time.sleep(every_s)
-    return found
+__all__ = ["WITHIN_S", "json_lines", "until"]
 
 
 def json_lines(file: Path | bytes) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import socket
 import ssl
 import threading
@@ -182,8 +183,7 @@ def test_the_pause_that_the_server_asks_for_is_kept(tmp_path) -> None:
     with web_receiver() as receiver, sink_to(receiver.url, tmp_path) as sink:
         receiver.replies = [Reply(429, {"Retry-After": "1800"})]
         assert "it gets too many requests" in refusal(sink, events(1))
-        assert 1700 < sink._attempts.next_s - time.monotonic() <= 1800
-        assert "next try in 1" in refusal(sink, events(1))
+        assert re.search(r"next try in (1[0-7]\d\d|1800) s", refusal(sink, events(1)))
         assert len(receiver.requests) == 1
 
 
@@ -194,7 +194,6 @@ def test_a_server_that_wants_no_more_gets_no_more_in_this_run(tmp_path) -> None:
             with sink_to(receiver.url, tmp_path) as sink:
                 for _ in range(2):
                     why = refusal(sink, events(1))
-                    until(lambda s=sink: s._attempts.may_try(time.monotonic()))
                 assert "it wants no more events (it answers 410): nothing more is sent there in this run" in why
                 assert letters(sink) == {}
         assert len(receiver.requests) == 1

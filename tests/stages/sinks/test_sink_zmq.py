@@ -11,6 +11,7 @@ from typing import Any
 import msgpack
 import pytest
 import zmq
+from camgraph_test_stages.delivering import delivering
 from camgraph_test_stages.incident_views import event
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
@@ -18,7 +19,6 @@ from structlog.testing import capture_logs
 from camgraph.pipeline.errors import Unavailable
 from camgraph.pipeline.messages import Event
 from camgraph.pipeline.system.happy_eyeballs import places_of
-from camgraph.pipeline.testing import opened
 from camgraph.stages.sinks import sink_zmq
 from camgraph.stages.sinks.sink_zmq import SinkZmq, SinkZmqSettings
 
@@ -35,8 +35,7 @@ def free_address() -> str:
 
 @contextmanager
 def sink_at(address: str, folder: Path, **more: Any) -> Iterator[SinkZmq]:
-    with opened(SinkZmq, {"address": address, **more}, folder=folder) as sink:
-        assert isinstance(sink, SinkZmq)
+    with delivering(SinkZmq, {"address": address, **more}, folder) as sink:
         yield sink
 
 
@@ -256,7 +255,6 @@ def push(sink: SinkZmq, events: list[Event]) -> list[str]:
 def test_events_wait_for_a_reader_and_for_its_restart(tmp_path, monkeypatch) -> None:
     address = free_address()
     with sink_at(address, tmp_path, connect=True) as sink:
-        sink._attempts._pauses_s = (0.05,)
         with monkeypatch.context() as patch:
             patch.setattr(sink_zmq, "_WAIT_S", 0.1)
             with pytest.raises(Unavailable, match="nobody answers there"):
@@ -283,7 +281,6 @@ def lost(sink: SinkZmq) -> bool:
 def test_readers_of_a_proxy_get_what_they_subscribe_to(tmp_path) -> None:
     front, back = free_address(), free_address()
     with proxy(front, back), sink_at(front, tmp_path, connect=True) as sink, reader(back, "room-3/") as stream:
-        sink._attempts._pauses_s = (0.05,)
         push(sink, [event(1)])
         wait_for_readers(sink, 1)
         push(sink, [event(2, camera="room-3"), event(3)])
@@ -295,7 +292,6 @@ def test_readers_of_a_proxy_get_what_they_subscribe_to(tmp_path) -> None:
 def test_a_listening_reader_with_curve(tmp_path, ours) -> None:
     address = free_address()
     with sink_at(address, tmp_path, connect=True, curve_server_key=OURS, curve_secret_key=ours) as sink:
-        sink._attempts._pauses_s = (0.05,)
         with Reading(address, server_key=OUR_SECRET) as known:
             push(sink, [event(1)])
             until(lambda: known.ids)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import structlog
+from camgraph_test_stages.delivering import delivering
 from camgraph_test_stages.incident_views import incident
 from pydantic import Field
 
@@ -144,22 +145,22 @@ def test_repeated_events_are_known(other: OtherSide, tmp_path: Path) -> None:
 def test_pauses_are_kept(other: OtherSide, tmp_path: Path) -> None:
     port = other.port
     other.close()
-    with opened(SinkLines, {"port": port}, folder=tmp_path) as stage:
-        stage._attempts._pauses_s = (30.0,)
+    with delivering(SinkLines, {"port": port}, tmp_path, pauses_s=(3000.0,)) as stage:
         with pytest.raises(Unavailable, match=r"refused"):
             feed(stage, [A.event])
-        with pytest.raises(Unavailable, match=r"next try in (29|30) s, after 1 failures"):
+        with pytest.raises(Unavailable, match=r"next try in (2\d{3}|3000) s, after 1 failures"):
             feed(stage, [A.event])
 
 
 def test_pauses_begin_anew_after_a_success(other: OtherSide, tmp_path: Path) -> None:
     """A server that was away for long and is back is not waited for that long when it next fails."""
     other.answers = {A.event.id: ["", "", ""], B.event.id: [""]}
-    with opened(SinkLines, {"port": other.port}, folder=tmp_path) as stage:
+    with delivering(SinkLines, {"port": other.port}, tmp_path, pauses_s=(0.0, 0.0, 0.0, 3000.0)) as stage:
         push(stage, [A])
         with pytest.raises(Unavailable):
             feed(stage, [B.event])
-        assert stage._attempts.failures == 1
+        feed(stage, [B.event])
+    assert other.ids == [A.event.id, B.event.id]
 
 
 def old(view: EventView, age_s: float) -> EventView:
@@ -177,8 +178,7 @@ def test_an_event_that_is_too_old_is_a_dead_letter(other: OtherSide, tmp_path: P
 
 def test_the_attempts_of_a_dead_letter_are_its_own(other: OtherSide, tmp_path: Path) -> None:
     other.answers = {A.event.id: [""] * 100, B.event.id: ["", "no"]}
-    with opened(SinkLines, {"port": other.port, "expires": "2h"}, folder=tmp_path) as stage:
-        stage._attempts._pauses_s = (0.0,)
+    with delivering(SinkLines, {"port": other.port, "expires": "2h"}, tmp_path) as stage:
         for _ in range(3):
             with pytest.raises(Unavailable):
                 feed(stage, [old(A, 4000).event])
@@ -377,8 +377,7 @@ class Fragile(SinkLines):
 
 @pytest.mark.parametrize("where", ["connect", "answer"])
 def test_an_odd_answer_makes_events_wait_and_is_logged_once(other: OtherSide, tmp_path: Path, where: str) -> None:
-    with structlog.testing.capture_logs() as lines, opened(Fragile, {"port": other.port}, folder=tmp_path) as stage:
-        stage._attempts._pauses_s = (0.0,)
+    with structlog.testing.capture_logs() as lines, delivering(Fragile, {"port": other.port}, tmp_path) as stage:
         stage.where = where
         for event in (A, A, B):
             with pytest.raises(Unavailable, match="KeyError: its answer is not understood") as raised:
@@ -387,7 +386,7 @@ def test_an_odd_answer_makes_events_wait_and_is_logged_once(other: OtherSide, tm
         stage.where = ""
         push(stage, [A, B])
         stage.where = where
-        stage._disconnect()
+        stage.close()
         with pytest.raises(Unavailable):
             feed(stage, [C.event])
     assert other.ids == [A.event.id, B.event.id]
