@@ -159,54 +159,50 @@ class $Name(EventSink[${Name}Settings]):
             self._file = None
 '''
 
-_SINK_TEST = """\
-import json
+_SINK_TEST = '''\
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from camgraph.pipeline.errors import Unavailable
-from camgraph.pipeline.messages import Event
-from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.pipeline.testing import SinkCase, SinkContract
 
 from $package.$name import $Name
 
 
-def event(seq: int, rule: str = "fall") -> Event:
-    body = {"id": f"id{seq}", "type": "camgraph.incident.start", "data": {"rule": {"id": rule}, "phase": "start"}}
-    return Event(stamp(seq), f"id{seq}", f"incident{seq}", "start", json.dumps(body).encode())
+class Table:
+    """The other side of the sink: the file, which another program may lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self.settings = {"path": "events.db"}
+        self.path = folder / "events.db"
+
+    def arrived(self) -> list[str]:
+        """The ids of all events that are there, in their order."""
+        with suppress(sqlite3.OperationalError), closing(sqlite3.connect(self.path)) as file:
+            return [name for (name,) in file.execute("SELECT id FROM events ORDER BY rowid")]
+        return []
+
+    def stop(self) -> None:
+        """Be away for the sink."""
+        self.other = sqlite3.connect(self.path)
+        self.other.execute("BEGIN EXCLUSIVE")
+
+    def start(self) -> None:
+        """Be there again."""
+        self.other.close()
 
 
-def kept(path: Path) -> list[str]:
-    with closing(sqlite3.connect(path)) as file:
-        return [name for (name,) in file.execute("SELECT id FROM events ORDER BY id")]
+@contextmanager
+def table(folder: Path) -> Iterator[Table]:
+    yield Table(folder)
 
 
-def test_an_event_that_comes_twice_is_kept_once(tmp_path: Path) -> None:
-    for _ in range(2):  # the second time it is another process, which knows of no event
-        with opened($Name, {"path": "events.db"}, folder=tmp_path) as stage:
-            feed(stage, [event(0), event(1)], batch=2)
-    assert kept(tmp_path / "events.db") == ["id0", "id1"]
-
-
-def test_only_the_events_that_are_wanted_are_kept(tmp_path: Path) -> None:
-    with opened($Name, {"path": "events.db", "only": {"rule": "fall"}}, folder=tmp_path) as stage:
-        feed(stage, [event(0), event(1, rule="walking")])
-    assert kept(tmp_path / "events.db") == ["id0"]
-
-
-def test_while_somebody_holds_the_file_events_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr($Name, "pauses_s", (0,))
-    with opened($Name, {"path": "events.db"}, folder=tmp_path) as stage:
-        feed(stage, [event(0)])
-        with closing(sqlite3.connect(tmp_path / "events.db")) as other:
-            other.execute("BEGIN EXCLUSIVE")
-            with pytest.raises(Unavailable, match="locked"):
-                feed(stage, [event(1)])
-        feed(stage, [event(1)])
-    assert kept(tmp_path / "events.db") == ["id0", "id1"]
-"""
+@pytest.mark.parametrize("case", [SinkCase($Name, table, once=True)])
+class Test$Name(SinkContract):
+    """A test for each promise of a sink. What is special to this one has its tests below."""
+'''
 
 _SINK_GRAPH = """\
 version: 1
