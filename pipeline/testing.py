@@ -277,6 +277,8 @@ class SinkCase:
     """Whether an event that comes again behind a restart of the sink arrives once."""
     refused: Event | None = None
     """An event that the sink can never deliver, such as one that is too large."""
+    why_refused: str = ""
+    """What its dead letter says, at least in part."""
     at: Callable[[str, int], Mapping[str, Any]] | None = None
     """The settings for a receiver at this host and TCP port."""
     answers: bool = True
@@ -407,6 +409,7 @@ class SinkContract:
             hand_in(sink, [_SENT[0], case.refused, *_SENT[1:]])
             _await(other, _SENT)
             assert list(letters(sink)) == [case.refused.id], "raise `Refused` for an event that will never be taken"
+            assert case.why_refused in letters(sink)[case.refused.id]
             assert reports_of(sink).counts["dropped.refused", case.refused.stamp.camera] == 1
 
     def test_filters_leave_out_events(self, case: SinkCase, tmp_path: Path) -> None:
@@ -427,7 +430,8 @@ class SinkContract:
     def test_events_wait_while_nobody_listens(self, case: SinkCase, tmp_path: Path) -> None:
         with socket.socket() as nobody:
             nobody.bind(("127.0.0.1", 0))
-            self._assert_waits(case, tmp_path, "127.0.0.1", nobody.getsockname()[1])
+            port = nobody.getsockname()[1]
+            assert str(port) in self._assert_waits(case, tmp_path, "127.0.0.1", port), "say where nobody listens"
 
     @_needs("at")
     def test_events_wait_for_a_host_that_nobody_knows(self, case: SinkCase, tmp_path: Path) -> None:

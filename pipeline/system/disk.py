@@ -11,13 +11,18 @@ from __future__ import annotations
 
 import errno
 import importlib.util
+import json
 import os
 import secrets
 import shutil
 import stat
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _KINDS = {
     stat.S_IFLNK: "a symbolic link",
@@ -261,3 +266,18 @@ def write_whole(path: Path, data: bytes, *, durable: bool = False, mode: int | N
         with suppress(OSError):
             part.unlink()
         raise
+
+
+def read_kept(path: Path, read: Callable[[Any], T], warn: Callable[..., object]) -> T | None:
+    """What `read` makes of the JSON that an earlier process has left in a file; None if there is no such file.
+
+    A damaged file is None as well, so that no process dies of it again and again; `warn` (of a log) is told. Raises
+    OSError if the file cannot be read.
+    """
+    try:
+        return read(json.loads(path.read_bytes()))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        warn("state_damaged", file=str(path), why=f"{type(error).__name__}: {error}")
+        return None

@@ -97,11 +97,11 @@ class Counting:
         if self._path is not None and self._path.exists():
             try:
                 self._kept = json.loads(self._path.read_text())
-            except ValueError:  # torn: the counts begin at zero
+                self._emitted_up_to = {
+                    camera: tuple(kept["emitted"]) for camera, kept in self._kept.items() if kept["emitted"]
+                }
+            except (ValueError, TypeError, KeyError, AttributeError):  # damaged: the counts begin at zero
                 self._kept = {}
-            self._emitted_up_to = {
-                camera: tuple(kept["emitted"]) for camera, kept in self._kept.items() if kept["emitted"]
-            }
 
     def of(self, camera: str, file: RuleFile) -> Mapping[str, Counter]:
         """The counters that these rules give a camera; those that are as before go on."""

@@ -28,6 +28,7 @@ from typing import Any, Literal
 import numpy as np
 
 from camgraph.pipeline.registry import distribution_of, registered, remedy
+from camgraph.pipeline.system.disk import write_whole
 from camgraph.stages.events import digest
 from camgraph.stages.rules.conditions import DECLARED, MOST_CHARACTERS, MOST_REPORTED, Answer, Declared, Past
 from camgraph.stages.rules.language.code_cell import NOTHING, Reported
@@ -265,16 +266,24 @@ _NO_CALL = bytes(_Calls._ROOM)
 _calls = _Calls()
 
 
+def _deaths_in(path: Path) -> dict[str, int]:
+    """Function -> how many processes have ended in it. Of a damaged file they are counted anew: no start may fail."""
+    try:
+        return {str(name): int(count) for name, count in json.loads(path.read_bytes()).items()}
+    except (FileNotFoundError, ValueError, TypeError, AttributeError):
+        return {}
+
+
 def watch_calls(folder: Path, worker: int) -> list[str]:
     """Note in a folder which function is asked. Functions in which processes of this stage have ended again and again
     are not asked any more: these are returned.
     """
     deaths_path = folder / f"conditions.{worker}.json"
-    deaths: dict[str, int] = json.loads(deaths_path.read_text()) if deaths_path.exists() else {}
+    deaths = _deaths_in(deaths_path)
     ended_in = _calls.open(folder / f"condition.{worker}")
     if ended_in:
         deaths[ended_in] = deaths.get(ended_in, 0) + 1
-        deaths_path.write_text(json.dumps(deaths))
+        write_whole(deaths_path, json.dumps(deaths).encode())
     given_up = sorted(name for name, count in deaths.items() if count >= MOST_DEATHS)
     for name in given_up:
         try:

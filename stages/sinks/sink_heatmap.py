@@ -29,7 +29,7 @@ from pydantic import Field, model_validator
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.messages import End, Message
 from camgraph.pipeline.stage import Context, Counts, FrameSize, Settings, Stage
-from camgraph.pipeline.system.disk import write_whole
+from camgraph.pipeline.system.disk import read_kept, write_whole
 from camgraph.pipeline.system.paths import resolve
 from camgraph.stages.events import utc
 from camgraph.stages.messages import Tracks
@@ -171,8 +171,9 @@ class SinkHeatmap(Stage[SinkHeatmapSettings]):
         self._names(self.settings.numbers).folder()
         if self.settings.who:
             self._onlooker = Onlooker(_sound(self.settings))
-        if self.context.incarnation > 1 and self._state_file.exists():
-            self._restore(json.loads(self._state_file.read_text()))
+        if self.context.incarnation > 1:
+            kept = read_kept(self._state_file, self._restored, self.context.log.warning)
+            self._given, self._maps = kept or (self._given, self._maps)
 
     def process(self, items: Sequence[Tracks]) -> Iterable[Message]:
         for item in items:
@@ -321,14 +322,16 @@ class SinkHeatmap(Stage[SinkHeatmapSettings]):
         }
         write_whole(self._state_file, json.dumps({"maps": maps, "given": self._given.highest}).encode())
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
-        self._given = GivenNames.restored(state["given"])
+    def _restored(self, state: Any) -> tuple[GivenNames, dict[str, _Map]]:
+        """What the process before has left, from JSON; without maps that have other cells than the settings say."""
+        maps = {}
         for camera, kept in state["maps"].items():
             values: dict[str, Any] = {name: kept[name] for name in _KEPT}
             values |= {name: tuple(kept[name]) for name in ("last", "size")}
             grid_s = np.array(kept["grid"], np.float64)
             if grid_s.shape == (self.settings.rows, self.settings.columns):
-                self._maps[camera] = _Map(grid_s, **values)
+                maps[camera] = _Map(grid_s, **values)
+        return GivenNames.restored(state["given"]), maps
 
     @property
     def _state_file(self) -> Path:

@@ -32,7 +32,7 @@ from pydantic import Field, model_validator
 from camgraph.pipeline.errors import EnvironmentProblem, ProblemText, UserError
 from camgraph.pipeline.messages import End, Message, Stamp
 from camgraph.pipeline.stage import Context, Counts, FrameSize, Settings, Stage
-from camgraph.pipeline.system.disk import write_whole
+from camgraph.pipeline.system.disk import read_kept, write_whole
 from camgraph.stages.messages import Tracks
 from camgraph.stages.sinks.writing.output_names import GivenNames, OutputNames, free_names, part_of, what_is_wrong
 from camgraph.stages.sinks.writing.track_files import SUFFIXES, Format, TrackFile, begun, rescued, resumed
@@ -103,6 +103,12 @@ class _State:
     """Epoch and number of the last frame in complete files."""
 
 
+def _restored(saved: Any) -> tuple[dict[str, _State], GivenNames]:
+    """What the process before has left, from JSON."""
+    states = {camera: _State(**state) for camera, state in saved["cameras"].items()}
+    return states, GivenNames.restored(saved["given"])
+
+
 class SinkTracks(Stage[SinkTracksSettings]):
     """Tracks -> rows in a file for each camera. While the disk is full, frames wait."""
 
@@ -157,10 +163,9 @@ class SinkTracks(Stage[SinkTracksSettings]):
         if self.settings.form == "parquet" and not is_installed():
             raise EnvironmentProblem(MISSING, error_id="extra-missing")
         self._names.folder()
-        if self.context.incarnation > 1 and self._state_file.exists():
-            saved = json.loads(self._state_file.read_text())
-            self._states = {camera: _State(**state) for camera, state in saved["cameras"].items()}
-            self._given = GivenNames.restored(saved["given"])
+        if self.context.incarnation > 1:
+            kept = read_kept(self._state_file, _restored, self.context.log.warning)
+            self._states, self._given = kept or (self._states, self._given)
         for camera, state in self._states.items():
             self._resume(camera, state)
         self._rescue()

@@ -31,7 +31,7 @@ from pydantic import Field, field_validator
 from camgraph.pipeline.errors import EnvironmentProblem, NeedsNewProcess, UserError
 from camgraph.pipeline.messages import End, Message
 from camgraph.pipeline.stage import Context, Counts, Ports, Settings, Stage, Upstream
-from camgraph.pipeline.system.disk import write_whole
+from camgraph.pipeline.system.disk import read_kept, write_whole
 from camgraph.pipeline.system.paths import resolve
 from camgraph.stages.events import Clock
 from camgraph.stages.messages import Frame, Tracks
@@ -162,8 +162,8 @@ class SinkVideo(Stage[SinkVideoSettings]):
             self._onlooker = Onlooker(rules, self.settings.rules_clocks)
         self._encoding = self._choose_encoding()
         _check_writable(self._file_names.folder())
-        if self.context.incarnation > 1 and self._given_file.exists():
-            self._given = GivenNames.restored(json.loads(self._given_file.read_text()))
+        if self.context.incarnation > 1:
+            self._given = read_kept(self._given_file, GivenNames.restored, self.context.log.warning) or self._given
         self._rescue()
 
     def change_settings(self, settings: SinkVideoSettings) -> None:

@@ -183,12 +183,3 @@ def test_an_empty_file_is_kept_and_a_period_has_one_file(size, more, written_s, 
 def test_mistakes_in_settings(values, text) -> None:
     with pytest.raises(ValueError, match=text):
         SinkJsonlSettings(**{"path": "events.jsonl", **values})
-
-
-def test_filters_leave_out_events(tmp_path) -> None:
-    with opened(SinkJsonl, {"path": "events.jsonl", "never": {"camera": "hall"}}, folder=tmp_path) as sink:
-        sink.process([event(1), event(2, camera="hall"), event(3)])
-        assert reports_of(sink).counts == {("written", "cam"): 2, ("filtered", "hall"): 1}
-    assert all_ids(tmp_path) == [event(1).id, event(3).id]
-    never = SinkJsonlSettings(path="a", never=[{"camera": "hal"}])
-    assert [path for path, _ in SinkJsonl.check_cameras(never, tmp_path, {"hall": None})] == [("never", 0, "camera")]

@@ -199,12 +199,6 @@ def test_tls_that_is_refused(server: Server, pems: Path, wrong: dict[str, Any], 
     assert waiting(server.port, "secure") == 0
 
 
-def test_a_broker_that_is_away(tmp_path) -> None:
-    with sink_to(free_port(), tmp_path, queue="q") as sink:
-        with pytest.raises(Unavailable, match="no connection: Connection refused"):
-            sink.process(stream(1))
-
-
 def test_mistakes() -> None:
     for settings in ({}, {"queue": "q", "exchange": "e"}):
         with pytest.raises(ValueError, match="either `exchange` or `queue`"):

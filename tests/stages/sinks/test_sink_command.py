@@ -192,15 +192,6 @@ def test_output_is_never_on_the_disk(program: Program, tmp_path: Path) -> None:
         assert Path(f"/proc/{program.pid}/fd/1").readlink().name.startswith("pipe:")
 
 
-def test_a_program_that_has_gone_is_waited_for(program: Program, tmp_path: Path) -> None:
-    away = program.path.rename(tmp_path / "elsewhere")
-    with sink_to(["./program"], tmp_path, tries=1) as stage:
-        assert "cannot be started: there is no file" in refusal(stage, [start()])
-        away.rename(program.path)
-        hand_in(stage, [start()])
-        assert reports_of(stage).counts == {("written", "room-3"): 1}
-
-
 def test_what_a_program_leaves_behind_is_not_waited_for(tmp_path: Path) -> None:
     left = ["sh", "-c", f"sleep 600 & echo $! > {tmp_path}/pid; echo no door; exit 4"]
     with sink_to(left, tmp_path, tries=1) as stage:

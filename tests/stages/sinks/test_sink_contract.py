@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import email
+import io
 import json
 import re
 import socket
@@ -29,8 +31,11 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from nats.js.api import ConsumerConfig, DeliverPolicy
 from paho.mqtt.client import CallbackAPIVersion, Client, MQTTv5
 
+from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.registry import find_stage, stage_names
-from camgraph.pipeline.testing import Receiver, SinkCase, SinkContract, event, until
+from camgraph.pipeline.stage import Stage
+from camgraph.pipeline.testing import Receiver, SinkCase, SinkContract, event, hand_in, refusal, until
+from camgraph.stages.sinks.delivery.incident_rows import COLUMNS
 from camgraph.stages.sinks.sink_amqp import SinkAmqp
 from camgraph.stages.sinks.sink_command import SinkCommand
 from camgraph.stages.sinks.sink_csv import SinkCsv
@@ -456,42 +461,47 @@ CASES: dict[str, SinkCase] = {
         SinkAmqp, amqp_queue, at=lambda host, port: {"address": f"amqp://{host}:{port}", "queue": "q", **LOGIN},
         secrets=[SECRET],
     ),
-    "sink_command": SinkCase(SinkCommand, siren, keeps=False, refused=BAD),
+    "sink_command": SinkCase(SinkCommand, siren, keeps=False, refused=BAD, why_refused="ended with status 3"),
     "sink_csv": SinkCase(SinkCsv, table, comes_later=False, keeps=False, once=True),
     "sink_email": SinkCase(
-        SinkEmail, lambda _: started(Mailbox()), refused=BAD, at=mail, secrets=[SECRET],
+        SinkEmail, lambda _: started(Mailbox()), refused=BAD, why_refused="554 spam", at=mail, secrets=[SECRET],
     ),
     "sink_jsonl": SinkCase(SinkJsonl, json_file, comes_later=False, keeps=False, once=True),
     "sink_kafka": SinkCase(
         SinkKafka, kafka_cluster, stops=False, refused=event(9999, "a", text="x" * 2_000_000),
+        why_refused="larger than Kafka takes",
         at=lambda host, port: {"address": f"kafka://{host}:{port}", "topic": "t", **LOGIN}, secrets=[SECRET],
     ),
     "sink_mqtt": SinkCase(
         SinkMqtt, mqtt_broker, keeps=False, refused=event(9999, "a", text="x" * 20_000),
+        why_refused="larger than the broker takes",
         at=lambda host, port: {"address": f"mqtt://{host}:{port}", **LOGIN}, secrets=[SECRET],
     ),
     "sink_nats": SinkCase(
         SinkNats, nats_stream, once=True, refused=event(9999, "a", text="x" * 6000),
+        why_refused="the server takes 4,096",
         at=lambda host, port: {"address": f"nats://{host}:{port}", "stream": "S", **LOGIN}, secrets=[SECRET],
     ),
     "sink_redis": SinkCase(
         SinkRedis, redis_stream, at=lambda host, port: {"address": f"redis://{host}:{port}", **LOGIN}, secrets=[SECRET],
     ),
     "sink_socket": SinkCase(
-        SinkSocket, lambda _: started(TcpReader()), keeps=False, refused=TOO_LARGE_FOR_MSGPACK, answers=False,
+        SinkSocket, lambda _: started(TcpReader()), keeps=False, refused=TOO_LARGE_FOR_MSGPACK,
+        why_refused="msgpack cannot hold",
+        answers=False,
         at=lambda host, port: {"address": f"tcp://{host}:{port}"},
     ),
     "sink_syslog": SinkCase(
         SinkSyslog, rsyslogd, keeps=False, answers=False, at=lambda host, port: {"address": f"tcp://{host}:{port}"},
     ),
     "sink_webhook": SinkCase(
-        SinkWebhook, web_server, refused=BAD, secrets=[SECRET], at=lambda host, port: {
+        SinkWebhook, web_server, refused=BAD, why_refused="it answers 422", secrets=[SECRET], at=lambda host, port: {
             "url": f"http://{host}:{port}/{SECRET}", "bearer_token": SECRET, "allow_private": True, "limit": "2s"
         },
     ),
     "sink_zmq": SinkCase(
         SinkZmq, lambda _: started(Subscriber()), confirms=False, refused=TOO_LARGE_FOR_MSGPACK,
-        at=lambda host, port: {"address": f"tcp://{host}:{port}", "connect": True},
+        why_refused="msgpack cannot hold", at=lambda host, port: {"address": f"tcp://{host}:{port}", "connect": True},
     ),
 }  # fmt: skip
 OTHERS = {
@@ -526,3 +536,93 @@ def test_each_sink_is_in_the_table() -> None:
     sinks = {name for name, one in ours.items() if one.__module__.startswith("camgraph.stages.sinks.")}
     assert CASES.keys() | OTHERS.keys() == sinks, "describe a new sink in `CASES`"
     assert {name: case.sink for name, case in CASES.items()} == {name: ours[name] for name in CASES}
+
+
+# ---- files
+
+
+@dataclass(frozen=True)
+class FileCase:
+    """A sink that writes one file."""
+
+    sink: type[Stage[Any]]
+    name: str
+    read: Callable[[Path], list[str]]
+    """The ids of its events; fails on a line that is not whole."""
+
+    @contextmanager
+    def opened(self, folder: Path, path: str = "") -> Iterator[Stage[Any]]:
+        case = SinkCase(self.sink, json_file)
+        with case.opened({"path": path or str(folder / self.name)}, folder) as sink:
+            yield sink
+
+
+def read_lines(file: Path) -> list[str]:
+    data = file.read_bytes()
+    assert data == b"" or data.endswith(b"\n")
+    return ids(data.splitlines())
+
+
+def read_rows(file: Path) -> list[str]:
+    data = file.read_text("utf-8-sig")
+    assert data.endswith("\n")
+    rows = list(csv.DictReader(io.StringIO(data, newline="")))
+    assert all(len(row) == len(COLUMNS) for row in rows)
+    return [row["id"] for row in rows]
+
+
+FILES = {
+    "sink_jsonl": FileCase(SinkJsonl, "events.jsonl", read_lines),
+    "sink_csv": FileCase(SinkCsv, "table.csv", read_rows),
+}
+
+
+@pytest.fixture(params=FILES.values(), ids=FILES.keys())
+def written(request: pytest.FixtureRequest) -> FileCase:
+    found: FileCase = request.param
+    return found
+
+
+def test_a_full_disk_tears_no_line_and_loses_nothing(written: FileCase, small_disk: Path) -> None:
+    many = [event(number, "x" * 400) for number in range(1, 31)]
+    with written.opened(small_disk) as sink:
+        hand_in(sink, [event(0)])
+        ballast = small_disk / "ballast"
+        ballast.write_bytes(bytes(50_000))
+        for _ in range(3):
+            assert "No space left on device" in refusal(sink, many)
+            assert written.read(small_disk / written.name) == ["e0"]
+        ballast.unlink()
+        hand_in(sink, many, batch=len(many))
+    assert written.read(small_disk / written.name) == [f"e{number}" for number in range(31)]
+
+
+def test_a_file_has_one_writer(written: FileCase, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    with written.opened(tmp_path), pytest.raises(UserError, match="another sink or run is writing"):
+        with written.opened(other, str(tmp_path / written.name)):
+            pass
+    with written.opened(tmp_path) as sink:
+        hand_in(sink, [event(1)])
+
+
+@pytest.mark.parametrize("created", [False, True])
+def test_a_file_that_is_moved_away_is_followed_by_another(written: FileCase, tmp_path: Path, *, created: bool) -> None:
+    """As `logrotate` does."""
+    file, old = tmp_path / written.name, tmp_path / "old"
+    with written.opened(tmp_path) as sink:
+        hand_in(sink, [event(1), event(2)])
+        file.rename(old)
+        if created:
+            file.touch()
+        hand_in(sink, [event(3), event(4)])
+    assert (written.read(old), written.read(file)) == (["e1", "e2"], ["e3", "e4"])
+
+
+def test_a_missing_folder_is_named_at_the_start(written: FileCase, tmp_path: Path) -> None:
+    gone = f"{tmp_path}/gone/{written.name}"
+    settings = written.sink.settings_type.model_validate({"path": gone})
+    assert [path for path, _ in written.sink.check(settings, tmp_path)] == [("path",)]
+    with pytest.raises(UserError, match="no such folder; make it"), written.opened(tmp_path, gone):
+        pass

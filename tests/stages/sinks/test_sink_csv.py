@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from camgraph_test_stages.incident_views import incident
-from camgraph_test_stages.waiting import until
 from hypothesis import given
 from hypothesis import strategies as st
 
-from camgraph.pipeline.errors import Unavailable, UserError
+from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.messages import Event
 from camgraph.pipeline.testing import HandContext, feed, opened, reports_of
 from camgraph.stages.sinks.delivery.incident_rows import COLUMNS, as_line, safe_cell
@@ -167,56 +166,3 @@ def test_another_table_is_left_alone(tmp_path) -> None:
     with pytest.raises(UserError, match="has other columns"):
         write(tmp_path, [ended(1)])
     assert (tmp_path / "table.csv").read_text() == "name,age\nAda,36\n"
-
-
-def test_only_one_sink_writes_a_file(tmp_path) -> None:
-    with opened(SinkCsv, {"path": "table.csv"}, folder=tmp_path):
-        with pytest.raises(UserError, match="another sink or run is writing"):
-            write(tmp_path, [ended(1)])
-
-
-def test_a_file_that_is_moved_away_is_begun_anew(tmp_path) -> None:
-    with opened(SinkCsv, {"path": "table.csv"}, folder=tmp_path) as sink:
-        feed(sink, [ended(1)])
-        (tmp_path / "table.csv").rename(tmp_path / "old.csv")
-        feed(sink, [ended(2)])
-    assert [row["incident"] for row in rows(tmp_path)] == ["0002"]
-
-
-def test_a_folder_that_is_missing_is_named_at_the_start(tmp_path) -> None:
-    settings = SinkCsvSettings(path=f"{tmp_path}/gone/table.csv")
-    assert [path for path, _ in SinkCsv.check(settings, tmp_path)] == [("path",)]
-    with pytest.raises(UserError, match="no such folder; make it"):
-        with opened(SinkCsv, {"path": f"{tmp_path}/gone/table.csv"}, folder=tmp_path):
-            pass
-
-
-def test_a_full_disk_tears_no_row_and_loses_nothing(small_disk) -> None:
-    ballast = small_disk / "ballast"
-    with opened(SinkCsv, {"path": "table.csv"}, folder=small_disk) as sink:
-        sink.process([ended(1)])
-        ballast.write_bytes(bytes(55_000))
-        many = [ended(number, camera="x" * 400) for number in range(2, 60)]
-        with pytest.raises(Unavailable, match="No space left on device"):
-            sink.process(many)
-        assert [row["incident"] for row in rows(small_disk)] == ["0001"]
-        ballast.unlink()
-
-        def is_taken() -> bool:
-            try:
-                sink.process(many)
-            except Unavailable:
-                return False
-            return True
-
-        until(is_taken, every_s=0.1)
-    assert len(rows(small_disk)) == 59
-
-
-def test_a_disk_that_goes_away_in_a_run_is_waited_for(tmp_path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    with opened(SinkCsv, {"path": str(disk / "table.csv")}, folder=tmp_path) as sink:
-        disk.rename(tmp_path / "elsewhere")
-        with pytest.raises(Unavailable, match="no such folder"):
-            sink.process([ended(1)])

@@ -7,7 +7,6 @@ import email
 import json
 import os
 import smtplib
-import socket
 import socketserver
 import ssl
 import threading
@@ -244,17 +243,6 @@ def test_text_of_an_event_stays_text(tmp_path: Path, hostile: str) -> None:
     assert len(mail.get_all("Subject", [])) == 1
     assert "\n" not in mail["Subject"]
     assert "<script>" not in mail.get_body(("html",)).get_content()  # type: ignore[union-attr]
-
-
-def test_a_server_that_restarts_gets_each_event_once(tmp_path: Path) -> None:
-    box, port = Mailbox(), free_port()
-    with sink_to(port, tmp_path) as stage:
-        with serving(box, port):
-            hand_in(stage, [start(1), start(2)])
-        assert "Connection refused" in refusal(stage, [start(3)])
-        with serving(box, port):
-            hand_in(stage, [start(3), start(4)])
-    assert [mail["Subject"][-6:-4] for mail in box.mails] == ["01", "02", "03", "04"]
 
 
 def test_a_mail_with_a_lost_answer_is_resent_with_the_same_id(tmp_path: Path) -> None:
@@ -768,15 +756,6 @@ def test_encrypted_and_logged_in(tmp_path: Path, authority: trustme.CA, security
             assert "wrong-password" not in why
         with delivering(SinkEmail, {**settings, "port": port, "tls": None}, tmp_path) as stage:
             assert "`ca` of `tls`" in refusal(stage, [start(3)])
-
-
-def test_a_server_that_is_silent_is_given_up(tmp_path: Path) -> None:
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        settings = {**SETTINGS, "port": silent.getsockname()[1], "limit": "1s"}
-        with delivering(SinkEmail, settings, tmp_path) as stage:
-            assert "not taken within 1s" in refusal(stage, [start()])
 
 
 @pytest.mark.parametrize(

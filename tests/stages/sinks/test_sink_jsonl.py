@@ -252,13 +252,6 @@ def test_a_file_of_another_kind_is_left_alone(tmp_path, text, mode) -> None:
     assert file.read_text() == text
 
 
-def test_two_writers_of_one_file_are_refused(tmp_path) -> None:
-    with opened(SinkJsonl, {"path": "events.jsonl"}, folder=tmp_path):
-        with pytest.raises(UserError, match="another sink or run is writing to this file"):
-            write(tmp_path, events(1))
-    write(tmp_path, events(1))
-
-
 @pytest.mark.parametrize("created", [False, True])
 def test_a_file_that_is_moved_away_is_followed_by_a_new_one(tmp_path, created) -> None:
     file = tmp_path / "events.jsonl"
@@ -325,16 +318,6 @@ def test_file_that_was_cut_within_a_line_goes_on_with_whole_ones(tmp_path, size:
         os.truncate(file, size)
         feed(sink, events(3, 4))
     assert ids(file) == [*left, "e3", "e4"]
-
-
-def test_events_wait_for_a_missing_folder(tmp_path) -> None:
-    with opened(SinkJsonl, {"path": "out/events.jsonl"}, folder=tmp_path) as sink:
-        (tmp_path / "out").rename(tmp_path / "away")
-        with pytest.raises(EnvironmentProblem, match="no such folder"):
-            sink.process(events(1))
-        (tmp_path / "out").mkdir()
-        sink.process(events(1))
-    assert ids(tmp_path / "out" / "events.jsonl") == ["e1"]
 
 
 def _pipe(path: Path) -> None:
@@ -469,24 +452,6 @@ def test_a_run_whose_file_becomes_a_pipe_waits_and_loses_nothing(tmp_path, monke
 def _noted(lines: list, event: dict) -> str:
     lines.append((event.pop("event"), event))
     raise structlog.DropEvent
-
-
-def test_a_full_disk_tears_no_line_and_loses_nothing(small_disk) -> None:
-    file = small_disk / "events.jsonl"
-    ballast = small_disk / "ballast"
-    ballast.write_bytes(bytes(40_000))
-    with opened(SinkJsonl, {"path": "events.jsonl"}, folder=small_disk) as sink:
-        sink.process(events(1, 2))
-        big = [event(n, size=9000) for n in range(3, 7)]
-        for _ in range(3):
-            with pytest.raises(
-                EnvironmentProblem, match=r"events.jsonl: cannot write \d+ bytes: No space left on device"
-            ):
-                sink.process(big)
-            assert ids(file) == ["e1", "e2"]
-        ballast.unlink()
-        sink.process(big)
-    assert ids(file) == [f"e{n}" for n in range(1, 7)]
 
 
 LIMITED = """

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from camgraph_test_stages.brokers import assert_all_in_order, delivering, free_port, hand_in, incident, stream
+from camgraph_test_stages.brokers import assert_all_in_order, delivering, hand_in, incident, stream
 from camgraph_test_stages.waiting import until
 from cloudevents.core.bindings.kafka import KafkaMessage, from_structured_event
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
 
-from camgraph.pipeline.errors import Unavailable
 from camgraph.stages.sinks.sink_kafka import SinkKafka, SinkKafkaSettings
 
 
@@ -66,18 +65,6 @@ def test_a_message_is_a_cloud_event(tmp_path) -> None:
     read = from_structured_event(KafkaMessage(headers, message.key(), message.value()))
     assert read.get_id() == event.id
     assert read.get_data()["action"] == "fall"
-
-
-def test_a_cluster_that_is_away(tmp_path) -> None:
-    with sink_to(f"127.0.0.1:{free_port()}", tmp_path) as sink:
-        with pytest.raises(Unavailable, match="no broker answers"):
-            sink.process(stream(1))
-
-
-def test_an_event_that_is_too_large_is_buried(tmp_path) -> None:
-    with cluster() as brokers, sink_to(brokers, tmp_path) as sink:
-        hand_in(sink, [incident(1), incident(2, text="x" * 2_000_000), incident(3)])
-        assert sink.context.counts == {("written", "cam"): 2, ("dropped.refused", "cam"): 1}
 
 
 def test_mistakes() -> None:

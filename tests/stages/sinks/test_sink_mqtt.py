@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from camgraph_test_stages.brokers import (
     Server,
-    assert_all_in_order,
     delivering,
     hand_in,
     incident,
@@ -99,25 +98,11 @@ def camera_event(number: int, camera: str, *, lost: bool) -> Event:
     return Event(stamp(number, camera), f"c{number}", "c1", phase, json.dumps(body).encode())
 
 
-def test_a_killed_broker_loses_no_event_and_no_state(tmp_path) -> None:
-    events = stream(300)
-    open_one = incident(1000, "a", phase="start", name="f1")
+def test_a_killed_broker_loses_no_state(tmp_path) -> None:
     with serving(mosquitto(tmp_path)) as server, sink_to(server.port, tmp_path) as sink:
-        with reading(server.port, "camgraph/test/+/fall") as reader:
-
-            def strike(number: int) -> None:
-                """Kill it, and wait for the reader before and after: the broker keeps no event for somebody else."""
-                if number in (100, 200):
-                    until(lambda: len({message.payload for message in reader.messages}) == number + 1)
-                    server.kill()
-                    reader.joined.clear()
-                    server.start()
-                    assert reader.joined.wait(60)
-
-            hand_in(sink, [open_one])
-            hand_in(sink, events, at=strike)
-            until(lambda: reader.last("camgraph/test/b/fall") == events[-1].body)
-            assert_all_in_order([open_one, *events], [message.payload for message in reader.messages])
+        hand_in(sink, [incident(1, "a", phase="start", name="f1"), incident(2, "b")])
+        server.kill()
+        server.start()
         with reading(server.port) as late:
             late.wait_for("camgraph/test/a/fall/state", b"ON")
             late.wait_for("camgraph/test/b/fall/state", b"OFF")
@@ -365,15 +350,6 @@ def test_tls(tmp_path) -> None:
             with sink_to(server.port, tmp_path, **secure, tls=tls) as sink:
                 until(lambda s=sink: s.context.troubles)
                 assert why in sink.context.troubles[""]
-
-
-def test_a_message_that_is_too_large_is_buried_and_others_arrive(tmp_path) -> None:
-    with serving(mosquitto(tmp_path, "allow_anonymous true", "max_packet_size 10000")) as server:
-        with sink_to(server.port, tmp_path) as sink:
-            hand_in(sink, [incident(1, "a"), incident(2, "a", text="x" * 20_000), incident(3, "a")])
-            assert sink.context.counts == {("written", "a"): 2, ("dropped.refused", "a"): 1}
-            [letter] = sink.context.dead_letters
-            assert "larger than the broker takes" in letter.why
 
 
 @contextmanager

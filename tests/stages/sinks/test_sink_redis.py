@@ -9,7 +9,6 @@ import pytest
 import redis
 from camgraph_test_stages.brokers import (
     Server,
-    assert_all_in_order,
     certify,
     delivering,
     free_port,
@@ -19,7 +18,6 @@ from camgraph_test_stages.brokers import (
     program,
     serving,
     stream,
-    struck,
 )
 from camgraph_test_stages.delivering import refusal
 from camgraph_test_stages.hostile import hostile, saying
@@ -45,14 +43,6 @@ def sink_to(port: int, folder: Path, **more: Any) -> Iterator[SinkRedis]:
 def entries(port: int, **login: Any) -> list[Mapping[bytes, bytes]]:
     with redis.Redis(port=port, **login) as client:
         return [fields for _, fields in client.xrange("camgraph:test")]
-
-
-def test_a_server_that_is_killed_loses_no_event(tmp_path) -> None:
-    events = stream(1500)
-    with serving(redis_server(tmp_path)) as server, sink_to(server.port, tmp_path) as sink:
-        with struck(server, lambda: len(entries(server.port)) > 300):
-            assert hand_in(sink, events)
-        assert_all_in_order(events, [entry[b"event"] for entry in entries(server.port)])
 
 
 def test_an_entry_and_the_length_of_the_stream(tmp_path) -> None:
@@ -84,12 +74,6 @@ def test_password_and_what_the_server_refuses(tmp_path) -> None:
         with sink_to(server.port, tmp_path, password=PASSWORD, stream="other") as sink:
             with pytest.raises(Unavailable, match="holds something else"):
                 sink.process(stream(1))
-
-
-def test_a_server_that_is_away_or_silent(tmp_path) -> None:
-    with sink_to(free_port(), tmp_path) as sink:
-        with pytest.raises(Unavailable, match="no connection: Connection refused"):
-            sink.process(stream(1))
 
 
 @pytest.mark.parametrize(

@@ -111,22 +111,6 @@ def test_a_unix_receiver(tmp_path) -> None:
     receiver.hang_up()
 
 
-def test_events_are_kept_without_a_receiver(tmp_path) -> None:
-    port = free_port()
-    with sink_to(f"tcp://127.0.0.1:{port}", tmp_path) as sink:
-        start = time.monotonic()
-        with pytest.raises(
-            Unavailable, match=rf"tcp://127.0.0.1:{port}: no receiver: .*; start one there: events wait"
-        ):
-            sink.process(events(1))
-        assert time.monotonic() - start < 20
-        assert not issubclass(Unavailable, EnvironmentProblem)
-        with tcp_receiver(port) as receiver:
-            assert hand_in(sink, events(1, 2))
-            until(lambda: receiver.ids == ["e1", "e2"])
-        assert sink.context.counts == {("written", "cam"): 2}
-
-
 def tried_to_connect(sink: SinkSocket) -> tuple[str, float]:
     """Hand in until the pause after the last failure is over, and it tries again: why in vain, and how long it took."""
 
@@ -159,20 +143,6 @@ def test_a_host_that_swallows_everything_costs_a_second_at_most(tmp_path) -> Non
                 assert 0.5 < took_s < 20.0
         for filler in fillers:
             filler.close()
-
-
-def test_a_receiver_that_starts_anew_loses_no_event(tmp_path) -> None:
-    port, sent, seen = free_port(), 0, []
-    with sink_to(f"tcp://127.0.0.1:{port}", tmp_path) as sink:
-        for _ in range(4):
-            with tcp_receiver(port) as receiver:
-                for _ in range(5):
-                    hand_in(sink, events(sent, sent + 1))
-                    sent += 2
-                wanted = f"e{sent - 1}"
-                until(lambda r=receiver, w=wanted: w in r.ids)
-                seen += receiver.ids
-    assert list(dict.fromkeys(seen)) == [f"e{n}" for n in range(sent)]
 
 
 def test_slow_receiver_gets_all_and_blocks_no_one(tmp_path) -> None:

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from camgraph.pipeline.errors import Unavailable
 from camgraph.pipeline.foreign_text import printable
 from camgraph.pipeline.messages import Event
-from camgraph.pipeline.testing import feed, opened, reports_of, stamp
+from camgraph.pipeline.testing import feed, opened, stamp
 from camgraph.stages.sinks.delivery.event_view import view_of
 from camgraph.stages.sinks.delivery.syslog_message import rfc5424
 from camgraph.stages.sinks.delivery.template import one_line
@@ -93,23 +93,6 @@ def test_the_log_of_this_machine(rsyslog: Server, tmp_path: Path) -> None:
     assert first["msg"].strip().startswith("fall on room-3 (start) [camgraph@32473 id=")
     assert first["syslogseverity"] == "4"
     assert 'incident="i2"' in second["msg"]
-
-
-def test_events_wait_for_a_server_that_restarts(rsyslog: Server, tmp_path: Path) -> None:
-    events = [start(number) for number in range(1, 31)]
-    with delivering(SinkSyslog, {"address": f"tcp://127.0.0.1:{rsyslog.port}"}, tmp_path) as stage:
-        hand_in(stage, events[:10])
-        until(lambda: len(messages(tmp_path)) == 10)
-        rsyslog.kill()
-        with pytest.raises(Unavailable, match="no receiver"):
-            feed(stage, events[10:20], batch=10)
-        rsyslog.start()
-        assert hand_in(stage, events[10:20])
-        hand_in(stage, events[20:])
-        until(lambda: len(messages(tmp_path)) == 30)
-        assert reports_of(stage).counts == {("written", "room-3"): 30}
-    told = [one["structured-data"] for one in messages(tmp_path)]
-    assert all(f'id="{event.own_id}"' in facts for event, facts in zip(events, told, strict=True))
 
 
 @contextmanager

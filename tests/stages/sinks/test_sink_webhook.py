@@ -273,16 +273,6 @@ def test_a_kept_connection_that_was_closed_is_no_failure(tmp_path) -> None:
         assert receiver.connections == 4
 
 
-def test_events_wait_for_a_server_that_is_started_later(tmp_path) -> None:
-    with web_receiver() as before:
-        port = before.port
-    with sink_to(f"http://127.0.0.1:{port}/hook", tmp_path) as sink:
-        assert "Connection refused" in refusal(sink, events(1))
-        with web_receiver(port) as receiver:
-            hand_in(sink, events(1))
-            assert sent_ids(receiver) == [event(1).id]
-
-
 # ---- size
 
 

@@ -18,7 +18,6 @@ from structlog.testing import capture_logs
 
 from camgraph.pipeline.errors import Unavailable
 from camgraph.pipeline.messages import Event
-from camgraph.pipeline.system.happy_eyeballs import places_of
 from camgraph.stages.sinks import sink_zmq
 from camgraph.stages.sinks.sink_zmq import SinkZmq, SinkZmqSettings
 
@@ -310,20 +309,6 @@ def test_no_event_goes_to_somebody_with_another_key_or_none(tmp_path, theirs, ex
                 sink.process([event(1)])
             assert sink.context.counts == {}
     assert stranger.ids == []
-
-
-def test_a_name_that_nobody_knows_is_told(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without an end: closing the sink waited for a socket that was still open."""
-
-    def unknown(host: str, port: int) -> list[Any]:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr(sink_zmq, "places_of", unknown)
-    with sink_at("tcp://nobody.example.org:7703", tmp_path, connect=True) as sink:
-        with pytest.raises(Unavailable, match=r"nobody\.example\.org:7703: Name or service not known"):
-            sink.process([event(1)])
-        monkeypatch.setattr(sink_zmq, "places_of", lambda host, port: places_of("127.0.0.1", port))
-        until(lambda: "nobody answers there" in refusal(sink))
 
 
 def refusal(sink: SinkZmq) -> str:

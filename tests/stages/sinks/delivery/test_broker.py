@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import re
 import socket
 from textwrap import dedent
@@ -21,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from camgraph.stages.sinks.delivery import broker
-from camgraph.stages.sinks.delivery.broker import broker_address
+from camgraph.stages.sinks.delivery.broker import broker_address, why_away
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 
@@ -52,6 +53,23 @@ def test_a_wrong_address_is_a_mistake_that_shows_no_password(text: str) -> None:
     except ValueError as error:
         said = str(error)
     assert "plum" not in said
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ConnectionRefusedError(errno.ECONNREFUSED, "words of a library"), "no connection: Connection refused"),
+        (TimeoutError("words of a library"), "it does not answer"),
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), "this host is not found: Name or service"),
+        (KeyError("words of a library"), "no connection: KeyError"),
+    ],
+)
+def test_an_error_of_a_library_is_told_in_our_words(error: Exception, told: str) -> None:
+    wrapped = RuntimeError("words of a library")
+    wrapped.__cause__ = error
+    assert why_away(error).startswith(told)
+    assert why_away(wrapped) == why_away(error)
+    assert "words" not in why_away(error)
 
 
 def own_sink() -> Any:
