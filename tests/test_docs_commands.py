@@ -4,7 +4,7 @@ A camera's address on a page is replaced by one of a simulated camera, and each 
 cannot run here says so to the reader, in a comment that begins with `needs`: `camgraph watch 0   # needs a camera at
 /dev/video0`. Such a comment in a line of its own holds for the rest of its block. On a page that is not run, each
 command has one. The options and the number of arguments of all commands are checked. So are those of `python -m
-tools.NAME`, which measures or proves, and is never run here.
+camgraph.tools.NAME`, which measures or proves, and is never run here.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _FENCED = re.compile(r"^ *```sh\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"(?:^    \S.*\n(?:^    .*\n|\n(?=    ))*)", re.MULTILINE)
 _FILE = re.compile(r"^```(?:yaml|python)\n# ([\w.]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _RTSP = re.compile(r"rtsp://[^\s\"']+")
-_TOOL = re.compile(r"python3? -m (tools(?:\.\w+)+)([^`\n#|<]*)")
+_TOOL = re.compile(r"python3? -m (camgraph\.tools(?:\.\w+)+)([^`\n#|<]*)")
 _SPAN = re.compile(r"`[^`\n]+\n[^`\n]+`")
 _DEPLOYED = re.compile(r"`camgraph ([^`]+)`|\bcamgraph ([^>`\n]+) >|\[\W?camgraph\W?, ([^\]]+)\]|bin/camgraph (.+)")
 _NEEDS = re.compile(r"#\s*needs ")
@@ -158,6 +158,11 @@ def tool_commands(text: str) -> Iterator[tuple[str, list[str]]]:
 def test_each_tool_of_a_page_exists_with_its_options(page: str) -> None:
     for module, words in tool_commands(page_path(page).read_text("utf-8")):
         require_tool_usage(module, words)
+
+
+def test_pages_name_many_tools() -> None:
+    """Guards the search itself: a pattern that finds nothing would check nothing."""
+    assert sum(len(list(tool_commands(page_path(page).read_text("utf-8")))) for page in ALL_PAGES) > 50
 
 
 def require_tool_usage(module: str, words: list[str]) -> None:
@@ -406,13 +411,14 @@ def test_a_tool_that_does_not_exist_is_found(words: str) -> None:
 
 def test_tools_are_found_in_blocks_and_in_sentences() -> None:
     text = (
-        "    python -m tools.a.b --x 1   # why\n\nRun `python -m tools.c --way 'a\nb' DIR`, then\nmore.\n"
-        "<!-- python -m tools.d -->\n"
+        "    python -m camgraph.tools.a.b --x 1   # why\n\n"
+        "Run `python -m camgraph.tools.c --way 'a\nb' DIR`, then\nmore.\n"
+        "<!-- python -m camgraph.tools.d -->\n"
     )
     assert list(tool_commands(text)) == [
-        ("tools.a.b", ["--x", "1"]),
-        ("tools.c", ["--way", "a b", "DIR"]),
-        ("tools.d", []),
+        ("camgraph.tools.a.b", ["--x", "1"]),
+        ("camgraph.tools.c", ["--way", "a b", "DIR"]),
+        ("camgraph.tools.d", []),
     ]
 
 
