@@ -2,5 +2,5 @@
 
 `benchmarks` measure, `proofs` break things on purpose, `training` makes the network behind `looks_like` anew, and
 `reference` writes docs/reference. The modules beside them are what they share. Nothing here is imported by the product.
-Start with `report_page.py`, which writes results between marks into a page.
+Start with `figure.py`, the frame of all figures and proofs.
 """

@@ -13,10 +13,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from camgraph.pipeline.graph.loading import parse_graph
-from camgraph.pipeline.graph.planning import plan_of
 from camgraph.pipeline.supervision.supervisor import Supervisor
-from camgraph.pipeline.testing import run_graph
+from camgraph.tools.lab.graph_run import run_text
 from camgraph.tools.measuring.processes import own_mb
 from camgraph.tools.measuring.processor_time import CpuTime, cpu_time, other_cores, process_cpu_s
 from camgraph.tools.scenes.simulator.rtsp_simulator import RtspSimulator
@@ -166,11 +164,10 @@ class CameraSet:
 def watched(text: str, simulator: RtspSimulator, *, warm_up_s: float, seconds: float) -> Window:
     """Run a graph until all its cameras have been there for ``warm_up_s`` and looked at for ``seconds``."""
     with tempfile.TemporaryDirectory() as folder:
-        plan = plan_of(parse_graph(text, "cameras.yaml", base_folder=Path(folder)))
         watch = _Watch(simulator, warm_up_s, seconds)
-        outcome, _ = run_graph(plan, watch, limit_s=seconds + warm_up_s + 120)
-        if outcome.status or not watch.looks[1:]:
-            raise click.ClickException("; ".join(outcome.problems) or "the run ended too early")
+        run_text(text, watch, limit_s=seconds + warm_up_s + 120, folder=Path(folder))
+        if not watch.looks[1:]:
+            raise click.ClickException("the run ended too early")
         return Window(watch.looks[0], watch.looks[1], read_inferences((Path(folder) / LOG).read_text()))
 
 

@@ -1,10 +1,8 @@
 """Pages of measured figures: a tool writes one part of a page, between its marks. The text around them stays.
 
-    <!-- written by camgraph.tools.lab.proofs.soak: begin -->
-    (replaced at each run with `--report`)
-    <!-- written by camgraph.tools.lab.proofs.soak: end -->
-
-A tool always writes its page, with the verdicts as they are; if not all is proven its exit status is 1.
+<!-- written by camgraph.tools.lab.proofs.soak: begin -->
+(replaced at each run with `--report`)
+<!-- written by camgraph.tools.lab.proofs.soak: end -->
 """
 
 from __future__ import annotations
@@ -12,49 +10,37 @@ from __future__ import annotations
 import math
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 _LAB = "camgraph.tools.lab"
-_REPORT = "target"
 _DOUBT = 0.05
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def report_option(tool: str) -> Callable[[Command], Command]:
-    """The option `--report PAGE`, handed over as `target`. A page without the tool's marks is refused at once."""
-
-    def with_marks(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
-        if path:
-            put_between_marks(path.read_text(), "", tool)
-        return path
-
-    return click.option(
-        "--report", _REPORT, type=click.Path(path_type=Path, exists=True, dir_okay=False), callback=with_marks,
-        help="The page to write, between its marks.",
-    )  # fmt: skip
-
-
-def publish(text: str, target: Path | None, tool: str) -> None:
-    """Print the report, and put it into the page if one is given."""
-    click.echo(text)
-    if target:
-        target.write_text(put_between_marks(target.read_text(), text, tool))
 
 
 def put_between_marks(page: str, text: str, tool: str) -> str:
     """The page with `text` between the marks of that tool. Raises ClickException."""
+    before, _, after = _parted(page, tool)
+    begin, end = marks_of(tool)
+    return f"{before}{begin}\n{text.strip()}\n{end}{after}"
+
+
+def between_marks(page: str, tool: str) -> str:
+    """The part of the page between the marks of that tool. Raises ClickException."""
+    return _parted(page, tool)[1].strip()
+
+
+def _parted(page: str, tool: str) -> tuple[str, str, str]:
     marks = marks_of(tool)
     before, begin, rest = page.partition(marks[0])
-    _, end, after = rest.partition(marks[1])
+    part, end, after = rest.partition(marks[1])
     if not (begin and end):
         raise click.ClickException(f"the page has no place for the report: expected the lines {' and '.join(marks)}")
-    return f"{before}{begin}\n{text.strip()}\n{end}{after}"
+    return before, part, after
 
 
 def marks_of(tool: str) -> tuple[str, str]:
@@ -64,20 +50,18 @@ def marks_of(tool: str) -> tuple[str, str]:
 
 
 def written_by(tool: str, options: Mapping[str, Any]) -> str:
-    """Which command, and when. ``options``: those of `click.get_current_context().params`, defaults included."""
+    """Which command, and when. ``options``: its own, defaults included."""
     return f"Written by `{command_line(tool, options)}` on {datetime.now(UTC):%Y-%m-%d}."
 
 
 def command_line(tool: str, options: Mapping[str, Any]) -> str:
-    """The command with all its options, so that the run can be repeated; `--report` and options without a value not.
+    """The command with its options, so that the run can be repeated; those without a value are left out.
 
     Within a running command, options have the names that it declares: ``place`` may be `--in`.
     """
     context = click.get_current_context(silent=True)
     declared = {one.name: one for one in context.command.params} if context else {}
-    words = [
-        word for name, value in options.items() if name != _REPORT for word in _words(name, value, declared.get(name))
-    ]
+    words = [word for name, value in options.items() for word in _words(name, value, declared.get(name))]
     return " ".join([f"python -m {_LAB}.{tool}", *words])
 
 
@@ -134,11 +118,6 @@ def median_and_worst(seconds: Sequence[float]) -> str:
 def counted(counts: Mapping[str, int], nothing: str = "none") -> str:
     """``a 3, b 1``, by name."""
     return ", ".join(f"{name} {n}" for name, n in sorted(counts.items())) or nothing
-
-
-def estimate(seconds: float, what: str) -> None:
-    """Say at the start how long it takes."""
-    click.echo(f"about {seconds / 60:.0f} min: {what}" if seconds >= 90 else f"about {seconds:.0f} s: {what}")
 
 
 def at_most(count: int, hours: float) -> float:

@@ -11,15 +11,14 @@ import pytest
 from click.testing import CliRunner
 
 from camgraph.tools.lab.report_page import (
+    between_marks,
     command_line,
     counted,
     machine_line,
     median_and_worst,
     p50_p99,
     percentile,
-    publish,
     put_between_marks,
-    report_option,
     written_by,
 )  # fmt: skip
 
@@ -32,26 +31,10 @@ def test_the_report_goes_between_its_marks_and_nowhere_else() -> None:
     for page in ("# X\n", BEGIN, f"{END} {BEGIN}", PAGE.replace("lab.x", "lab.y")):
         with pytest.raises(click.ClickException, match="no place for the report"):
             put_between_marks(page, "new", "x")
+    assert between_marks(PAGE, "x") == "old"
 
 
-@click.command()
-@click.option("--way", "ways", multiple=True, default=("a b", "c"))
-@click.option("--size", type=(int, int), default=(320, 192))
-@click.option("--round-s", default=4.0)
-@click.option("--capacity", type=float)
-@report_option("x")
-def tool(target: Path | None, **options: object) -> None:
-    click.echo("measuring")
-    publish(command_line("x", {"target": target, **options}), target, "x")
-
-
-def test_the_command_has_all_its_options_but_the_page(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(PAGE)
-    ran = CliRunner().invoke(tool, ["--report", str(page)], catch_exceptions=False)
-    expected = 'python -m camgraph.tools.lab.x --way "a b" --way c --size 320 192 --round-s 4'
-    assert ran.output == f"measuring\n{expected}\n"
-    assert page.read_text() == PAGE.replace("old", expected)
+def test_paths_of_this_machine_are_cut_to_their_names() -> None:
     assert command_line("x", {"model": "/home/me/a.onnx", "clip": Path("/b.mp4"), "out": "c/d"}) == (
         "python -m camgraph.tools.lab.x --model DIR/a.onnx --clip DIR/b.mp4 --out c/d"
     )
@@ -74,32 +57,6 @@ def test_options_are_named_as_they_are_typed() -> None:
     assert "--in here --fps 5 --fps 25 --rules 1 --rules 10" in " ".join(words)
     again = CliRunner().invoke(renamed, words, catch_exceptions=False)
     assert sorted(shlex.split(again.output)) == sorted(shlex.split(ran.output))
-
-
-def test_page_without_marks_is_refused_first(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# X\n")
-    ran = CliRunner().invoke(tool, ["--report", str(page)])
-    assert ran.exit_code != 0
-    assert "measuring" not in ran.output
-    assert "no place for the report" in ran.output
-
-
-@pytest.mark.parametrize(
-    ("tool", "page"),
-    [
-        ("proofs.prove", "proof"), ("proofs.live_faults", "live_faults"), ("proofs.live_kills", "live_kills"),
-        ("proofs.soak", "soak"), ("benchmarks.graph", "benchmarks"), ("benchmarks.runtime", "benchmarks"),
-        ("benchmarks.live", "live"), ("benchmarks.latency", "latency"), ("benchmarks.parser_delay", "latency"),
-        ("benchmarks.cameras", "many_cameras"),
-    ],
-)  # fmt: skip
-def test_every_page_has_the_place_for_what_its_tool_writes(tool: str, page: str) -> None:
-    root = Path(__file__).parents[3]
-    text = (root / "docs" / f"{page}.md").read_text()
-    assert "\nnew\n" in put_between_marks(text, "new", tool)
-    assert f"-m camgraph.tools.lab.{tool} " in (root / "Makefile").read_text()
-    assert f"--report docs/{page}.md" in (root / "Makefile").read_text()
 
 
 def test_percentiles() -> None:

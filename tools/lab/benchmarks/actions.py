@@ -2,11 +2,11 @@
 
 python -m camgraph.tools.lab.benchmarks.actions [--seeds N] [--action NAME] [--report docs/actions.md]
 
-With `--action`, only the row of that action is renewed, and for `fall` also the falls that are seen in part.
+With `--action`, only the row of that action is renewed on the page, and for `fall` also the falls seen in part.
 
 Each motion of the animator is done once per seed, seen from several heights, distances and sides, by two models and at
-five frame rates. The stage `track` follows everybody, as in a run. The figures of the page stand between two marks, and
-the rest of the page stays as it is. Ordinary scenes, in which nothing happens, give the false alarms per hour.
+five frame rates. The stage `track` follows everybody, as in a run. Ordinary scenes, in which nothing happens, give the
+false alarms per hour.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import click
 import numpy as np
@@ -27,6 +26,7 @@ from camgraph.tools.lab.action_places import PLACES as ACTION_PLACES
 from camgraph.tools.lab.action_places import Cast, before
 from camgraph.tools.lab.action_places import rules as place_rules
 from camgraph.tools.lab.action_trials import LEAD_S, Edge, Trial, View, firings, followed, rules_of, run
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.scenes.animator.library import MOTIONS
 from camgraph.tools.scenes.animator.pose_model import MULTIPOSE, YOLO11N
 from camgraph.tools.scenes.animator.scene import Scene
@@ -44,9 +44,6 @@ BORDERS: dict[str, tuple[Edge, ...]] = {
 STANDING_S = 1.0
 """How long somebody stands in a motion before the fall begins."""
 HEAD_IN_PART = "### Falls that are seen in part"
-BEGIN, END = "<!-- figures: python -m camgraph.tools.lab.benchmarks.actions -->", "<!-- end of the figures -->"
-
-
 BEFORE = ((2.6, 5.5), (3.0, 7.0), (4.0, 9.0))
 """Heights and distances of the camera before a place."""
 OF_PLACES = """\
@@ -197,14 +194,6 @@ def table(figures: dict[str, Figures], walks: tuple[float, dict[str, int]]) -> s
     return "\n".join(lines)
 
 
-def write_into(page: Path, text: str, actions: Sequence[str] = ()) -> None:
-    """Put the figures between the marks of a page; if they are of some ``actions`` only, the others stay."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    standing, _, after = rest.partition(END)
-    text = renewed(standing.strip(), text, actions) if actions else text
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
-
-
 def renewed(standing: str, text: str, actions: Sequence[str]) -> str:
     """The figures that are ``standing``, with the rows of these actions, and the falls seen in part, from ``text``."""
     rows, _, in_part = text.partition(HEAD_IN_PART)
@@ -218,11 +207,10 @@ def renewed(standing: str, text: str, actions: Sequence[str]) -> str:
     return "".join(lines) + HEAD_IN_PART + (in_part or in_part_before)
 
 
-@click.command()
+@figure_command("benchmarks.actions")
 @click.option("--seeds", default=1, show_default=True, help="How often each motion is done in each setting.")
 @click.option("--action", "actions", multiple=True, help="Only this action; may be given several times.")
-@click.option("--report", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="The page to renew.")
-def main(seeds: int, actions: tuple[str, ...], report: Path | None) -> None:
+def main(figure: Figure, seeds: int, actions: tuple[str, ...]) -> None:
     """Measure the actions of the library on animated people."""
     unknown = [action for action in actions if action not in CASES]
     if unknown:
@@ -234,9 +222,9 @@ def main(seeds: int, actions: tuple[str, ...], report: Path | None) -> None:
         text += f"\n\n### Places and people\n\n{OF_PLACES}\n\n{in_places(seeds)}"
     if "fall" in names:
         text += f"\n\n{HEAD_IN_PART}\n\n{IN_PART}\n\n{falls_in_part(seeds)}"
-    click.echo(text)
-    if report:
-        write_into(report, text, actions)
+    if actions and (standing := figure.standing()):
+        text = renewed(standing, text, actions)
+    figure.publish(text)
 
 
 if __name__ == "__main__":

@@ -26,10 +26,9 @@ import click
 import httpx
 
 from camgraph.tools.lab.benchmarks.service import Measured, Phase
-from camgraph.tools.lab.report_page import machine_line, publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 
-TOOL = "benchmarks.asked_model"
 _MODEL = "asset:movenet-multipose.onnx"
 _PICTURE = (1280, 720)
 _FILES = 'loop: true, start_at: "2026-01-01T00:00:00Z"'
@@ -121,15 +120,14 @@ def _live(text: str, cameras: int, fps: float, seconds: float, rounds: int) -> t
         return _measured(Path(folder), text.replace("DEFAULTS", ""), urls, seconds, rounds)
 
 
-@click.command()
-@report_option(TOOL)
+@figure_command("benchmarks.asked_model")
 @click.option("--cameras", default=2, show_default=True, type=click.IntRange(1), help="So many.")
 @click.option("--seconds", default=30.0, show_default=True, type=click.FloatRange(2), help="Of each phase.")
 @click.option("--rounds", default=5, show_default=True, type=click.IntRange(1), help="Pairs of phases.")
 @click.option("--model", default=_MODEL, show_default=True, help="The model, as in a graph.")
 @click.option("--load", "loads", multiple=True, type=float, default=(90, 150), help="Of live cameras: percent.")
 def main(  # noqa: PLR0917 - click hands options over by name
-    target: Path | None, cameras: int, seconds: float, rounds: int, model: str, loads: Sequence[float]
+    figure: Figure, cameras: int, seconds: float, rounds: int, model: str, loads: Sequence[float]
 ) -> None:
     """Measure how much of their frames the cameras lose."""
     text = _GRAPH.replace("MODEL", model)
@@ -143,9 +141,8 @@ def main(  # noqa: PLR0917 - click hands options over by name
         live, more = _live(text, cameras, load / 100 * most / cameras, seconds, rounds)
         rows.append(_live_row(load / 100, live))
         answered += more
-    options = {"cameras": cameras, "seconds": seconds, "rounds": rounds, "model": model, "loads": loads}
     parts = [
-        f"{written_by(TOOL, options)} {machine_line()}. {most:.1f} frames a second while nobody asked. "
+        f"{figure.head()} {most:.1f} frames a second while nobody asked. "
         f"{answered.count(200)} pictures of {_PICTURE[0]} x {_PICTURE[1]} were answered, "
         f"{len(answered) - answered.count(200)} were not.",
         "",
@@ -162,7 +159,7 @@ def main(  # noqa: PLR0917 - click hands options over by name
         *rows,
         "",
     ]
-    publish("\n".join(parts), target, TOOL)
+    figure.publish("\n".join(parts))
 
 
 if __name__ == "__main__":

@@ -23,19 +23,15 @@ from av.packet import Packet
 
 from camgraph.tools.assets import asset_path
 from camgraph.tools.lab.camera_run import LOG, CameraSet, Window, watched
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.report_page import (
     counted,
-    estimate,
     machine_line,
     p50_p99,
-    publish,
-    report_option,
-    written_by,
 )
 from camgraph.tools.scenes.simulator.clip import encode_clip
 from camgraph.tools.scenes.simulator.rtsp_simulator import RtspSimulator
 
-TOOL = "benchmarks.cameras"
 _WARM_UP_S = 3.0
 _AROUND_S = 18.0
 """About the time of a run beside the measured time: starting, warming up, ending."""
@@ -236,7 +232,7 @@ def range_of(by_camera: Mapping[str, Mapping[str, int]]) -> str:
     return ", ".join(f"{reason} {min(n)} to {max(n)}" for reason, n in each.items()) or "0"
 
 
-@click.command()
+@figure_command("benchmarks.cameras")
 @click.option(
     "--way", "ways", multiple=True, type=click.Choice(list(WAYS)), default=tuple(WAYS), help="All by default."
 )
@@ -247,21 +243,20 @@ def range_of(by_camera: Mapping[str, Mapping[str, int]]) -> str:
 @click.option("--clip", help="What it shows; by default the pulled clip.")
 @click.option("--size", type=(int, int), default=(320, 192), show_default=True, help="Of the model's picture.")
 @click.option("--seconds", default=20.0, show_default=True, help="How long each run is looked at.")
-@report_option(TOOL)
-def main(target: Path | None, **options: Any) -> None:
+def main(figure: Figure, *, ways: Sequence[str], **options: Any) -> None:
     """Measure what holds, what drops, and the cost."""
     clip = options["clip"] or str(asset_path("vtest.avi"))
     films = CameraSet(options["cameras"], options["fps"], options["picture"], clip, gop=options["gop"])
     subject = Subject(films, str(asset_path("movenet-multipose.onnx")), options["size"], options["seconds"])
-    estimate(len(options["ways"]) * (subject.seconds + _AROUND_S), f"{len(options['ways'])} ways, one after the other")
+    figure.takes(len(ways) * (subject.seconds + _AROUND_S), f"{len(ways)} ways, one after the other")
     bare_ms, rows = [], []
     with films.simulator() as simulator:
-        for name in options["ways"]:
+        for name in ways:
             bare_ms.append(bare_decode_ms(films))
             rows.append(measure(subject, name, simulator))
             click.echo(f"{name}: {rows[-1].inferred_fps:.1f} frames/s inferred")
-    shown = {name: value for name, value in options.items() if name != "ways" or set(value) != set(WAYS)}
-    publish(f"{written_by(TOOL, shown)}\n{report(subject, rows, bare_ms)}", target, TOOL)
+    written = figure.written(but=["ways"] if set(ways) == set(WAYS) else ())
+    figure.publish(f"{written}\n{report(subject, rows, bare_ms)}")
 
 
 if __name__ == "__main__":

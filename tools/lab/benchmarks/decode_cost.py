@@ -28,6 +28,7 @@ from camgraph.stages.video.live.arrivals import Arrival
 from camgraph.stages.video.live.camera_reporter import CameraReporter
 from camgraph.stages.video.live.decoder import Decoder
 from camgraph.stages.video.live.skipping import GROUPS_LEARNT
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.scenes.simulator.encoding import Encoding, encode
 from camgraph.tools.scenes.simulator.nal import Codec
 from camgraph.tools.scenes.simulator.pattern import picture
@@ -95,18 +96,21 @@ def rows(stream: bytes, codec: Codec, seconds: float) -> Iterator[str]:
         yield f"{f'{wanted:g}' if wanted else 'all'} | {one.level} | {one.pictures} | {a_second:.1f} | {share:.2f}"
 
 
-@click.command()
+@figure_command("benchmarks.decode_cost")
 @click.option("--clip", help="A video instead of the test picture.")
 @click.option("--seconds", default=60.0, show_default=True, help="Of the stream, 8 of which are not counted.")
 @click.option("--size", type=(int, int), default=(1280, 720), show_default=True)
-def main(clip: str | None, seconds: float, size: tuple[int, int]) -> None:
-    """Print the table of docs/decoding.md."""
-    click.echo("| stream | max_fps | decoded | pictures | ms of processor time a second | share |")
-    click.echo("|---|---|---|---|---|---|")
+def main(figure: Figure, clip: str | None, seconds: float, size: tuple[int, int]) -> None:
+    """Measure what decoding costs, by stream and wanted rate."""
+    lines = [
+        "| stream | max_fps | decoded | pictures | ms of processor time a second | share |",
+        "|---|---|---|---|---|---|",
+    ]
     for codec, b_frames in STREAMS:
         stream = stream_of(clip, codec, b_frames, size, seconds)
-        for row in rows(stream, codec, seconds):
-            click.echo(f"| {codec}{f', {b_frames} B' if b_frames else ''} | {row} |")
+        name = f"{codec}, {b_frames} B" if b_frames else codec
+        lines += [f"| {name} | {row} |" for row in rows(stream, codec, seconds)]
+    figure.publish("\n".join([figure.head(), "", *lines]))
 
 
 if __name__ == "__main__":

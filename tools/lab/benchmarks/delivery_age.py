@@ -26,18 +26,15 @@ from typing import Any, NamedTuple
 
 import click
 
-from camgraph.pipeline.graph.loading import parse_graph
-from camgraph.pipeline.graph.planning import plan_of
 from camgraph.pipeline.supervision.supervisor import Supervisor
-from camgraph.pipeline.testing import run_graph
 from camgraph.tools.lab.blinking import PERIOD_S, write_clip
 from camgraph.tools.lab.broker_servers import mosquitto, serving
+from camgraph.tools.lab.figure import Figure, figure_command
+from camgraph.tools.lab.graph_run import run_text
 from camgraph.tools.lab.light_model import SIDE, write_model
-from camgraph.tools.lab.report_page import estimate, machine_line, percentile, publish, report_option, written_by
-from camgraph.tools.measuring.processor_time import cpu_time, others_line
+from camgraph.tools.lab.report_page import percentile
 from camgraph.tools.scenes.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
-TOOL = "benchmarks.delivery_age"
 _BRIGHT = 110.0
 _BEFORE_S, _AFTER_S = 0.2, 0.5
 """So short that the clips of two incidents do not meet: such share one clip."""
@@ -212,11 +209,8 @@ def measure(*, pictures: bool, cameras: int, seconds: float, size: tuple[int, in
         sinks = _sinks(stack, note, folder)
         if pictures:
             sinks["footage"] = {"use": "sink_footage", "with": {"before_s": _BEFORE_S, "after_s": _AFTER_S}}
-        plan = plan_of(parse_graph(_graph(simulator.cameras, sinks), "ages.yaml", base_folder=folder))
         watch = _Watch(seconds)
-        outcome, _ = run_graph(plan, watch, limit_s=seconds + 120)
-        if outcome.status:
-            raise click.ClickException("; ".join(outcome.problems))
+        run_text(_graph(simulator.cameras, sinks), watch, limit_s=seconds + 120, folder=folder)
     return ages_of(arrivals, watch.since_ms)
 
 
@@ -289,27 +283,23 @@ def _short(ages_ms: Sequence[float]) -> str:
     return f"{percentile(ages_ms, 0.5):.0f} ms, {percentile(ages_ms, 0.95):.0f} ms ({len(ages_ms)})"
 
 
-@click.command()
+@figure_command("benchmarks.delivery_age")
 @click.option("--cameras", default=2, show_default=True)
 @click.option("--seconds", default=80.0, show_default=True, help="How long each of the two runs is measured.")
 @click.option("--size", type=(int, int), default=(1280, 720), show_default=True, help="Of the pictures.")
 @click.option("--fps", default=25, show_default=True)
-@report_option(TOOL)
-def main(cameras: int, seconds: float, size: tuple[int, int], fps: int, target: Path | None) -> None:
+def main(figure: Figure, cameras: int, seconds: float, size: tuple[int, int], fps: int) -> None:
     """Measure how old frames are when their events, pictures and clips are there."""
-    estimate(2 * (seconds + _AROUND_S), "two runs")
-    before = cpu_time()
+    figure.takes(2 * (seconds + _AROUND_S), "two runs")
     without, with_pictures = (
         measure(pictures=pictures, cameras=cameras, seconds=seconds, size=size, fps=fps) for pictures in (False, True)
     )
-    looks = [before, cpu_time()]
-    parts = [f"{written_by(TOOL, click.get_current_context().params)} {machine_line()}.", others_line(looks), ""]
-    parts += [*table(without, with_pictures), ""]
+    parts = [figure.head(), figure.others(), "", *table(without, with_pictures), ""]
     parts += [
         f"{cameras} cameras of {size[0]}x{size[1]}, {fps} frames a second, a keyframe each second; somebody comes "
         f"every {PERIOD_S} s. In brackets: how many.",
     ]
-    publish("\n".join(parts), target, TOOL)
+    figure.publish("\n".join(parts))
 
 
 if __name__ == "__main__":

@@ -13,12 +13,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 
 from camgraph.stages.rules.library import library
 from camgraph.tools.lab.action_trials import Firing, firings, followed, rules_of
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.report_page import at_most
 from camgraph.tools.scenes.animator import MULTIPOSE, YOLO11N, PoseModel, Scene
 from camgraph.tools.scenes.animator.pose_model import in_the_dark
@@ -29,10 +29,6 @@ MODELS: tuple[PoseModel, ...] = (YOLO11N, MULTIPOSE)
 DARK = frozenset({"night"})
 """Rooms without light, before cameras with infrared lamps."""
 WEEK_H = 168
-BEGIN, END = (
-    "<!-- false alarms: python -m camgraph.tools.lab.benchmarks.false_alarms -->",
-    "<!-- end of the false alarms -->",
-)
 ROOMS: Mapping[str, Callable[..., Scene]] = {"office": office, "ward": care_room, "shop": shop, "night": night}
 _ANYWHERE = frozenset(
     {"somebody", "walking", "standing_still", "turned_away", "too_close", "approaching", "leaving_group"}
@@ -108,30 +104,18 @@ def table(watches: Sequence[Watch]) -> str:
     return "\n".join([*lines, "", f"In {hours:g} hours: {each}. {none}"])
 
 
-def write_into(page: Path, text: str) -> None:
-    """Put the table between the marks of a page."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
-
-
-@click.command()
+@figure_command("benchmarks.false_alarms")
 @click.option("--hours", default=1.0, show_default=True, help="Of each room at each frame rate.")
 @click.option("--night-hours", default=24.0, show_default=True, help="Of the room at night, at the lower frame rate.")
 @click.option("--room", "rooms", multiple=True, type=click.Choice(list(ROOMS)), help="Only this room.")
-@click.option("--report", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="The page to renew.")
-def main(hours: float, night_hours: float, rooms: tuple[str, ...], report: Path | None) -> None:
+def main(figure: Figure, hours: float, night_hours: float, rooms: tuple[str, ...]) -> None:
     """Count what the library of actions says of ordinary life."""
     asked_for = [
         (room, fps, night_hours if room in DARK and fps == min(RATES) else hours)
         for room in rooms or tuple(ROOMS)
         for fps in RATES
     ]
-    watches = [watched(*one, told=click.echo) for one in asked_for]
-    text = table(watches)
-    click.echo(text)
-    if report:
-        write_into(report, text)
+    figure.publish(table([watched(*one, told=click.echo) for one in asked_for]))
 
 
 if __name__ == "__main__":

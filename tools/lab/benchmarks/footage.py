@@ -24,7 +24,6 @@ from statistics import median
 from typing import Any, Literal, get_args
 
 import av
-import click
 import numpy as np
 import structlog
 from av.video.stream import VideoStream
@@ -42,10 +41,9 @@ from camgraph.stages.sinks.sink_footage import SinkFootage, SinkFootageSettings
 from camgraph.stages.video.capture import Camera, Capture
 from camgraph.stages.video.packets import Packet, VideoStreamInfo
 from camgraph.stages.video.tap import PacketTap
-from camgraph.tools.lab.report_page import machine_line, publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 
-TOOL = "benchmarks.footage"
 _FPS, _SECONDS = 25, 10
 _SIZES = ((640, 360), (1280, 720), (1920, 1080))
 _REPEATS = 5
@@ -222,17 +220,16 @@ def _incident(frame: Frame, incident: str) -> Event:
     return events.incident_event(stamp, "bench", ("bench", incident), whole, time=events.utc(stamp.wall_ns), updates=0)
 
 
-@click.command()
-@report_option(TOOL)
-def main(target: Path | None) -> None:
+@figure_command("benchmarks.footage")
+def main(figure: Figure) -> None:
     """Measure pictures and clips at three sizes, what capture pays for them, and when they come."""
     with tempfile.TemporaryDirectory(prefix="cgfootage") as folder:
         rows = [row(*size, Path(folder)) for size in _SIZES]
     head = "| camera | rate | picture | clip of 10 s | packets of 70 s in memory | clip on the disk |"
-    parts = [f"{written_by(TOOL, {})} {machine_line()}.", "", head, "|---|---|---|---|---|---|", *rows, ""]
+    parts = [figure.head(), "", head, "|---|---|---|---|---|---|", *rows, ""]
     parts += ["| who listens to a live camera (1920x1080) | a packet costs `capture` | the slowest | left out |"]
     parts += ["|---|---|---|---|", *(offering(listener, 1920, 1080) for listener in get_args(Listener)), "", ages(), ""]
-    publish("\n".join(parts), target, TOOL)
+    figure.publish("\n".join(parts))
 
 
 if __name__ == "__main__":

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 import statistics
-import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,14 +21,11 @@ import numpy as np
 import onnxruntime as ort
 
 from camgraph.pipeline.errors import EnvironmentProblem
-from camgraph.pipeline.graph.loading import parse_graph
-from camgraph.pipeline.graph.planning import plan_of
 from camgraph.pipeline.system.paths import resolve
-from camgraph.pipeline.testing import run_graph
-from camgraph.tools.lab.report_page import estimate, machine_line, publish, report_option, written_by
-from camgraph.tools.measuring.processor_time import CpuTime, cpu_time, others_line
+from camgraph.tools.lab.figure import Figure, figure_command
+from camgraph.tools.lab.graph_run import run_text
+from camgraph.tools.lab.report_page import machine_line
 
-TOOL = "benchmarks.graph"
 _CAMERAS = 4
 _ROUND_S = 8.0
 """About what one placement and its bare loop take for a second of the cameras' film."""
@@ -120,16 +116,11 @@ def run_once(subject: Subject, processes: str) -> dict[str, Any]:
         pid=os.getpid(), processes=processes, cameras=cameras, size=subject.size, threads=subject.threads,
         model=subject.model, decode=subject.decode,
     )  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder:
-        plan = plan_of(parse_graph(text, "bench.yaml", base_folder=Path(folder)))
-    outcome, status = run_graph(plan, limit_s=600)
-    if outcome.status:
-        raise click.ClickException("; ".join(outcome.problems))
-    return status
+    return run_text(text, limit_s=600)
 
 
-def measure(subject: Subject, shape: Sequence[int], rounds: int, times: list[CpuTime]) -> dict[str, Row]:
-    """Interleaved rounds of the bare loop and of each placement; ``times`` grows with each."""
+def measure(subject: Subject, shape: Sequence[int], rounds: int, look: Callable[[], None]) -> dict[str, Row]:
+    """Interleaved rounds of the bare loop and of each placement, with a ``look`` at the machine after each."""
     rows = {"separate": Row(), "compact": Row()}
     for number in range(rounds):
         for name, row in rows.items():
@@ -137,7 +128,7 @@ def measure(subject: Subject, shape: Sequence[int], rounds: int, times: list[Cpu
             frames = sum(camera["frames"] for camera in status["cameras"].values())
             limit = bare_fps(subject, shape, frames)
             row.add(status, frames, limit, subject.threads)
-            times.append(cpu_time())
+            look()
             click.echo(f"round {number + 1} {name}: {row.fps[-1]:.1f} fps, bare {limit:.1f} fps, {row.ratios[-1]:.3f}")
     return rows
 
@@ -165,7 +156,7 @@ def report(subject: Subject, rows: dict[str, Row], rounds: int, others: str) -> 
     return "\n".join(lines) + "\n"
 
 
-@click.command()
+@figure_command("benchmarks.graph")
 @click.option("--model", default="asset:movenet-multipose.onnx", show_default=True, help="An ONNX pose model.")
 @click.option("--clip", default="asset:vtest.avi", show_default=True, help="A video, for all four cameras.")
 @click.option("--size", default="native", show_default=True, help="The model's picture, as in a graph file.")
@@ -173,19 +164,16 @@ def report(subject: Subject, rows: dict[str, Row], rounds: int, others: str) -> 
 @click.option("--shape", default="1,576,768,3", show_default=True, help="Shape of the bare loop's tensor.")
 @click.option("--seconds", default=4.0, show_default=True, help="How much of the clip each camera shows.")
 @click.option("--rounds", default=3, show_default=True)
-@report_option(TOOL)
 def main(  # noqa: PLR0917 - click hands options over by name
-    model: str, clip: str, size: str, decode: str, shape: str, seconds: float, rounds: int, target: Path | None
+    figure: Figure, model: str, clip: str, size: str, decode: str, shape: str, seconds: float, rounds: int
 ) -> None:
     """Measure the whole graph against the bare loop."""
     threads = len(os.sched_getaffinity(0))
     here = Path.cwd()
     subject = Subject(str(resolve(model, here)), str(resolve(clip, here)), size, decode, seconds, threads)
-    estimate(rounds * 2 * _ROUND_S * seconds, f"{rounds} rounds, each of two placements and the bare loop")
-    times = [cpu_time()]
-    rows = measure(subject, [int(n) for n in shape.split(",")], rounds, times)
-    text = report(subject, rows, rounds, others_line(times))
-    publish(f"{written_by(TOOL, click.get_current_context().params)}\n\n{text}", target, TOOL)
+    figure.takes(rounds * 2 * _ROUND_S * seconds, f"{rounds} rounds, each of two placements and the bare loop")
+    rows = measure(subject, [int(n) for n in shape.split(",")], rounds, figure.look)
+    figure.publish(f"{figure.written()}\n\n{report(subject, rows, rounds, figure.others())}")
 
 
 if __name__ == "__main__":

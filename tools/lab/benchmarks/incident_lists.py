@@ -22,9 +22,8 @@ from camgraph.stages import events
 from camgraph.stages.rules.footage_names import names_of
 from camgraph.stages.sinks.footage.incident_index import NAME, IncidentFilter, incidents_in
 from camgraph.stages.sinks.footage.incident_record import FileState, IncidentRecord
-from camgraph.tools.lab.report_page import machine_line, publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
 
-TOOL = "benchmarks.incident_lists"
 _CAMERAS, _DAYS, _REPEATS = 20, 30, 5
 _RULES = ("fall", "waving", "running", "lying", "gathering")
 _NEWEST = datetime(2026, 11, 30, 23, 59, 59, tzinfo=UTC)
@@ -102,10 +101,9 @@ def row(folder: Path, name: str, wanted: IncidentFilter) -> str:
     return f"| {name} | {len(incidents_in(folder, wanted))} | {kept_s:.2f} s | {without_s:.1f} s |"
 
 
-@click.command()
-@report_option(TOOL)
+@figure_command("benchmarks.incident_lists")
 @click.option("--incidents", default=100_000, show_default=True, type=click.IntRange(100), help="So many.")
-def main(target: Path | None, incidents: int) -> None:
+def main(figure: Figure, incidents: int) -> None:
     """Measure lists of incidents."""
     with tempfile.TemporaryDirectory(prefix="cglists") as text:
         folder = Path(text) / "footage"
@@ -116,17 +114,10 @@ def main(target: Path | None, incidents: int) -> None:
         size = (folder / NAME).stat().st_size
         rows = [row(folder, *one) for one in _ASKED.items()]
     head = "| asked for | found | with the index | from the records |"
-    parts = [
-        f"{written_by(TOOL, {'incidents': incidents})} {machine_line()}.",
-        "",
-        head,
-        "|---|---|---|---|",
-        *rows,
-        "",
-    ]
+    parts = [figure.head(), "", head, "|---|---|---|---|", *rows, ""]
     parts += ["The last column: another process locks the index; 0.3 s of it is waiting for the lock."]
     parts += [f"Making the index of {incidents} incidents anew took {made_s:.0f} s. It has {size / 1e6:.0f} MB.", ""]
-    publish("\n".join(parts), target, TOOL)
+    figure.publish("\n".join(parts))
 
 
 if __name__ == "__main__":

@@ -24,19 +24,15 @@ import click
 from camgraph.tools.assets import asset_path
 from camgraph.tools.lab.benchmarks.latency_figures import PARTS, FramePath, ReceivedEvent, paths
 from camgraph.tools.lab.camera_run import LOG, CameraSet, Window, watched
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.report_page import (
     counted,
-    estimate,
     machine_line,
     p50_p99,
     percentile,
-    publish,
-    report_option,
-    written_by,
 )
 from camgraph.tools.scenes.simulator.event_receiver import EventReceiver
 
-TOOL = "benchmarks.latency"
 _SLACK_MS = 20.0
 _AROUND_S = 15.0
 """About what a run takes beside the time it is looked at: encoding the clip, starting, warming up, ending."""
@@ -230,7 +226,7 @@ def next_guess(filmed: float, inferred: float) -> float | None:
     return None
 
 
-@click.command()
+@figure_command("benchmarks.latency")
 @click.option("--load", "loads", multiple=True, type=float, default=(25, 50, 90, 150), help="Percent.")
 @click.option("--fps", default=10.0, show_default=True, help="About what a camera films.")
 @click.option("--picture", type=(int, int), default=(1280, 720), show_default=True, help="What a camera films.")
@@ -241,8 +237,7 @@ def next_guess(filmed: float, inferred: float) -> float | None:
 @click.option("--processes", default="separate", show_default=True, help="Placement: separate or compact.")
 @click.option("--seconds", default=20.0, show_default=True, help="How long each run is looked at.")
 @click.option("--capacity", type=float, help="Frames a second that are 100 %; by default measured.")
-@report_option(TOOL)
-def main(target: Path | None, **options: Any) -> None:
+def main(figure: Figure, **options: Any) -> None:
     """How long it takes from the light to the event, by load."""
     subject = Subject(
         options["fps"], options["picture"], options["clip"] or str(asset_path("vtest.avi")), options["transport"],
@@ -250,7 +245,7 @@ def main(target: Path | None, **options: Any) -> None:
         options["seconds"],
     )  # fmt: skip
     tries = 0 if options["capacity"] else 3
-    estimate(
+    figure.takes(
         (len(options["loads"]) * (subject.seconds + _AROUND_S)) + tries * (min(10.0, subject.seconds) + _AROUND_S),
         "first what this graph infers at most, then each load",
     )
@@ -259,8 +254,7 @@ def main(target: Path | None, **options: Any) -> None:
     for load in options["loads"]:
         rows.append(measure(subject, capacity, load / 100))
         click.echo(f"{load:g} %: {rows[-1].inferred_fps:.1f} frames/s inferred")
-    text = report(subject, capacity, rows)
-    publish(f"{written_by(TOOL, options)}\n{text}", target, TOOL)
+    figure.publish(f"{figure.written()}\n{report(subject, capacity, rows)}")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 import numpy as np
@@ -27,14 +26,13 @@ from camgraph.stages.rules.language.people import LEAN, TORSO, with_more
 from camgraph.stages.rules.rule_set import RuleSet, parse_rules
 from camgraph.tools.lab.action_cases import CASES
 from camgraph.tools.lab.action_trials import LEAD_S, Edge, Trial, View, firings, pictures
-from camgraph.tools.lab.report_page import publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.scenes.animator.camera import Camera
 from camgraph.tools.scenes.animator.library import MOTIONS
 from camgraph.tools.scenes.animator.messages import tracks
 from camgraph.tools.scenes.animator.pose_model import MULTIPOSE, YOLO11N
 from camgraph.tools.scenes.animator.scenes import crossing_walks
 
-TOOL = "benchmarks.lens"
 FPS = 5.0
 SURE = 0.3
 CAMERAS = tuple(
@@ -181,18 +179,16 @@ def table_of_actions(seeds: int) -> str:
     return "\n".join(lines)
 
 
-@click.command()
+@figure_command("benchmarks.lens")
 @click.option("--scenes", default=12, show_default=True, help="Of 20 s each, and as many to learn from.")
 @click.option("--seeds", default=2, show_default=True, help="How often each motion is done before each steep camera.")
-@report_option(TOOL)
-def main(scenes: int, seeds: int, target: Path | None) -> None:
+def main(figure: Figure, scenes: int, seeds: int) -> None:
     """Measure what a known lens is good for."""
-    head = written_by(TOOL, click.get_current_context().params)
     cameras = " and ".join(f"{height:g} m high and {distance:g} m away" for height, distance in STEEP)
     about = (
         f"Cameras {cameras}, people in the middle and near the sides, by two models at {ACTIONS_FPS:g} frames a second:"
     )
-    publish(f"{head}\n\n{table(scenes)}\n\n{about}\n\n{table_of_actions(seeds)}\n", target, TOOL)
+    figure.publish(f"{figure.written()}\n\n{table(scenes)}\n\n{about}\n\n{table_of_actions(seeds)}\n")
 
 
 if __name__ == "__main__":

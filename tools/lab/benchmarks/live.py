@@ -19,21 +19,15 @@ from typing import Any
 
 import click
 
-from camgraph.pipeline.graph.loading import parse_graph
-from camgraph.pipeline.graph.planning import plan_of
-from camgraph.pipeline.testing import run_graph
+from camgraph.tools.lab.figure import Figure, figure_command
+from camgraph.tools.lab.graph_run import run_text
 from camgraph.tools.lab.report_page import (
     counted,
-    estimate,
     machine_line,
     percentile,
-    publish,
-    report_option,
-    written_by,
 )
 from camgraph.tools.measuring.processor_time import cpu_time, other_cores
 
-TOOL = "benchmarks.live"
 _WARM_UP_S = 1.0
 _AROUND_S = 6.0
 """About what a run takes beside the filming: starting, ending."""
@@ -121,10 +115,7 @@ def measure(subject: Subject, load: float) -> Row:
     """One run."""
     cost_ms, before = subject.cost_ms(load), cpu_time()
     with tempfile.TemporaryDirectory() as folder:
-        plan = plan_of(parse_graph(_text(subject, cost_ms), "live.yaml", base_folder=Path(folder)))
-        outcome, status = run_graph(plan, limit_s=600)
-        if outcome.status:
-            raise click.ClickException("; ".join(outcome.problems))
+        status = run_text(_text(subject, cost_ms), limit_s=600, folder=Path(folder))
         begun = read_begun((Path(folder) / "begun").read_text())
     return replace(row_of(subject, load, begun, status), other_cores=other_cores(before, cpu_time()))
 
@@ -209,26 +200,24 @@ def _camera(text: str) -> Camera:
         raise click.BadParameter(f"expected FPS or FPS:PRIORITY, such as 10 or 5:3, got {text!r}") from None
 
 
-@click.command()
+@figure_command("benchmarks.live")
 @click.option("--camera", "cameras", multiple=True, default=("10",) * 8, help="FPS[:PRIORITY], once for each camera.")
 @click.option("--load", "loads", multiple=True, type=float, default=(25, 50, 90, 150, 400), help="Percent.")
 @click.option("--batch", default=4, show_default=True, help="The largest batch.")
 @click.option("--processes", default="separate", show_default=True, help="Placement: separate or compact.")
 @click.option("--seconds", default=15.0, show_default=True, help="How long each run films.")
-@report_option(TOOL)
 def main(  # noqa: PLR0917 - click hands options over by name
-    cameras: Sequence[str], loads: Sequence[float], batch: int, processes: str, seconds: float, target: Path | None
+    figure: Figure, cameras: Sequence[str], loads: Sequence[float], batch: int, processes: str, seconds: float
 ) -> None:
     """How old frames are when inference begins, and who gets how many in, by load."""
     named = {f"c{n}": _camera(text) for n, text in enumerate(cameras)}
     subject = Subject(named, batch, processes, seconds)
-    estimate(len(loads) * (seconds + _AROUND_S), f"{len(loads)} loads, one after the other")
+    figure.takes(len(loads) * (seconds + _AROUND_S), f"{len(loads)} loads, one after the other")
     rows = []
     for load in loads:
         rows.append(measure(subject, load / 100))
         click.echo(f"{load:g} %: {rows[-1].inferred_fps:.1f} frames/s inferred")
-    text = report(subject, rows)
-    publish(f"{written_by(TOOL, click.get_current_context().params)}\n{text}", target, TOOL)
+    figure.publish(f"{figure.written()}\n{report(subject, rows)}")
 
 
 if __name__ == "__main__":

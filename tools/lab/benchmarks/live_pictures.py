@@ -25,11 +25,10 @@ from camgraph.stages.sinks.footage.still import av_packet, opened_sample
 from camgraph.stages.video.packets import Packet, PacketReader
 from camgraph.stages.video.tap import PacketTap
 from camgraph.tools.lab.benchmarks.decode_cost import FPS, GOP, pictures_of
-from camgraph.tools.lab.report_page import machine_line, publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.service.live.known_people import KnownPeople
 from camgraph.tools.service.live.picture_maker import PictureMaker
 
-TOOL = "benchmarks.live_pictures"
 _CODECS = {"H.265": "libx265", "H.264": "libx264", "MPEG-4 part 2": "mpeg4"}
 _ROUNDS = 3
 _PEOPLE = 3
@@ -119,11 +118,10 @@ def row_of(name: str, packets: Sequence[Packet]) -> str:
     return f"| {name} | {cost:.1%} | {alone:.1%} | {count / seconds:.1f} | {size / seconds / 1e3:.0f} kB |"
 
 
-@click.command()
-@report_option(TOOL)
+@figure_command("benchmarks.live_pictures")
 @click.option("--clip", help="A video instead of the test picture.")
 @click.option("--size", type=(int, int), default=(1280, 720), show_default=True)
-def main(target: Path | None, clip: str | None, size: tuple[int, int]) -> None:
+def main(figure: Figure, clip: str | None, size: tuple[int, int]) -> None:
     """Measure it."""
     with tempfile.TemporaryDirectory(prefix="cgpictures") as folder:
         rows = []
@@ -132,7 +130,7 @@ def main(target: Path | None, clip: str | None, size: tuple[int, int]) -> None:
             rows.append(row_of(name, packets_of(file)))
     shown = "the test picture" if clip is None else f"`{Path(clip).name}`"
     parts = [
-        f"{written_by(TOOL, {'size': size})} {machine_line()}. A camera of {size[0]} x {size[1]} at {FPS} frames a "
+        f"{figure.head(but=['clip'])} A camera of {size[0]} x {size[1]} at {FPS} frames a "
         f"second films {shown}, with {_PEOPLE} people drawn on each picture.",
         "",
         "| a camera | of a core | its decoding alone | pictures a second | to each viewer, a second |",
@@ -140,7 +138,7 @@ def main(target: Path | None, clip: str | None, size: tuple[int, int]) -> None:
         *rows,
         "",
     ]
-    publish("\n".join(parts), target, TOOL)
+    figure.publish("\n".join(parts))
 
 
 if __name__ == "__main__":

@@ -27,9 +27,8 @@ from camgraph.pipeline.messages import Event
 from camgraph.pipeline.outbox.event_file import Sync
 from camgraph.pipeline.outbox.outbox import Outbox
 from camgraph.pipeline.single_stage import HandContext, stamp
-from camgraph.tools.lab.report_page import machine_line, publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
 
-TOOL = "benchmarks.outbox"
 _BODY_BYTES = 1000
 _AT_ONCE = (1, 16)
 _FILL = 1000
@@ -158,13 +157,12 @@ def _say(values: Any) -> None:
     click.echo(json.dumps(values))
 
 
-@click.command()
+@figure_command("benchmarks.outbox")
 @click.option("--seconds", default=5.0, show_default=True, help="For each rate.")
 @click.option("--backlog", default=1_000_000, show_default=True, help="Events that wait when the next run starts.")
 @click.option("--in", "place", type=click.Path(path_type=Path), help="A folder on the disk to measure.  [default: TMP]")
 @click.option("--start", "started_in", type=click.Path(path_type=Path), hidden=True)
-@report_option(TOOL)
-def main(seconds: float, backlog: int, place: Path | None, started_in: Path | None, target: Path | None) -> None:
+def main(figure: Figure, seconds: float, backlog: int, place: Path | None, started_in: Path | None) -> None:
     """Measure the rates, then a start with a backlog."""
     if started_in:
         _say(measured_start(started_in))
@@ -179,9 +177,8 @@ def main(seconds: float, backlog: int, place: Path | None, started_in: Path | No
     with tempfile.TemporaryDirectory(dir=place) as folder:
         fill(Path(folder), backlog)
         result = start(Path(folder))
-    options = {"seconds": seconds, "backlog": backlog}
     text = "\n".join(report(rates, backlog, result))
-    publish(f"{written_by(TOOL, options)} {machine_line()}.\n\n{text}", target, TOOL)
+    figure.publish(f"{figure.head(but=['place'])}\n\n{text}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 import av
@@ -24,11 +23,10 @@ from camgraph.stages.video.live.arrivals import reported_ns
 from camgraph.stages.video.live.options import options_of
 from camgraph.tools.lab.benchmarks.latency_figures import nearest
 from camgraph.tools.lab.camera_run import CameraSet
-from camgraph.tools.lab.report_page import estimate, machine_line, p50_p99, publish, report_option, written_by
-from camgraph.tools.measuring.processor_time import cpu_time, others_line
+from camgraph.tools.lab.figure import Figure, figure_command
+from camgraph.tools.lab.report_page import machine_line, p50_p99
 from camgraph.tools.scenes.simulator.rtsp_simulator import CameraHandle
 
-TOOL = "benchmarks.parser_delay"
 _OPEN_S = 5.0
 _WARM_UP_S = 2.0
 
@@ -106,23 +104,22 @@ def _line(fps: float, way: ReadSettings, held: Sequence[float]) -> str:
     return f"| {fps:g} | {1000 / fps:.0f} | {way.name} | {len(held)} | {p50_p99(held)} |"
 
 
-@click.command()
+@figure_command("benchmarks.parser_delay")
 @click.option("--rate", "rates", multiple=True, type=float, default=(5.0, 25.0), help="Frames a second of the camera.")
 @click.option("--seconds", default=6.0, show_default=True, help="How long each way is looked at.")
-@report_option(TOOL)
-def main(rates: Sequence[float], seconds: float, target: Path | None) -> None:
+def main(figure: Figure, rates: Sequence[float], seconds: float) -> None:
     """How long FFmpeg keeps a picture, by how it is read."""
-    estimate(len(rates) * len(WAYS) * (seconds + _WARM_UP_S + 1), f"{len(WAYS)} ways of reading, {len(rates)} rates")
+    figure.takes(
+        len(rates) * len(WAYS) * (seconds + _WARM_UP_S + 1), f"{len(WAYS)} ways of reading, {len(rates)} rates"
+    )
     rows: list[Row] = []
-    times = [cpu_time()]
     for fps in rates:
         with CameraSet(1, fps, (640, 360), None).simulator() as simulator:
             for way in WAYS:
                 rows.append((fps, way, held_ms(simulator.cameras[0], way, seconds)))
-                times.append(cpu_time())
+                figure.look()
                 click.echo(_line(*rows[-1]))
-    text = report(rows, others_line(times))
-    publish(f"{written_by(TOOL, click.get_current_context().params)}\n{text}", target, TOOL)
+    figure.publish(f"{figure.written()}\n{report(rows, figure.others())}")
 
 
 if __name__ == "__main__":

@@ -21,10 +21,9 @@ from camgraph.stages.video.inspection import MEMORY_MB
 from camgraph.tools.commands.watching.models import MULTIPOSE
 from camgraph.tools.commands.watching.size import F64, SIDES, look, shares_of_best
 from camgraph.tools.lab.benchmarks.action_clips import videos_in
-from camgraph.tools.lab.report_page import publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.models.pose_estimators import session
 
-TOOL = "benchmarks.picture_sides"
 FRAMES = 5
 
 
@@ -52,15 +51,14 @@ def report(found: dict[str, F64]) -> Iterator[str]:
     yield f"The usual size is {USUAL_MAX_SIDE}: {mean:.2f} of the best on average, {least:.2f} at worst."
 
 
-@click.command()
+@figure_command("benchmarks.picture_sides")
 @click.argument("clips", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@report_option(TOOL)
-def main(clips: tuple[Path, ...], target: Path | None) -> None:
+def main(figure: Figure, clips: tuple[Path, ...]) -> None:
     """Look at the CLIPS in every size."""
     model = resolve(ASSET_PREFIX + MULTIPOSE, asset_folder())
     lines = report(shares(model, videos_in(clips)))
     # The clips lie elsewhere on each machine, and the table names them.
-    publish("\n".join([written_by(TOOL, {}), "", *lines]), target, TOOL)
+    figure.publish("\n".join([figure.written(but=["clips"]), "", *lines]))
 
 
 if __name__ == "__main__":

@@ -25,10 +25,10 @@ import click
 
 from camgraph.pipeline.supervision.control import ask
 from camgraph.tools.lab import blinking, light_model
-from camgraph.tools.lab.report_page import estimate, machine_line, publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
+from camgraph.tools.lab.report_page import machine_line
 from camgraph.tools.measuring.processor_time import CpuTime, machine_cpu_s, other_cores, tree_cpu_s
 
-TOOL = "benchmarks.plan"
 Model = Literal["light", "movenet"]
 _PLANNED = 4
 _MORE = 4 / 3
@@ -207,22 +207,21 @@ def _line(one: Round) -> str:
     )
 
 
-@click.command()
+@figure_command("benchmarks.plan")
 @click.option("--model", "models", multiple=True, type=click.Choice(list(_FPS)), default=tuple(_FPS), help="Both.")
 @click.option("--rounds", default=3, show_default=True, help="Plans of each.")
 @click.option("--seconds", default=12.0, show_default=True, help="Of each measurement.")
-@report_option(TOOL)
-def main(target: Path | None, *, models: Sequence[Model], rounds: int, seconds: float) -> None:
+def main(figure: Figure, *, models: Sequence[Model], rounds: int, seconds: float) -> None:
     """Plan graphs, and run them with the planned number of cameras."""
-    estimate(len(models) * rounds * _ROUND_S, f"{rounds} rounds of {', '.join(models)}")
-    parts = [written_by(TOOL, {"rounds": rounds, "seconds": seconds}), f"{machine_line()}."]
+    figure.takes(len(models) * rounds * _ROUND_S, f"{rounds} rounds of {', '.join(models)}")
+    parts = [figure.written(but=["models"]), f"{machine_line()}."]
     for model in models:
         found = []
         for _ in range(rounds):
             found.append(one_round(model, seconds))
             click.echo(_line(found[-1]))
         parts.append(report(model, found))
-    publish("\n\n".join(parts), target, TOOL)
+    figure.publish("\n\n".join(parts))
 
 
 if __name__ == "__main__":

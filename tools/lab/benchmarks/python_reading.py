@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 from camgraph.tools.assets import asset_path
+from camgraph.tools.lab.figure import Figure, figure_command
 
 FEW, MANY = 100, 700
 FPS = 10
@@ -61,18 +62,20 @@ print((time.process_time() - began) / frames)
 """
 
 
-def main() -> None:
-    """Print the table."""
+@figure_command("benchmarks.python_reading")
+def main(figure: Figure) -> None:
+    """Measure what it costs to read a run from Python."""
     with tempfile.TemporaryDirectory(prefix="camgraph-reading-") as name:
         folder = Path(name)
         (folder / "rules.yaml").write_text(RULES)
         decoding_s = float(_output(DECODING, folder, str(asset_path("vtest.avi")), str(MANY)))
         costs = {read: _of_a_frame(call, folder) for read, call in READS.items()}
     base = costs.pop(EVENTS)
-    print("| read | added by it | of that in your program |\n|---|---|---|")  # noqa: T201 - the result
+    lines = ["| read | added | of that in your program |", "|---|---|---|"]
     for read, (own, children) in costs.items():
         added = own + children - sum(base)
-        print(f"| `{read}` | {added / decoding_s:.1f} | {(own - base[0]) / decoding_s:.1f} |")  # noqa: T201 - as above
+        lines.append(f"| `{read}` | {added / decoding_s:.1f} | {(own - base[0]) / decoding_s:.1f} |")
+    figure.publish("\n".join([figure.head(), "", *lines]))
 
 
 def _of_a_frame(call: str, folder: Path) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -24,15 +24,12 @@ from typing import Any
 import av
 import click
 
-from camgraph.pipeline.graph.loading import parse_graph
-from camgraph.pipeline.graph.planning import plan_of
 from camgraph.pipeline.system.paths import resolve
-from camgraph.pipeline.testing import run_graph
 from camgraph.tools.lab.benchmarks.peers.clip import write_clip
-from camgraph.tools.lab.report_page import estimate, machine_line, publish, report_option, written_by
-from camgraph.tools.measuring.processor_time import CpuTime, cpu_time, others_line
+from camgraph.tools.lab.figure import Figure, figure_command
+from camgraph.tools.lab.graph_run import run_text
+from camgraph.tools.lab.report_page import machine_line
 
-TOOL = "benchmarks.runtime"
 _CAMERAS = 4
 _PICTURE = (1280, 720)
 _DEVICE_MS = 4.0
@@ -97,13 +94,7 @@ class Placed:
 def run_once(text: str, processes: str, cameras: Sequence[str], **values: Any) -> dict[str, Any]:
     """One run of a graph on these cameras: its last status."""
     lines = "\n".join(f"  c{number}: {camera}" for number, camera in enumerate(cameras))
-    graph = text.format(pid=os.getpid(), processes=processes, cameras=lines, **values)
-    with tempfile.TemporaryDirectory() as folder:
-        plan = plan_of(parse_graph(graph, "runtime.yaml", base_folder=Path(folder)))
-    outcome, status = run_graph(plan, limit_s=300)
-    if outcome.status:
-        raise click.ClickException("; ".join(outcome.problems))
-    return status
+    return run_text(text.format(pid=os.getpid(), processes=processes, cameras=lines, **values), limit_s=300)
 
 
 def cpu_ms(status: dict[str, Any], frames: int) -> float:
@@ -121,8 +112,8 @@ def decoding_ms(clip: Path) -> float:
         return 1000 * (time.process_time() - begun) / frames
 
 
-def measure(clip: Path, frames: int, items: int, rounds: int, times: list[CpuTime]) -> dict[str, Placed]:
-    """Interleaved rounds of both placings; ``times`` grows with each."""
+def measure(clip: Path, frames: int, items: int, rounds: int, look: Callable[[], None]) -> dict[str, Placed]:
+    """Interleaved rounds of both placings, with a ``look`` at the machine after each."""
     found = {"separate": Placed(), "compact": Placed()}
     films = [f'{{url: "{clip}"}}'] * _CAMERAS
     counters = [f"{{frames: {items // _CAMERAS}, bytes: 16}}"] * _CAMERAS
@@ -135,7 +126,7 @@ def measure(clip: Path, frames: int, items: int, rounds: int, times: list[CpuTim
             placed.chain_fps.append(_CAMERAS * frames / chain["worked_s"])
             device = run_once(_DEVICE, processes, counters, batch=_BATCH, cost_ms=_DEVICE_MS)
             placed.device_rate.append(items / device["worked_s"] / (_BATCH * 1000 / _DEVICE_MS))
-            times.append(cpu_time())
+            look()
     return found
 
 
@@ -158,22 +149,20 @@ def _shown(values: Sequence[float], digits: int) -> str:
     return f"{median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
 
 
-@click.command()
+@figure_command("benchmarks.runtime")
 @click.option("--clip", default="asset:vtest.avi", show_default=True, help="A video, for all four cameras.")
 @click.option("--frames", default=400, show_default=True, help="Of each camera.")
 @click.option("--items", default=8000, show_default=True, help="Through the pretended device.")
 @click.option("--rounds", default=3, show_default=True)
-@report_option(TOOL)
-def main(clip: str, frames: int, items: int, rounds: int, target: Path | None) -> None:
+def main(figure: Figure, clip: str, frames: int, items: int, rounds: int) -> None:
     """Measure the cost of the runtime itself."""
-    estimate(rounds * 6 * _RUN_S, f"{rounds} rounds, each of two placings and three runs")
-    times = [cpu_time()]
+    figure.takes(rounds * 6 * _RUN_S, f"{rounds} rounds, each of two placings and three runs")
     with tempfile.TemporaryDirectory() as folder:
         film = Path(folder) / "film.mp4"
         write_clip(resolve(clip, Path.cwd()), film, frames, _PICTURE)
-        found = measure(film, frames, items, rounds, times)
-    head = [written_by(TOOL, click.get_current_context().params), "", f"{machine_line()}. {others_line(times)}", ""]
-    publish("\n".join([*head, *lines(found)]), target, TOOL)
+        found = measure(film, frames, items, rounds, figure.look)
+    head = [figure.written(), "", f"{machine_line()}. {figure.others()}", ""]
+    figure.publish("\n".join([*head, *lines(found)]))
 
 
 if __name__ == "__main__":

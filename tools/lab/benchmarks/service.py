@@ -46,11 +46,10 @@ from camgraph.pipeline.graph.loading import load_plan
 from camgraph.pipeline.supervision.supervisor import Supervisor
 from camgraph.tools.display.running import only_run
 from camgraph.tools.lab.blinking import write_clip
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.light_model import SIDE, write_model
-from camgraph.tools.lab.report_page import machine_line, publish, report_option, written_by
 from camgraph.tools.measuring.processor_time import tree_cpu_s
 
-TOOL = "benchmarks.service"
 T = TypeVar("T")
 _SIZE, _FPS = (640, 360), 10
 _WARM_S = 8.0
@@ -375,19 +374,17 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@click.command()
-@report_option(TOOL)
+@figure_command("benchmarks.service")
 @click.option("--cameras", default=16, show_default=True, type=click.IntRange(1), help="So many.")
 @click.option("--seconds", default=20.0, show_default=True, type=click.FloatRange(2), help="Of each phase.")
 @click.option("--size", type=(int, int), default=_SIZE, show_default=True, help="Of the pictures.")
-def main(target: Path | None, cameras: int, seconds: float, size: tuple[int, int]) -> None:
+def main(figure: Figure, cameras: int, seconds: float, size: tuple[int, int]) -> None:
     """Measure the service."""
     with tempfile.TemporaryDirectory(prefix="cgserve") as folder:
         phases, codes = Measured(Path(folder), ["cam.mp4"] * cameras, seconds, size=size).phases(_every_phase)
     nobody, asked_s = phases[0], seconds + _WARM_S
-    options = {"cameras": cameras, "seconds": seconds, "size": size}
     parts = [
-        f"{written_by(TOOL, options)} {machine_line()}. The cameras are {size[0]} x {size[1]} at {_FPS} frames a "
+        f"{figure.head()} The cameras are {size[0]} x {size[1]} at {_FPS} frames a "
         f"second; while nobody asked, {nobody.frames_per_s:.0f} of {cameras * _FPS} came, and the run took "
         f"{nobody.run_cores:.2f} cores. Of the dearest requests, {codes[200] / asked_s:.0f} a second were answered, "
         f"{(codes.total() - codes[200]) / asked_s:.0f} refused.",
@@ -398,7 +395,7 @@ def main(target: Path | None, cameras: int, seconds: float, size: tuple[int, int
         *(phase.row(nobody) for phase in phases),
         "",
     ]
-    publish("\n".join(parts), target, TOOL)
+    figure.publish("\n".join(parts))
 
 
 if __name__ == "__main__":

@@ -38,10 +38,9 @@ from camgraph.tools.lab.benchmarks.sink_brokers import (
     redis_stream,
 )
 from camgraph.tools.lab.benchmarks.sink_receivers import Receiver, receiver
-from camgraph.tools.lab.report_page import machine_line, publish, report_option, written_by
-from camgraph.tools.measuring.processor_time import cpu_time, others_line
+from camgraph.tools.lab.figure import Figure, figure_command
+from camgraph.tools.lab.report_page import machine_line
 
-TOOL = "benchmarks.sinks"
 _BATCH = 100
 _LONGEST_S = 120.0
 
@@ -243,29 +242,23 @@ def table(found: list[Figures], count: int) -> list[str]:
     ]
 
 
-@click.command()
+@figure_command("benchmarks.sinks")
 @click.option("--events", default=10_000, show_default=True, help="In the burst; a tenth of it one by one.")
 @click.option("--only", help="The cases whose name has this text.")
-@report_option(TOOL)
-def main(events: int, only: str | None, target: Path | None) -> None:
+def main(figure: Figure, events: int, only: str | None) -> None:
     """Measure how many events sinks deliver."""
-    times, found = [cpu_time()], list[Figures]()
+    found = list[Figures]()
     for case in CASES:
         if (only or "") in case.name:
             try:
                 found.append(measure(case, events))
             except LookupError as missing:
                 click.echo(f"{case.name}: left out: {missing}")
-            times.append(cpu_time())
+            figure.look()
     if not found:
         raise click.ClickException(f"no case has {only!r} in its name: there are {', '.join(c.name for c in CASES)}")
-    lines = [
-        *table(found, events),
-        "",
-        f"{machine_line()}. {others_line(times)}",
-        written_by(TOOL, click.get_current_context().params),
-    ]
-    publish("\n".join(lines), target, TOOL)
+    lines = [*table(found, events), "", f"{machine_line()}. {figure.others()}", figure.written()]
+    figure.publish("\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -9,25 +9,20 @@ the simulator: ratios of runs that followed each other hold on a busy machine, t
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
 
-from camgraph.pipeline.graph.loading import parse_graph
-from camgraph.pipeline.graph.planning import plan_of
 from camgraph.pipeline.supervision.supervisor import Supervisor
 from camgraph.pipeline.system.cores import usable_cores
-from camgraph.pipeline.testing import run_graph
 from camgraph.tools.assets import asset_path
-from camgraph.tools.lab.report_page import estimate, machine_line, percentile, publish, report_option, written_by
-from camgraph.tools.measuring.processor_time import cpu_time, others_line
+from camgraph.tools.lab.figure import Figure, figure_command
+from camgraph.tools.lab.graph_run import run_text
+from camgraph.tools.lab.report_page import percentile
 from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 
-TOOL = "benchmarks.threads"
 _GRAPH = """
 version: 1
 name: threads{pid}
@@ -102,12 +97,7 @@ def _run(
 ) -> dict[str, Any]:
     listed = "\n".join(f"  {camera}" for camera in cameras)
     text = _GRAPH.format(pid=os.getpid(), processes=processes, cameras=listed, threads=threads)
-    with tempfile.TemporaryDirectory() as folder:
-        plan = plan_of(parse_graph(text, "threads.yaml", base_folder=Path(folder)))
-        outcome, status = run_graph(plan, during, limit_s=_LIMIT_S)
-    if outcome.status:
-        raise click.ClickException("; ".join(outcome.problems))
-    return status
+    return run_text(text, during, limit_s=_LIMIT_S)
 
 
 def _limit(status: dict[str, Any]) -> str:
@@ -134,23 +124,19 @@ def report(pairs: Sequence[Pair]) -> str:
     )
 
 
-@click.command()
+@figure_command("benchmarks.threads")
 @click.option("--seconds", default=10.0, show_default=True, help="Of each file camera, and of live cameras.")
 @click.option("--rounds", default=3, show_default=True, help="Runs of each, in turns.")
-@report_option(TOOL)
-def main(seconds: float, rounds: int, target: Path | None) -> None:
+def main(figure: Figure, seconds: float, rounds: int) -> None:
     """Compare the frames of a second."""
-    estimate(2 * rounds * (len(WAYS) * 3.0 * seconds + 2 * seconds), f"{usable_cores()} cores")
-    times = [cpu_time()]
+    figure.takes(2 * rounds * (len(WAYS) * 3.0 * seconds + 2 * seconds), f"{usable_cores()} cores")
     pairs = [measured(f"{_CAMERAS} files, `{way}`", files(way, seconds), rounds) for way in WAYS]
-    times.append(cpu_time())
+    figure.look()
     clip = ClipSettings(path=str(asset_path("vtest.avi")), codec="h264", fps=_FPS, seconds=20)
     with RtspSimulator([CameraSettings(name=f"c{n}", clip=clip, seed=n) for n in range(_CAMERAS)]) as simulator:
         urls = [camera.url for camera in simulator.cameras]
         pairs.append(measured(f"{_CAMERAS} live cameras of {_FPS:g} fps", live(urls, seconds), rounds))
-    times.append(cpu_time())
-    options = {"seconds": seconds, "rounds": rounds}
-    publish(f"{written_by(TOOL, options)} {machine_line()}.\n{others_line(times)}\n\n{report(pairs)}", target, TOOL)
+    figure.publish(f"{figure.head()}\n{figure.others()}\n\n{report(pairs)}")
 
 
 if __name__ == "__main__":

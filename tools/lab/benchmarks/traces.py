@@ -7,15 +7,13 @@ process to process.
 
 from __future__ import annotations
 
-from pathlib import Path
 from statistics import median
 
 import click
 
 from camgraph.tools.lab.benchmarks.cost_curves.hops import MANY, cpu_us
-from camgraph.tools.lab.report_page import machine_line, publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
 
-TOOL = "benchmarks.traces"
 _SIZE = 16
 _HOPS = 3
 _TRACING = "tracing: {endpoint: http://127.0.0.1:9}\n"
@@ -34,23 +32,21 @@ def _row(name: str, cameras: int, frames: int, rounds: int) -> str:
     )
 
 
-@click.command()
-@report_option(TOOL)
+@figure_command("benchmarks.traces")
 @click.option("--rounds", default=5, show_default=True, type=click.IntRange(1), help="Pairs of runs.")
 @click.option("--frames", default=6000, show_default=True, type=click.IntRange(100), help="Messages of a run.")
-def main(target: Path | None, rounds: int, frames: int) -> None:
+def main(figure: Figure, rounds: int, frames: int) -> None:
     """Measure what it costs to carry the steps of each frame."""
     rows = [_row("one camera", 1, frames, rounds), _row(f"{MANY} cameras", MANY, frames, rounds)]
     parts = [
-        f"{written_by(TOOL, {'rounds': rounds, 'frames': frames})} {machine_line()}. Processor time of all four "
-        "processes for a message, in microseconds:",
+        f"{figure.head()} Processor time of all four processes for a message, in microseconds:",
         "",
         "| | without | with `tracing` | ratio, median of the pairs | more, for each of three hops |",
         "|---|---|---|---|---|",
         *rows,
         "",
     ]
-    publish("\n".join(parts), target, TOOL)
+    figure.publish("\n".join(parts))
 
 
 if __name__ == "__main__":

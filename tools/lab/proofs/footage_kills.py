@@ -30,15 +30,14 @@ import cv2
 from camgraph.pipeline.testing import hit
 from camgraph.stages.sinks.footage.incident_record import KINDS, IncidentRecord, records_in, sha256_of
 from camgraph.tools.lab.blinking import PERIOD_S, write_clip
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.light_model import SIDE, write_model
 from camgraph.tools.lab.proofs.trials.delivery import Delivered, Ledger
 from camgraph.tools.lab.proofs.trials.run import LiveRun, is_whole
 from camgraph.tools.lab.proofs.trials.subject import EVENTS, Subject
-from camgraph.tools.lab.report_page import estimate, machine_line, publish, report_option, written_by
 from camgraph.tools.measuring.processes import SUPERVISOR, left_over
 from camgraph.tools.scenes.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
-TOOL = "proofs.footage_kills"
 GROUPS: Sequence[tuple[str, ...]] = (
     ("capture.c0",),
     ("footage.0",),
@@ -260,18 +259,14 @@ def report(found: Findings) -> str:
     )
 
 
-@click.command()
+@figure_command("proofs.footage_kills")
 @click.option("--rounds", default=5, show_default=True, help="How often each group of processes is killed.")
 @click.option("--cameras", default=2, show_default=True)
-@report_option(TOOL)
-def main(rounds: int, cameras: int, target: Path | None) -> None:
+def main(figure: Figure, rounds: int, cameras: int) -> None:
     """Kill processes while clips grow. Status 1 if not all is proven."""
-    estimate(rounds * len(GROUPS) * 9.0, f"{rounds * len(GROUPS)} kills")
+    figure.takes(rounds * len(GROUPS) * 9.0, f"{rounds * len(GROUPS)} kills")
     found = prove(rounds, cameras=cameras)
-    named = {"rounds": rounds, "cameras": cameras}
-    publish("\n".join([f"{written_by(TOOL, named)} {machine_line()}.", "", report(found)]), target, TOOL)
-    if found.faults:
-        raise click.ClickException("; ".join(found.faults))
+    figure.publish("\n".join([figure.head(), "", report(found)]), found.faults)
 
 
 if __name__ == "__main__":

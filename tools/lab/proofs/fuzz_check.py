@@ -34,11 +34,10 @@ from camgraph.pipeline.graph.memory import in_words, memory_need
 from camgraph.pipeline.graph.remarks import remarks_on
 from camgraph.pipeline.registry import find_stage, stage_names
 from camgraph.pipeline.system.cores import usable_cores
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.light_model import write_model
-from camgraph.tools.lab.report_page import estimate, machine_line, percentile, publish, report_option, written_by
-from camgraph.tools.measuring.processor_time import cpu_time, others_line
+from camgraph.tools.lab.report_page import percentile
 
-TOOL = "proofs.fuzz_check"
 LIMIT_S = 1.0
 """Processor time within which `check` must answer."""
 _BROKEN_OFF_S = 30.0
@@ -424,21 +423,16 @@ def _ms(seconds: float) -> str:
     return f"{1000 * seconds:.0f} ms"
 
 
-@click.command()
+@figure_command("proofs.fuzz_check")
 @click.option("--cases", default=100_000, show_default=True, help="How many graphs.")
 @click.option("--seed", default=1, show_default=True, help="Other cases for another one.")
 @click.option("--processes", default=usable_cores(), show_default="one a core", help="Among how many it is spread.")
-@report_option(TOOL)
-def main(cases: int, seed: int, processes: int, target: Path | None) -> None:
+def main(figure: Figure, cases: int, seed: int, processes: int) -> None:
     """Hand broken graphs, rules and settings to `check`; status 1 if one of them ends in a traceback or takes long."""
-    estimate(_CASE_S * cases / processes, f"{cases} cases")
-    times = [cpu_time()]
+    figure.takes(_CASE_S * cases / processes, f"{cases} cases")
     tried = fuzz(seed, cases, processes, click.echo)
-    times.append(cpu_time())
-    head = [f"{written_by(TOOL, click.get_current_context().params)} {machine_line()}.", others_line(times), ""]
-    publish("\n".join([*head, *report(tried, f"{cases} broken graphs, rules and settings")]), target, TOOL)
-    if tried.faults:
-        raise click.ClickException("\n".join(tried.faults[:_SHOWN]))
+    head = [figure.head(), figure.others(), ""]
+    figure.publish("\n".join([*head, *report(tried, f"{cases} broken graphs, rules and settings")]), tried.faults)
 
 
 if __name__ == "__main__":

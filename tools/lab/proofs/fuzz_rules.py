@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -28,11 +28,9 @@ from camgraph.stages.rules.library import library
 from camgraph.stages.rules.onlooker import Onlooker
 from camgraph.stages.rules.rule_set import RuleSet, examined_rules
 from camgraph.stages.vision.skeleton import COCO_17
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.proofs.fuzz_check import RULES, Tried, changed, fuzz, report, try_each
-from camgraph.tools.lab.report_page import estimate, machine_line, publish, report_option, written_by
-from camgraph.tools.measuring.processor_time import cpu_time, others_line
 
-TOOL = "proofs.fuzz_rules"
 ROOT = Path(__file__).resolve().parents[3]
 FRAMES = 12
 _CASE_S = 0.02
@@ -310,22 +308,16 @@ def _share(seed: int, numbers: Sequence[int]) -> Tried:
     return try_each(numbers, lambda number: answer_to(case_of(seed, number)))
 
 
-@click.command()
+@figure_command("proofs.fuzz_rules")
 @click.option("--cases", default=100_000, show_default=True, help="How many files.")
 @click.option("--seed", default=1, show_default=True, help="Other cases for another one.")
 @click.option("--processes", default=1, show_default=True, help="Among how many it is spread.")
-@report_option(TOOL)
-def main(cases: int, seed: int, processes: int, target: Path | None) -> None:
+def main(figure: Figure, cases: int, seed: int, processes: int) -> None:
     """Hand files of rules made at random to `check`, and judge by them; status 1 if one of them fails or takes long."""
-    estimate(_CASE_S * cases / processes, f"{cases} cases")
-    times = [cpu_time()]
-    progress: Callable[[str], None] = click.echo
-    tried = fuzz(seed, cases, processes, progress, _share)
-    times.append(cpu_time())
-    head = [f"{written_by(TOOL, click.get_current_context().params)} {machine_line()}.", others_line(times), ""]
-    publish("\n".join([*head, *report(tried, f"{cases} files of rules")]), target, TOOL)
-    if tried.faults:
-        raise click.ClickException("\n".join(tried.faults[:20]))
+    figure.takes(_CASE_S * cases / processes, f"{cases} cases")
+    tried = fuzz(seed, cases, processes, click.echo, _share)
+    head = [figure.head(), figure.others(), ""]
+    figure.publish("\n".join([*head, *report(tried, f"{cases} files of rules")]), tried.faults)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,9 @@ from typing import Any
 import click
 
 from camgraph.tools.commands.explaining.kinds import kinds
-from camgraph.tools.lab.report_page import counted, machine_line, publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
+from camgraph.tools.lab.report_page import counted
 
-TOOL = "proofs.fuzz_service"
 _GRAPH = """
 version: 1
 name: fuzzed
@@ -220,12 +220,11 @@ def _gives_frames(run: Any, camera: str) -> bool:
     return False
 
 
-@click.command()
+@figure_command("proofs.fuzz_service")
 @click.option(
     "--cases", default=60, show_default=True, help="Right requests to each call as each role, and wrong ones."
 )
-@report_option(TOOL)
-def main(cases: int, target: Path | None) -> None:
+def main(figure: Figure, cases: int) -> None:
     """Fuzz the service; status 1 if an answer is not as its document says."""
     found, wrong = prove(cases)
     faults = [*dict.fromkeys(fault for one in found.values() for fault in one.faults), *wrong]
@@ -239,10 +238,7 @@ def main(cases: int, target: Path | None) -> None:
         f"gave frames at the end. The slowest answer took {slowest_s:.2f} s."
     )
     verdict = ["**Not as described:**", "", *(f"- {fault}" for fault in faults[:50])] if faults else [f"**{good}**"]
-    head = f"{written_by(TOOL, {'cases': cases})} {machine_line()}."
-    publish("\n".join([head, "", *verdict, "", *lines]), target, TOOL)
-    if faults:
-        raise click.ClickException(f"{len(faults)} faults")
+    figure.publish("\n".join([figure.head(), "", *verdict, "", *lines]), faults)
 
 
 if __name__ == "__main__":

@@ -53,12 +53,10 @@ from camgraph.stages.sinks.footage.incident_index import (
     incidents_in,
 )
 from camgraph.stages.sinks.footage.incident_record import FileState, IncidentRecord
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.proofs.fuzz_check import Tried, fuzz, report, try_each
-from camgraph.tools.lab.report_page import estimate, machine_line, publish, report_option, written_by
-from camgraph.tools.measuring.processor_time import cpu_time, others_line
 from camgraph.tools.service.history.event_history import EventFilter, EventHistory
 
-TOOL = "proofs.fuzz_stores"
 LIMIT_S = 10.0
 """Processor time within which a store must have recovered."""
 STARTS = 4
@@ -544,21 +542,16 @@ def _share(seed: int, numbers: Sequence[int]) -> Tried:
         return try_each(numbers, lambda number: answer_to(Path(name), seed, number), limit_s=LIMIT_S)
 
 
-@click.command()
+@figure_command("proofs.fuzz_stores")
 @click.option("--cases", default=5_000, show_default=True, help="How many damaged files.")
 @click.option("--seed", default=1, show_default=True, help="Other cases for another one.")
 @click.option("--processes", default=1, show_default=True, help="Among how many it is spread.")
-@report_option(TOOL)
-def main(cases: int, seed: int, processes: int, target: Path | None) -> None:
+def main(figure: Figure, cases: int, seed: int, processes: int) -> None:
     """Damage outboxes, histories and indexes, and go on with them; status 1 if one keeps its owner down or lies."""
-    estimate(_CASE_S * cases / processes, f"{cases} cases")
-    times = [cpu_time()]
+    figure.takes(_CASE_S * cases / processes, f"{cases} cases")
     tried = fuzz(seed, cases, processes, click.echo, _share)
-    times.append(cpu_time())
-    head = [f"{written_by(TOOL, click.get_current_context().params)} {machine_line()}.", others_line(times), ""]
-    publish("\n".join([*head, *report(tried, f"{cases} damaged files")]), target, TOOL)
-    if tried.faults:
-        raise click.ClickException("\n".join(tried.faults[:20]))
+    head = [figure.head(), figure.others(), ""]
+    figure.publish("\n".join([*head, *report(tried, f"{cases} damaged files")]), tried.faults)
 
 
 if __name__ == "__main__":

@@ -11,28 +11,22 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import click
 
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.proofs.trials.delivery import Delivered
 from camgraph.tools.lab.proofs.trials.harm import LEFT_S, HarmedRun, causes, harmed_run
 from camgraph.tools.lab.proofs.trials.rounds import Base, Round, Series
 from camgraph.tools.lab.proofs.trials.subject import FPS, KINDS
 from camgraph.tools.lab.report_page import (
-    estimate,
-    machine_line,
     median_and_worst,
-    publish,
-    report_option,
-    written_by,
 )
 from camgraph.tools.measuring.load import MOST_OTHER, why_not_judged
 from camgraph.tools.measuring.processes import SUPERVISOR
 from camgraph.tools.measuring.processor_time import CpuTime, others_line
 
-TOOL = "proofs.live_kills"
 BACK_S, BACK_STARTS = 3.0, 3.0
 """A process is back after so many seconds, or, on a slow machine, after as many times `time_to_start()`."""
 BASE_S = 20.0
@@ -262,13 +256,12 @@ def _frozen(proof: KillProof) -> list[str]:
     ]
 
 
-@click.command()
+@figure_command("proofs.live_kills")
 @click.option("--rounds", default=20, show_default=True, help="Kills of each kind of process.")
 @click.option("--frozen", default=3, show_default=True, help="How often each is frozen.")
 @click.option("--cameras", default=8, show_default=True, help="How many.")
 @click.option("--round-s", default=4.0, show_default=True, help="A round takes as long, or longer.")
-@report_option(TOOL)
-def main(target: Path | None, **options: Any) -> None:
+def main(figure: Figure, **options: Any) -> None:
     """Harm each kind of process, and say whether all stayed as it should.
 
     The page is always written; the exit status is 1 if not all is proven.
@@ -276,14 +269,13 @@ def main(target: Path | None, **options: Any) -> None:
     rounds, frozen, round_s = options["rounds"], options["frozen"], options["round_s"]
     freezes_s = frozen * (len(KINDS) * max(round_s, _FREEZE_S) + 2 * _FREEZE_S)
     kills_s = rounds * (len(KINDS) * max(round_s, BACK_S) + _SUPERVISOR_S)
-    estimate(_AROUND_S + kills_s + freezes_s, f"{rounds} kills and {frozen} freezes of each kind of process")
+    figure.takes(_AROUND_S + kills_s + freezes_s, f"{rounds} kills and {frozen} freezes of each kind of process")
     start = time_to_start()
     with harmed_run(options["cameras"]) as run:
         proof = prove(run, rounds=rounds, frozen=frozen, round_s=round_s)
     limits = Limits(back_s=max(BACK_S, BACK_STARTS * start), start_s=start)
-    publish(f"{written_by(TOOL, options)} {machine_line()}.\n{report(proof, limits)}", target, TOOL)
-    if wrong := [*faults_of(proof, limits), *not_judged(proof, limits)]:
-        raise click.ClickException("; ".join(wrong))
+    wrong = [*faults_of(proof, limits), *not_judged(proof, limits)]
+    figure.publish(f"{figure.head()}\n{report(proof, limits)}", wrong)
 
 
 if __name__ == "__main__":

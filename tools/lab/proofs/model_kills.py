@@ -23,16 +23,14 @@ import click
 
 from camgraph.pipeline.testing import hit
 from camgraph.tools.assets import asset_path
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.file_runs import MODEL, STARTS_S, Killing, Ran, Way, run_name, run_way
 from camgraph.tools.lab.proofs.trials.delivery import Ledger
 from camgraph.tools.lab.proofs.trials.run import LiveRun
 from camgraph.tools.lab.proofs.trials.subject import Subject
-from camgraph.tools.lab.report_page import estimate, machine_line, publish, report_option, written_by
 from camgraph.tools.measuring.processes import left_over
-from camgraph.tools.measuring.processor_time import cpu_time, others_line
 from camgraph.tools.scenes.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
-TOOL = "proofs.model_kills"
 _AFTER_FRAMES = 9
 _CAPTURES = tuple(f"capture.{camera}" for camera in STARTS_S)
 _STATELESS = (*_CAPTURES, "prepare.0", "infer.0", "people.0", "outbox.0", "log.0")
@@ -243,30 +241,25 @@ def report(model: str, files: Sequence[Killed], live: Sequence[Killed]) -> str:
     )
 
 
-@click.command()
+@figure_command("proofs.model_kills")
 @click.argument("models", metavar="[MODEL]...", nargs=-1)
 @click.option("--what", type=click.Choice(["all", "files", "live"]), default="all", show_default=True)
 @click.option("--seconds", default=2.0, show_default=True, help="How much of the clip each file camera shows.")
-@report_option(TOOL)
-def main(models: tuple[str, ...], what: str, seconds: float, target: Path | None) -> None:
+def main(figure: Figure, models: tuple[str, ...], what: str, seconds: float) -> None:
     """Kill groups of processes under each MODEL. The page is always written; status 1 if not all is proven."""
-    if target and what != "all":
+    if figure.page and what != "all":
         raise click.UsageError("the page has both parts: leave out --report, or --what")
     wanted = [model if model.startswith("asset:") else str(Path(model).resolve()) for model in models or (MODEL,)]
-    estimate(len(wanted) * 25.0 * (len(FILE_GROUPS) + len(LIVE_GROUPS)), f"{len(wanted)} models")
-    pages, faults, times = [], [], [cpu_time()]
+    figure.takes(len(wanted) * 25.0 * (len(FILE_GROUPS) + len(LIVE_GROUPS)), f"{len(wanted)} models")
+    pages, faults = [], []
     for model in wanted:
         files = kill_with_files(model, seconds) if what != "live" else []
         live = kill_live(model) if what != "files" else []
         pages.append(report(model, files, live))
         faults += [fault for one in (*files, *live) for fault in one.faults]
-        times.append(cpu_time())
-    named = {"seconds": seconds}
-    times.append(cpu_time())
-    head = f"{written_by(TOOL, named)} {machine_line()}.\n{others_line(times)}\n"
-    publish("\n".join([head, *pages]), target, TOOL)
-    if faults:
-        raise click.ClickException("; ".join(faults))
+        figure.look()
+    head = f"{figure.head(but=['models', 'what'])}\n{figure.others()}\n"
+    figure.publish("\n".join([head, *pages]), faults)
 
 
 if __name__ == "__main__":

@@ -33,9 +33,8 @@ from typing import Any, ClassVar, Protocol
 import click
 
 from camgraph.pipeline.supervision.control import ask
-from camgraph.tools.lab.report_page import machine_line, publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
 
-TOOL = "proofs.outage"
 _CAMERAS = ("front", "yard", "hall")
 _LIMIT_S = 1200.0
 _ENDLESS = 1 << 40
@@ -426,25 +425,22 @@ def _side(kind: str, folder: Path) -> Iterator[OtherSide]:
         side.kill()
 
 
-@click.command()
+@figure_command("proofs.outage")
 @click.option("--sink", type=click.Choice(list(_SIDES)), default="webhook", show_default=True)
 @click.option("--events", default=180_000, show_default=True, help="How many are made while the other side is away.")
 @click.option("--kills", default=8, show_default=True, help="How many processes are killed while it gets them.")
-@report_option(TOOL)
-def main(sink: str, events: int, kills: int, target: Path | None) -> None:
+def main(figure: Figure, sink: str, events: int, kills: int) -> None:
     """Commit events while a broker is away, and deliver them under kills."""
     with tempfile.TemporaryDirectory(prefix="camgraph-outage-") as name, _side(sink, Path(name)) as side:
         outcome = prove(Path(name), side, events, kills)
-    publish(_report(outcome, click.get_current_context().params), target, TOOL)
-    sys.exit(not outcome.good)
+    figure.publish(f"{figure.head()}\n\n{_report(outcome)}", [] if outcome.good else ["not proven"])
 
 
-def _report(outcome: Outcome, options: Mapping[str, Any]) -> str:
+def _report(outcome: Outcome) -> str:
     killed = ", ".join(f"{name} {n}" for name, n in outcome.kills.items()) or "nobody"
     killed += f"; not hit: {', '.join(outcome.missed)}" if outcome.missed else ""
     verdict = "Proven" if outcome.good else "NOT PROVEN"
-    return f"""{written_by(TOOL, options)} {machine_line()}.
-
+    return f"""\
 {verdict}: {outcome.events:,} committed, {outcome.unique:,} different ones received, {outcome.lost:,} lost,
 {outcome.unknown:,} under ids that nobody had committed, {outcome.out_of_order:,} out of their camera's order,
 {outcome.repeated:,} received more than once, with the same id.

@@ -13,10 +13,10 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from pathlib import Path
 
 import click
 
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.file_runs import (
     STARTS_S,
     Killing,
@@ -29,17 +29,11 @@ from camgraph.tools.lab.file_runs import (
 )
 from camgraph.tools.lab.proofs.slot_stress import stress
 from camgraph.tools.lab.report_page import (
-    estimate,
     machine_line,
     median_and_worst,
-    publish,
-    report_option,
-    written_by,
 )
 from camgraph.tools.measuring.processes import left_over
-from camgraph.tools.measuring.processor_time import cpu_time, others_line
 
-TOOL = "proofs.prove"
 _NOT_REPORTED = "others, and nothing is said"
 
 
@@ -141,15 +135,14 @@ def _machine() -> str:
     return f"{machine_line()}, {packages}"
 
 
-@click.command()
+@figure_command("proofs.prove")
 @click.argument("what", type=click.Choice(["all", "matrix", "kills", "ring"]), default="all")
 @click.option("--seconds", default=3.0, show_default=True, help="How much of the clip each camera shows.")
 @click.option("--rounds", default=5, show_default=True, help="Kills of each process.")
 @click.option("--frames", default=2_000_000, show_default=True, help="Frames through the ring.")
-@report_option(TOOL)
-def main(what: str, seconds: float, rounds: int, frames: int, target: Path | None) -> None:
+def main(figure: Figure, what: str, seconds: float, rounds: int, frames: int) -> None:
     """Prove WHAT. The page, which takes all parts, is always written; status 1 if not all is proven."""
-    if target and what != "all":
+    if figure.page and what != "all":
         raise click.UsageError("the page has all parts: leave out --report, or WHAT")
     ways = all_ways()
     parts: dict[str, tuple[str, float, Callable[[], Part]]] = {
@@ -158,23 +151,20 @@ def main(what: str, seconds: float, rounds: int, frames: int, target: Path | Non
         "ring": ("A slot ring under stress", frames / 15_000, lambda: ring(frames)),
     }
     wanted = {name: part for name, part in parts.items() if what in ("all", name)}
-    estimate(sum(seconds for _, seconds, _ in wanted.values()), ", ".join(wanted))
-    lines, faults, times = [], list[str](), [cpu_time()]
+    figure.takes(sum(seconds for _, seconds, _ in wanted.values()), ", ".join(wanted))
+    lines, faults = [], list[str]()
     for title, _, prove in wanted.values():
         part = prove()
         lines += [f"## {title}", "", *part.lines, ""]
         faults += part.faults
-        times.append(cpu_time())
-    options = {name: value for name, value in click.get_current_context().params.items() if name != "what"}
+        figure.look()
     verdict_lines = (
         ["**Not all is proven:**", "", *(f"- {fault}" for fault in faults)]
         if faults
         else ["**All of this is proven.**"]
     )
-    head = [f"{written_by(TOOL, options)} {_machine()}.", others_line(times), "", *verdict_lines, ""]
-    publish("\n".join([*head, *lines]), target, TOOL)
-    if faults:
-        raise click.ClickException("\n".join(faults))
+    head = [f"{figure.written(but=['what'])} {_machine()}.", figure.others(), "", *verdict_lines, ""]
+    figure.publish("\n".join([*head, *lines]), faults)
 
 
 if __name__ == "__main__":

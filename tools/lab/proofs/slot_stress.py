@@ -1,4 +1,4 @@
-"""A slot ring under stress: `python -m camgraph.tools.lab.proofs.slot_stress [--frames 2000000]`.
+"""A slot ring under stress: `python -m camgraph.tools.lab.proofs.prove ring [--frames 2000000]`.
 
 One owner writes frames as fast as it can; every word of a frame is its number. Three readers check every word: a quick
 one, one that sleeps in the middle of a frame for longer than the owner waits for it, and one that is killed while it
@@ -9,7 +9,6 @@ slots must be free.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -19,13 +18,12 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import zmq
 
 from camgraph.pipeline.errors import BadItem, WireError
 from camgraph.pipeline.shm.mappings import Mappings
-from camgraph.pipeline.shm.segments import Descriptor, sweep
+from camgraph.pipeline.shm.segments import Descriptor
 from camgraph.pipeline.shm.slots import Slot, SlotRing
 from camgraph.pipeline.transport.wire import pack, unpack
 
@@ -207,20 +205,3 @@ def stress(frames: int) -> dict[str, Any]:
     totals = {name: sum(seen[name] for seen in owner.seen.values()) for name in ("good", "noticed", "torn")}
     rate = round(frames / seconds)
     return {**owner.totals, **totals, "slots_in_use": in_use, "left_over": left, "frames_per_s": rate}
-
-
-@click.command()
-@click.option("--frames", default=2_000_000, show_default=True, help="How many frames the owner writes.")
-def main(frames: int) -> None:
-    """Put a slot ring under stress and report the results; exit status 1 if a torn frame was accepted or a slot
-    lost.
-    """
-    sweep()
-    result = stress(frames)
-    click.echo(json.dumps(result, indent=2))
-    if result["torn"] or result["slots_in_use"] or result["left_over"] or not result["noticed"]:
-        sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
 
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.proofs.trials.flatness import Flatness
 from camgraph.tools.lab.proofs.trials.schedule import FAULTS
 from camgraph.tools.lab.proofs.trials.soaking import Plan, Soaked, soak
@@ -29,17 +29,10 @@ from camgraph.tools.lab.proofs.trials.verdict import (
 )
 from camgraph.tools.lab.report_page import (
     counted,
-    estimate,
-    machine_line,
-    publish,
-    put_between_marks,
-    report_option,
-    written_by,
 )
 from camgraph.tools.measuring.processor_time import others_line
 
-TOOL = "proofs.soak"
-UNDISTURBED = f"{TOOL}, undisturbed"
+_UNDISTURBED = "proofs.soak, undisturbed"
 """The marks of its part of the page."""
 _AROUND_S = 45.0
 """About what comes before and after: the start, the return of the last camera, the end."""
@@ -157,27 +150,21 @@ def _camera_row(name: str, camera: Mapping[str, Any]) -> str:
     return f"| {name} | {camera['frames']} | {counted(camera['drops_by_reason'])} | {camera['losses']} |"
 
 
-@click.command()
+@figure_command("proofs.soak", undisturbed=_UNDISTURBED)
 @click.option("--minutes", default=30.0, show_default=True, help="How long; 480 is a night.")
 @click.option("--cameras", default=8, show_default=True, help="How many.")
 @click.option("--seed", default=1, show_default=True, help="Of what is done to it, and when.")
 @click.option("--undisturbed", is_flag=True, help="Without faults and kills, and with a narrower bound for memory.")
-@report_option(TOOL)
-def main(minutes: float, cameras: int, seed: int, undisturbed: bool, target: Path | None) -> None:
+def main(figure: Figure, minutes: float, cameras: int, seed: int, undisturbed: bool) -> None:
     """Soak, and report whether all stayed as it should; status 1 if it did not. The page is always written."""
-    marks, doing = (UNDISTURBED, "without faults") if undisturbed else (TOOL, "of faults")
-    if target:
-        put_between_marks(target.read_text(), "", marks)
-    estimate(60 * minutes + _AROUND_S, f"{minutes:g} min {doing}, and what comes before and after")
+    doing = "without faults" if undisturbed else "of faults"
+    figure.takes(60 * minutes + _AROUND_S, f"{minutes:g} min {doing}, and what comes before and after")
     plan = Plan(60 * minutes, cameras, seed)
     if undisturbed:
         plan = replace(plan, fault_s=math.inf, kill_s=math.inf)
     soaked = soak(plan, click.echo)
     verdict, faults = faults_of(soaked, undisturbed_bounds(plan.seconds) if undisturbed else Bounds())
-    head = f"{written_by(TOOL, click.get_current_context().params)} {machine_line()}."
-    publish(f"{head} {report(soaked, verdict, faults)}", target, marks)
-    if faults:
-        raise click.ClickException("; ".join(faults))
+    figure.publish(f"{figure.head()} {report(soaked, verdict, faults)}", faults)
 
 
 if __name__ == "__main__":

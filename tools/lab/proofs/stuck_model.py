@@ -27,11 +27,11 @@ import click
 import httpx
 
 from camgraph.tools.lab.blinking import write_clip
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.light_model import SIDE, write_model
-from camgraph.tools.lab.report_page import machine_line, median_and_worst, publish, report_option, written_by
+from camgraph.tools.lab.report_page import median_and_worst
 from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 
-TOOL = "proofs.stuck_model"
 RED_S = 10.0
 _WITHIN_S = 120.0
 _LOOK_S = 0.1
@@ -158,17 +158,16 @@ def _leave_one_camera(run: Any, found: Found) -> None:
         found.wrong.append("nothing tells that a camera is frozen")
 
 
-@click.command()
+@figure_command("proofs.stuck_model")
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1), help="Of each way of harm.")
-@report_option(TOOL)
-def main(rounds: int, target: Path | None) -> None:
+def main(figure: Figure, rounds: int) -> None:
     """Harm the model, and wait until health is red; status 1 if that takes too long."""
     found = _prove(rounds)
     verdict = [f"- {one}" for one in found.wrong] or [
         f"**Noticed within {RED_S:g} s each time, green afterwards. A frozen camera makes nothing red, and is told.**"
     ]
     parts = [
-        f"{written_by(TOOL, {'rounds': rounds})} {machine_line()}.",
+        figure.head(),
         "",
         *verdict,
         "",
@@ -177,9 +176,7 @@ def main(rounds: int, target: Path | None) -> None:
         *found.rows(),
         "",
     ]
-    publish("\n".join(parts), target, TOOL)
-    if found.wrong:
-        raise click.ClickException("not proven")
+    figure.publish("\n".join(parts), found.wrong)
 
 
 if __name__ == "__main__":

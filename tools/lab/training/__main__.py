@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from camgraph.pipeline.system.cores import usable_cores
 from camgraph.stages.rules.posture_network import FILE
 from camgraph.stages.vision.posture import CLASSES
-from camgraph.tools.lab.report_page import estimate, machine_line, publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
+from camgraph.tools.lab.report_page import machine_line
 from camgraph.tools.lab.training.crowds import walkers
 from camgraph.tools.lab.training.windows import Examples, examples
 
-TOOL = "training"
 SEEDS = 1_000_000
 """The plays of a seed begin at so many times its number; those for the test lie before."""
 PLAYS_A_CROWD = 8
@@ -53,7 +53,7 @@ def table(given: NDArray[np.float32], test: Examples) -> str:
     return "\n".join(lines)
 
 
-@click.command(help="Train the network behind `looks_like` on animated people.")
+@figure_command("training")
 @click.option(
     "--plays",
     default=4000,
@@ -64,15 +64,14 @@ def table(given: NDArray[np.float32], test: Examples) -> str:
 @click.option("--epochs", default=12, show_default=True, type=click.IntRange(1))
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(1))
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default=_MODEL, help="The model to write.")
-@report_option(TOOL)
-def main(plays: int, epochs: int, seed: int, out: Path, target: Path | None) -> None:
-    """Make windows, train, and write the model and the page."""
+def main(figure: Figure, plays: int, epochs: int, seed: int, out: Path) -> None:
+    """Train the network behind `looks_like` on animated people."""
     try:
         from camgraph.tools.lab.training.network import onnx_model, scores, trained  # noqa: PLC0415 - `--help` does without JAX
     except ModuleNotFoundError as error:
         raise click.ClickException(f"{error.name} is missing: pip install -e '.[training]'") from None
-    recipe = written_by(TOOL, click.get_current_context().params)
-    estimate(plays * (_PLAY_S + epochs * _EPOCH_S) / usable_cores(), f"{plays} plays, {epochs} epochs")
+    recipe = figure.written()
+    figure.takes(plays * (_PLAY_S + epochs * _EPOCH_S) / usable_cores(), f"{plays} plays, {epochs} epochs")
     first, tests = seed * SEEDS, int(plays * _TEST_SHARE)
     data, test = _together(range(first, first + plays)), _together(range(first - tests, first))
     begun_s = time.monotonic()
@@ -89,7 +88,7 @@ def main(plays: int, epochs: int, seed: int, out: Path, target: Path | None) -> 
         f"{len(data.windows):,} windows to learn from, and {len(test.windows):,} of other plays for this table. "
         f"{count:,} parameters, {out.stat().st_size / 1e6:.2f} MB.\n\n{table(scores(weights, test.windows), test)}"
     )
-    publish(text, target, TOOL)
+    figure.publish(text)
 
 
 def _together(seeds: range) -> Examples:

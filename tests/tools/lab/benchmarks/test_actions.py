@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from camgraph.stages.rules.library import library
 from camgraph.tools.lab.action_cases import CASES
-from camgraph.tools.lab.benchmarks.actions import BEGIN, END, HEAD_IN_PART, Figures, main, table, trials, write_into
+from camgraph.tools.lab.benchmarks.actions import HEAD_IN_PART, Figures, main, renewed, table, trials
 from camgraph.tools.scenes.animator.library import MOTIONS
 
 PAGE = Path(__file__).parents[4] / "docs/actions.md"
@@ -33,21 +33,12 @@ def test_trials_are_the_same_each_time() -> None:
     assert len({trial.view.bearing_deg for trial in trials("walking", 1)}) == 30
 
 
-def test_only_the_figures_of_a_page_change(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nbehind\n", encoding="utf-8")
-    write_into(page, "new")
-    assert page.read_text(encoding="utf-8") == f"before\n{BEGIN}\n\nnew\n\n{END}\nbehind\n"
-
-
-def test_only_the_row_of_an_action_changes(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(f"{BEGIN}\n\n| `fall` | 1 |\n| `lying` | 2 |\n\n{HEAD_IN_PART}\n\nold\n\n{END}\n", encoding="utf-8")
-    write_into(page, "| `lying` | 3 |", ["lying"])
-    kept = f"{BEGIN}\n\n| `fall` | 1 |\n| `lying` | 3 |\n\n{HEAD_IN_PART}\n\nold\n\n{END}\n"
-    assert page.read_text(encoding="utf-8") == kept
-    write_into(page, f"| `fall` | 4 |\n\n{HEAD_IN_PART}\n\nnew", ["fall"])
-    assert page.read_text(encoding="utf-8") == kept.replace("| 1 |", "| 4 |").replace("old", "new")
+def test_only_the_row_of_an_action_changes() -> None:
+    standing = f"| `fall` | 1 |\n| `lying` | 2 |\n\n{HEAD_IN_PART}\n\nold"
+    kept = standing.replace("| 2 |", "| 3 |")
+    assert renewed(standing, "| `lying` | 3 |", ["lying"]) == kept
+    fall = renewed(kept, f"| `fall` | 4 |\n\n{HEAD_IN_PART}\n\nnew", ["fall"])
+    assert fall == kept.replace("| 1 |", "| 4 |").replace("old", "new")
 
 
 def test_an_action_without_a_motion_is_refused() -> None:

@@ -117,7 +117,7 @@ def test_the_page_is_written_whatever_came_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: list[str], status: int
 ) -> None:
     page = tmp_path / "kills.md"
-    page.write_text("\n".join(["by hand", *marks_of(live_kills.TOOL)]) + "\n")
+    page.write_text("\n".join(["by hand", *marks_of("proofs.live_kills")]) + "\n")
     proof = good()
     proof.left = left
     monkeypatch.setattr(live_kills, "harmed_run", lambda _: nullcontext())

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from camgraph.tools.lab.proofs import prove
 from camgraph.tools.lab.report_page import marks_of
 
-MARKS = "\n".join(marks_of(prove.TOOL)) + "\n"
+MARKS = "\n".join(marks_of("proofs.prove")) + "\n"
 
 
 def page_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, result: Mapping[str, object]) -> tuple[int, str]:

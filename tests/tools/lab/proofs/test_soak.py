@@ -53,8 +53,8 @@ def test_the_page_of_an_undisturbed_run_says_so(tmp_path: Path, monkeypatch: pyt
         return made
 
     page = tmp_path / "soak.md"
-    marks = marks_of(soak.UNDISTURBED)
-    page.write_text("\n".join(marks_of(soak.TOOL)) + "\n")
+    marks = marks_of("proofs.soak, undisturbed")
+    page.write_text("\n".join(marks_of("proofs.soak")) + "\n")
     monkeypatch.setattr(soak, "soak", soak_it)
     call = ["--minutes", "1", "--cameras", "2", "--undisturbed", "--report", str(page)]
     assert "the page has no place for the report" in CliRunner().invoke(soak.main, call).output
@@ -77,7 +77,7 @@ def test_deaths_that_nobody_ordered_are_found() -> None:
 
 def test_the_page_is_written_whatever_came_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "soak.md"
-    page.write_text("\n".join(["by hand", *marks_of(soak.TOOL), "more\n"]))
+    page.write_text("\n".join(["by hand", *marks_of("proofs.soak"), "more\n"]))
     monkeypatch.setattr(soak, "soak", lambda *_: soaked())
     ran = CliRunner().invoke(soak.main, ["--minutes", "1", "--cameras", "2", "--report", str(page)])
     assert ran.exit_code == 1

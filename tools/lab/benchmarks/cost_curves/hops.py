@@ -15,23 +15,19 @@ the caches used by others; such a run is long enough for heartbeats, and the fig
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
 
-import click
 import numpy as np
 
-from camgraph.pipeline.graph.loading import parse_graph
-from camgraph.pipeline.graph.planning import plan_of
 from camgraph.pipeline.shm.mappings import Mappings
 from camgraph.pipeline.shm.slots import SlotRing
-from camgraph.pipeline.testing import run_graph, stamp
+from camgraph.pipeline.testing import stamp
 from camgraph.pipeline.transport.wire import encode, new_arrays, read_arrays, read_header
 from camgraph.stages.messages import Tensor
+from camgraph.tools.lab.graph_run import run_text
 
 SIZES = {"16 bytes": 16, "5 kB": 5000, "640 x 640 x 3": 640 * 640 * 3, "1280 x 720 x 3": 1280 * 720 * 3}
 _SMALL = 16
@@ -101,11 +97,7 @@ def cpu_us(processes: str, size: int, frames: int, cameras: int = 1, pace_ms: in
     camera = f"{{frames: {each}, bytes: 16, pace_ms: {pace_ms}}}"
     listed = ", ".join(f"c{number}: {camera}" for number in range(cameras))
     text = _GRAPH.format(pid=os.getpid(), processes=processes, cameras=listed, size=size) + more
-    with tempfile.TemporaryDirectory() as folder:
-        plan = plan_of(parse_graph(text, "hops.yaml", base_folder=Path(folder)))
-    outcome, status = run_graph(plan, limit_s=300)
-    if outcome.status:
-        raise click.ClickException("; ".join(outcome.problems))
+    status = run_text(text, limit_s=300)
     return 1e6 * sum(float(process["cpu_s"]) for process in status["processes"].values()) / (each * cameras)
 
 

@@ -37,18 +37,18 @@ from camgraph.tools.lab.benchmarks.peers.job import Answer, Job
 from camgraph.tools.lab.benchmarks.peers.meter import watch
 from camgraph.tools.lab.benchmarks.peers.page import plot as plot_rows
 from camgraph.tools.lab.benchmarks.peers.page import tables
-from camgraph.tools.lab.report_page import estimate, machine_line, publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
+from camgraph.tools.lab.report_page import machine_line
 from camgraph.tools.measuring.plots import require_matplotlib
 from camgraph.tools.measuring.processor_time import CpuTime, cpu_time, others_line
 
-TOOL = "benchmarks.peers"
 _MODEL, _CLIP = "models/yolo11n-pose_640.onnx", "videos/opencv4nodejs_people.mp4"
 _AROUND_S, _FPS = 6.0, 18.0
 """Roughly: what a run takes beside its work, and frames a second of two cores, for the estimate alone."""
 _LIMIT_S = 600.0
 _NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 """Hides the GPU from all contestants, so that none has what the others lack."""
-GPU_TOOL = "benchmarks.peers_gpu"
+_GPU_MARKS = "benchmarks.peers_gpu"
 """The figures of a GPU have marks of their own."""
 _GPU_THREADS = 2
 """One batch is copied while the other is calculated."""
@@ -198,7 +198,7 @@ def _given_or_usual(given: str | None, usual: str) -> Path | None:
     return path.resolve() if path.is_file() else None
 
 
-@click.command()
+@figure_command("benchmarks.peers", gpu=_GPU_MARKS)
 @click.option("--model", help="A YOLO-pose model as ONNX, with a dynamic batch; by default that of the test data.")
 @click.option("--clip", help="A video with people; by default one of the test data.")
 @click.option("--frames", default=208, show_default=True, help="Of all cameras together, in each run.")
@@ -221,11 +221,10 @@ def _given_or_usual(given: str | None, usual: str) -> Path | None:
 @click.option("--no-install", is_flag=True, help="Peers that are not installed yet are left out.")
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="A PNG; needs matplotlib.")
-@report_option(TOOL)
 def main(  # noqa: PLR0917 - click hands options over by name
-    model: str | None, clip: str | None, frames: int, counts: tuple[int, ...], rounds: int, picture: tuple[int, int],
-    size: tuple[int, int], min_score: float, iou: float, onlys: tuple[str, ...], gpu: bool, no_install: bool,
-    json_file: Path | None, plot: Path | None, target: Path | None,
+    figure: Figure, model: str | None, clip: str | None, frames: int, counts: tuple[int, ...], rounds: int,
+    picture: tuple[int, int], size: tuple[int, int], min_score: float, iou: float, onlys: tuple[str, ...], gpu: bool,
+    no_install: bool, json_file: Path | None, plot: Path | None,
 ) -> None:  # fmt: skip
     """Measure camgraph beside the bare loop and others."""
     model_file, clip_file = _given_or_usual(model, _MODEL), _given_or_usual(clip, _CLIP)
@@ -238,7 +237,7 @@ def main(  # noqa: PLR0917 - click hands options over by name
     subject = Subject(model_file, clip_file, frames, counts, picture, size, min_score, iou, light, gpu)
     names = [name for name in NAMES if (not onlys or name in (BARE, *onlys)) and not (gpu and name == LIGHT)]
     runs = rounds * sum(len(names) - (LIGHT in names and count != light) for count in counts)
-    estimate(runs * (_AROUND_S + frames / _FPS), f"{runs} runs of {frames} frames")
+    figure.takes(runs * (_AROUND_S + frames / _FPS), f"{runs} runs of {frames} frames")
     findings = measure(subject, names, rounds, install=not no_install)
     rows = rows_of(findings.runs, len(os.sched_getaffinity(0)))
     if json_file:
@@ -246,8 +245,7 @@ def main(  # noqa: PLR0917 - click hands options over by name
     if plot:
         plot_rows(rows, plot)
     text = report(subject, findings, rows, rounds)
-    options = {name: value for name, value in click.get_current_context().params.items() if name not in _NO_MATTER}
-    publish(f"{written_by(TOOL, options)}\n\n{text}", target, GPU_TOOL if gpu else TOOL)
+    figure.publish(f"{figure.written(but=_NO_MATTER)}\n\n{text}")
 
 
 if __name__ == "__main__":

@@ -21,10 +21,8 @@ from pathlib import Path
 import click
 import onnxruntime as ort
 
-from camgraph.pipeline.graph.loading import parse_graph
-from camgraph.pipeline.graph.planning import plan_of
-from camgraph.pipeline.testing import run_graph
 from camgraph.tools.lab.benchmarks.peers.job import Answer, Job
+from camgraph.tools.lab.graph_run import run_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +65,7 @@ _ENTRY_POINTS = "[camgraph.stages]\nbench_frame_counts = camgraph.tools.lab.benc
 def run(job: Job, placing: Placing) -> Answer:
     """One run of the graph in processes of its own; they were all ready when it began. Raises ClickException."""
     with tempfile.TemporaryDirectory() as name, _counts_known(Path(name)):
-        plan = plan_of(parse_graph(graph_text(job, placing), "peers.yaml", base_folder=Path(name)))
-        outcome, status = run_graph(plan, limit_s=LIMIT_S)
-        if outcome.status:
-            raise click.ClickException("; ".join(outcome.problems))
+        status = run_text(graph_text(job, placing), limit_s=LIMIT_S, folder=Path(name))
         return answer_of((Path(name) / _COUNTS).read_text(), job.cameras, status["worked_s"])
 
 

@@ -1,4 +1,4 @@
-"""`python -m camgraph.tools.lab.benchmarks.pose_accuracy`: measures and writes the page."""
+"""`python -m camgraph.tools.lab.benchmarks.pose_accuracy`: measures and writes most of docs/accuracy.md."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from camgraph.tools.lab.benchmarks.pose_accuracy.conversion import (
     speed_ratio,
 )
 from camgraph.tools.lab.benchmarks.pose_accuracy.sizes import by_size, frames
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.models.pose_estimators import U8, Estimator, multipose, session, yolo
 from camgraph.tools.models.pose_truth import Truth, coco_truth, precision, yolo_truth
 
@@ -28,22 +29,19 @@ LEAST_COMPARED = 0.05
 EVERY = 15
 # Of the enlarged frame: those with people.
 SHOWN_ROWS = slice(200, 640)
+_OUT = Path("out/accuracy")
 CLIP = "videos/intel_one-by-one-person-detection.mp4"
 
 
-@click.command()
+@figure_command("benchmarks.pose_accuracy")
 @click.option("--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="Test data.")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("docs/accuracy.md"), help="The page to write.")
-def main(data: Path, out: Path) -> None:
-    """Measure how right the keypoints are and write a page about it."""
+def main(figure: Figure, data: Path) -> None:
+    """Measure how right the keypoints are."""
     try:
-        measured = _measure(data, out.parent / "pictures")
+        measured = _measure(data, (figure.page.parent if figure.page else _OUT) / "pictures")
     except CamgraphError as error:
-        click.echo(f"error: {error}", err=True)
-        raise SystemExit(error.exit_status) from error
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(report.page(measured))
-    click.echo(f"wrote {out}")
+        raise click.ClickException(str(error)) from error
+    figure.publish(report.page(measured))
 
 
 def _measure(data: Path, pictures: Path) -> report.Measured:
@@ -55,7 +53,7 @@ def _measure(data: Path, pictures: Path) -> report.Measured:
     reference = data / "models" / "multipose_heads.onnx"
     known = [picture for truth in truths for _, picture in truth.pictures()]
     clip = frames(asset_path("vtest.avi"), 300)
-    _draw(ours, truths[0], clip[1], pictures, Path("out/accuracy"))
+    _draw(ours, truths[0], clip[1], pictures, _OUT)
     return report.Measured(
         sets=_about(truths),
         rows=[row for truth in truths for row in _rows(truth, _estimators(data, ours))],

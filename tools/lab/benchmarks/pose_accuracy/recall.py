@@ -28,10 +28,10 @@ from camgraph.tools.lab.benchmarks.action_clips import pictures_of
 from camgraph.tools.lab.benchmarks.pose_accuracy.sizes import LONG_SIDES
 from camgraph.tools.lab.benchmarks.real_actions.people import Finder
 from camgraph.tools.lab.benchmarks.real_actions.truth import FALL, Clip, read_truth
-from camgraph.tools.lab.report_page import machine_line, publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
+from camgraph.tools.lab.report_page import machine_line
 from camgraph.tools.models.pose_estimators import PAD, U8, Estimator, Found, multipose, session, yolo
 
-TOOL = "benchmarks.pose_accuracy.recall"
 GROUPS: Mapping[str, Sequence[str]] = {
     "upright": ("walking", "standing"),
     "sitting": ("sitting",),
@@ -222,14 +222,13 @@ def _cell(tally: Tally, group: str) -> str:
     return found if group == NOBODY else f"{found}, {tally.trunk / tally.pictures:.0%}"
 
 
-@click.command()
+@figure_command("benchmarks.pose_accuracy.recall")
 @click.option(
     "--clips", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="With a truth.yaml."
 )
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), required=True, help="Keeps who is found.")
 @click.option("--model", "models", type=click.Path(exists=True, path_type=Path), multiple=True, help="YOLOs of poses.")
-@report_option(TOOL)
-def main(clips: Path, cache: Path, models: tuple[Path, ...], target: Path | None) -> None:
+def main(figure: Figure, clips: Path, cache: Path, models: tuple[Path, ...]) -> None:
     """Tell whom models find, and of whom they see the trunk, in clips with one person and known events."""
     ways = looks(models)
     finder = Finder(asset_path(_MULTIPOSE), cache)
@@ -240,10 +239,9 @@ def main(clips: Path, cache: Path, models: tuple[Path, ...], target: Path | None
             dark = moment.group != NOBODY and float(moment.picture.mean()) < _DARK_GREY
             for look in ways:
                 look.judge(moment, [moment.group, DARK] if dark else [moment.group])
-    head = written_by(TOOL, {"clips": "DIR/actions", "models": tuple(model.name for model in models)})
     ms = 1000 * ways[0].spent_s / max(ways[0].looks, 1)
     spent = f"Processor time of a picture on one thread, over that of the first row, which took {ms:.0f} ms. "
-    publish(f"{head}\n\n{report(ways)}\n\n{spent}{machine_line()}.", target, TOOL)
+    figure.publish(f"{figure.written(but=['cache'])}\n\n{report(ways)}\n\n{spent}{machine_line()}.")
 
 
 if __name__ == "__main__":

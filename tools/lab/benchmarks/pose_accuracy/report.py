@@ -1,4 +1,4 @@
-"""The page `docs/accuracy.md` and its pictures, from the measurements."""
+"""The part of `docs/accuracy.md` and its pictures, from the measurements."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from camgraph.tools.models.pose_estimators import U8, Estimator
 from camgraph.tools.models.pose_truth import Precision
 
 PAGE = """\
-# Accuracy
-
-Written by `python -m camgraph.tools.lab.benchmarks.pose_accuracy --data FOLDER`; FOLDER holds the test data. Run it
-again after you change a model, the conversion or a decoder. Everything is measured on the CPU.
+Written by `python -m camgraph.tools.lab.benchmarks.pose_accuracy --data FOLDER --report docs/accuracy.md`; FOLDER
+holds the test data. Run it again after you change a model, the conversion or a decoder. Everything is measured on the
+CPU.
 
 ## Keypoints against known ones
 
@@ -91,7 +90,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Measured:
-    """All figures of the page."""
+    """All figures of the part."""
 
     sets: str
     rows: Sequence[Row]
@@ -106,7 +105,7 @@ class Measured:
 
 
 def page(measured: Measured) -> str:
-    """The text of the page."""
+    """The text between the marks."""
     ratio, ms = measured.speed
     decode_ms, decoded = measured.decoding
     rows = [(r.truth, r.model, r.size, *(f"{value:.3f}" for value in r.precision)) for r in measured.rows]

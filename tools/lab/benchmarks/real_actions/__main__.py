@@ -26,9 +26,8 @@ from camgraph.tools.lab.benchmarks.real_actions.incidents import judged
 from camgraph.tools.lab.benchmarks.real_actions.people import Finder, thinned
 from camgraph.tools.lab.benchmarks.real_actions.report import Result, listed, tables
 from camgraph.tools.lab.benchmarks.real_actions.truth import Clip, folds_of, read_truth
-from camgraph.tools.lab.report_page import publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
 
-TOOL = "benchmarks.real_actions"
 RATES = (30.0, 10.0, 5.0)
 """30 is all frames of most clips."""
 FOLDS = 5
@@ -90,7 +89,7 @@ def _find(clips: Sequence[Clip], folder: Path, finder: Finder, fps: float) -> No
         click.echo(f"{number} of {len(left)}: {clip.stem}, {time.monotonic() - begun:.0f} s", err=True)
 
 
-@click.command()
+@figure_command("benchmarks.real_actions")
 @click.option("--clips", "folder", type=click.Path(path_type=Path), help="The clips, with truth.yaml beside them.")
 @click.option("--model", default=MULTIPOSE, show_default=True, help="A pose model: a file, or the name of an asset.")
 @click.option(
@@ -121,8 +120,8 @@ def _find(clips: Sequence[Clip], folder: Path, finder: Finder, fps: float) -> No
 @click.option("--kept", is_flag=True, help="Only clips in which people have been found before.")
 @click.option("--find-only", is_flag=True, help="Find people and keep them, and judge nothing.")
 @click.option("--list", "lists", is_flag=True, help="Also list all that is missed or false.")
-@report_option(TOOL)
 def main(
+    figure: Figure,
     *,
     folder: Path | None,
     model: str,
@@ -136,7 +135,6 @@ def main(
     kept: bool,
     find_only: bool,
     lists: bool,
-    target: Path | None,
 ) -> None:
     """Compare what the library of actions tells of real clips with the truth."""
     place = folder or clips_folder()
@@ -154,7 +152,7 @@ def main(
     for line in (line for result in results if lists for line in listed(result)):
         click.echo(line)
     text = tables(results, folds_of(all_clips, FOLDS), all_clips)
-    publish(f"{written_by(TOOL, click.get_current_context().params)}\n\n{text}", target, TOOL)
+    figure.publish(f"{figure.written()}\n\n{text}")
 
 
 if __name__ == "__main__":

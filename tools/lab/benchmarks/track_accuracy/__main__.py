@@ -26,9 +26,8 @@ from camgraph.tools.lab.benchmarks.track_accuracy.measures import Accuracy, Labe
 from camgraph.tools.lab.benchmarks.track_accuracy.scenes import SCENES, scene
 from camgraph.tools.lab.benchmarks.track_accuracy.sequences import Jitter
 from camgraph.tools.lab.benchmarks.track_accuracy.street import street
-from camgraph.tools.lab.report_page import publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
 
-TOOL = "benchmarks.track_accuracy"
 OURS = "camgraph"
 STREET, MODEL = Path("mot/TUD-Stadtmitte"), Path("models/multipose_heads.onnx")
 MODELS = (MODEL, Path("models/yolo11n-pose_640.onnx"))
@@ -197,7 +196,7 @@ def _row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-@click.command()
+@figure_command("benchmarks.track_accuracy")
 @click.option("--data", type=click.Path(exists=True, file_okay=False, path_type=Path), required=True, help="Test data.")
 @click.option(
     "--rate", "rates", type=click.FloatRange(1, 25), multiple=True, default=(25, 12.5, 8, 5, 3), show_default=True
@@ -209,10 +208,9 @@ def _row(*cells: str) -> str:
     "--tries", default=16, show_default=True, type=click.IntRange(0), help="Settings of others; 0: without them."
 )
 @click.option("--no-install", is_flag=True, help="Leave out trackers whose environment is not there.")
-@report_option(TOOL)
 def main(
-    *, data: Path, rates: tuple[float, ...], seeds: tuple[int, ...], jitters: int, seconds: float, tries: int,
-    no_install: bool, target: Path | None,
+    figure: Figure, *, data: Path, rates: tuple[float, ...], seeds: tuple[int, ...], jitters: int, seconds: float,
+    tries: int, no_install: bool,
 ) -> None:  # fmt: skip
     """How well the tracker keeps identities, beside others."""
     scenes = [street(data / STREET, data / model) for model in MODELS]
@@ -233,8 +231,7 @@ def main(
         except NotToBeHad as problem:
             left_out |= dict.fromkeys(peers.ENVIRONMENTS[environment][1], str(problem))
         click.echo(f"{environment}: done", err=True)
-    head = written_by(TOOL, click.get_current_context().params)
-    publish("\n\n".join((head, report(results, left_out, rates))), target, TOOL)
+    figure.publish("\n\n".join((figure.written(), report(results, left_out, rates))))
 
 
 if __name__ == "__main__":

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import statistics
 import time
-from pathlib import Path
 
 import click
 import numpy as np
 
 from camgraph.stages.vision.tracking import Tracker, TrackerOptions
 from camgraph.tools.lab.benchmarks.track_accuracy.sequences import Found
-from camgraph.tools.lab.report_page import machine_line, publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
 
-TOOL = "benchmarks.track_accuracy.cost"
 _FPS, _BLOCK = 25, 25
 
 
@@ -53,15 +51,13 @@ def _walkers(people: int, frames: int) -> list[Found]:
     return result
 
 
-@click.command()
+@figure_command("benchmarks.track_accuracy.cost")
 @click.option("--people", "counts", type=click.IntRange(1, 500), multiple=True, default=(5, 20, 50), show_default=True)
-@report_option(TOOL)
-def main(counts: tuple[int, ...], target: Path | None) -> None:
+def main(figure: Figure, counts: tuple[int, ...]) -> None:
     """How much processor time the tracker takes for a frame."""
     lines = ["| people | processor time of a frame |", "| --- | --- |"]
     lines += [f"| {count} | {frame_ms(count, TrackerOptions()):.2f} ms |" for count in counts]
-    head = f"{written_by(TOOL, {})} {machine_line()}."
-    publish("\n".join((head, "", *lines)), target, TOOL)
+    figure.publish("\n".join((figure.head(but=["counts"]), "", *lines)))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import click
 import numpy as np
@@ -27,9 +26,7 @@ from camgraph.tools.lab.benchmarks.track_accuracy.long_settings import RATES, ch
 from camgraph.tools.lab.benchmarks.track_accuracy.measures import Accuracy, Labelled, idf1, measure
 from camgraph.tools.lab.benchmarks.track_accuracy.mistakes import KINDS, Mistakes, mistakes
 from camgraph.tools.lab.benchmarks.track_accuracy.sequences import Jitter
-from camgraph.tools.lab.report_page import machine_line, publish, report_option, written_by
-
-TOOL = "benchmarks.track_accuracy.long"
+from camgraph.tools.lab.figure import Figure, figure_command
 
 
 @dataclass(frozen=True)
@@ -233,7 +230,7 @@ def _made_ready() -> tuple[list[str], dict[str, str]]:
     return ready, left_out
 
 
-@click.command()
+@figure_command("benchmarks.track_accuracy.long")
 @click.option(
     "--rate", "rates", type=click.Choice([f"{fps:g}" for fps in RATES]), multiple=True, help="By default all of them.",
 )  # fmt: skip
@@ -242,14 +239,12 @@ def _made_ready() -> tuple[list[str], dict[str, str]]:
 )
 @click.option("--minutes", default=4.0, show_default=True, type=click.FloatRange(0.1), help="Of each scene.")
 @click.option("--alone", is_flag=True, help=f"{OURS} without the others.")
-@report_option(TOOL)
-def main(rates: tuple[str, ...], seeds: tuple[int, ...], minutes: float, alone: bool, target: Path | None) -> None:
+def main(figure: Figure, rates: tuple[str, ...], seeds: tuple[int, ...], minutes: float, alone: bool) -> None:
     """How well the tracker keeps identities over hours, beside others."""
     wanted = [float(fps) for fps in rates] or RATES
     ready, left_out = ([], {}) if alone else _made_ready()
     results = judged_scenes(seeds, minutes, wanted, ready)
-    head = f"{written_by(TOOL, click.get_current_context().params)} {machine_line()}."
-    publish("\n\n".join((head, report(results, wanted, left_out))), target, TOOL)
+    figure.publish("\n\n".join((figure.head(), report(results, wanted, left_out))))
 
 
 if __name__ == "__main__":

@@ -27,9 +27,9 @@ from camgraph.tools.lab.benchmarks.track_accuracy.__main__ import MODEL, STREET,
 from camgraph.tools.lab.benchmarks.track_accuracy.measures import Accuracy, Labelled, measure
 from camgraph.tools.lab.benchmarks.track_accuracy.scenes import SCENES, scene
 from camgraph.tools.lab.benchmarks.track_accuracy.street import street
-from camgraph.tools.lab.report_page import machine_line, publish, report_option, written_by
+from camgraph.tools.lab.figure import Figure, figure_command
+from camgraph.tools.lab.report_page import machine_line
 
-TOOL = "benchmarks.track_accuracy.looks"
 F32 = NDArray[np.float32]
 _SAME, _NEAR = 0.6, 0.3
 """The overlap with a true box from which on a detection surely, or likely, is that person."""
@@ -173,12 +173,11 @@ def cost_ms(people: int) -> float:
     return statistics.median(times)
 
 
-@click.command()
+@figure_command("benchmarks.track_accuracy.looks")
 @click.option("--data", type=click.Path(exists=True, path_type=Path), required=True, help="The folder of the test data")
 @click.option("--seeds", type=click.IntRange(1, 100), default=8, show_default=True, help="Runs of each scene")
 @click.option("--rate", "rates", type=float, multiple=True, default=(12.5, 5.0), show_default=True)
-@report_option(TOOL)
-def main(data: Path, seeds: int, rates: tuple[float, ...], target: Path | None) -> None:
+def main(figure: Figure, data: Path, seeds: int, rates: tuple[float, ...]) -> None:
     """Follow each scene with and without colours."""
     real, options = _Street.read(data), usual_options()
     columns = [cell for name in ("IDF1", "ids passed on", "`continues` right") for cell in (name, "with colours")]
@@ -194,7 +193,7 @@ def main(data: Path, seeds: int, rates: tuple[float, ...], target: Path | None) 
             lines.append(f"| {name}, {fps:g} | {' | '.join(cell for pair in pairs for cell in pair)} |")
     costs = ", ".join(f"{people} people {cost_ms(people):.2f} ms" for people in (2, 5, 20))
     cost = f"Processor time of the colours in a frame: {costs}. {machine_line()}."
-    publish("\n".join((written_by(TOOL, {"data": "DIR", "seeds": seeds}), "", *lines, "", cost)), target, TOOL)
+    figure.publish("\n".join((figure.written(but=["rates"]), "", *lines, "", cost)))
 
 
 if __name__ == "__main__":

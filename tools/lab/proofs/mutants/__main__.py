@@ -10,12 +10,11 @@ from pathlib import Path
 
 import click
 
+from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.proofs.mutants.mutant import Mutant, read_mutants
 from camgraph.tools.lab.proofs.mutants.report import report
 from camgraph.tools.lab.proofs.mutants.trial import Tried, prove
-from camgraph.tools.lab.report_page import estimate, machine_line, publish, report_option, written_by
 
-TOOL = "proofs.mutants"
 _ROOT = Path(__file__).resolve().parents[4]
 _UNCHANGED_S, _MUTANT_S = 40.0, 5.0
 """About what all tests together take without a mutant, and what those of one mutant take with it."""
@@ -31,19 +30,15 @@ def _chosen(only: tuple[str, ...], areas: tuple[str, ...]) -> list[Mutant]:
     return [one for one in mutants if (not only or one.id in only) and (not areas or one.area in areas)]
 
 
-@click.command()
+@figure_command("proofs.mutants")
 @click.option("--only", multiple=True, metavar="ID", help="Try this mutant alone; may be given several times.")
 @click.option("--area", "areas", multiple=True, help="Try those of this area alone; may be given several times.")
-@report_option(TOOL)
-def main(only: tuple[str, ...], areas: tuple[str, ...], target: Path | None) -> None:
+def main(figure: Figure, only: tuple[str, ...], areas: tuple[str, ...]) -> None:
     """Try each mutant; status 1 if one is not caught, its text is not there once, or a named test is missing."""
     mutants = _chosen(only, areas)
-    estimate(_UNCHANGED_S + _MUTANT_S * len(mutants), f"{len(mutants)} mutants, each with its tests")
+    figure.takes(_UNCHANGED_S + _MUTANT_S * len(mutants), f"{len(mutants)} mutants, each with its tests")
     proof = prove(_ROOT, mutants, _say)
-    head = f"{written_by(TOOL, {'only': only, 'areas': areas})} {machine_line()}."
-    publish(f"{head}\n\n{report(proof)}", target, TOOL)
-    if proof.wrong:
-        raise click.ClickException("not each fault is caught")
+    figure.publish(f"{figure.head()}\n\n{report(proof)}", proof.wrong)
 
 
 def _say(tried: Tried) -> None:

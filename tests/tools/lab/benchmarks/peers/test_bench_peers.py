@@ -25,7 +25,7 @@ COMPACT, LOOP = "camgraph, compact", "OpenCV + ONNX Runtime loop"
 
 def test_bare_loop_camgraph_and_the_plain_loop_do_the_same_work(two_people: Path, clip: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("\n".join(marks_of(bench_peers.TOOL)) + "\n")
+    page.write_text("\n".join(marks_of("benchmarks.peers")) + "\n")
     figures = tmp_path / "figures.json"
     ran = CliRunner().invoke(
         bench_peers.main,

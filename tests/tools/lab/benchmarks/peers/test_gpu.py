@@ -108,5 +108,5 @@ def test_peers_without_gpu_support_are_left_out(
     assert all(f"- {name} did not take part: " in result.output for name in (BARE, loop, OURS[1]))
     assert "has no CUDAExecutionProvider here" in result.output
     assert LIGHT not in result.output
-    assert " --gpu " in result.output
+    assert " --gpu`" in result.output
     assert "--gpu True" not in result.output
