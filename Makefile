@@ -20,7 +20,7 @@ export SMALL
 
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: demo setup dev lint quick test test-benchmarks compat check format reference prove bench clean
+.PHONY: demo setup dev lint quick test lab compat check format reference prove bench clean
 
 DEMO_ARGS ?=
 demo: setup
@@ -57,12 +57,14 @@ PYTEST    := -m pytest -n $(TEST_JOBS) --dist worksteal
 test: dev
 	$(BIN)/camgraph assets pull
 	$(BIN)/camgraph assets pull movenet-lightning.onnx movenet-thunder.onnx
-	$(BIN)/python $(PYTEST) -m "not benchmark" --durations 40
+	$(BIN)/python $(PYTEST) -m "not lab" --durations 40
 
-# Whether the commands that measure and prove still work, and what takes long and fails seldom: quantised models, classifiers.
-test-benchmarks: dev
+# Whether what measures and proves still works: all tests of tools/lab, of which `make test` runs a sample
+# (tests/tools/lab/conftest.py). Then those elsewhere that take long and fail seldom: faults, kills, quantised models.
+lab: dev
 	$(BIN)/camgraph assets pull
-	$(BIN)/python $(PYTEST) -m benchmark
+	$(BIN)/python $(PYTEST) tests/tools/lab
+	$(BIN)/python $(PYTEST) -m lab --ignore tests/tools/lab
 
 # The other Pythons that are declared, where they can be had (on the PATH, or by pyenv).
 OTHER_PYTHONS ?= 3.12 3.13
@@ -92,7 +94,7 @@ lint: dev
 # none that is marked as slow.
 quick: lint
 	$(BIN)/camgraph assets pull
-	$(BIN)/python $(PYTEST) -q -m "not processes and not slow and not benchmark"
+	$(BIN)/python $(PYTEST) -q -m "not processes and not slow and not lab"
 
 format: dev
 	$(BIN)/ruff format .

@@ -7,6 +7,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from camgraph.stages.rules.library import library
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("src/camgraph", "pipeline", "stages", "tools")
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -62,3 +64,8 @@ def test_each_method_and_field_that_a_page_names_exists() -> None:
     names = named(r"[A-Z]\w+\.[a-z_]+")
     assert len(names) > 10
     assert names - members() == set()
+
+
+def test_every_action_of_the_library_is_on_its_page() -> None:
+    text = (ROOT / "docs" / "actions.md").read_text("utf-8")
+    assert [name for name in library().templates if f"`{name}`" not in text] == []

@@ -10,7 +10,7 @@ import pytest
 from camgraph.tools.lab.benchmarks.gpu_path import WAYS
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 @pytest.mark.timeout(600)
 def test_each_way_is_measured(cuda: Any, pose: Path) -> None:
     few = ["--cameras", "2", "--rate", "10", "--rounds", "1", "--seconds", "3", "--device-ms", "5"]

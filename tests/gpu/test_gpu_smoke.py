@@ -13,6 +13,7 @@ from camgraph_test_stages.waiting import until
 
 from camgraph.tools.lab.benchmarks.gpu_smoke.steps import STEPS
 
+pytestmark = pytest.mark.lab
 FIND_NOTHING = {"people", "prepared", "fp16"}
 """Steps that fail here: kernels that calculate nothing find nobody."""
 NO_DECODER = {"cameras_cuda", "cameras_shared"}
@@ -58,7 +59,6 @@ def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(program.parent), prepend=":")
 
 
-@pytest.mark.benchmark
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("steps", [MODEL_ALONE, RUNS_OF_GRAPHS, OTHERS], ids=["model", "graphs", "others"])
 def test_every_step_runs(cuda: Any, pose: Path, clip: Path, tmp_path: Path, steps: list[str]) -> None:

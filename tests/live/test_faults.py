@@ -9,7 +9,7 @@ from camgraph.tools.lab.proofs.live_faults.proof import prove
 from camgraph.tools.scenes.simulator.gstreamer import missing_packages
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_faults_are_reported_bounded_and_contained() -> None:

@@ -15,7 +15,7 @@ from camgraph.tools.lab.proofs.trials.harm import LIMIT_S, harmed_run
 GENEROUS = Limits(back_s=LIMIT_S, gone_s=10.0, rate=0.3, silent_s=10.0, other=1.0)
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 def test_any_process_may_die_under_live_cameras() -> None:
     with harmed_run(4, hang_s=15.0) as run:
         proof = prove(run, rounds=1, frozen=0, round_s=3.0, base_s=3.0)
@@ -24,7 +24,7 @@ def test_any_process_may_die_under_live_cameras() -> None:
     assert "| capture | 1 |" in report(proof, GENEROUS)
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 def test_frozen_process_and_frozen_supervisor() -> None:
     with harmed_run(2, hang_s=4.0) as run:
         rounds = [run.freeze("capture.c1"), run.freeze("infer.0"), run.freeze_supervisor()]

@@ -75,7 +75,7 @@ def test_too_few_descriptors_at_the_start_are_one_line(subject: Subject) -> None
     assert left_over(subject.name) == []
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 def test_lack_of_descriptors_only_delays_one_camera(subject: Subject) -> None:
     with LiveRun(subject) as run:
         run.until_live(WITHIN_S)
@@ -100,7 +100,7 @@ def address_space(pid: int) -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmSize"))
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 def test_memory_that_runs_out_delays_one_camera_and_ends_nothing(simulator: RtspSimulator, subject: Subject) -> None:
     """Its pictures grow while its process gets no more address space."""
     with LiveRun(subject) as run:

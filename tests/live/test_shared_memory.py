@@ -100,7 +100,7 @@ def camera_line(camera: Pictures) -> str:
     return f'guest: {{url: "http://{camera.host}/a.mjpg", memory_mb: {MAY_MB}}}'
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 @pytest.mark.parametrize("then", [SMALL, None], ids=["small", "away"])
 def test_memory_of_large_pictures_is_returned(
     tmp_path: Path, pictures: Callable[[Sizes], Pictures], then: tuple[int, int] | None
@@ -122,7 +122,7 @@ def test_memory_of_large_pictures_is_returned(
     assert left_over(subject.name) == []
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 def test_growing_pictures_harm_only_their_camera(tmp_path: Path, pictures: Callable[[Sizes], Pictures]) -> None:
     growing = pictures(lambda number: (256 + 64 * number, 256 + 64 * number))
     with RtspSimulator(simulated_cameras(1)) as simulator:

@@ -16,7 +16,7 @@ SHORT = Bounds(memory=Bound(0.25, 10), total=Bound(0.1, 40), threads=Bound(0.05,
 """In less than a minute, memory is still warming up, and one death is many samples."""
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 def test_a_soaked_run_stays_as_it_is_and_loses_no_event() -> None:
     soaked = soak(Plan(30.0, cameras=4, seed=2, fault_s=2.5, kill_s=9.0, sample_s=1.0))
     verdict, faults = faults_of(soaked, SHORT)

@@ -46,7 +46,7 @@ def test_every_package_of_ours_turns_it_off(package: str) -> None:
     assert done.stdout == "1\n"
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "command",

@@ -1,4 +1,4 @@
-"""RabbitMQ takes seconds to start, so the tests share one. The one that kills it runs by `make test-benchmarks`."""
+"""RabbitMQ takes seconds to start, so the tests share one. The one that kills it runs by `make lab`."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def waiting(port: int, queue: str) -> int:
     return 0
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 def test_a_broker_that_is_killed_loses_no_event(tmp_path) -> None:
     events = stream(3000)
     with serving(rabbitmq(tmp_path)) as server, sink_to(server.port, tmp_path, queue="events") as sink:

@@ -223,7 +223,7 @@ def test_a_receiver_killed_in_a_batch_gets_it_again(tmp_path) -> None:
                 assert receiver.ids == [f"e{n}" for n in range(4)]
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 def test_delivery_is_fast_enough(tmp_path) -> None:
     """Waiting for the confirmation must not mean waiting for a delayed one (40 ms) again and again."""
     port = free_port()

@@ -55,7 +55,7 @@ def test_the_demo_changes_its_graph_in_two_places_only() -> None:
     ]
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 @pytest.mark.timeout(900)
 def test_demo_leaves_its_files_and_a_rerunnable_graph(
     pulled_model: Path, short_clip: Path, camgraph, tmp_path: Path

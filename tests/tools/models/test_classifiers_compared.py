@@ -61,7 +61,7 @@ def compared(folder: Path, first: Path, other: Path, *options: str) -> Result:
     return CliRunner().invoke(main, list(map(str, command)))
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 def test_who_calls_all_the_same_and_is_as_sure_is_good(folder: Path) -> None:
     first, other = classifier(folder / "a.onnx"), classifier(folder / "b.onnx", favours=0.01)
     saved = folder / "saved.json"
@@ -83,7 +83,7 @@ def test_who_calls_some_otherwise_is_not(folder: Path) -> None:
     assert " | 0.750 | " in result.output
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 def test_who_knows_only_what_most_frames_show_is_not(folder: Path) -> None:
     for number in range(24, 250):
         shutil.copy(folder / "0.png", folder / f"{number}.png")
@@ -95,7 +95,7 @@ def test_who_knows_only_what_most_frames_show_is_not(folder: Path) -> None:
         assert " | 0.976 | " in result.output, name
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 def test_frames_that_are_all_called_the_same_prove_nothing(folder: Path) -> None:
     for number in range(18, 24):
         (folder / f"{number}.png").unlink()
@@ -105,7 +105,7 @@ def test_frames_that_are_all_called_the_same_prove_nothing(folder: Path) -> None
     assert "**fewer than two classes in 5 frames or more**" in result.output
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 @pytest.mark.parametrize(("end", "message"), [("Sigmoid", "none"), ("Identity", "sigmoid")])
 def test_scores_of_all_classes_are_compared_as_they_are_meant(folder: Path, end: str, message: str) -> None:
     first, other = classifier(folder / "a.onnx", end=end), classifier(folder / "b.onnx", end=end, factor=2)

@@ -326,7 +326,7 @@ def test_an_admin_draws_a_zone_that_the_rules_then_know(page: Browser, served: S
     assert [error for error in page.errors if "live.mp4" not in error] == []
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 def test_a_frozen_picture_does_not_look_live(page: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder: Path = tmp_path_factory.mktemp("f")
     write_light(folder)
@@ -446,7 +446,7 @@ def test_each_view_fits_a_phone_and_its_controls_a_finger(page: Browser, served:
         page.send("Emulation.clearDeviceMetricsOverride")
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 def test_each_view_is_dark_in_the_dark_and_its_texts_can_be_read(page: Browser, served: Served, tmp_path: Path) -> None:
     logged_in(page, served, "admin")
     try:
@@ -533,7 +533,7 @@ window.EventSource = class extends EventSource {
 """
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 def test_a_page_that_was_left_keeps_no_connection(page: Browser, served: Served) -> None:
     """A browser has six to a host, and keeps pages that were left."""
     logged_in(page, served, "viewer")

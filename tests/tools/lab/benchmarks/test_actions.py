@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from click.testing import CliRunner
 
 from camgraph.stages.rules.library import library
 from camgraph.tools.lab.action_cases import CASES
 from camgraph.tools.lab.benchmarks.actions import HEAD_IN_PART, Figures, main, renewed, table, trials
 from camgraph.tools.scenes.animator.library import MOTIONS
-
-PAGE = Path(__file__).parents[4] / "docs/actions.md"
 
 
 def test_cases_name_actions_and_motions() -> None:
@@ -45,8 +41,3 @@ def test_an_action_without_a_motion_is_refused() -> None:
     result = CliRunner().invoke(main, ["--action", "crowd"])
     assert result.exit_code == 2
     assert "known: fall" in result.output
-
-
-def test_every_action_is_on_the_page() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    assert [name for name in library().templates if f"`{name}`" not in text] == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import pytest
 from click.testing import CliRunner
 
 from camgraph.tools.lab.benchmarks import cameras as bench_cameras
@@ -51,7 +50,6 @@ def test_what_decoding_costs_alone_is_measured() -> None:
     assert 0 < bench_cameras.bare_decode_ms(CameraSet(1, 5, (320, 240), None, seconds=2)) < 100
 
 
-@pytest.mark.benchmark
 def test_cameras_of_one_process_go_through_the_null_model() -> None:
     ran = CliRunner().invoke(
         bench_cameras.main,

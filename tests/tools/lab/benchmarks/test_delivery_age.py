@@ -48,7 +48,6 @@ def test_the_table() -> None:
     assert rows[5] == "| `ready` of its picture at the web server | | 200 ms, 200 ms (1) |"
 
 
-@pytest.mark.benchmark
 @pytest.mark.parametrize("pictures", [False, True])
 def test_ages_of_a_live_camera(pictures: bool) -> None:
     ages = measure(pictures=pictures, cameras=1, seconds=8.0, size=(192, 128), fps=10)

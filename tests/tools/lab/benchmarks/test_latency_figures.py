@@ -111,7 +111,6 @@ def test_an_event_of_every_frame_is_read_back() -> None:
     assert received_event(body, 9) == ReceivedEvent(("a", 0, 7), 5, "ntp", 6, 9)
 
 
-@pytest.mark.benchmark
 @pytest.mark.usefixtures("pulled_model", "short_clip")
 def test_every_event_of_a_short_run_is_traced_to_its_picture() -> None:
     ran = CliRunner().invoke(

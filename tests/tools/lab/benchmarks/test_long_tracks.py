@@ -116,7 +116,6 @@ def test_the_report_counts_by_the_hour() -> None:
     assert "SORT is left out: no network" in text
 
 
-@pytest.mark.benchmark
 @pytest.mark.processes
 def test_the_command_writes_tables() -> None:
     options = ["--alone", "--rate", "3", "--seed", "2", "--minutes", "0.2"]

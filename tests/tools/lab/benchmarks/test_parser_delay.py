@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from statistics import median
 
-import pytest
-
 from camgraph.tools.lab.benchmarks.parser_delay import WAYS, ReadSettings, held_ms, report
 from camgraph.tools.lab.camera_run import CameraSet
 
 
-@pytest.mark.benchmark
 def test_picture_waits_for_next_one_or_timeout() -> None:
     """A fact of FFmpeg that docs/latency.md builds on: one that changes is worth knowing of."""
     with CameraSet(1, 5, (320, 240), None).simulator() as simulator:

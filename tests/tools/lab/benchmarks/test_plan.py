@@ -6,7 +6,6 @@ import pytest
 
 from camgraph.tools.lab.benchmarks.plan import one_round
 
-pytestmark = pytest.mark.benchmark
 _NEAR = 0.15
 _TRIES = 3
 """Other programs of a shared machine disturb a measurement; a wrong plan is wrong each time."""

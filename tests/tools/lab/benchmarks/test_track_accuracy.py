@@ -130,7 +130,6 @@ def tud(test_data: Path) -> Sequence:
     return street(test_data / "mot" / "TUD-Stadtmitte", test_data / "models" / "multipose_heads.onnx")
 
 
-@pytest.mark.benchmark
 @pytest.mark.parametrize("fps", [12.5, 5.0])
 def test_real_people(tud: Sequence, fps: float) -> None:
     found = []
@@ -143,7 +142,6 @@ def test_real_people(tud: Sequence, fps: float) -> None:
     assert figures.passed <= 5
 
 
-@pytest.mark.benchmark
 @pytest.mark.slow
 def test_tracks_in_a_file_score_as_those_in_memory(tud: Sequence, test_data: Path, tmp_path: Path) -> None:
     """As `sink_tracks` writes them for `track`, with whatever rounding that costs."""
@@ -167,7 +165,6 @@ def _tracks(number: int, ids: np.ndarray, boxes: np.ndarray) -> Tracks:
     return Tracks(stamp(number), boxes.astype(np.float32), scores, joints, (640, 480), kinds, "coco-17", ids)
 
 
-@pytest.mark.benchmark
 def test_the_command_writes_tables(test_data: Path) -> None:
     options = [
         "--data",

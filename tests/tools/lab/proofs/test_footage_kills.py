@@ -11,7 +11,6 @@ from camgraph.tools.lab.proofs import clip_playback
 from camgraph.tools.lab.proofs.footage_kills import Findings, prove, report, why_not_playing
 
 
-@pytest.mark.benchmark
 def test_events_and_clips_outlive_a_kill() -> None:
     found = prove(1, cameras=1, groups=[("footage.0", "outbox.0")])
     assert found.faults == []

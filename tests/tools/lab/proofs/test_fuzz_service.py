@@ -49,7 +49,6 @@ def test_a_service_that_mostly_refuses_has_proved_nothing(status: int, refused: 
     assert found.faults == [f"{refused} of 101 answers have a status of (429, 503); most of them: {most}"] * is_fault
 
 
-@pytest.mark.benchmark
 def test_a_few_requests_to_each_call() -> None:
     pytest.importorskip("schemathesis", reason="needs the extra `fuzz`")
     found, wrong = prove(cases=2)

@@ -28,6 +28,16 @@ def test_each_named_test_is_there() -> None:
     assert missing == []
 
 
+def test_each_named_test_is_run_by_make_test() -> None:
+    left_out = []
+    for named in {test for one in MUTANTS for test in one.tests}:
+        path, _, function = named.partition("::")
+        marks = (ROOT / path).read_text().partition(f"def {function.partition('[')[0]}(")[0].rpartition("\n\n")[2]
+        if "mark.lab" in marks or path.startswith("tests/tools/lab/"):
+            left_out.append(named)
+    assert left_out == []
+
+
 def test_an_unknown_name_is_refused_with_the_areas() -> None:
     result = CliRunner().invoke(main, ["--only", "nothing", "--area", "transport"])
     assert result.exit_code == 2

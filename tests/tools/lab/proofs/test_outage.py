@@ -46,7 +46,6 @@ def test_a_kill_that_hits_nothing_is_none() -> None:
         assert _killed_by_pid(living.pid)
 
 
-@pytest.mark.benchmark
 def test_a_short_outage(tmp_path: Path) -> None:
     side = Webhook(tmp_path, free_port())
     outcome = prove(tmp_path, side, 900, kills=3)

@@ -79,7 +79,6 @@ def test_windows_are_numbers_with_what_they_show() -> None:
     assert made.windows[:, -1, -1, 2].all()  # the person is in the last frame
 
 
-@pytest.mark.benchmark
 def test_it_learns_and_the_file_is_what_was_learnt() -> None:
     pytest.importorskip("jax", reason="pip install camgraph[training]")
     import onnxruntime

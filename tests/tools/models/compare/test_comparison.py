@@ -378,7 +378,7 @@ def test_what_the_command_needs() -> None:
     assert "expected --frames with frames of your cameras, or --labels" in result.output
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 @pytest.mark.slow
 def test_precision_against_known_people(test_data: Path, tmp_path: Path) -> None:
     """A model that finds those alone of whom it is very sure agrees too little, and is less right."""

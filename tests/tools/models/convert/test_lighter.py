@@ -232,7 +232,7 @@ def test_advice_for_developers_is_not_shown(
     assert caplog.text == ""
 
 
-@pytest.mark.benchmark
+@pytest.mark.lab
 @pytest.mark.slow
 def test_a_quantized_pose_model_finds_the_people_of_the_first(test_data: Path, tmp_path: Path) -> None:
     model, clip, out = test_data / "models/yolo11n-pose_640.onnx", test_data / CROWD, tmp_path / "int8.onnx"

@@ -1,3 +1,5 @@
+"""Pictures whose people are known, and how right an estimator is about them."""
+
 from __future__ import annotations
 
 import cv2
@@ -6,7 +8,6 @@ import pytest
 
 from camgraph.pipeline.errors import UserError
 from camgraph.tools.assets import asset_path
-from camgraph.tools.lab.benchmarks.pose_accuracy.report import table
 from camgraph.tools.models.pose_estimators import Found, multipose, placed, scaled, session
 from camgraph.tools.models.pose_truth import coco_truth, precision, yolo_truth
 
@@ -117,7 +118,3 @@ def test_multipose_finds_the_people_of_coco(test_data):
         pytest.skip("no pulled model (run: camgraph assets pull movenet-multipose.onnx)")
     estimate = multipose(session(asset_path("movenet-multipose.onnx")), 640, 0.01)
     assert precision(coco_truth(test_data / "images" / "coco"), estimate).ap > 0.6
-
-
-def test_a_table_is_markdown():
-    assert table(("a", "b"), [(1, "x")]) == "| a | b |\n| --- | --- |\n| 1 | x |"
