@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import click
@@ -99,6 +100,16 @@ def machine_line() -> str:
     return f"{cores} cores of {names[0] if names else platform.machine()}, Python {platform.python_version()}"
 
 
+def table_row(*cells: object) -> str:
+    """A line of a table in Markdown."""
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def table_head(*cells: object) -> list[str]:
+    """The first two lines of a table in Markdown."""
+    return [table_row(*cells), "|" + "---|" * len(cells)]
+
+
 def percentile(values: Sequence[float], part: float) -> float:
     """The value below which ``part`` (0 to 1) of the values lie; nan where there are none."""
     ordered = sorted(values)
@@ -113,6 +124,11 @@ def p50_p99(values: Sequence[float]) -> str:
 def median_and_worst(seconds: Sequence[float]) -> str:
     """As it stands in a table; "-" if there is none."""
     return f"{percentile(seconds, 0.5):.2f} s, {max(seconds):.2f} s" if seconds else "-"
+
+
+def median_and_range(values: Sequence[float], digits: int = 2) -> str:
+    """As it stands in a table: ``1.23 (1.10 to 1.40)``."""
+    return f"{median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
 
 
 def counted(counts: Mapping[str, int], nothing: str = "none") -> str:

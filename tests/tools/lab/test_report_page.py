@@ -15,10 +15,13 @@ from camgraph.tools.lab.report_page import (
     command_line,
     counted,
     machine_line,
+    median_and_range,
     median_and_worst,
     p50_p99,
     percentile,
     put_between_marks,
+    table_head,
+    table_row,
     written_by,
 )  # fmt: skip
 
@@ -66,6 +69,11 @@ def test_percentiles() -> None:
     assert (p50_p99([1, 2, 3, 4]), p50_p99([])) == ("3, 4", "-")
     assert median_and_worst([3, 1, 2]) == "2.00 s, 3.00 s"
     assert median_and_worst([]) == "-"
+    assert median_and_range([3, 1, 2], 1) == "2.0 (1.0 to 3.0)"
+
+
+def test_tables() -> None:
+    assert [*table_head("a", "b"), table_row(1, "x")] == ["| a | b |", "|---|---|", "| 1 | x |"]
 
 
 def test_counts_are_told_by_name() -> None:

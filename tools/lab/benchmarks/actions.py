@@ -27,6 +27,7 @@ from camgraph.tools.lab.action_places import Cast, before
 from camgraph.tools.lab.action_places import rules as place_rules
 from camgraph.tools.lab.action_trials import LEAD_S, Edge, Trial, View, firings, followed, rules_of, run
 from camgraph.tools.lab.figure import Figure, figure_command
+from camgraph.tools.lab.report_page import table_head, table_row
 from camgraph.tools.scenes.animator.library import MOTIONS
 from camgraph.tools.scenes.animator.pose_model import MULTIPOSE, YOLO11N
 from camgraph.tools.scenes.animator.scene import Scene
@@ -104,8 +105,7 @@ def _count(figures: Figures, action: str, trial: Trial, at_s: float | None) -> N
 
 def falls_in_part(seeds: int) -> str:
     """Markdown: how many falls are found of which the end is not seen."""
-    head = ["seen", *(f"at {rate:g}/s" for rate in RATES)]
-    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    lines = table_head("seen", *(f"at {rate:g}/s" for rate in RATES))
     rules = rules_of(["fall"])
     odd = range(1, 2 * seeds, 2)
     for (where, edges), seen_s in itertools.product(BORDERS.items(), (0.7, 0.8, 0.9)):
@@ -116,7 +116,7 @@ def falls_in_part(seeds: int) -> str:
                 for motion, place, edge, model, seed in itertools.product(FALLS, PLACES, edges, MODELS, odd)
             ]
             cells.append(f"{100 * np.mean([bool(firings(rules, run(trial))) for trial in trials]):.0f} %")
-        lines.append(f"| for {seen_s:g} s, {where} | {' | '.join(cells)} |")
+        lines.append(table_row(f"for {seen_s:g} s, {where}", *cells))
     return "\n".join(lines)
 
 
@@ -133,8 +133,7 @@ def _cut_short(fall: Trial, seen_s: float) -> Trial:
 
 def in_places(seeds: int) -> str:
     """Markdown: the actions about places and several people, each in a scene of it and in some that look like it."""
-    head = ["action", *(f"found at {rate:g}/s" for rate in RATES), "fires wrongly in"]
-    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    lines = table_head("action", *(f"found at {rate:g}/s" for rate in RATES), "fires wrongly in")
     for action, place in ACTION_PLACES.items():
         cells, wrong, silent = [], Counter[str](), 0
         for rate in RATES:
@@ -146,7 +145,7 @@ def in_places(seeds: int) -> str:
                 wrong[name] += sum(at < math.inf for at in told)
         often = ", ".join(name for name, count in wrong.most_common() if count)
         cells.append(f"{wrong.total()} of {silent}" + (f" ({often})" if often else ""))
-        lines.append(f"| `{action}` | {' | '.join(cells)} |")
+        lines.append(table_row(f"`{action}`", *cells))
     return "\n".join(lines)
 
 
@@ -174,14 +173,8 @@ def alarms_per_hour(actions: Sequence[str], seeds: int, minutes: float = 2.0) ->
 
 def table(figures: dict[str, Figures], walks: tuple[float, dict[str, int]]) -> str:
     """Markdown: a row for each action."""
-    head = [
-        "action",
-        *(f"found at {rate:g}/s" for rate in RATES),
-        "in the median after",
-        "fires wrongly in",
-        "on walks",
-    ]
-    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    found_at = (f"found at {rate:g}/s" for rate in RATES)
+    lines = table_head("action", *found_at, "in the median after", "fires wrongly in", "on walks")
     hours, counts = walks
     for action, found in figures.items():
         often = sorted(((n, motion) for motion, n in found.wrong.items() if n), reverse=True)[:3]
@@ -190,7 +183,7 @@ def table(figures: dict[str, Figures], walks: tuple[float, dict[str, int]]) -> s
         delay = f"{np.median(found.delays_s):.1f} s" if found.delays_s else "-"
         cells = [f"`{action}`", *(found.recall(rate) for rate in RATES), delay]
         cells += [f"{total} of {found.silent}{named}", f"{round(counts[action] / hours, 1):g} an hour"]
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(table_row(*cells))
     return "\n".join(lines)
 
 

@@ -19,7 +19,7 @@ import click
 from camgraph.stages.rules.library import library
 from camgraph.tools.lab.action_trials import Firing, firings, followed, rules_of
 from camgraph.tools.lab.figure import Figure, figure_command
-from camgraph.tools.lab.report_page import at_most
+from camgraph.tools.lab.report_page import at_most, table_head, table_row
 from camgraph.tools.scenes.animator import MULTIPOSE, YOLO11N, PoseModel, Scene
 from camgraph.tools.scenes.animator.pose_model import in_the_dark
 from camgraph.tools.scenes.animator.scenes import ROOM, care_room, night, office, shop
@@ -84,13 +84,12 @@ def _alarms(room: str, found: Sequence[Firing]) -> Iterator[str]:
 def table(watches: Sequence[Watch]) -> str:
     """Markdown: alarms an hour, of each action that ever fired where nobody does it, and how many there are at most."""
     names = [name for name in asked() if any(one.fired[name] and name not in DONE[one.room] for one in watches)]
-    head = ["action", *(f"{one.room} at {one.fps:g}/s" for one in watches), "at most, with 95 %"]
-    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    lines = table_head("action", *(f"{one.room} at {one.fps:g}/s" for one in watches), "at most, with 95 %")
     for name in names:
         cells = ["done" if name in DONE[one.room] else f"{one.fired[name] / one.hours:.2g}" for one in watches]
         ordinary = [one for one in watches if name not in DONE[one.room]]
         most = at_most(sum(one.fired[name] for one in ordinary), sum(one.hours for one in ordinary))
-        lines.append(f"| `{name}` | {' | '.join([*cells, f'{most:.2g}'])} |")
+        lines.append(table_row(f"`{name}`", *cells, f"{most:.2g}"))
     silent = [
         f"`{name}`" for name in asked() if name not in names and not all(name in DONE[one.room] for one in watches)
     ]

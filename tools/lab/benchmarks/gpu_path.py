@@ -26,7 +26,7 @@ import numpy as np
 from camgraph.pipeline.supervision.supervisor import Supervisor
 from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.graph_run import run_text
-from camgraph.tools.lab.report_page import machine_line
+from camgraph.tools.lab.report_page import machine_line, median_and_range, table_head, table_row
 from camgraph.tools.measuring.processor_time import CpuTime, cpu_time, other_cores
 from camgraph.tools.models.declaration import DeclaredModel
 
@@ -175,21 +175,17 @@ def lines(subject: Subject, ways: Sequence[Way]) -> list[str]:
     processes = list(ways[0].cpu_ms)
     head = ["cameras", "model", "frames/s", "of what is possible", "frames a batch", *(f"ms: `{p}`" for p in processes)]
     rows = [
-        [
+        table_row(
             f"{subject.cameras} x {way.fps:g}/s",
             way.name,
             f"{median(way.rates):.0f}",
-            _shown([rate / min(subject.cameras * way.fps, subject.device_fps) for rate in way.rates]),
+            median_and_range([rate / min(subject.cameras * way.fps, subject.device_fps) for rate in way.rates]),
             f"{median(way.batches):.1f}",
-            *(_shown(way.cpu_ms[process]) for process in processes),
-        ]
+            *(median_and_range(way.cpu_ms[process]) for process in processes),
+        )
         for way in ways
     ]
-    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
-
-
-def _shown(values: Sequence[float]) -> str:
-    return f"{median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+    return [*table_head(*head), *rows]
 
 
 @figure_command("benchmarks.gpu_path")

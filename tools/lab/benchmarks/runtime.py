@@ -28,7 +28,7 @@ from camgraph.pipeline.system.paths import resolve
 from camgraph.tools.lab.benchmarks.peers.clip import write_clip
 from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.graph_run import run_text
-from camgraph.tools.lab.report_page import machine_line
+from camgraph.tools.lab.report_page import machine_line, median_and_range
 
 _CAMERAS = 4
 _PICTURE = (1280, 720)
@@ -133,8 +133,8 @@ def measure(clip: Path, frames: int, items: int, rounds: int, look: Callable[[],
 def lines(found: dict[str, Placed]) -> list[str]:
     """The table. Pure."""
     rows = [
-        f"| {name} | {_shown(p.chain_ms, 2)} | {_shown(p.chain_share, 2)} | {median(p.chain_fps):.0f} "
-        f"| {_shown(p.device_rate, 3)} |"
+        f"| {name} | {median_and_range(p.chain_ms)} | {median_and_range(p.chain_share)} | {median(p.chain_fps):.0f} "
+        f"| {median_and_range(p.device_rate, 3)} |"
         for name, p in found.items()
     ]
     return [
@@ -143,10 +143,6 @@ def lines(found: dict[str, Placed]) -> list[str]:
         "|---|---|---|---|---|",
         *rows,
     ]
-
-
-def _shown(values: Sequence[float], digits: int) -> str:
-    return f"{median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
 
 
 @figure_command("benchmarks.runtime")

@@ -46,6 +46,7 @@ from camgraph.pipeline.graph.loading import load_plan
 from camgraph.pipeline.supervision.supervisor import Supervisor
 from camgraph.tools.display.running import only_run
 from camgraph.tools.lab.blinking import write_clip
+from camgraph.tools.lab.broker_servers import free_port
 from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.light_model import SIDE, write_model
 from camgraph.tools.measuring.processor_time import tree_cpu_s
@@ -53,6 +54,7 @@ from camgraph.tools.measuring.processor_time import tree_cpu_s
 T = TypeVar("T")
 _SIZE, _FPS = (640, 360), 10
 _WARM_S = 8.0
+_PHASES = 8
 _GRAPH = """
 version: 1
 name: {name}
@@ -266,7 +268,7 @@ class Measured:
         size: tuple[int, int] = _SIZE,
     ) -> None:
         """`urls`: of the cameras; `cam.mp4` is made, of pictures of this `size`."""
-        self.port, self.cameras, self._seconds = _free_port(), len(urls), seconds
+        self.port, self.cameras, self._seconds = free_port(), len(urls), seconds
         write_clip(folder / "cam.mp4", size=size, fps=_FPS)
         write_model(folder / "light.onnx", bright=110.0)
         names = ", ".join(f'cam{number}: {{url: "{url}"}}' for number, url in enumerate(urls))
@@ -368,18 +370,13 @@ def _every_phase(run: Measured) -> tuple[list[Phase], Counter[int]]:
         return phases, Counter(dict(codes))
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @figure_command("benchmarks.service")
 @click.option("--cameras", default=16, show_default=True, type=click.IntRange(1), help="So many.")
 @click.option("--seconds", default=20.0, show_default=True, type=click.FloatRange(2), help="Of each phase.")
 @click.option("--size", type=(int, int), default=_SIZE, show_default=True, help="Of the pictures.")
 def main(figure: Figure, cameras: int, seconds: float, size: tuple[int, int]) -> None:
     """Measure the service."""
+    figure.takes(_PHASES * (seconds + _WARM_S), f"{_PHASES} phases")
     with tempfile.TemporaryDirectory(prefix="cgserve") as folder:
         phases, codes = Measured(Path(folder), ["cam.mp4"] * cameras, seconds, size=size).phases(_every_phase)
     nobody, asked_s = phases[0], seconds + _WARM_S

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import math
-import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -38,6 +37,7 @@ from camgraph.tools.lab.benchmarks.sink_brokers import (
     redis_stream,
 )
 from camgraph.tools.lab.benchmarks.sink_receivers import Receiver, receiver
+from camgraph.tools.lab.broker_servers import free_port
 from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.report_page import machine_line
 
@@ -112,7 +112,7 @@ def _served(kind: str, **settings: Any) -> Callable[[Path], AbstractContextManag
 
     @contextmanager
     def running(folder: Path) -> Iterator[Running]:
-        port, others = _free_port(), list[Receiver]()
+        port, others = free_port(), list[Receiver]()
         with ExitStack() as stack:
 
             def connect() -> None:
@@ -125,12 +125,6 @@ def _served(kind: str, **settings: Any) -> Callable[[Path], AbstractContextManag
             yield Running({"address": f"tcp://127.0.0.1:{port}", **settings}, arrived, connect)
 
     return running
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _broker(

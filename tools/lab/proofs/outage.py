@@ -17,7 +17,6 @@ import math
 import os
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -33,6 +32,7 @@ from typing import Any, ClassVar, Protocol
 import click
 
 from camgraph.pipeline.supervision.control import ask
+from camgraph.tools.lab.broker_servers import free_port
 from camgraph.tools.lab.figure import Figure, figure_command
 
 _CAMERAS = ("front", "yard", "hall")
@@ -40,6 +40,8 @@ _LIMIT_S = 1200.0
 _ENDLESS = 1 << 40
 _PACE_MS = 1.0
 _AWAY_S = 1.0
+_EVENT_S = 1 / 230 + 1 / 310
+"""About what committing and delivering an event take."""
 _RESTART_S = 60.0
 _VICTIMS = ("other side", "alert", "outbox")
 
@@ -415,10 +417,7 @@ def _memory_mb(pid: int) -> float:
 
 @contextmanager
 def _side(kind: str, folder: Path) -> Iterator[OtherSide]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    side = _SIDES[kind](folder, port)
+    side = _SIDES[kind](folder, free_port())
     try:
         yield side
     finally:
@@ -431,6 +430,7 @@ def _side(kind: str, folder: Path) -> Iterator[OtherSide]:
 @click.option("--kills", default=8, show_default=True, help="How many processes are killed while it gets them.")
 def main(figure: Figure, sink: str, events: int, kills: int) -> None:
     """Commit events while a broker is away, and deliver them under kills."""
+    figure.takes(events * _EVENT_S, f"{events:,} events and {kills} kills")
     with tempfile.TemporaryDirectory(prefix="camgraph-outage-") as name, _side(sink, Path(name)) as side:
         outcome = prove(Path(name), side, events, kills)
     figure.publish(f"{figure.head()}\n\n{_report(outcome)}", [] if outcome.good else ["not proven"])

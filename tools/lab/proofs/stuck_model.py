@@ -162,6 +162,7 @@ def _leave_one_camera(run: Any, found: Found) -> None:
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1), help="Of each way of harm.")
 def main(figure: Figure, rounds: int) -> None:
     """Harm the model, and wait until health is red; status 1 if that takes too long."""
+    figure.takes(60.0 + 2 * rounds * RED_S, f"{rounds} rounds of two ways of harm")
     found = _prove(rounds)
     verdict = [f"- {one}" for one in found.wrong] or [
         f"**Noticed within {RED_S:g} s each time, green afterwards. A frozen camera makes nothing red, and is told.**"

@@ -13,6 +13,7 @@ from camgraph.pipeline.errors import EnvironmentProblem
 from camgraph.stages.vision.drawing import draw_people
 from camgraph.tools.lab.benchmarks.pose_accuracy.conversion import SIZES, Agreement, Difference
 from camgraph.tools.lab.benchmarks.pose_accuracy.sizes import AtSize
+from camgraph.tools.lab.report_page import table_head, table_row
 from camgraph.tools.models.pose_estimators import U8, Estimator
 from camgraph.tools.models.pose_truth import Precision
 
@@ -65,7 +66,7 @@ as they are; ours was compared with it on {people} published people of a score o
 heads, at 768 x 576:
 
 | of | largest difference |
-| --- | --- |
+|---|---|
 | boxes, pixels | {box:.1e} |
 | keypoints, pixels | {keypoint:.1e} |
 | confidences that are the person's own | {confidence:.1e} |
@@ -112,9 +113,9 @@ def page(measured: Measured) -> str:
     sizes = [(s.long_side, s.nobody, s.one, s.more, f"{s.height:.0f}", f"{s.score:.2f}") for s in measured.by_size]
     return PAGE.format(
         sets=measured.sets,
-        precision=table(("pictures", "model", "size", "AP", "AP at 0.5", "AP at 0.75", "recall"), rows),
-        by_size=table(("long side", "nobody", "one", "more", "median height", "mean score"), sizes),
-        heads=table(("head", "difference"), [(n, f"{d:.1e}") for n, d in measured.difference.by_head.items()]),
+        precision=_table(("pictures", "model", "size", "AP", "AP at 0.5", "AP at 0.75", "recall"), rows),
+        by_size=_table(("long side", "nobody", "one", "more", "median height", "mean score"), sizes),
+        heads=_table(("head", "difference"), [(n, f"{d:.1e}") for n, d in measured.difference.by_head.items()]),
         sizes=", ".join(f"{width} x {height}" for width, height in SIZES),
         pictures=measured.difference.pictures,
         ms=ms,
@@ -128,10 +129,8 @@ def page(measured: Measured) -> str:
     )
 
 
-def table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table."""
-    lines = [titles, ["---"] * len(titles), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+def _table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    return "\n".join([*table_head(*titles), *(table_row(*row) for row in rows)])
 
 
 def drawn(picture: U8, estimate: Estimator, *, enlarge: int = 1) -> U8:

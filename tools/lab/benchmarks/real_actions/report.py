@@ -10,7 +10,7 @@ from statistics import median
 from camgraph.tools.lab.benchmarks.real_actions.incidents import Judged
 from camgraph.tools.lab.benchmarks.real_actions.scores import LAYERS, Layer, Score, layer_of, score
 from camgraph.tools.lab.benchmarks.real_actions.truth import FALL, Clip, Fold, Happening
-from camgraph.tools.lab.report_page import at_most
+from camgraph.tools.lab.report_page import at_most, table_head, table_row
 
 
 @dataclass
@@ -43,19 +43,11 @@ def tables(results: Sequence[Result], folds: Sequence[Fold], every: Sequence[Cli
     return "\n".join(lines)
 
 
-def _row(*cells: object) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def _head(*cells: object) -> list[str]:
-    return [_row(*cells), "|" + "---|" * len(cells)]
-
-
 def _actions(results: Sequence[Result], named: Collection[str]) -> Iterator[str]:
     """`named`: what the truth knows at all; of other actions nobody knows whether they are false."""
     rates = [f"{one.fps:g}/s" for one in results]
     heads = ("found at", "false at", "at most an hour at", "told again at", "in the median after, at")
-    yield from _head("action", "events", *(f"{head} {rate}" for head in heads for rate in rates))
+    yield from table_head("action", "events", *(f"{head} {rate}" for head in heads for rate in rates))
     silent, unknown = [], []
     for action in results[0].scores:
         scores = [one.scores[action] for one in results]
@@ -69,7 +61,7 @@ def _actions(results: Sequence[Result], named: Collection[str]) -> Iterator[str]
         cells += [len(one.false) for one in scores]
         cells += [_at_most(one) for one in scores] + [len(one.again) for one in scores]
         cells += [f"{median(one.delays_s):.1f} s" if one.delays_s else "-" for one in scores]
-        yield _row(f"`{action}`", scores[0].events, *cells)
+        yield table_row(f"`{action}`", scores[0].events, *cells)
     if silent:
         yield from ("", f"No event and no incident: {', '.join(silent)}.")
     if unknown:
@@ -82,23 +74,23 @@ def _at_most(one: Score) -> str:
 
 
 def _layers(results: Sequence[Result]) -> Iterator[str]:
-    yield from _head("frames a second", *LAYERS)
+    yield from table_head("frames a second", *LAYERS)
     for one in results:
         counts = Counter(layer for _, _, layer in one.layers)
-        yield _row(f"{one.fps:g}", *(counts[layer] for layer in LAYERS))
+        yield table_row(f"{one.fps:g}", *(counts[layer] for layer in LAYERS))
 
 
 def _folds(results: Sequence[Result], folds: Sequence[Fold]) -> Iterator[str]:
     rates = [f"{one.fps:g}/s" for one in results]
     heads = ("falls found at", "told falsely at")
-    yield from _head("fold", "sources", "clips", "falls", *(f"{head} {rate}" for head in heads for rate in rates))
+    yield from table_head("fold", "sources", "clips", "falls", *(f"{head} {rate}" for head in heads for rate in rates))
     for fold in folds:
         clips = [clip for clip in results[0].clips if clip in fold]
         falls = sum(len(clip.of(FALL, sure=True)) for clip in clips)
         origins = len({clip.origin for clip in clips})
         found = [sum(clip in fold for clip, _ in one.scores[FALL].found) for one in results]
         false = [sum(clip in fold for clip, _ in one.scores[FALL].false) for one in results]
-        yield _row(fold.number, origins, len(clips), falls, *found, *false)
+        yield table_row(fold.number, origins, len(clips), falls, *found, *false)
 
 
 def listed(result: Result) -> Iterator[str]:

@@ -27,6 +27,7 @@ from camgraph.tools.lab.benchmarks.track_accuracy.scenes import SCENES, scene
 from camgraph.tools.lab.benchmarks.track_accuracy.sequences import Jitter
 from camgraph.tools.lab.benchmarks.track_accuracy.street import street
 from camgraph.tools.lab.figure import Figure, figure_command
+from camgraph.tools.lab.report_page import table_head, table_row
 
 OURS = "camgraph"
 STREET, MODEL = Path("mot/TUD-Stadtmitte"), Path("models/multipose_heads.onnx")
@@ -153,20 +154,20 @@ def _only(results: Results, name: str) -> Results:
 
 
 def _by_rate(results: Results, rates: Sequence[float]) -> list[str]:
-    lines = [_row("tracker", *(f"{fps:g} a second" for fps in rates)), "|" + " --- |" * (len(rates) + 1)]
+    lines = table_head("tracker", *(f"{fps:g} a second" for fps in rates))
     for tracker, found in results.items():
         cells = [Figures.of(one for key, one in found.items() if key[1] == fps).idf1 for fps in rates]
-        lines.append(_row(tracker, *(f"{cell:.1f}" for cell in cells)))
+        lines.append(table_row(tracker, *(f"{cell:.1f}" for cell in cells)))
     return lines
 
 
 def _all_measures(results: Results) -> list[str]:
-    lines = [_row("tracker", "IDF1", "spread", "HOTA", "MOTA", "ids passed on"), "|" + " --- |" * 6]
+    lines = table_head("tracker", "IDF1", "spread", "HOTA", "MOTA", "ids passed on")
     for tracker, found in results.items():
         spread = np.mean([Figures.of(_runs(found, *case)).spread for case in {key[:2] for key in found}])
         all_ = Figures.of(found.values())
         lines.append(
-            _row(
+            table_row(
                 tracker,
                 f"{all_.idf1:.1f}",
                 f"{spread:.1f}",
@@ -179,21 +180,17 @@ def _all_measures(results: Results) -> list[str]:
 
 
 def _by_scene(found: Mapping[Key, Accuracy], rates: Sequence[float]) -> list[str]:
-    lines = [_row("scene", "measure", *(f"{fps:g} a second" for fps in rates)), "|" + " --- |" * (len(rates) + 2)]
+    lines = table_head("scene", "measure", *(f"{fps:g} a second" for fps in rates))
     for name in dict.fromkeys(key[0] for key in found):
         figures = [Figures.of(_runs(found, name, fps)) for fps in rates]
-        lines.append(_row(name, "IDF1 ± spread", *(f"{one.idf1:.1f} ± {one.spread:.1f}" for one in figures)))
-        lines.append(_row("", "HOTA, MOTA", *(f"{one.hota:.1f}, {one.mota:.1f}" for one in figures)))
-        lines.append(_row("", "ids passed on", *(f"{one.passed:.1f}" for one in figures)))
+        lines.append(table_row(name, "IDF1 ± spread", *(f"{one.idf1:.1f} ± {one.spread:.1f}" for one in figures)))
+        lines.append(table_row("", "HOTA, MOTA", *(f"{one.hota:.1f}, {one.mota:.1f}" for one in figures)))
+        lines.append(table_row("", "ids passed on", *(f"{one.passed:.1f}" for one in figures)))
     return lines
 
 
 def _runs(found: Mapping[Key, Accuracy], name: str, fps: float) -> list[Accuracy]:
     return [one for key, one in found.items() if key[:2] == (name, fps)]
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 @figure_command("benchmarks.track_accuracy")

@@ -14,6 +14,7 @@ import numpy as np
 from camgraph.stages.vision.tracking import Tracker, TrackerOptions
 from camgraph.tools.lab.benchmarks.track_accuracy.sequences import Found
 from camgraph.tools.lab.figure import Figure, figure_command
+from camgraph.tools.lab.report_page import table_head, table_row
 
 _FPS, _BLOCK = 25, 25
 
@@ -55,8 +56,8 @@ def _walkers(people: int, frames: int) -> list[Found]:
 @click.option("--people", "counts", type=click.IntRange(1, 500), multiple=True, default=(5, 20, 50), show_default=True)
 def main(figure: Figure, counts: tuple[int, ...]) -> None:
     """How much processor time the tracker takes for a frame."""
-    lines = ["| people | processor time of a frame |", "| --- | --- |"]
-    lines += [f"| {count} | {frame_ms(count, TrackerOptions()):.2f} ms |" for count in counts]
+    lines = table_head("people", "processor time of a frame")
+    lines += [table_row(count, f"{frame_ms(count, TrackerOptions()):.2f} ms") for count in counts]
     figure.publish("\n".join((figure.head(but=["counts"]), "", *lines)))
 
 

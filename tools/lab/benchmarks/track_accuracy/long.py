@@ -27,6 +27,7 @@ from camgraph.tools.lab.benchmarks.track_accuracy.measures import Accuracy, Labe
 from camgraph.tools.lab.benchmarks.track_accuracy.mistakes import KINDS, Mistakes, mistakes
 from camgraph.tools.lab.benchmarks.track_accuracy.sequences import Jitter
 from camgraph.tools.lab.figure import Figure, figure_command
+from camgraph.tools.lab.report_page import table_head, table_row
 
 
 @dataclass(frozen=True)
@@ -157,12 +158,12 @@ def _sizes(sizes: Sequence[Size]) -> str:
 def _by_rate(
     results: Results, trackers: Sequence[str], rates: Sequence[float], cell: Callable[[Sequence[Judged]], str]
 ) -> list[str]:
-    lines = _head("tracker", *(f"{fps:g} a second" for fps in rates))
-    return lines + [_row(name, *(cell(results.of(name, fps)) for fps in rates)) for name in trackers]
+    lines = table_head("tracker", *(f"{fps:g} a second" for fps in rates))
+    return lines + [table_row(name, *(cell(results.of(name, fps)) for fps in rates)) for name in trackers]
 
 
 def _all_measures(results: Results, trackers: Sequence[str], rates: Sequence[float]) -> list[str]:
-    lines = _head(
+    lines = table_head(
         "tracker", "IDF1 ± spread over seeds", "HOTA", "MOTA", "ids passed on an hour", "new ids a person",
         "tracks of nobody an hour",
     )  # fmt: skip
@@ -171,7 +172,7 @@ def _all_measures(results: Results, trackers: Sequence[str], rates: Sequence[flo
         ids, people = (sum(getattr(one.mistakes, what) for one in some) for what in ("ids", "people"))
         nobodys = sum(one.mistakes.nobodys for one in some)
         lines.append(
-            _row(
+            table_row(
                 name,
                 f"{_mean_idf1(some):.1f} ± {_spread(some):.1f}",
                 f"{100 * np.mean([one.accuracy.hota for one in some]):.1f}",
@@ -185,10 +186,10 @@ def _all_measures(results: Results, trackers: Sequence[str], rates: Sequence[flo
 
 
 def _by_kind(results: Results, rates: Sequence[float]) -> list[str]:
-    lines = _head("mistake", *(f"{fps:g} a second" for fps in rates))
+    lines = table_head("mistake", *(f"{fps:g} a second" for fps in rates))
     for kind in KINDS:
         counts = [sum(one.mistakes.kinds[kind] for one in results.of(OURS, fps)) for fps in rates]
-        lines.append(_row(kind, *(_an_hour(count, results) for count in counts)))
+        lines.append(table_row(kind, *(_an_hour(count, results) for count in counts)))
     return lines
 
 
@@ -207,14 +208,6 @@ def _passed(some: Sequence[Judged]) -> int:
 
 def _an_hour(count: float, results: Results) -> str:
     return f"{count / results.hours:.0f}"
-
-
-def _head(*cells: str) -> list[str]:
-    return [_row(*cells), "|" + " --- |" * len(cells)]
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _made_ready() -> tuple[list[str], dict[str, str]]:

@@ -28,7 +28,7 @@ from camgraph.tools.lab.benchmarks.track_accuracy.measures import Accuracy, Labe
 from camgraph.tools.lab.benchmarks.track_accuracy.scenes import SCENES, scene
 from camgraph.tools.lab.benchmarks.track_accuracy.street import street
 from camgraph.tools.lab.figure import Figure, figure_command
-from camgraph.tools.lab.report_page import machine_line
+from camgraph.tools.lab.report_page import machine_line, table_head, table_row
 
 F32 = NDArray[np.float32]
 _SAME, _NEAR = 0.6, 0.3
@@ -181,7 +181,7 @@ def main(figure: Figure, data: Path, seeds: int, rates: tuple[float, ...]) -> No
     """Follow each scene with and without colours."""
     real, options = _Street.read(data), usual_options()
     columns = [cell for name in ("IDF1", "ids passed on", "`continues` right") for cell in (name, "with colours")]
-    lines = [f"| scene, frames a second | {' | '.join(columns)} |", "|" + " --- |" * 7]
+    lines = table_head("scene, frames a second", *columns)
     for name in (_NAME, *SCENES):
         for fps in rates:
             without, seeing = Counts([]), Counts([])
@@ -190,7 +190,7 @@ def main(figure: Figure, data: Path, seeds: int, rates: tuple[float, ...]) -> No
                 follow(without, case, options, None)
                 follow(seeing, case, options, looks)
             pairs = zip(without.cells(), seeing.cells(), strict=True)
-            lines.append(f"| {name}, {fps:g} | {' | '.join(cell for pair in pairs for cell in pair)} |")
+            lines.append(table_row(f"{name}, {fps:g}", *(cell for pair in pairs for cell in pair)))
     costs = ", ".join(f"{people} people {cost_ms(people):.2f} ms" for people in (2, 5, 20))
     cost = f"Processor time of the colours in a frame: {costs}. {machine_line()}."
     figure.publish("\n".join((figure.written(but=["rates"]), "", *lines, "", cost)))
