@@ -13,6 +13,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -32,10 +33,11 @@ from camgraph.pipeline.monitoring.counter_resets import CounterResets
 from camgraph.pipeline.monitoring.event_format import EventSummary
 from camgraph.pipeline.monitoring.health import Phase
 from camgraph.pipeline.monitoring.metrics import Counters, counter_of
-from camgraph.pipeline.monitoring.notices import Notices
 from camgraph.pipeline.monitoring.outcome import Outcome, blocked_too_long, not_drained
 from camgraph.pipeline.monitoring.reports import Heartbeat, StageStats
-from camgraph.pipeline.monitoring.status import Meter
+from camgraph.pipeline.monitoring.run_status import RunStatus
+from camgraph.pipeline.monitoring.status import StatusBuilder
+from camgraph.pipeline.monitoring.supervisor_events import SupervisorEvents
 from camgraph.pipeline.monitoring.switches import Switches
 from camgraph.pipeline.outbox.outbox import Outbox
 from camgraph.pipeline.outbox.outbox_folder import outbox_folder
@@ -64,14 +66,14 @@ class _OneProcess:
         return counter_of(self.counters.snapshot())
 
 
-class _Door:
+class _LocalOutbox:
     """Puts the run's own events into the outbox at once: the outbox cannot die alone here."""
 
     def __init__(self, outbox: Runner) -> None:
         self._outbox = outbox
 
     def send(self, op: str, **values: Any) -> bool:
-        """See `pipeline.monitoring.notices.Sender`."""
+        """See `pipeline.monitoring.supervisor_events.Sender`."""
         assert op == "emit"
         camera = values["camera"]
         stamp = Stamp(camera, 0, 0, values["time_ns"], 0, 0)
@@ -87,13 +89,13 @@ class LocalRun:
         self.plan = plan
         self.outcome = Outcome()
         self.events: deque[EventSummary] = deque(maxlen=50)
-        self.meter = Meter(plan)
+        self.status_builder = StatusBuilder(plan)
         self._report_run = report
         self._log = structlog.get_logger()
         self._process = _OneProcess(plan.processes[0])
         self._outbox = next((stage.name for stage in plan.processes[0].stages if stage.use == "outbox"), "")
-        self._notices = Notices(plan.graph, plan.graph, outbox=bool(self._outbox))
-        self._cameras = Cameras(plan, self._notices, self._log)
+        self._own_events = SupervisorEvents(plan.graph, plan.graph, outbox=bool(self._outbox))
+        self._cameras = Cameras(plan, self._own_events, self._log)
         self._told_changes = 0
         self._wake = threading.Event()
         self._collector = Collector()
@@ -115,7 +117,7 @@ class LocalRun:
     @property
     def phase(self) -> Phase:
         """Where the run is on its way from start to end."""
-        return "stopping" if self._stop_since else self.meter.phase
+        return "stopping" if self._stop_since else self.status_builder.phase
 
     def reload(self) -> None:
         """Nothing of a graph in one process can be changed."""
@@ -133,13 +135,13 @@ class LocalRun:
         return self._switches.now(self.plan)
 
     def turn_switch(self, name: str, *, on: bool) -> None:
-        """As that of `supervision.supervisor.Supervisor`; to be called by `report`."""
+        """See `pipeline.run_view.RunView`."""
         self._switches.turn(self.plan, name, on=on)
         self._built.chain.turn_switches(self._switches.changed)
         self._switches.keep(self.plan)
 
     def reset_counter(self, name: str, camera: str | None = None) -> None:
-        """As that of `supervision.supervisor.Supervisor`; to be called by `report`."""
+        """See `pipeline.run_view.RunView`."""
         self._resets.reset(self.plan, name, camera)
         self._built.chain.reset_counters(self._resets.numbers)
 
@@ -154,11 +156,11 @@ class LocalRun:
             self._threads = [self._source_thread(*source) for source in self._built.sources]
             try:
                 self._built.chain.open()
-                self.meter.rest((), waiting=self.plan.camera_settings)
-                self.meter.rest(())
+                self.status_builder.note_paused((), waiting=self.plan.camera_settings)
+                self.status_builder.note_paused(())
                 for thread in self._threads:
                     thread.start(None)
-                self.meter.enter("running")
+                self.status_builder.enter("running")
                 while len(self._process.ended) < len(self._threads):
                     self._turn()
             except Closing:
@@ -171,7 +173,7 @@ class LocalRun:
         self.outcome.add_absent(self._cameras.absent(), self._process.ended, stopped=bool(self._stop_since))
         self.outcome.add_losses(self._process.counts())
         self._look()
-        self.meter.enter("over")
+        self.status_builder.enter("over")
         return self.outcome
 
     def _close(self) -> None:
@@ -264,7 +266,7 @@ class LocalRun:
                 if isinstance(handed.message, End):
                     self._end(thread, handed.message)
             self._look()
-        self._send_notices()
+        self._send_own_events()
 
     def _stop_sources(self) -> None:
         """End the sources, after the last events about their cameras: once the last camera has ended, no sink takes
@@ -272,16 +274,16 @@ class LocalRun:
         """
         self._cameras.end_losses()
         left = 0
-        while len(self._notices) != left:
-            left = len(self._notices)
-            self._send_notices()
+        while len(self._own_events) != left:
+            left = len(self._own_events)
+            self._send_own_events()
             self._look()
         for thread in self._threads:
             thread.stop()
 
-    def _send_notices(self) -> None:
-        if len(self._notices):
-            self._notices.send(_Door(self._built.chain.runners[self._outbox]), time.monotonic())
+    def _send_own_events(self) -> None:
+        if len(self._own_events):
+            self._own_events.send(_LocalOutbox(self._built.chain.runners[self._outbox]), time.monotonic())
 
     def _process_row(self, row: list[tuple[SourceThread, Handed]]) -> None:
         if not row:
@@ -332,13 +334,13 @@ class LocalRun:
             outbox.try_to_note(time.monotonic())
             outbox.tend(time.monotonic())
             for event_id, event in outbox.committed:
-                self.meter.note_event(event)
-                self._notices.committed(event_id)
+                self.status_builder.note_event(event)
+                self._own_events.committed(event_id)
                 self.events.append(event)
             outbox.committed.clear()
         self._note_cameras()
-        self.meter.note_ages(self._process.plan.name, chain.ages_ms())
-        self.meter.note_durations(chain.take_calls(), chain.take_ages())
+        self.status_builder.note_ages(self._process.plan.name, chain.ages_ms())
+        self.status_builder.note_durations(chain.take_calls(), chain.take_ages())
         stages = {name: StageStats(**runner.times.snapshot()) for name, runner in chain.runners.items()}
         files = self._process.counters.files
         troubles = [*self._retry.troubles, *self._process.counters.troubles]
@@ -353,7 +355,7 @@ class LocalRun:
             counters=self._process.counters.of_stages,
             outbox=outbox.backlog if outbox else {},
         )
-        self.meter.look([self._process])
+        self.status_builder.measure([self._process])
         if self._report_run:
             self._report_run(self)
 
@@ -362,12 +364,12 @@ class LocalRun:
         changes, facts = counters.camera_changes(), counters.camera_facts
         heartbeat = Heartbeat.model_construct(camera_changes=changes, camera_facts=facts, counts=counters.snapshot())
         self._cameras.note_heartbeat(self._process.plan, heartbeat)
-        self.meter.note_frames(self._process)
+        self.status_builder.note_frames(self._process)
         if self._told_changes != self._cameras.changes:
             self._told_changes = self._cameras.changes
             self._built.chain.tell_cameras_now(self._cameras.states())
 
-    def status(self) -> dict[str, Any]:
-        """The state of the run as plain values."""
-        status = self.meter.status([self._process], list(self.events), self._cameras.now())
-        return {**status, "switches": self.switches()}
+    def status(self) -> RunStatus:
+        """See `pipeline.run_view.RunView`."""
+        status = self.status_builder.status([self._process], list(self.events), self._cameras.now())
+        return replace(status, switches=self.switches())

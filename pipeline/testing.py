@@ -51,8 +51,10 @@ from camgraph.pipeline.errors import BadItem, EnvironmentProblem, Unavailable
 from camgraph.pipeline.local import LocalRun
 from camgraph.pipeline.messages import Event, Message
 from camgraph.pipeline.monitoring.outcome import Outcome
+from camgraph.pipeline.monitoring.run_status import as_json
 from camgraph.pipeline.outbox.outbox_folder import outbox_held
 from camgraph.pipeline.plan import RunPlan
+from camgraph.pipeline.run_view import RunView
 from camgraph.pipeline.single_stage import AnyStage, HandContext, reports_of, stamp
 from camgraph.pipeline.stage import DROPPED, Stage
 from camgraph.pipeline.supervision.supervisor import Supervisor
@@ -214,7 +216,8 @@ def hit(pid: int, number: int = signal.SIGKILL) -> None:
 def run_graph(
     plan: RunPlan, during: Callable[[Supervisor], None] | None = None, *, limit_s: float = 120.0
 ) -> tuple[Outcome, dict[str, Any]]:
-    """Run a plan to its end in real processes (or in this one, as it says): how it ended, and its last status.
+    """Run a plan to its end in real processes (or in this one, as it says): how it ended, and its last status, with
+    the plain values of `camgraph status --json`.
 
     `during` is called about ten times a second with the supervisor, and may do it harm. A run that takes longer than
     `limit_s` is stopped and fails the test.
@@ -222,7 +225,7 @@ def run_graph(
     if plan.in_process:
         with outbox_held(plan):
             local = LocalRun(plan)
-            return local.run(), local.status()
+            return local.run(), _plain(local)
     folder = RunFolder(plan.graph)
     late = time.monotonic() + limit_s
 
@@ -236,7 +239,12 @@ def run_graph(
 
     with closing(folder), outbox_held(plan):
         supervisor = Supervisor(plan, folder, look)
-        return supervisor.run(), supervisor.status()
+        return supervisor.run(), _plain(supervisor)
+
+
+def _plain(run: RunView) -> dict[str, Any]:
+    plain: dict[str, Any] = json.loads(json.dumps(as_json(run.status())))
+    return plain
 
 
 # ---- what every sink promises

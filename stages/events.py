@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from camgraph.pipeline.foreign_text import printable_json
 from camgraph.pipeline.messages import LONGEST_BODY, Event, Stamp
 from camgraph.pipeline.monitoring.camera_states import Change, LossEnd, LossOver
-from camgraph.pipeline.monitoring.event_format import EventSummary, Origin
+from camgraph.pipeline.monitoring.event_format import EventStatus, EventSummary, Origin
 from camgraph.pipeline.stage import AwayState
 
 SCHEMA = "urn:camgraph:event:1"
@@ -544,13 +544,13 @@ class CloudEvents:
             camera=camera,
             action=action,
             begins=counter is None and not is_footage and data.get("phase") not in ("update", "end"),
-            shown={
-                "time": _text(event.get("time")),
-                "camera": camera,
-                "action": action,
-                "phase": _text(data.get("phase") or (data.get("reason", "") if counter else "")),
-                "people": [one for one in known if isinstance(one, int) and abs(one) < _NO_TRACK][:_MOST_SHOWN],
-            },
+            shown=EventStatus(
+                time=_text(event.get("time")),
+                camera=camera,
+                action=action,
+                phase=_text(data.get("phase") or (data.get("reason", "") if counter else "")),
+                people=tuple([one for one in known if isinstance(one, int) and abs(one) < _NO_TRACK][:_MOST_SHOWN]),
+            ),
         )
 
     def lost_end(self, event_id: str, last: bytes) -> bytes:

@@ -1,6 +1,6 @@
 """Reports on the cameras of a run: one line of the log for each change, an event if a loss begins or ends.
 
-`pipeline.monitoring.camera_states` judges; `pipeline.monitoring.notices` gets the events to the outbox.
+`pipeline.monitoring.camera_states` judges; `pipeline.monitoring.supervisor_events` gets the events to the outbox.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from camgraph.pipeline.errors import ProblemText
 from camgraph.pipeline.messages import EndReason
 from camgraph.pipeline.monitoring.camera_states import ERROR_IDS, CameraNow, CameraStates, Change, LossOver
 from camgraph.pipeline.monitoring.metrics import reason_line
-from camgraph.pipeline.monitoring.notices import Notices
 from camgraph.pipeline.monitoring.reports import Heartbeat
+from camgraph.pipeline.monitoring.supervisor_events import SupervisorEvents
 from camgraph.pipeline.plan import ProcessPlan, RunPlan
 from camgraph.pipeline.stage import CameraState, Logger
 
@@ -23,13 +23,13 @@ _FINE = ("live", "connecting")
 class Cameras:
     """See the module's docstring. A process may send it nonsense."""
 
-    def __init__(self, plan: RunPlan, notices: Notices, log: Logger) -> None:
+    def __init__(self, plan: RunPlan, own_events: SupervisorEvents, log: Logger) -> None:
         self._states = CameraStates(plan.camera_settings, plan.live_cameras, time.monotonic_ns())
         self._stage_of = _sources(plan)
         self._live = frozenset(plan.live_cameras)
         self.changes = 0
         """Grows with each change after which `states` may differ."""
-        self._notices = notices
+        self._own_events = own_events
         self._log = log
 
     def follow(self, plan: RunPlan, wanted: Collection[str]) -> None:
@@ -112,7 +112,7 @@ class Cameras:
             self._note(loss)
 
     def _note(self, change: Change | LossOver) -> None:
-        forgotten = self._notices.camera(self._stage_of.get(change.camera, ""), change)
+        forgotten = self._own_events.camera(self._stage_of.get(change.camera, ""), change)
         if forgotten:
             self._log.warning("camera_events_forgotten", camera=change.camera, events=forgotten)
 

@@ -9,10 +9,9 @@ The package that defines the events answers them. It is found, as stages are, by
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any, Protocol
+from typing import Protocol
 
 from camgraph.pipeline.errors import EnvironmentProblem
 from camgraph.pipeline.monitoring.camera_states import Change, LossOver
@@ -21,17 +20,27 @@ GROUP = "camgraph.event_format"
 
 
 @dataclass(frozen=True, slots=True)
+class EventStatus:
+    """An event as the status of a run shows it. `people`: their track ids."""
+
+    time: str = ""
+    camera: str = ""
+    action: str = ""
+    phase: str = ""
+    people: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EventSummary:
     """The facts about an event that a run counts and shows.
 
-    `camera`, `action`: it is counted under these. `begins`: it begins an incident, or is
-    a whole one. `shown`: plain values for `status`.
+    `camera`, `action`: the event is counted under these. `begins`: it begins an incident, or is a whole one.
     """
 
     camera: str
     action: str
     begins: bool
-    shown: Mapping[str, Any]
+    shown: EventStatus
 
 
 @dataclass(frozen=True, slots=True)

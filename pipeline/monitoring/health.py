@@ -77,10 +77,10 @@ class Flow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """`reason`: on one line."""
+    """`level`: a `Level`; "" if it is not known, and a new word if a newer camgraph says so. `reason`: on one line."""
 
-    level: Level
-    reason: str
+    level: str = ""
+    reason: str = ""
 
 
 def health_of(

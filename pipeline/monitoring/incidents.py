@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 
 from camgraph.pipeline.monitoring.camera_states import MOST_DEPARTED
 from camgraph.pipeline.monitoring.event_format import EventSummary
+from camgraph.pipeline.monitoring.run_status import Totals
 from camgraph.pipeline.stage import DROPPED
 
 
@@ -40,11 +41,11 @@ class Incidents:
         return {camera: dict(actions) for camera, actions in self._actions.items()}
 
 
-def totals(counts: Mapping[tuple[str, str], int], incidents: Incidents) -> dict[str, int]:
+def totals(counts: Mapping[tuple[str, str], int], incidents: Incidents) -> Totals:
     """The totals of all cameras of the run, also removed ones. `counts`: (name, camera) -> count."""
-    return {
-        "frames": sum(n for (name, _), n in counts.items() if name == "frames"),
-        "drops": sum(n for (name, _), n in counts.items() if name.startswith(DROPPED)),
-        "events": incidents.began,
-        "committed": incidents.committed,
-    }
+    return Totals(
+        frames=sum(n for (name, _), n in counts.items() if name == "frames"),
+        drops=sum(n for (name, _), n in counts.items() if name.startswith(DROPPED)),
+        events=incidents.began,
+        committed=incidents.committed,
+    )

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, NonNegativeInt, 
 from camgraph.pipeline.errors import EXIT_DONE, WireError
 from camgraph.pipeline.messages import EndReason, Stamp
 from camgraph.pipeline.monitoring.camera_states import StateChange
-from camgraph.pipeline.monitoring.event_format import EventSummary
+from camgraph.pipeline.monitoring.event_format import EventStatus, EventSummary
 from camgraph.pipeline.monitoring.histogram import BUCKETS, Histogram
 
 
@@ -176,7 +176,7 @@ class Committed(_Report):
     camera: str
     action: str
     begins: bool
-    shown: dict[str, Any]
+    shown: EventStatus
     again: bool = False
 
     @property

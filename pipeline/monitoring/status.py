@@ -1,11 +1,11 @@
-"""The state of a run from the reports of its processes: plain values for the live table, `status` and the summary."""
+"""Builds the status of a run (`pipeline.monitoring.run_status`) from the reports of its processes."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from mmap import PAGESIZE
 from pathlib import Path
 from types import MappingProxyType
@@ -13,14 +13,23 @@ from typing import Any, Protocol
 
 from camgraph.pipeline.messages import Event
 from camgraph.pipeline.monitoring.bottleneck import Limit, limit_of
-from camgraph.pipeline.monitoring.camera_states import ERROR_IDS, CameraNow
+from camgraph.pipeline.monitoring.camera_states import ERROR_IDS, CameraNow, Fact
 from camgraph.pipeline.monitoring.event_format import EventSummary
 from camgraph.pipeline.monitoring.health import CameraSight, Flow, Health, Phase, Plight, Trouble, health_of
 from camgraph.pipeline.monitoring.histogram import BOUNDS_S, Histogram
 from camgraph.pipeline.monitoring.incidents import Incidents, totals
 from camgraph.pipeline.monitoring.load_meter import KEPT_S, LoadMeter, Recent, StageTotals, sums_of
 from camgraph.pipeline.monitoring.metrics import reason_line
-from camgraph.pipeline.monitoring.reports import Heartbeat, StageStats
+from camgraph.pipeline.monitoring.reports import Heartbeat, SinkBacklog, StageStats
+from camgraph.pipeline.monitoring.run_status import (
+    AllDurations,
+    BacklogStatus,
+    CameraStatus,
+    DurationsStatus,
+    ProcessStatus,
+    RunStatus,
+    StageStatus,
+)
 from camgraph.pipeline.plan import ProcessPlan, RunPlan
 from camgraph.pipeline.registry import find_stage
 from camgraph.pipeline.stage import AWAY, DROPPED, SKIPPED, Source
@@ -109,8 +118,8 @@ class FrameAges:
             del self._ages[camera]
 
 
-class Meter:
-    """Adds up counts over processes and incarnations, and turns them into rates."""
+class StatusBuilder:
+    """Adds up counts over processes and incarnations, turns them into rates, and builds the status when asked to."""
 
     def __init__(self, plan: RunPlan) -> None:
         self.plan = plan
@@ -132,6 +141,8 @@ class Meter:
         self._calls: dict[str, Histogram] = {}
         self._frame_ages: dict[str, Histogram] = {}
         self._rates: dict[str, float] = {}
+        """By how much each sum has grown in a second, over `_RATE_S`; `_longer_rates`: over `KEPT_S`."""
+        self._longer_rates: dict[str, float] = {}
         self.follow(plan)
 
     def follow(self, plan: RunPlan) -> None:
@@ -147,8 +158,8 @@ class Meter:
         self._through = {camera: last for camera, last in self._through.items() if camera in here}
         self._incidents.forget_all_but(here)
 
-    def rest(self, paused: Collection[str], waiting: Collection[str] = ()) -> None:
-        """The `paused` cameras, and no others, are paused; the sources of those `waiting` may not start yet.
+    def note_paused(self, paused: Collection[str], waiting: Collection[str] = ()) -> None:
+        """The `paused` cameras, and no others, are paused; the sources of the `waiting` cameras may not start yet.
 
         Call it often: until then, missing frames of these cameras do not count.
         """
@@ -179,16 +190,17 @@ class Meter:
         if phase != self._phase[0]:
             self._phase = (phase, time.monotonic())
 
-    def look(
+    def measure(
         self, processes: Sequence[Reporting], departed: Mapping[tuple[str, str], int] = MappingProxyType({})
     ) -> None:
-        """Measure; call it often, even if nobody asks for the status: rates of the last seconds come from here.
+        """Note the sums of now. Call it often, even if nobody asks for the status: the rates of the last seconds come
+        from these notes.
 
         `departed`: as for `status`.
         """
         self._note_troubles(processes)
         if time.monotonic() - self._recent.noted_s >= _NOTE_S:
-            self._note(processes, _counts(processes) + Counter(departed))
+            self._note(processes, _counts(processes, departed))
 
     def _note_troubles(self, processes: Sequence[Reporting]) -> None:
         now, before = time.monotonic(), self._troubles
@@ -209,50 +221,53 @@ class Meter:
         known: Mapping[str, CameraNow] = MappingProxyType({}),
         departed: Mapping[tuple[str, str], int] = MappingProxyType({}),
         plights: Mapping[str, Plight] = MappingProxyType({}),
-    ) -> dict[str, Any]:
-        """See docs/operations.md for the fields.
+    ) -> RunStatus:
+        """The status of now.
 
         `known`: camera -> its state from its source's reports. `departed`: the counts of processes that are gone.
         `plights`: process -> why it processes nothing.
         """
-        for process in processes:
-            self.note_frames(process)
-        counts = _counts(processes) + Counter(departed)
-        self._note_troubles(processes)
-        self._note(processes, counts)
-        self._rates = self._recent.rates(_RATE_S)
-        blocked = _Blocked(processes, plights, self._recent.rates(KEPT_S))
+        counts = self._measured(processes, departed)
+        blocked = _Blocked(processes, plights, self._longer_rates)
         cameras = {
             c: self._camera(c, processes, counts, known.get(c, CameraNow()), blocked) for c in self.plan.camera_settings
         }
-        troubles = self._troubles_of(processes, plights)
-        limit = self._limit(cameras, troubles)
         stages = self._stages(processes, plights)
-        return {
-            "graph": self.plan.graph,
-            "uptime_s": round(time.monotonic() - self._started, 3),
-            "phase": self._phase[0],
-            "health": asdict(self._health(cameras, troubles, _halted(processes, plights))),
-            "troubles": [{**asdict(trouble), "since_s": round(trouble.since_s, 1)} for trouble in troubles],
-            "limit": asdict(limit) if limit else None,
-            "cameras": cameras,
-            "stages": stages,
-            "events": [dict(event.shown) for event in events[-10:]],
-            "actions": self._incidents.actions,
-            "totals": totals(counts, self._incidents),
-            "durations": {
-                "bounds_s": list(BOUNDS_S),
-                "stages": _durations(self._calls, stages),
-                "cameras": _durations(self._frame_ages, cameras),
-            },
-            "counts": sorted([name, camera, n] for (name, camera), n in counts.items()),
-            "files": list(dict.fromkeys(file for p in processes for file in p.heartbeat.files)),
-            "memory_mb": round(sum(_memory(p.pid) + p.shared_bytes for p in processes if p.pid) / 1e6, 1),
-            "processes": {p.plan.name: _process(p) for p in processes},
-            "counters": _counters(processes, self.plan.camera_settings),
-            "outbox": _outbox(processes),
-            "outbox_folder": _outbox_folder(self.plan),
-        }
+        troubles = self._troubles_of(plights)
+        return RunStatus(
+            graph=self.plan.graph,
+            uptime_s=round(time.monotonic() - self._started, 3),
+            phase=self._phase[0],
+            health=self._health(cameras, troubles, _halted(processes, plights)),
+            troubles=[replace(trouble, since_s=round(trouble.since_s, 1)) for trouble in troubles],
+            bottleneck=self._limit(cameras, troubles),
+            cameras=cameras,
+            stages=stages,
+            events=[event.shown for event in events[-10:]],
+            actions=self._incidents.actions,
+            totals=totals(counts, self._incidents),
+            durations=self._durations(stages, cameras),
+            counts=sorted((name, camera, n) for (name, camera), n in counts.items()),
+            files=list(dict.fromkeys(file for p in processes for file in p.heartbeat.files)),
+            memory_mb=round(sum(_memory(p.pid) + p.shared_bytes for p in processes if p.pid) / 1e6, 1),
+            processes={p.plan.name: _process(p) for p in processes},
+            counters=_counters(processes, self.plan.camera_settings),
+            outbox={sink: _backlog(waiting) for p in processes for sink, waiting in p.heartbeat.outbox.items()},
+            outbox_folder=_outbox_folder(self.plan),
+        )
+
+    def _measured(
+        self, processes: Sequence[Reporting], departed: Mapping[tuple[str, str], int]
+    ) -> Counter[tuple[str, str]]:
+        """Measure for a status, and return the counts of now."""
+        for process in processes:
+            self.note_frames(process)
+        counts = _counts(processes, departed)
+        self._note_troubles(processes)
+        self._note(processes, counts)
+        self._rates = self._recent.rates(_RATE_S)
+        self._longer_rates = self._recent.rates(KEPT_S)
+        return counts
 
     def note_frames(self, process: Reporting) -> None:
         """Take the counts of frames of a process; call it often, because frames count as arrived at that moment."""
@@ -276,40 +291,41 @@ class Meter:
         counts: Counter[tuple[str, str]],
         known: CameraNow,
         blocked: _Blocked,
-    ) -> dict[str, Any]:
+    ) -> CameraStatus:
         drops = _by_reason(DROPPED, camera, counts)
-        state = self._state(camera, processes, known, blocked)
-        fps = 0.0 if state["state"] in _NOT_RUNNING else self._rates.get(f"camera {camera}", 0.0)
-        return {
-            **state,
-            "losses": known.losses,
-            "facts": dict(known.facts),
-            "error": next((p.ended[camera][1] for p in processes if camera in p.ended), ""),
-            "fps": round(fps, 2),
-            "frames": counts["frames", camera],
-            "through_s": self._through_s(camera),
-            "drops": sum(drops.values()),
-            "drops_by_reason": drops,
-            "skipped_by_reason": _by_reason(SKIPPED, camera, counts),
-            "age_ms": self._age_ms(camera),
-            "events": self._incidents.of(camera),
-        }
+        now = self._state(camera, processes, known, blocked)
+        fps = 0.0 if now.state in _NOT_RUNNING else self._rates.get(f"camera {camera}", 0.0)
+        return CameraStatus(
+            state=now.state,
+            why=now.why,
+            error_id=ERROR_IDS.get(now.state, ""),
+            since_s=_rounded(now.since_s),
+            losses=known.losses,
+            facts=known.facts,
+            error=next((p.ended[camera][1] for p in processes if camera in p.ended), ""),
+            fps=round(fps, 2),
+            frames=counts["frames", camera],
+            through_s=self._through_s(camera),
+            drops=sum(drops.values()),
+            drops_by_reason=drops,
+            skipped_by_reason=_by_reason(SKIPPED, camera, counts),
+            age_ms=self._age_ms(camera),
+            events=self._incidents.of(camera),
+        )
 
-    def _state(
-        self, camera: str, processes: Sequence[Reporting], known: CameraNow, blocked: _Blocked
-    ) -> dict[str, Any]:
-        """State, reason, duration. A camera without frames is neither live nor running, whatever its source reports."""
+    def _state(self, camera: str, processes: Sequence[Reporting], known: CameraNow, blocked: _Blocked) -> _State:
+        """A camera without frames is neither live nor running, whatever its source reports."""
         ended = next((p.ended[camera] for p in processes if camera in p.ended), None)
         if ended:
-            return _as({"end": "done", "stopped": "stopped"}.get(ended[0], "failed"))
+            return _State({"end": "done", "stopped": "stopped"}.get(ended[0], "failed"))
         still_s = self._still_s(camera)
         if camera in self._paused:
-            return _as("paused")
+            return _State("paused")
         if known.state and known.state != "live":
-            return _as(known.state, known.why, known.since_s)
+            return _State(known.state, known.why, known.since_s)
         state = known.state or _process_state(camera, processes)
         if camera in self._waiting and state == "running":
-            return _as("starting")
+            return _State("starting")
         since_s = known.since_s if known.state else None
         if (
             state in ("live", "running")
@@ -317,8 +333,8 @@ class Meter:
         ):
             waits_for = "" if camera in self.plan.live_cameras else blocked.why(camera)
             why = waits_for or f"no frame for {still_s:.0f} s"
-            return _as("waiting" if waits_for else "stalled", why, still_s)
-        return _as(state, known.why, since_s)
+            return _State("waiting" if waits_for else "stalled", why, still_s)
+        return _State(state, known.why, since_s)
 
     def _still_s(self, camera: str) -> float:
         """How long no frame of the camera has arrived."""
@@ -347,34 +363,33 @@ class Meter:
         silent_s = time.monotonic() - since
         if silent_s <= self._still_limit_s[camera] + 2 * age_s:
             return None
-        rates = self._recent.rates(KEPT_S)
-        frames, drops = (rates.get(f"{kind} {camera}", 0.0) for kind in ("camera", "drops"))
+        frames, drops = (self._longer_rates.get(f"{kind} {camera}", 0.0) for kind in ("camera", "drops"))
         return None if not halted and frames > 0 and drops < _MOSTLY * frames else silent_s
 
     def _health(
-        self, cameras: Mapping[str, Mapping[str, Any]], troubles: Sequence[Trouble], halted: Collection[str]
+        self, cameras: Mapping[str, CameraStatus], troubles: Sequence[Trouble], halted: Collection[str]
     ) -> Health:
         phase, since = self._phase
         sights = {
             name: CameraSight(
-                camera["state"],
-                reason_line(camera["why"] or camera["error"]),
-                camera["since_s"],
+                camera.state,
+                reason_line(camera.why or camera.error),
+                camera.since_s,
                 self._stuck_s(name, halted=name in halted),
             )
             for name, camera in cameras.items()
         }
-        flow = Flow(sum(float(camera["fps"]) for camera in cameras.values()), self._dropped())
+        flow = Flow(sum(camera.fps for camera in cameras.values()), self._dropped())
         plain = [replace(trouble, why=reason_line(trouble.why)) for trouble in troubles]
         return health_of(phase, time.monotonic() - since, sights, plain, flow)
 
     def _dropped(self) -> float:
         """The share of the frames of the last seconds that was dropped."""
-        grown = self._recent.rates(KEPT_S)
+        grown = self._longer_rates
         frames, drops = (sum(grown.get(f"{kind} {c}", 0.0) for c in self._here_since) for kind in ("camera", "drops"))
         return drops / frames if frames else 0.0
 
-    def _troubles_of(self, processes: Sequence[Reporting], plights: Mapping[str, Plight]) -> list[Trouble]:
+    def _troubles_of(self, plights: Mapping[str, Plight]) -> list[Trouble]:
         """The troubles of processes, then those of stages in processes that work."""
         now = time.monotonic()
         found = list(_together(plights))
@@ -382,18 +397,18 @@ class Meter:
             found.append(Trouble(stage, f"camera {camera}: {why}" if camera else why, now - since))
         return found
 
-    def _limit(self, cameras: Mapping[str, Mapping[str, Any]], troubles: Sequence[Trouble]) -> Limit | None:
+    def _limit(self, cameras: Mapping[str, CameraStatus], troubles: Sequence[Trouble]) -> Limit | None:
         """The present limit of the run, while it works and frames arrive; at its end, the limit of the whole run."""
         if self._phase[0] == "over":
             return limit_of(self._load.whole(self.plan))
-        works = self._phase[0] == "running" and not troubles and any(camera["fps"] for camera in cameras.values())
+        works = self._phase[0] == "running" and not troubles and any(camera.fps for camera in cameras.values())
         return limit_of(self._load.lately(self.plan, self._recent)) if works else None
 
     def _still_limit_of(self, camera_settings: Mapping[str, Any]) -> float:
         assert issubclass(self._source, Source)
         return self._source.still_s(self._source.camera_type.model_validate(dict(camera_settings)))
 
-    def _stages(self, processes: Sequence[Reporting], plights: Mapping[str, Plight]) -> dict[str, Any]:
+    def _stages(self, processes: Sequence[Reporting], plights: Mapping[str, Plight]) -> dict[str, StageStatus]:
         """All stages but sources, also those that have not reported yet."""
         stages: dict[str, list[tuple[Reporting, StageStats]]] = defaultdict(list)
         for process in processes:
@@ -404,29 +419,39 @@ class Meter:
                 stages[name].append((process, process.heartbeat.stages.get(name, StageStats())))
         return {name: self._stage(name, rows, plights) for name, rows in stages.items()}
 
-    def _stage(
-        self, name: str, rows: list[tuple[Reporting, StageStats]], plights: Mapping[str, Plight]
-    ) -> dict[str, Any]:
-        times = [row for _, row in rows]
-        return {
-            "state": next((p.state for p, _ in rows if p.plan.name in plights and p.state != "running"), "running"),
-            "processes": len(rows),
-            "items": self._stage_totals.of(name).items,
-            "queue": sum(process.heartbeat.queue for process, _ in rows),
-            "batch": _mean([t.batch for t in times]),
-            "latency_ms_p50": _mean([t.latency_ms_p50 for t in times]),
-            "latency_ms_p99": max((t.latency_ms_p99 for t in times if t.latency_ms_p99 is not None), default=None),
-            "fps": round(max(0.0, self._rates.get(f"stage {name}", 0.0)), 2),
-            "restarts": max(self._stage_totals.of(name).restarts, sum(process.restarts for process, _ in rows)),
-            "busy": round(self._recent.rates(KEPT_S).get(f"busy {name}", 0.0), 3),
-            "blocked_on": next((why for p, _ in rows if (why := p.trouble or p.heartbeat.blocked_on)), ""),
-            "facts": _together_facts([process.heartbeat.stage_facts.get(name, {}) for process, _ in rows]),
-        }
+    def _stage(self, name: str, rows: list[tuple[Reporting, StageStats]], plights: Mapping[str, Plight]) -> StageStatus:
+        times, total = [row for _, row in rows], self._stage_totals.of(name)
+        return StageStatus(
+            state=next((p.state for p, _ in rows if p.plan.name in plights and p.state != "running"), "running"),
+            processes=len(rows),
+            items=total.items,
+            queue=sum(process.heartbeat.queue for process, _ in rows),
+            batch=_mean([t.batch for t in times]),
+            latency_ms_p50=_mean([t.latency_ms_p50 for t in times]),
+            latency_ms_p99=max((t.latency_ms_p99 for t in times if t.latency_ms_p99 is not None), default=None),
+            fps=round(max(0.0, self._rates.get(f"stage {name}", 0.0)), 2),
+            restarts=max(total.restarts, sum(process.restarts for process, _ in rows)),
+            busy=round(self._longer_rates.get(f"busy {name}", 0.0), 3),
+            blocked_on=next((why for p, _ in rows if (why := p.trouble or p.heartbeat.blocked_on)), ""),
+            facts=_together_facts([process.heartbeat.stage_facts.get(name, {}) for process, _ in rows]),
+        )
+
+    def _durations(self, stages: Iterable[str], cameras: Iterable[str]) -> AllDurations:
+        return AllDurations(BOUNDS_S, _durations(self._calls, stages), _durations(self._frame_ages, cameras))
 
 
-def _together_facts(each: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _State:
+    """The state of a camera, the reason, and its duration if known."""
+
+    state: str
+    why: str = ""
+    since_s: float | None = None
+
+
+def _together_facts(each: Iterable[Mapping[str, Fact]]) -> dict[str, Fact]:
     """The facts that the processes of a stage tell; where they differ, all of them (`cuda:0, cuda:1`)."""
-    found: dict[str, dict[Any, None]] = defaultdict(dict)
+    found: dict[str, dict[Fact, None]] = defaultdict(dict)
     for facts in each:
         for name, value in facts.items():
             found[name][value] = None
@@ -443,10 +468,8 @@ def _halted(processes: Iterable[Reporting], plights: Collection[str]) -> frozens
     )
 
 
-def _outbox(processes: Sequence[Reporting]) -> dict[str, dict[str, Any]]:
-    """Sink -> what waits for it."""
-    rows = (row for process in processes for row in process.heartbeat.outbox.items())
-    return {sink: {**waiting.model_dump(), "oldest_s": _rounded(waiting.oldest_s)} for sink, waiting in rows}
+def _backlog(waiting: SinkBacklog) -> BacklogStatus:
+    return BacklogStatus(waiting.waiting, _rounded(waiting.oldest_s), waiting.dead_letters, waiting.given_up)
 
 
 def _outbox_folder(plan: RunPlan) -> str:
@@ -496,18 +519,18 @@ class _Blocked:
         return f"waits for {slowest.removeprefix('busy ')}" if slowest else "waits for the stages behind it"
 
 
-def _process(process: Reporting) -> dict[str, Any]:
+def _process(process: Reporting) -> ProcessStatus:
     heartbeat = process.heartbeat
-    return {
-        "pid": process.pid,
-        "state": process.state,
-        "why": process.trouble,
-        "restarts": process.restarts,
-        "cpu_s": round(heartbeat.cpu_s, 3),
-        "in_flight": heartbeat.in_flight,
-        "slots": heartbeat.slots,
-        "drops": _drops(process.counts()),
-    }
+    return ProcessStatus(
+        pid=process.pid,
+        state=process.state,
+        why=process.trouble,
+        restarts=process.restarts,
+        cpu_s=round(heartbeat.cpu_s, 3),
+        in_flight=heartbeat.in_flight,
+        slots=heartbeat.slots,
+        drops=_drops(process.counts()),
+    )
 
 
 def _drops(counts: Mapping[tuple[str, str], int]) -> dict[str, dict[str, int]]:
@@ -530,8 +553,13 @@ def _together(plights: Mapping[str, Plight]) -> Iterator[Trouble]:
         yield Trouble(", ".join(processes[:_MOST_NAMED]) + more, why, since_s)
 
 
-def _counts(processes: Sequence[Reporting]) -> Counter[tuple[str, str]]:
-    return sum((process.counts() for process in processes), Counter())
+def _counts(processes: Sequence[Reporting], departed: Mapping[tuple[str, str], int]) -> Counter[tuple[str, str]]:
+    """(name, camera) -> the number that all processes have counted, those that are gone included."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for process in processes:
+        counts.update(process.counts())
+    counts.update(departed)
+    return +counts
 
 
 def _kept(known: Mapping[str, Histogram], names: Iterable[str]) -> dict[str, Histogram]:
@@ -539,14 +567,9 @@ def _kept(known: Mapping[str, Histogram], names: Iterable[str]) -> dict[str, His
     return {name: known.get(name) or Histogram() for name in names}
 
 
-def _durations(histograms: Mapping[str, Histogram], names: Iterable[str]) -> dict[str, dict[str, Any]]:
+def _durations(histograms: Mapping[str, Histogram], names: Iterable[str]) -> dict[str, DurationsStatus]:
     found = ((name, histograms[name]) for name in names if name in histograms)
-    return {name: {"counts": one.counts, "sum_s": one.sum_ns / 1e9} for name, one in found}
-
-
-def _as(state: str, why: str = "", since_s: float | None = None) -> dict[str, Any]:
-    since_s = None if since_s is None else round(since_s, 1)
-    return {"state": state, "why": why, "error_id": ERROR_IDS.get(state, ""), "since_s": since_s}
+    return {name: DurationsStatus(one.counts, one.sum_ns / 1e9) for name, one in found}
 
 
 def _by_reason(kind: str, camera: str, counts: Counter[tuple[str, str]]) -> dict[str, int]:

@@ -16,14 +16,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from camgraph.pipeline.errors import CamgraphError, GraphError, UserError
+from camgraph.pipeline.monitoring.run_status import as_json
 from camgraph.pipeline.plan import RunPlan, StagePlan, outline, run_from_wire
 from camgraph.pipeline.registry import find_stage, place_in_stage
+from camgraph.pipeline.run_view import RunView
 from camgraph.pipeline.stage import FrameSize, Logger, Source, Stage
+from camgraph.pipeline.supervision.answers import CameraList, Reloaded
 from camgraph.pipeline.supervision.jobs import Answer, Job, Later
 from camgraph.pipeline.supervision.membership import Membership, same_structure
 from camgraph.pipeline.system.names import A_CAMERA_NAME, is_camera_name, nfc
@@ -34,24 +37,10 @@ T = TypeVar("T")
 _METRICS = ("counts", "cameras", "stages", "processes", "memory_mb", "uptime_s")
 
 
-class AskedRun(Protocol):
-    """The part of the run that requests use."""
-
-    def status(self) -> dict[str, Any]: ...
-
-    def stop(self) -> None: ...
-
-    def switches(self) -> dict[str, bool]: ...
-
-    def turn_switch(self, name: str, *, on: bool) -> None: ...
-
-    def reset_counter(self, name: str, camera: str | None = None) -> None: ...
-
-
 class Requests:
     """Answers requests for one run. A request has the name of the request (`op`), and its arguments by name."""
 
-    def __init__(self, run: AskedRun, membership: Membership, log: Logger, loader: Loader | None = None) -> None:
+    def __init__(self, run: RunView, membership: Membership, log: Logger, loader: Loader | None = None) -> None:
         self._run = run
         self._membership = membership
         self._log = log
@@ -63,7 +52,7 @@ class Requests:
         """The last request to the loader, which loads one thing at a time, in the order of the requests."""
         self._signalled: Later[Any] | None = None
         self._known: dict[str, Callable[[Mapping[str, Any]], Answer | Later[Any]]] = {
-            "status": lambda _: self._run.status(),
+            "status": lambda _: as_json(self._run.status()),
             "metrics": self._metrics,
             "graph": lambda _: outline(self._membership.plan),
             "settings": self._settings,
@@ -105,7 +94,7 @@ class Requests:
                 self._log.warning("graph_remark", text=remark)
 
     def _metrics(self, _: Mapping[str, Any]) -> dict[str, Any]:
-        status = self._run.status()
+        status = as_json(self._run.status())
         return {name: status[name] for name in _METRICS}
 
     def _settings(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,26 +135,27 @@ class Requests:
             name, camera = nfc(name), nfc(camera) if camera is not None else None
             self._run.reset_counter(name, camera)
             self._log.info("counter_reset", counter=name, **({"camera": camera} if camera is not None else {}))
-        return {"counters": self._run.status()["counters"]}
+        return {"counters": self._run.status().counters}
 
     # ---- cameras
 
     def _cameras(self, _: Mapping[str, Any]) -> dict[str, Any]:
         members, plan = self._membership, self._membership.plan
-        return {
-            "source": members.source,
-            "base_folder": plan.base_folder,
-            "defaults": dict(plan.camera_defaults),
-            "graph_file": plan.file,
-            "busy": members.busy,
-            "coming": members.coming,
-            "leaving": members.leaving,
-            "paused": sorted(members.paused),
-            "by_command": sorted(self._by_command & members.wanted.keys()),
-            "problems": dict(members.problems),
-            "refused": dict(members.refused),
-            "cameras": self._run.status()["cameras"],
-        }
+        known = CameraList(
+            source=members.source,
+            base_folder=plan.base_folder,
+            defaults=plan.camera_defaults,
+            graph_file=plan.file,
+            busy=members.busy,
+            coming=members.coming,
+            leaving=members.leaving,
+            paused=sorted(members.paused),
+            by_command=sorted(self._by_command & members.wanted.keys()),
+            problems=members.problems,
+            refused=members.refused,
+            cameras=self._run.status().cameras,
+        )
+        return as_json(known)
 
     def _add(self, request: Mapping[str, Any]) -> Answer | Later[Any]:
         """`values`: settings with their variables filled in; `given`: settings in which the run fills in the variables.
@@ -366,14 +356,15 @@ class Requests:
         replaced = members.restart(_changed_stages(before, wanted))
         members.adopt(wanted)
         names = before.camera_settings.keys() | members.wanted.keys()
-        answer = {
-            "added": sorted(names - before.camera_settings.keys()),
-            "removed": sorted(names - members.wanted.keys()),
-            "changed": sorted(set(members.leaving) & members.wanted.keys()),
-            "kept": sorted(kept),
-            "restarted": replaced.restarted,
-            "going_on": replaced.going_on,
-        }
+        reloaded = Reloaded(
+            added=sorted(names - before.camera_settings.keys()),
+            removed=sorted(names - members.wanted.keys()),
+            changed=sorted(set(members.leaving) & members.wanted.keys()),
+            kept=sorted(kept),
+            restarted=replaced.restarted,
+            going_on=replaced.going_on,
+        )
+        answer = as_json(reloaded)
         self._log.info("graph_reloaded", **answer)
         return answer
 

@@ -15,8 +15,8 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import structlog
 import zmq
@@ -26,7 +26,6 @@ from camgraph.pipeline.monitoring.cameras import Cameras
 from camgraph.pipeline.monitoring.counter_resets import CounterResets
 from camgraph.pipeline.monitoring.event_format import EventSummary
 from camgraph.pipeline.monitoring.health import Phase
-from camgraph.pipeline.monitoring.notices import Notices
 from camgraph.pipeline.monitoring.outcome import Outcome, not_drained
 from camgraph.pipeline.monitoring.reports import (
     Committed,
@@ -40,7 +39,9 @@ from camgraph.pipeline.monitoring.reports import (
     Revised,
     SettingsTaken,
 )
-from camgraph.pipeline.monitoring.status import Meter
+from camgraph.pipeline.monitoring.run_status import RunStatus
+from camgraph.pipeline.monitoring.status import StatusBuilder
+from camgraph.pipeline.monitoring.supervisor_events import SupervisorEvents
 from camgraph.pipeline.monitoring.switches import Switches
 from camgraph.pipeline.outbox.outbox_folder import outbox_folder
 from camgraph.pipeline.plan import RunPlan
@@ -59,7 +60,7 @@ from camgraph.pipeline.wanted import Loader
 _LOOP_MS = 100
 _KEPT_EVENTS = 50
 _LONGEST_WAIT_AFTER_STOP_S = 1.0
-_NOTICES_S = 2.0
+_LAST_EVENTS_S = 2.0
 """How long the sources go on after a stop at most, until the outbox has accepted the last events of their cameras."""
 
 
@@ -79,7 +80,7 @@ class Supervisor:
         self.folder = folder
         self.outcome = Outcome()
         self.events: deque[EventSummary] = deque(maxlen=_KEPT_EVENTS)
-        self.meter = Meter(plan)
+        self.status_builder = StatusBuilder(plan)
         self._report_run = report
         self._next_report = 0.0
         self._log = structlog.get_logger()
@@ -92,10 +93,10 @@ class Supervisor:
         self._requests = Requests(self, self._membership, self._log, loader)
         self._control = ControlServer(folder.control, self._requests.answer)
         self._fleet.poller.register(self._control.socket, zmq.POLLIN)
-        self._notices = Notices(folder.name, plan.graph, outbox=any(p.has_outbox for p in self.processes))
+        self._own_events = SupervisorEvents(folder.name, plan.graph, outbox=any(p.has_outbox for p in self.processes))
         self._emitters: dict[str, str] = {}
         """Event that a sink has emitted -> the process of that sink."""
-        self._cameras = Cameras(plan, self._notices, self._log)
+        self._cameras = Cameras(plan, self._own_events, self._log)
         self._fleet.tell_cameras_now(self._cameras.states())
         self._told_changes = 0
         self._finite = is_finite(plan)
@@ -157,21 +158,17 @@ class Supervisor:
             return "stopping"
         return "running" if self._running else "starting"
 
-    def status(self) -> dict[str, Any]:
-        """The state of the run as plain values."""
+    def status(self) -> RunStatus:
+        """See `pipeline.run_view.RunView`."""
         now, processes = time.monotonic(), list(self.processes)
         plights = {process.plan.name: plight for process in processes if (plight := process.plight(now))}
         departed = self._fleet.departed
-        status = self.meter.status(processes, list(self.events), self._cameras.now(), departed, plights)
-        cameras = status["cameras"]
+        status = self.status_builder.status(processes, list(self.events), self._cameras.now(), departed, plights)
+        cameras = status.cameras
         # A camera with new settings was added after all others, but keeps its place in the order of the graph file.
         ordered = {name: cameras[name] for name in self._membership.wanted if name in cameras}
-        return {
-            **status,
-            "cameras": {**ordered, **cameras},
-            "switches": self.switches(),
-            "worked_s": round(self.worked_s, 3),
-        }
+        worked_s = round(self.worked_s, 3)
+        return replace(status, cameras={**ordered, **cameras}, switches=self.switches(), worked_s=worked_s)
 
     def switches(self) -> dict[str, bool]:
         """Switch -> whether it is on."""
@@ -229,9 +226,9 @@ class Supervisor:
             self._take_over(self.plan)
         self._tell_cameras_now()
         waiting = self._membership.joining if self._running else self.plan.camera_settings
-        self.meter.rest(self._membership.paused, waiting)
-        self.meter.enter(self.phase)
-        self.meter.look(list(self.processes), self._fleet.departed)
+        self.status_builder.note_paused(self._membership.paused, waiting)
+        self.status_builder.enter(self.phase)
+        self.status_builder.measure(list(self.processes), self._fleet.departed)
         self._show()
 
     def _show(self) -> None:
@@ -241,9 +238,9 @@ class Supervisor:
             self._report_run(self)
 
     def _take_over(self, plan: RunPlan) -> None:
-        """Follow the present plan and its cameras in status, notices and incidents."""
-        if self.meter.plan is not plan:
-            self.meter.follow(plan)
+        """Follow the present plan and its cameras in status, events and incidents."""
+        if self.status_builder.plan is not plan:
+            self.status_builder.follow(plan)
             self._cameras.follow(plan, self._membership.wanted)
 
     def _tell_cameras_now(self) -> None:
@@ -253,7 +250,7 @@ class Supervisor:
 
     def _close_turn(self) -> None:
         self._listen()
-        self.meter.enter(self.phase)
+        self.status_builder.enter(self.phase)
         self._show()
 
     def _listen(self) -> None:
@@ -270,13 +267,13 @@ class Supervisor:
         elif process.life.is_alive:
             self._watchdog.check_process(process, self.plan, now)
         if process.state == "running" and process.channel and process.has_outbox:
-            self._notices.send(process.channel, now)
+            self._own_events.send(process.channel, now)
 
     def _look_for_end(self, now: float) -> None:
         if self._stop_since and self._running:
             self._cameras.end_losses()
             # After the last camera's end no sink takes anything.
-            if not self._notices or now - self._stop_since > _NOTICES_S:
+            if not self._own_events or now - self._stop_since > _LAST_EVENTS_S:
                 self._fleet.stop_sources()
         if self._all_ended() or (self._stop_since and not self._running):
             self._closing_since = now
@@ -296,9 +293,9 @@ class Supervisor:
                 process.note_opening(report)
             case Heartbeat():
                 heartbeat = process.note_heartbeat(report)
-                self.meter.note_ages(process.plan.name, heartbeat.ages)
-                self.meter.note_durations(heartbeat.stage_calls, heartbeat.frame_ages)
-                self.meter.note_frames(process)
+                self.status_builder.note_ages(process.plan.name, heartbeat.ages)
+                self.status_builder.note_durations(heartbeat.stage_calls, heartbeat.frame_ages)
+                self.status_builder.note_frames(process)
                 self._cameras.note_heartbeat(process.plan, heartbeat)
             case Ended():
                 process.note_end(report)
@@ -312,13 +309,13 @@ class Supervisor:
                 process.note_failure(report)
             case Committed():
                 self._send_committed(report.id)
-                if self._notices.committed(report.id) or not report.again:
-                    self.meter.note_event(report.summary)
+                if self._own_events.committed(report.id) or not report.again:
+                    self.status_builder.note_event(report.summary)
                     self.events.append(report.summary)
             case Emitted():
                 self._emitters[report.id] = process.plan.name
                 values = report.model_dump(include={"id", "incident", "phase", "time_ns", "body"})
-                self._notices.emitted(report.stage, report.camera, values)
+                self._own_events.emitted(report.stage, report.camera, values)
 
     def _send_committed(self, event_id: str) -> None:
         """The sink that gave this event to the outbox waits for the report that it is committed."""
@@ -331,7 +328,7 @@ class Supervisor:
         process.note_ready(endpoint)
         if process.channel and process.has_outbox:
             # Before its senders know its address: events that end the dead one's incidents must come before new ones.
-            self._notices.send(process.channel, process.life.ready_at, anew=True)
+            self._own_events.send(process.channel, process.life.ready_at, anew=True)
         self._fleet.link()
         if not self._running and all(p.state == "running" or not p.plan.is_awaited for p in self.processes):
             self._running, self._running_since = True, time.monotonic()
@@ -372,7 +369,7 @@ class Supervisor:
     def _follow_change(self, process: Process, verdict: OtherSettings) -> None:
         """It restarts with new settings, or did not open with them and gets the former ones back."""
         if verdict.lost:
-            self._notices.lost_by(process, "other settings")  # on purpose, so no fault of the run
+            self._own_events.lost_by(process, "other settings")  # on purpose, so no fault of the run
         if verdict.refused:
             self._log.error("settings_refused", process=process.plan.name, why=verdict.refused)
             self._membership.stays(process.plan, verdict.refused)
@@ -393,7 +390,7 @@ class Supervisor:
             death = process.life.death
             why = process.life.attempt.killed_for or death.why
             self._cameras.died(process.plan, why, self._membership.paused)
-            for problem in self._notices.lost_by(process, death.reason) if verdict.lost else ():
+            for problem in self._own_events.lost_by(process, death.reason) if verdict.lost else ():
                 self.outcome.add(EXIT_GAVE_UP, problem)
 
     # ---- the end
@@ -430,4 +427,4 @@ class Supervisor:
         counts = sum((process.counts() for process in self.processes), self._fleet.departed)
         self.outcome.add_losses(counts, edges_drop=self.plan.edges_drop)
         self._running = False
-        self.meter.enter("over")
+        self.status_builder.enter("over")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -130,4 +131,4 @@ class OutboxRelay:
 
 
 def _plain(summary: EventSummary) -> dict[str, Any]:
-    return {"camera": summary.camera, "action": summary.action, "begins": summary.begins, "shown": dict(summary.shown)}
+    return asdict(summary)

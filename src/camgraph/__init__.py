@@ -23,17 +23,15 @@ if TYPE_CHECKING:
     from camgraph.joints import Joint
     from camgraph.pictures import Picture, TrackedFrame, TrackedPerson
     from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem, GraphError, Problem, UserError
-    from camgraph.runs import GaveUp, Items, Result, Run, run, watch
-    from camgraph.tools.display.run_status import Status
+    from camgraph.runs import GaveUp, Items, Result, Run, Status, run, watch
 
 _MODULES = {
     "camgraph.events": ("Event", "EventPerson"),
     "camgraph.graphs": ("Graph", "build", "load", "parse"),
     "camgraph.joints": ("Joint",),
     "camgraph.pictures": ("Picture", "TrackedFrame", "TrackedPerson"),
-    "camgraph.runs": ("GaveUp", "Items", "Result", "Run", "run", "watch"),
+    "camgraph.runs": ("GaveUp", "Items", "Result", "Run", "Status", "run", "watch"),
     "camgraph.pipeline.errors": ("CamgraphError", "EnvironmentProblem", "GraphError", "Problem", "UserError"),
-    "camgraph.tools.display.run_status": ("Status",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -25,18 +25,18 @@ from typing import Any
 
 from camgraph.inbox import Board, Inbox
 from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem, UserError
-from camgraph.pipeline.local import LocalRun
 from camgraph.pipeline.monitoring.outcome import Outcome
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.pipeline.outbox.event_file import SUFFIXES
 from camgraph.pipeline.outbox.outbox_folder import outbox_folder
 from camgraph.pipeline.plan import RunPlan
-from camgraph.pipeline.supervision.supervisor import Supervisor
+from camgraph.pipeline.run_view import RunView
 from camgraph.pipeline.system.run_folder import RunFolder
 from camgraph.pipeline.system.scarcity import require_processes
 from camgraph.pipeline.wanted import Loader
 from camgraph.readers import addressed
 from camgraph.threads import Latch, start_thread
-from camgraph.tools.display.running import errors_for_people, only_run
+from camgraph.tools.display.running import errors_for_people, only_run, run_of
 
 _ABANDONED_S = 2.0
 """How long an abandoned run may take to finish the frames on their way."""
@@ -47,12 +47,12 @@ _STATUS_S = 3.0
 class _Asked:
     """Something that another thread wants to be done, by the thread of the run."""
 
-    def __init__(self, act: Callable[[Supervisor | LocalRun], None]) -> None:
+    def __init__(self, act: Callable[[RunView], None]) -> None:
         self._act = act
         self.done = Latch()
         self.error: CamgraphError | None = None
 
-    def do(self, run: Supervisor | LocalRun) -> None:
+    def do(self, run: RunView) -> None:
         try:
             self._act(run)
         except (UserError, EnvironmentProblem) as error:
@@ -88,11 +88,10 @@ class Background:
         self._begun = threading.Lock()  # taken once: by the thread, or by an interrupted `start` if that was sooner
         self._ready = Latch()
         self._over = Latch()
-        self._run: Supervisor | LocalRun | None = None
+        self._run: RunView | None = None
         self._asked: list[Latch] = []
         self._waiting: list[_Asked] = []
-        cameras = {camera: dict[str, Any]() for camera in plan.camera_settings}
-        self._status: dict[str, Any] = {"graph": plan.graph, "phase": "starting", "cameras": cameras}
+        self._status = RunStatus.before_start(plan.graph, plan.camera_settings)
         self._stopped = self._hurried = False
         self._passed_on = self._let_go_of = False
         self._abandoned_at = 0.0
@@ -159,14 +158,13 @@ class Background:
             newest = live and inbox.kind != "events"
             inbox.listen(self.addresses[inbox.kind], "newest" if newest else "every")
 
-    def _made(self, folder: RunFolder) -> Supervisor | LocalRun:
+    def _made(self, folder: RunFolder) -> RunView:
         plan = addressed(self.plan, self.addresses)
-        if plan.in_process:
-            return LocalRun(plan, self._look)
-        require_processes()
-        return Supervisor(plan, folder, self._look, self._loader)
+        if not plan.in_process:
+            require_processes()
+        return run_of(plan, folder, self._look, self._loader)
 
-    def _look(self, run: Supervisor | LocalRun) -> None:
+    def _look(self, run: RunView) -> None:
         """Called by the run, about ten times a second."""
         if self._asked:
             self._status = run.status()
@@ -183,7 +181,7 @@ class Background:
             self._hurried = True
         self._obey(run)
 
-    def _obey(self, run: Supervisor | LocalRun) -> None:
+    def _obey(self, run: RunView) -> None:
         if self.is_ending and not self._passed_on:
             self._passed_on = True
             run.stop()
@@ -205,8 +203,8 @@ class Background:
 
     # ---- from other threads
 
-    def status(self) -> dict[str, Any]:
-        """Return the run's status (`pipeline.monitoring.status`); the last known one if the run does not answer."""
+    def status(self) -> RunStatus:
+        """Return the run's status; the last known one if the run does not answer."""
         if not self._over.is_set():
             answered = Latch()
             self._asked.append(answered)
@@ -222,7 +220,7 @@ class Background:
         """Set a counter to zero, on all cameras by default. Raises as `switch`."""
         self._do(lambda run: run.reset_counter(name, camera), f"set the counter {name} to zero")
 
-    def _do(self, act: Callable[[Supervisor | LocalRun], None], what: str) -> None:
+    def _do(self, act: Callable[[RunView], None], what: str) -> None:
         asked = _Asked(act)
         self._waiting.append(asked)
         if self._over.is_set() or not asked.done.wait(_STATUS_S):

@@ -27,12 +27,14 @@ from camgraph.pipeline.errors import (
     EnvironmentProblem,
     UserError,
 )
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.pipeline.system.found_runs import found_runs
 from camgraph.readers import EVENTS_KIND, FRAMES_KIND, KINDS, TRACKS_KIND, Wishes, addressed, require_frame_settings
 from camgraph.threads import Latch, start_thread
-from camgraph.tools.display.run_status import CameraStatus, Status
 
 T = TypeVar("T")
+Status = RunStatus
+"""The name that programs know it by."""
 Item = Event | TrackedFrame
 
 _WINDOWS: Mapping[str, int] = {EVENTS_KIND: 64, TRACKS_KIND: 32, FRAMES_KIND: 3}
@@ -261,9 +263,8 @@ class Run:
     def status(self) -> Status:
         """Return the run's status: cameras, stages, troubles, the last events."""
         if self._background is None:
-            cameras = {camera: CameraStatus() for camera in self.graph.cameras}
-            return Status(graph=self.name, phase="starting", cameras=cameras)
-        return Status.from_json(self._background.status())
+            return Status.before_start(self.name, self.graph.cameras)
+        return self._background.status()
 
     @property
     def result(self) -> Result | None:

@@ -16,6 +16,7 @@ from camgraph import background as module
 from camgraph.background import Background
 from camgraph.inbox import Board, Inbox
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.monitoring.run_status import CameraStatus, RunStatus
 from camgraph.pipeline.plan import RunPlan
 
 
@@ -34,8 +35,8 @@ class StandIn:
             threading.Event().wait(0.002)
         return "the outcome"
 
-    def status(self) -> dict[str, Any]:
-        return {"phase": "over" if self.stops else "running"}
+    def status(self) -> RunStatus:
+        return RunStatus(phase="over" if self.stops else "running")
 
     def stop(self) -> None:
         self.stops += 1
@@ -92,16 +93,16 @@ def make(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 def test_status_before_the_start_names_every_camera(make: Callable[..., Run]) -> None:
     run = make()
     run._over.set()  # nobody is there to answer
-    assert run.status() == {"graph": "standin", "phase": "starting", "cameras": {"front": {}}}
+    assert run.status() == RunStatus(graph="standin", phase="starting", cameras={"front": CameraStatus()})
 
 
 def test_a_runs_last_answer_stays_after_its_end(make: Callable[..., Run]) -> None:
     run = make()
     run.start()
-    assert run.status() == {"phase": "running"}
+    assert run.status() == RunStatus(phase="running")
     run.stop()
     assert run.wait(60)
-    assert run.status() == {"phase": "over"}
+    assert run.status() == RunStatus(phase="over")
     assert run.outcome == "the outcome"  # type: ignore[comparison-overlap]
 
 

@@ -23,8 +23,9 @@ from camgraph.pipeline.graph import load_plan
 from camgraph.pipeline.local import LocalRun
 from camgraph.pipeline.monitoring.camera_states import StateChange
 from camgraph.pipeline.monitoring.cameras import Cameras
-from camgraph.pipeline.monitoring.notices import Notices
 from camgraph.pipeline.monitoring.reports import Heartbeat
+from camgraph.pipeline.monitoring.run_status import as_json
+from camgraph.pipeline.monitoring.supervisor_events import SupervisorEvents
 from camgraph.pipeline.plan import run_to_wire
 from camgraph.pipeline.supervision.control import ask
 from camgraph.pipeline.testing import hit, run_graph
@@ -89,7 +90,7 @@ class Stage:
         draft.rename(self.folder / camera)
 
     def is_(self, camera: str, state: str) -> Callable[[], bool]:
-        return lambda: bool(self.run.status()["cameras"][camera]["state"] == state)
+        return lambda: bool(self.run.status().cameras[camera].state == state)
 
     def has(self, count: int) -> Callable[[], bool]:
         return lambda: len(self.events()) >= count
@@ -186,7 +187,7 @@ def test_each_loss_has_one_end(tmp_path: Path) -> None:
         hit(stage.process("src.yard").pid, signal.SIGKILL)
         yield stage.is_("yard", "lost")
         yield stage.ask("remove", camera="yard")
-        yield lambda: "yard" not in stage.run.status()["cameras"]
+        yield lambda: "yard" not in stage.run.status().cameras
         hit(stage.process("outbox.0").pid, signal.SIGKILL)
         yield stage.has(5)
 
@@ -223,8 +224,8 @@ def test_death_is_no_loss_for_a_paused_camera(tmp_path: Path) -> None:
         yield stage.has(2)
         yield lambda: stage.process("src.mute").incarnation == 2 and stage.process("src.mute").state == "running"
         yield stage.ask("resume", camera="mute")
-        frames = stage.run.status()["cameras"]["mute"]["frames"]
-        yield lambda: stage.run.status()["cameras"]["mute"]["frames"] > frames
+        frames = stage.run.status().cameras["mute"].frames
+        yield lambda: stage.run.status().cameras["mute"].frames > frames
         yield stage.is_("mute", "live")
 
     outcome, status = run_graph(load_plan(write(tmp_path)), stage.tell(story()))
@@ -290,7 +291,7 @@ def test_in_one_process_it_is_the_same(tmp_path: Path, logs: list[Any]) -> None:
     assert [line["state"] for line in logs if line["event"] == "camera_state" and line["camera"] == "front"] == (
         ["connecting", "live", "stalled", "live"]
     )
-    assert run.status()["cameras"]["front"]["losses"] == 1
+    assert run.status().cameras["front"].losses == 1
 
 
 def test_run_goes_on_while_all_cameras_are_away(tmp_path: Path) -> None:
@@ -344,7 +345,7 @@ def test_stop_with_absent_camera_exits_0_with_problem(tmp_path: Path, placement:
 
     if placement == "one":
         run = LocalRun(load_plan(write(tmp_path, placement)), stage.tell(story()))
-        outcome, status = run.run(), run.status()
+        outcome, status = run.run(), as_json(run.status())
     else:
         outcome, status = run_graph(load_plan(write(tmp_path)), stage.tell(story()))
     assert outcome.status == 0
@@ -356,7 +357,7 @@ def test_stop_with_absent_camera_exits_0_with_problem(tmp_path: Path, placement:
 
 def test_reports_on_foreign_cameras_are_ignored(tmp_path: Path, logs: list[Any]) -> None:
     plan = load_plan(write(tmp_path))
-    cameras = Cameras(plan, Notices("run", "graph"), structlog.get_logger())
+    cameras = Cameras(plan, SupervisorEvents("run", "graph"), structlog.get_logger())
     processes = {process.name: process for process in plan.processes}
     later = time.monotonic_ns() + 10**15
     changes = [StateChange("yard", "lost", "", 1), StateChange("front", "live", f"a\nb rtsp://u:{SECRET}@h", later)]
@@ -377,7 +378,7 @@ def test_reports_on_foreign_cameras_are_ignored(tmp_path: Path, logs: list[Any])
 
 def test_camera_failure_is_logged_once_with_reason(tmp_path: Path, logs: list[Any]) -> None:
     plan = load_plan(write(tmp_path))
-    cameras = Cameras(plan, Notices("run", "graph"), structlog.get_logger())
+    cameras = Cameras(plan, SupervisorEvents("run", "graph"), structlog.get_logger())
     processes = {process.name: process for process in plan.processes}
     now_ns = time.monotonic_ns()
     cameras.note_heartbeat(

@@ -290,7 +290,7 @@ def test_a_stage_of_files_that_no_longer_opens_ends_the_run(tmp_path: Path) -> N
     path = chain(tmp_path, "a", shut="shut")
 
     def harm(supervisor: Supervisor) -> None:
-        if supervisor.status()["cameras"]["a"]["frames"] > 20 and not (tmp_path / "shut").exists():
+        if supervisor.status().cameras["a"].frames > 20 and not (tmp_path / "shut").exists():
             (tmp_path / "shut").touch()
             hit(next(process.pid for process in supervisor.processes if process.plan.name == "calm.0"))
 

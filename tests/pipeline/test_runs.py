@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.monitoring.run_status import StageStatus
 from camgraph.pipeline.supervision.control import ask
 from camgraph.pipeline.supervision.process import Process
 from camgraph.pipeline.supervision.supervisor import Supervisor
@@ -222,7 +223,7 @@ def test_what_a_stateful_stage_lost_is_said(tmp_path: Path, expected: Any) -> No
     harm = Harm(["sum.0"])
 
     def once_it_remembers(supervisor: Supervisor) -> None:
-        if harm.done or supervisor.status()["stages"].get("sum", {}).get("items", 0) > 60:
+        if harm.done or supervisor.status().stages.get("sum", StageStatus()).items > 60:
             harm(supervisor)
 
     outcome, status = run_graph(load_plan(write(tmp_path, frames=300, pace_ms=4)), once_it_remembers)
@@ -251,7 +252,7 @@ def test_a_stop_lets_what_is_on_the_way_arrive(tmp_path: Path) -> None:
     stop = StopOnce()
 
     def once_it_runs(supervisor: Supervisor) -> None:
-        stop(supervisor, when=supervisor.status()["cameras"]["a"]["frames"] > 20)
+        stop(supervisor, when=supervisor.status().cameras["a"].frames > 20)
 
     outcome, status = run_graph(load_plan(write(tmp_path, frames=100_000, pace_ms=4)), once_it_runs)
     assert (outcome.status, outcome.problems) == (0, [])
@@ -421,7 +422,7 @@ def test_a_running_graph_answers_on_its_control_socket(tmp_path: Path) -> None:
     answers: dict[str, Any] = {}
 
     def look(supervisor: Supervisor) -> None:
-        if not answers and supervisor.status()["cameras"]["a"]["frames"] > 10:
+        if not answers and supervisor.status().cameras["a"].frames > 10:
             asking = threading.Thread(target=talk, args=(supervisor.folder.name,))
             asking.start()
 

@@ -89,7 +89,7 @@ def test_a_sink_behind_other_stages_is_waited_for(
     blocked: set[str] = set()
 
     def look(supervisor: Supervisor) -> None:
-        blocked.update(stage["blocked_on"] for stage in supervisor.status()["stages"].values())
+        blocked.update(stage.blocked_on for stage in supervisor.status().stages.values())
         if blocked - {""}:
             away.seen()
 
@@ -122,7 +122,7 @@ def test_single_process_reports_wait_and_stops_in_time(tmp_path: Path) -> None:
     blocked: set[str] = set()
 
     def tell(run: LocalRun) -> None:
-        blocked.update(stage["blocked_on"] for stage in run.status()["stages"].values())
+        blocked.update(stage.blocked_on for stage in run.status().stages.values())
         if blocked - {""} and not stopped:
             stopped.append(True)
             run.stop()
@@ -140,7 +140,7 @@ def test_a_close_is_obeyed_while_something_is_held(tmp_path: Path) -> None:
     seen: list[str] = []
 
     def stop_twice(supervisor: Supervisor) -> None:
-        blocked = [stage["blocked_on"] for stage in supervisor.status()["stages"].values() if stage["blocked_on"]]
+        blocked = [stage.blocked_on for stage in supervisor.status().stages.values() if stage.blocked_on]
         if blocked and not seen:
             seen.extend(blocked)
             supervisor.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from pydantic import ValidationError
 
 from camgraph.pipeline.messages import LONGEST_BODY
 from camgraph.pipeline.monitoring.camera_states import Change
-from camgraph.pipeline.monitoring.notices import Notices
+from camgraph.pipeline.monitoring.event_format import EventStatus
+from camgraph.pipeline.monitoring.supervisor_events import SupervisorEvents
 from camgraph.pipeline.testing import stamp
 from camgraph.pipeline.transport.wire import pack
 from camgraph.stages import events
@@ -119,7 +121,7 @@ def test_the_events_of_cameras_are_what_their_schema_says(lost_s: float | None) 
             sent.append(values["body"])
             return True
 
-    notices = Notices("run", "lobby")
+    notices = SupervisorEvents("run", "lobby")
     state = "live" if lost_s else "gone"
     notices.camera("capture", Change("front", state, "", "live", 1.0, time.monotonic_ns(), loss=1, lost_s=lost_s))
     notices.send(Outbox(), 1.0)
@@ -133,13 +135,13 @@ def test_a_summary_has_what_is_counted_and_shown() -> None:
     data = {"camera": "front", "action": "fall", "phase": "update", "people": [{"track_id": 4}, {"track_id": "x"}, 7]}
     summary = events.CloudEvents().summary(json.dumps({"id": "1", "time": "now", "type": "t", "data": data}).encode())
     assert (summary.camera, summary.action, summary.begins) == ("front", "fall", False)
-    assert summary.shown == {"time": "now", "camera": "front", "action": "fall", "phase": "update", "people": [4]}
+    assert summary.shown == EventStatus("now", "front", "fall", "update", (4,))
 
 
 def test_events_of_other_forms_are_counted_under_their_camera() -> None:
     summary = events.CloudEvents().summary(b'{"id": "1", "camera": "front", "brightness": 3}')
     assert (summary.camera, summary.action, summary.begins) == ("front", "event", True)
-    assert summary.shown["camera"] == "front"
+    assert summary.shown.camera == "front"
 
 
 @given(body=st.binary(max_size=50) | st.from_regex(rb'\{"(data|id|type)": [\[\]\{\}0-9"a]{0,9}\}', fullmatch=True))
@@ -161,7 +163,7 @@ def test_any_body_has_a_summary_and_a_lost_end(body: bytes) -> None:
 )
 def test_a_summary_is_small_enough_to_be_reported(odd: dict[str, Any]) -> None:
     summary = events.CloudEvents().summary(json.dumps(odd).encode())
-    assert len(pack([summary.camera, summary.action, dict(summary.shown)])) < 2000
+    assert len(pack([summary.camera, summary.action, asdict(summary.shown)])) < 2000
 
 
 @pytest.mark.parametrize("text", ["x" * 3_999_000, "ü" * 1_999_000])

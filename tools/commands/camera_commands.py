@@ -17,13 +17,13 @@ from camgraph.pipeline.errors import EnvironmentProblem, GraphError, UserError
 from camgraph.pipeline.graph.env_file import Variables
 from camgraph.pipeline.graph.loading import read_graph
 from camgraph.pipeline.graph.yaml_source import load
+from camgraph.pipeline.supervision.answers import CameraList, Reloaded
 from camgraph.pipeline.supervision.control import ask, find_run
 from camgraph.pipeline.system.names import nfc
 from camgraph.tools.commands.env_file_option import env_file_option, show_remarks
 from camgraph.tools.commands.local_path import LocalPath
 from camgraph.tools.display.camera_view import render_cameras
 from camgraph.tools.display.console import console_of_output
-from camgraph.tools.display.run_status import CameraList, Reloaded
 
 _CHANGE_S = 60.0
 """A stage that is opening a model takes note of a camera only afterwards."""

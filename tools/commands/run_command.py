@@ -16,6 +16,7 @@ from camgraph.pipeline.graph.env_file import Variables
 from camgraph.pipeline.graph.graph_source import GraphSource
 from camgraph.pipeline.graph.loading import Amend, unchanged
 from camgraph.pipeline.graph.memory import in_words, memory_need
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.pipeline.supervision.control import ask, find_run
 from camgraph.pipeline.system.scarcity import require_processes
 from camgraph.tools.commands.env_file_option import env_file_option, show_remarks
@@ -24,7 +25,6 @@ from camgraph.tools.commands.local_path import LocalPath
 from camgraph.tools.commands.owner_option import of_owner, owner_option
 from camgraph.tools.display.console import console_of_output
 from camgraph.tools.display.live_table import render
-from camgraph.tools.display.run_status import Status
 from camgraph.tools.display.running import run_plan
 from camgraph.tools.display.screen import JSON_LOGS
 
@@ -106,7 +106,7 @@ def status(name: str | None, owner: int | None, as_json: bool, as_check: bool) -
     if as_json:
         click.echo(json.dumps(answer, indent=2))
         return
-    shown = Status.from_json(answer)
+    shown = RunStatus.from_json(answer)
     if owner is not None:
         click.echo(f"{run_name}{of_owner(owner)}:")
     console_of_output().print(render(shown))

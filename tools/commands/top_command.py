@@ -17,12 +17,12 @@ from rich.text import Text
 
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.monitoring.run_status import CameraStatus, RunStatus
 from camgraph.pipeline.supervision.control import ask, find_run
 from camgraph.tools.commands.camera_commands import name_option
 from camgraph.tools.commands.owner_option import of_owner, owner_option
 from camgraph.tools.display.console import console_of_output
 from camgraph.tools.display.live_table import render
-from camgraph.tools.display.run_status import CameraStatus, Status
 from camgraph.tools.display.status_view import ORDINARY
 
 _EVERY_S = 1.0
@@ -94,7 +94,7 @@ class View:
         elif key.isprintable():
             self.wanted += key
 
-    def arranged(self, status: Status) -> Status:
+    def arranged(self, status: RunStatus) -> RunStatus:
         """The cameras that are wanted, in the order that is wanted."""
         kept = [item for item in status.cameras.items() if self.wanted.casefold() in item[0].casefold()]
         kept.sort(key=_ORDERS[self.order])  # type: ignore[arg-type]  # values of one order can be compared
@@ -116,7 +116,7 @@ class _Top:
     def __init__(self, run: str, owner: int | None = None) -> None:
         self._run, self._owner = run, owner
         self._view = View()
-        self._status = Status(run)
+        self._status = RunStatus(run)
         self._why = ""
 
     def run(self) -> None:
@@ -135,7 +135,7 @@ class _Top:
         if self._view.is_paused:
             return
         try:
-            self._status, self._why = Status.from_json(ask(self._run, "status", owner=self._owner)), ""
+            self._status, self._why = RunStatus.from_json(ask(self._run, "status", owner=self._owner)), ""
         except EnvironmentProblem as error:
             self._why = str(error)
 

@@ -7,7 +7,8 @@ from rich.table import Table
 from rich.text import Text
 
 from camgraph.pipeline.foreign_text import shown
-from camgraph.tools.display.run_status import CameraList, CameraStatus
+from camgraph.pipeline.monitoring.run_status import CameraStatus
+from camgraph.pipeline.supervision.answers import CameraList
 
 
 def render_cameras(known: CameraList) -> RenderableType:

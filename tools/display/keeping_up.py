@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import deque
 
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.pipeline.plan import RunPlan
-from camgraph.tools.display.run_status import Status
 
 WINDOW_S = 20.0
 """What happened since is talked about."""
@@ -28,7 +28,7 @@ class KeepingUp:
         self._seen: deque[tuple[float, int, int]] = deque()
         self._next_s = 0.0
 
-    def words(self, status: Status) -> str:
+    def words(self, status: RunStatus) -> str:
         """What to tell now; "" if the run keeps up, if it is not known, or if it was told half an hour ago or less."""
         if status.phase != "running":
             self._seen.clear()
@@ -45,7 +45,7 @@ class KeepingUp:
         drops = min(drops, frames)  # some of those that are dropped now came before
         return _words(self._plan, status.limit, drops / frames, (frames - drops) / seconds / max(1, live))
 
-    def _window(self, status: Status) -> tuple[float, int, int] | None:
+    def _window(self, status: RunStatus) -> tuple[float, int, int] | None:
         """Seconds, frames and drops of the last 20 s or a little more; None as long as there is no such time."""
         self._seen.append((status.uptime_s, status.totals.frames, status.totals.drops))
         while len(self._seen) > 2 and status.uptime_s - self._seen[1][0] >= WINDOW_S:

@@ -2,8 +2,8 @@
 
 with open_display(Console()) as display:
     while ...:
-        display.show(Status.from_json(answer))        as often as wanted
-console.print(render_summary(Summary.from_json(...)))
+        display.show(run.status())        as often as wanted
+console.print(render_summary(summary_of(run.status(), plan)))
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from typing import Protocol
 from rich.console import Console
 from rich.live import Live
 
-from camgraph.tools.display.run_status import EventStatus, Status, Summary
+from camgraph.pipeline.monitoring.event_format import EventStatus
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.tools.display.status_view import event_text, headline, progress_words, render, render_summary, troubles
 
 __all__ = [
     "Display",
     "LiveTable",
     "PlainLines",
-    "Status",
-    "Summary",
     "new_events",
     "open_display",
     "render",
@@ -42,7 +41,7 @@ class Display(Protocol):
 
     refresh_s: float
 
-    def show(self, status: Status) -> None: ...
+    def show(self, status: RunStatus) -> None: ...
 
 
 @contextmanager
@@ -71,7 +70,7 @@ class LiveTable:
         self._now_s = now_s
         self._due_s = now_s()
 
-    def show(self, status: Status) -> None:
+    def show(self, status: RunStatus) -> None:
         """Redraw, when a quarter of a second has passed."""
         if self._now_s() >= self._due_s:
             self._due_s = self._now_s() + REFRESH_S
@@ -92,7 +91,7 @@ class PlainLines:
         self._due_s = now_s()
         self._seen: Sequence[EventStatus] = ()
 
-    def show(self, status: Status) -> None:
+    def show(self, status: RunStatus) -> None:
         """Write the new lines."""
         for event in new_events(self._seen, status.events):
             if event.phase in ("start", "single"):

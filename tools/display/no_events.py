@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.pipeline.plan import RunPlan, StagePlan
 from camgraph.stages.events import CAMERA_TYPES
 from camgraph.stages.people.track import FOLLOWED, SEEN
@@ -16,12 +14,12 @@ MORE = "more: camgraph help no_events"
 _OWN_EVENTS = (CAMERA_TYPES, "camgraph.")
 
 
-def why_no_events(status: Mapping[str, Any], plan: RunPlan) -> str:
+def why_no_events(status: RunStatus, plan: RunPlan) -> str:
     """One line that names the first thing that was missing (people, tracks, joints, time) and what to try.
 
     "" if there were events, if no frame came, and for graphs that follow nobody. `status`: of the run at its end.
     """
-    frames = int(status["totals"]["frames"])
+    frames = status.totals.frames
     track, rules = _stage(plan, "track"), _stage(plan, "rules")
     if not frames or track is None or _has_reported_something(status):
         return ""
@@ -36,7 +34,7 @@ def why_no_events(status: Mapping[str, Any], plan: RunPlan) -> str:
         )
     if rules is None:
         return ""
-    if not any(name.startswith(JUDGED) and n for name, _, n in status["counts"]):
+    if not any(name.startswith(JUDGED) and n for name, _, n in status.counts):
         return (
             f"people were followed ({followed} in {counted(frames, 'frame')}), but no rule of `{rules.name}` could be "
             "judged in any frame: their joints were too uncertain, or a rule asks for two people: "
@@ -52,14 +50,14 @@ def _stage(plan: RunPlan, use: str) -> StagePlan | None:
     return next((stage for process in plan.processes for stage in process.stages if stage.use == use), None)
 
 
-def _has_reported_something(status: Mapping[str, Any]) -> bool:
+def _has_reported_something(status: RunStatus) -> bool:
     """An event of a stage; those of cameras and of the run itself tell nothing of people."""
-    actions = {name for of_one in status["actions"].values() for name, n in of_one.items() if n}
+    actions = {name for of_one in status.actions.values() for name, n in of_one.items() if n}
     return any(not name.startswith(_OWN_EVENTS) for name in actions)
 
 
-def _count(status: Mapping[str, Any], wanted: str) -> int:
-    return sum(n for name, _, n in status["counts"] if name == wanted)
+def _count(status: RunStatus, wanted: str) -> int:
+    return sum(n for name, _, n in status.counts if name == wanted)
 
 
 def _try_size(plan: RunPlan) -> str:

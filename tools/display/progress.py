@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from camgraph.pipeline.errors import CamgraphError
+from camgraph.pipeline.monitoring.run_status import CameraStatus, ProgressStatus, RunStatus
 from camgraph.pipeline.plan import RunPlan
 from camgraph.stages.video import addresses, examiner
 from camgraph.stages.video.capture import Camera
@@ -64,30 +66,30 @@ class Pace:
         self._now_s = now_s
         self._begun: tuple[float, int] | None = None
 
-    def added_to(self, status: Mapping[str, Any]) -> dict[str, Any]:
+    def added_to(self, status: RunStatus) -> RunStatus:
         """A run's status with `done` (0 to 1) of each camera with a known length, and `progress` of the run.
 
         `progress` is None if a camera has no end; its `left_s` is None until the pace is known.
         """
         cameras = {
-            name: {**camera, "done": self._done(name, camera) / self._expected[name]}
+            name: replace(camera, done=self._done(name, camera) / self._expected[name])
             if name in self._expected
             else camera
-            for name, camera in status["cameras"].items()
+            for name, camera in status.cameras.items()
         }
-        return {**status, "cameras": cameras, "progress": self._progress(status["cameras"])}
+        return replace(status, cameras=cameras, progress=self._progress(status.cameras))
 
-    def _done(self, name: str, camera: Mapping[str, Any]) -> int:
+    def _done(self, name: str, camera: CameraStatus) -> int:
         """Frames of a camera, no more than expected; if it is over, all of the expected."""
         expected = self._expected[name]
-        return expected if camera["state"] in OVER else min(int(camera["frames"]), expected)
+        return expected if camera.state in OVER else min(camera.frames, expected)
 
-    def _progress(self, cameras: Mapping[str, Mapping[str, Any]]) -> dict[str, float | None] | None:
+    def _progress(self, cameras: Mapping[str, CameraStatus]) -> ProgressStatus | None:
         if not cameras or any(name not in self._expected for name in cameras):
             return None
         total = sum(self._expected[name] for name in cameras)
         done = sum(self._done(name, camera) for name, camera in cameras.items())
-        return {"done": done / total, "left_s": self._left_s(done, total)}
+        return ProgressStatus(done / total, self._left_s(done, total))
 
     def _left_s(self, done: int, total: int) -> float | None:
         now_s = self._now_s()

@@ -6,37 +6,35 @@ import logging
 import os
 import signal
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from rich.console import Console
 
-from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EXIT_SIGINT, EnvironmentProblem, UserError
+from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EXIT_SIGINT, EnvironmentProblem
 from camgraph.pipeline.graph.graph_source import GraphSource
-from camgraph.pipeline.monitoring.health import Phase
 from camgraph.pipeline.monitoring.outcome import Outcome
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.pipeline.outbox.outbox_folder import outbox_held
 from camgraph.pipeline.plan import RunPlan, run_to_wire
-from camgraph.pipeline.stage import DROPPED
+from camgraph.pipeline.run_view import RunView
 from camgraph.pipeline.system.confidential import forbid_dumps, holds_credentials
 from camgraph.pipeline.system.disk import HAS_LOCKS
 from camgraph.pipeline.system.file_access import kept_from_others
 from camgraph.pipeline.system.logs import log_failed_threads, log_to_stderr
 from camgraph.pipeline.system.scarcity import in_words, require_processes
 from camgraph.pipeline.wanted import Loader
-from camgraph.stages.events import CAMERA_TYPES
 from camgraph.tools.display.console import console_of_errors
 from camgraph.tools.display.keeping_up import KeepingUp
 from camgraph.tools.display.live_table import Display, open_display, render_summary
-from camgraph.tools.display.run_status import Status, Summary
 from camgraph.tools.display.screen import hide_in_words_of_libraries, log_line, way_to_explanations
 from camgraph.tools.display.service_notices import ServiceNotices, service_notices
+from camgraph.tools.display.summary import Summary, summary_of
 
 if TYPE_CHECKING:
     from camgraph.pipeline.system.run_folder import RunFolder
@@ -46,24 +44,17 @@ _RELOADING = getattr(signal, "SIGHUP", None)
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
-class Run(Protocol):
-    """A run, in processes of its own or in this one."""
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How a run ended, and its last status. `interrupted`: somebody pressed Ctrl-C."""
 
-    can_reload: bool
+    outcome: Outcome
+    status: RunStatus
+    interrupted: bool
 
     @property
-    def phase(self) -> Phase: ...
-
-    @property
-    def is_reloading(self) -> bool: ...
-
-    def reload(self) -> None: ...
-
-    def run(self) -> Outcome: ...
-
-    def stop(self) -> None: ...
-
-    def status(self) -> dict[str, Any]: ...
+    def exit_status(self) -> int:
+        return EXIT_SIGINT if self.interrupted else self.outcome.status
 
 
 class _Signals:
@@ -72,7 +63,7 @@ class _Signals:
     If there is nothing to reload, or the terminal is gone, SIGHUP drains the run as well.
     """
 
-    def __init__(self, run: Run, notices: ServiceNotices | None) -> None:
+    def __init__(self, run: RunView, notices: ServiceNotices | None) -> None:
         self.interrupted = False
         self._run = run
         self._notices = notices
@@ -128,39 +119,23 @@ def run_plan(
     The display keeps away from the standard output, which belongs to a sink that writes there. Raises UserError or
     EnvironmentProblem if the run cannot even begin.
     """
-    loader = loader or GraphSource()
     console = console_of_errors()
     plain = quiet or json_logs
     with nullcontext() if plain else open_display(console) as display:
         sink = log_line if json_logs else partial(_print, console)
         log_to_stderr(as_json=json_logs, sink=sink, least=logging.WARNING if quiet or calm else logging.INFO)
-        log_failed_threads()
-        hide_in_words_of_libraries(plan.secrets)
-        if plan.secrets or holds_credentials(run_to_wire(plan)):
-            forbid_dumps(structlog.get_logger().warning)
+        _protect(plan)
         shown = _Shown(display, _pace_of(plan) if display else None, _Remarks(console, way_in, KeepingUp(plan)))
-        with errors_for_people(), service_notices() as notices, _prepared(plan, _each(shown, notices), loader) as run:
-            signals = _Signals(run, notices)
-            with signals.handled():
-                outcome = run.run()
-            status = run.status()
-    exit_status = EXIT_SIGINT if signals.interrupted else outcome.status
+        with errors_for_people(), service_notices() as notices:
+            end = _run(plan, _each(shown, notices), loader or GraphSource(), notices)
     # Of a run that the disk has stopped, the counters do not tell what there would have been.
-    is_explained = not quiet and outcome.status != EXIT_ENVIRONMENT
-    no_events = _why_no_events(status, plan) if is_explained else ""
+    is_explained = not quiet and end.outcome.status != EXIT_ENVIRONMENT
+    no_events = _why_no_events(end.status, plan) if is_explained else ""
     if json_logs:
-        _log_the_end(outcome, status, no_events, exit_status)
-        return exit_status
-    with suppress(OSError):
-        if not plain:
-            console.print(render_summary(Summary.from_json(_summary(status, plan))))
-        if no_events:
-            _print(console, f"no events: {no_events}")
-        for problem in outcome.problems:
-            _print(console, f"camgraph: {problem}")
-        if outcome.error_ids:  # also without a terminal: this is the log of a service
-            _print(console, way_to_explanations(outcome.error_ids))
-    return exit_status
+        _log_the_end(end, no_events)
+    else:
+        _print_the_end(console, end, no_events, None if plain else summary_of(end.status, plan))
+    return end.exit_status
 
 
 def run_aside(plan: RunPlan, look: Callable[[Any], None]) -> tuple[Outcome, bool]:
@@ -169,42 +144,67 @@ def run_aside(plan: RunPlan, look: Callable[[Any], None]) -> tuple[Outcome, bool
     ``look`` is called about ten times a second with the run. Raises as `run_plan` does.
     """
     log_to_stderr(least=logging.ERROR)
+    _protect(plan)
+    with errors_for_people():
+        end = _run(plan, look, None, None)
+    return end.outcome, end.interrupted
+
+
+def _protect(plan: RunPlan) -> None:
+    """Keep the secrets of a plan out of logs and core dumps, and log the failures of threads."""
     log_failed_threads()
     hide_in_words_of_libraries(plan.secrets)
     if plan.secrets or holds_credentials(run_to_wire(plan)):
         forbid_dumps(structlog.get_logger().warning)
-    with errors_for_people(), _prepared(plan, look, None) as run:
-        signals = _Signals(run, None)
+
+
+def _run(plan: RunPlan, look: Callable[[RunView], None], loader: Loader | None, notices: ServiceNotices | None) -> _End:
+    """Run a plan to its end; signals stop or reload the run meanwhile."""
+    with _prepared(plan, look, loader) as run:
+        signals = _Signals(run, notices)
         with signals.handled():
             outcome = run.run()
-    return outcome, signals.interrupted
+        return _End(outcome, run.status(), signals.interrupted)
 
 
-def _each(*shown: Callable[[Run], None] | None) -> Callable[[Run], None]:
+def _each(*shown: Callable[[RunView], None] | None) -> Callable[[RunView], None]:
     """Call each of them with the run."""
 
-    def show(run: Run) -> None:
+    def show(run: RunView) -> None:
         for one in filter(None, shown):
             one(run)
 
     return show
 
 
-def _why_no_events(status: Mapping[str, Any], plan: RunPlan) -> str:
+def _why_no_events(status: RunStatus, plan: RunPlan) -> str:
     from camgraph.tools.display.no_events import why_no_events  # noqa: PLC0415 - knows stages, whose imports take long
 
     return why_no_events(status, plan)
 
 
-def _log_the_end(outcome: Outcome, status: Mapping[str, Any], why_no_events: str, exit_status: int) -> None:
+def _log_the_end(end: _End, why_no_events: str) -> None:
     """Why there were no events, a line for each problem, and the last one of all."""
-    log = structlog.get_logger()
+    log, status = structlog.get_logger(), end.status
     if why_no_events:
         log.warning("no_events", why=why_no_events)
-    for problem in outcome.problems:
+    for problem in end.outcome.problems:
         kind = getattr(problem, "error_id", "")
         log.error("problem", why=problem, **({"error_id": kind} if kind else {}))
-    log.info("over", graph=status["graph"], status=exit_status, duration_s=status["uptime_s"], **status["totals"])
+    log.info("over", graph=status.graph, status=end.exit_status, duration_s=status.uptime_s, **asdict(status.totals))
+
+
+def _print_the_end(console: Console, end: _End, why_no_events: str, summary: Summary | None) -> None:
+    """The summary, why there were no events, the problems, and the way to their explanations."""
+    with suppress(OSError):
+        if summary:
+            console.print(render_summary(summary))
+        if why_no_events:
+            _print(console, f"no events: {why_no_events}")
+        for problem in end.outcome.problems:
+            _print(console, f"camgraph: {problem}")
+        if end.outcome.error_ids:  # also without a terminal: this is the log of a service
+            _print(console, way_to_explanations(end.outcome.error_ids))
 
 
 class _Shown:
@@ -216,15 +216,14 @@ class _Shown:
         self._remarks = remarks
         self._next_s = 0.0
 
-    def __call__(self, run: Run) -> None:
+    def __call__(self, run: RunView) -> None:
         if self._display and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + self._display.refresh_s
             try:
-                answer = run.status()
-                status = Status.from_json(self._pace.added_to(answer) if self._pace else answer)
+                status = self._pace.added_to(run.status()) if self._pace else run.status()
                 self._display.show(status)
                 self._remarks(status)
-            except (OSError, UserError):  # the terminal is gone, or a number of a stage cannot be shown
+            except (OSError, OverflowError, ValueError):  # the terminal is gone, or a number of a stage is too large
                 self._display = None
 
 
@@ -236,7 +235,7 @@ class _Remarks:
         self._way_in = list(way_in)
         self._keeping_up = keeping_up
 
-    def __call__(self, status: Status) -> None:
+    def __call__(self, status: RunStatus) -> None:
         is_open = status.phase == "running" and all(stage.state == "running" for stage in status.stages.values())
         if is_open and self._way_in:
             self._console.print("\n".join(self._way_in), style="bold", soft_wrap=True)
@@ -269,19 +268,31 @@ def errors_for_people() -> Iterator[None]:
 
 
 @contextmanager
-def _prepared(plan: RunPlan, show: Callable[[Run], None], loader: Loader | None) -> Iterator[Run]:
-    # These import modules that a graph in one process does without.
+def _prepared(plan: RunPlan, show: Callable[[RunView], None], loader: Loader | None) -> Iterator[RunView]:
     if plan.in_process:
-        from camgraph.pipeline.local import LocalRun  # noqa: PLC0415
-
         with only_run(plan) if HAS_LOCKS else nullcontext(), kept_from_others(plan.readable_by):
-            yield LocalRun(plan, show)
+            yield run_of(plan, None, show, loader)
         return
     require_processes()
+    with only_run(plan) as folder:
+        yield run_of(plan, folder, show, loader)
+
+
+def run_of(
+    plan: RunPlan, folder: RunFolder | None, report: Callable[[RunView], None], loader: Loader | None
+) -> RunView:
+    """The run of a plan, in this process if the plan says so; only then may the run be without a `folder`.
+
+    `report` is called about ten times a second with the run.
+    """
+    # These import modules that a graph in one process does without.
+    if plan.in_process or folder is None:
+        from camgraph.pipeline.local import LocalRun  # noqa: PLC0415
+
+        return LocalRun(plan, report)
     from camgraph.pipeline.supervision.supervisor import Supervisor  # noqa: PLC0415
 
-    with only_run(plan) as folder:
-        yield Supervisor(plan, folder, show, loader)
+    return Supervisor(plan, folder, report, loader)
 
 
 @contextmanager
@@ -297,35 +308,3 @@ def only_run(plan: RunPlan) -> Iterator[RunFolder]:
         refuse_second_run(plan.graph, folder.path)
         with outbox_held(plan):
             yield folder
-
-
-def _summary(status: Mapping[str, Any], plan: RunPlan) -> dict[str, Any]:
-    cameras = {name: {**c, "events": status["actions"].get(name, {})} for name, c in status["cameras"].items()}
-    files = [path for path in status["files"] if Path(path).exists()]  # not one that was taken away meanwhile
-    takes_all = any(not makers for makers in plan.event_filters.values())
-    return {
-        "graph": status["graph"],
-        "duration_s": status["uptime_s"],
-        "cameras": cameras,
-        "departed": _departed(status),
-        "totals": status["totals"],
-        "limit": status.get("limit"),
-        "files": files,
-        "untaken": 0 if takes_all else _camera_events(status["actions"]),
-    }
-
-
-def _camera_events(actions: Mapping[str, Mapping[str, int]]) -> int:
-    """How many are of cameras: no stage makes them, and only sinks that take all events get them."""
-    return sum(n for of_one in actions.values() for name, n in of_one.items() if name.startswith(CAMERA_TYPES))
-
-
-def _departed(status: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The totals of cameras that have left the run; None if none of them left anything."""
-    here = {"", *status["cameras"]}
-    left = [(name, n) for name, camera, n in status["counts"] if camera not in here]
-    frames = sum(n for name, n in left if name == "frames")
-    drops = sum(n for name, n in left if name.startswith(DROPPED))
-    actions = (Counter(actions) for camera, actions in status["actions"].items() if camera not in here)
-    events = sum(actions, Counter[str]())
-    return {"frames": frames, "drops": drops, "events": dict(events)} if frames or drops or events else None

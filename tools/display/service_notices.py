@@ -6,32 +6,17 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from typing import Any, Protocol
+from contextlib import closing, contextmanager
 
-from camgraph.pipeline.errors import UserError
-from camgraph.pipeline.monitoring.health import Phase
+from camgraph.pipeline.run_view import RunView
 from camgraph.pipeline.system.redaction import redact_urls
 from camgraph.pipeline.system.service_manager import ServiceManager
-from camgraph.tools.display.run_status import Status
 
 _STATUS_S = 5.0
 _LONGER_S = 60.0
 """A run that opens large models, or drains, asks for so much more time again and again, as long as its loop turns."""
 _BEATS = 4
 """In the time of the watchdog: the loop may take a few turns longer than usual."""
-
-
-class NoticedRun(Protocol):
-    """The part of a run that the service manager is told of."""
-
-    @property
-    def phase(self) -> Phase: ...
-
-    @property
-    def is_reloading(self) -> bool: ...
-
-    def status(self) -> dict[str, Any]: ...
 
 
 class ServiceNotices:
@@ -53,7 +38,7 @@ class ServiceNotices:
         """The run is to end."""
         self._is_stopping = self._is_stopping or self._manager.stopping()
 
-    def __call__(self, run: NoticedRun) -> None:
+    def __call__(self, run: RunView) -> None:
         now, phase = self._now_s(), run.phase
         if phase == "stopping":
             self.stopping()
@@ -65,11 +50,10 @@ class ServiceNotices:
             self._next_beat = now + self._beat_s
         if now >= self._next_status:
             self._next_status = now + _STATUS_S
-            with suppress(UserError):  # a number of a stage cannot be shown
-                health = Status.from_json(run.status()).health
-                self._manager.status(redact_urls(f"{health.level}: {health.reason}"))
+            health = run.status().health
+            self._manager.status(redact_urls(f"{health.level}: {health.reason}"))
 
-    def _send_ready(self, run: NoticedRun) -> None:
+    def _send_ready(self, run: RunView) -> None:
         if not self._is_ready:
             self._is_ready = self._manager.ready()
             self._next_status = 0.0

@@ -10,16 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from camgraph.pipeline.foreign_text import shown
-from camgraph.pipeline.stage import AWAY
-from camgraph.tools.display.run_status import (
+from camgraph.pipeline.monitoring.event_format import EventStatus
+from camgraph.pipeline.monitoring.run_status import (
     BacklogStatus,
     CameraStatus,
-    EventStatus,
     ProgressStatus,
+    RunStatus,
     StageStatus,
-    Status,
-    Summary,
 )
+from camgraph.pipeline.stage import AWAY
+from camgraph.tools.display.summary import Summary
 
 MOST_EVENTS = 10
 FEW_EVENTS = 3
@@ -47,7 +47,7 @@ MOST_IN_TROUBLE = 5
 """How many are named on a plain line."""
 
 
-def render(status: Status) -> RenderableType:
+def render(status: RunStatus) -> RenderableType:
     """The live table; it fits itself to the width and height that it is given."""
     return _StatusView(status)
 
@@ -83,7 +83,7 @@ def _with_ends(begun: int, committed: int) -> str:
     return f"{text} ({committed} with updates and ends)" if committed > begun else text
 
 
-def headline(status: Status) -> list[str]:
+def headline(status: RunStatus) -> list[str]:
     """The run in a few words that belong together, of printable characters only."""
     cameras = status.cameras.values()
     return [
@@ -99,7 +99,7 @@ def headline(status: Status) -> list[str]:
     ]
 
 
-def progress_words(status: Status) -> list[str]:
+def progress_words(status: RunStatus) -> list[str]:
     """How far a run of files is; nothing of a run without an end."""
     return [_progress_text(status.progress)] if status.progress else []
 
@@ -110,7 +110,7 @@ def _progress_text(progress: ProgressStatus) -> str:
     return f"{progress.done:.0%}".replace("%", " %") + left
 
 
-def troubles(status: Status) -> list[str]:
+def troubles(status: RunStatus) -> list[str]:
     """The first cameras that neither run nor have ended (the log has why), and the oldest picture of those that run."""
     bad = [f"{shown(name)} {_state(camera)}" for name, camera in status.cameras.items() if _in_trouble(camera)]
     more = [f"and {len(bad) - MOST_IN_TROUBLE} more"] if len(bad) > MOST_IN_TROUBLE else []
@@ -182,7 +182,7 @@ def counted(number: int, noun: str) -> str:
 class _StatusView:
     """Sections with a head line and rows, each as long as the height allows."""
 
-    def __init__(self, status: Status) -> None:
+    def __init__(self, status: RunStatus) -> None:
         self._status = status
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -207,11 +207,11 @@ class _StatusView:
                 yield table(given - 2)
 
 
-def _is_ill(status: Status) -> bool:
+def _is_ill(status: RunStatus) -> bool:
     return status.health.level not in ("", "healthy")
 
 
-def _notes(status: Status) -> list[Text]:
+def _notes(status: RunStatus) -> list[Text]:
     """Below the headline, a line each: troubles, since when, and the stage that limits the run."""
     troubles = [
         Text(f"{shown(one.where)}: {shown(one.why)}, for {clock(one.since_s)}", _note_style(status))
@@ -221,7 +221,7 @@ def _notes(status: Status) -> list[Text]:
     return [*([_bar(status.progress)] if status.progress else []), *troubles, *limit]
 
 
-def _states(status: Status) -> Iterator[Text]:
+def _states(status: RunStatus) -> Iterator[Text]:
     """The switches, and the counters of the first cameras that have some."""
     if status.switches:
         switches = (
@@ -234,7 +234,7 @@ def _states(status: Status) -> Iterator[Text]:
     if len(status.counters) > MOST_COUNTERS:
         more = counted(len(status.counters) - MOST_COUNTERS, "more camera")
         yield Text(f"and {more} with counters: `camgraph counter` shows them", "dim")
-    for sink, backlog in status.backlogs.items():
+    for sink, backlog in status.outbox.items():
         words = list(_backlog_words(backlog))
         if words:
             yield Text(f"{shown(sink)}: {', '.join(words)}: `camgraph outbox` shows them", "yellow")
@@ -262,7 +262,7 @@ def _bar(progress: ProgressStatus) -> Text:
     return Text.assemble(("━" * full, "green"), ("━" * (BAR_WIDTH - full), "dim"), f"  {_progress_text(progress)}")
 
 
-def _note_style(status: Status) -> str:
+def _note_style(status: RunStatus) -> str:
     """A stage that is being opened as it should is no trouble."""
     return "yellow" if status.phase == "starting" else "bold red"
 

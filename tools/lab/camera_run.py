@@ -6,13 +6,14 @@ import os
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.pipeline.supervision.supervisor import Supervisor
 from camgraph.tools.lab.graph_run import run_text
 from camgraph.tools.measuring.processes import own_mb
@@ -58,7 +59,7 @@ class Snapshot:
     """The run at one moment. No status reports the supervisor (with the tool in it) and the simulator."""
 
     at_ns: int
-    status: Mapping[str, Any]
+    status: RunStatus
     supervisor_cpu_s: float
     simulator_cpu_s: float
     cpu: CpuTime
@@ -84,22 +85,22 @@ class Window:
 
     def grown(self, camera: str, kind: str) -> Counter[str]:
         """By how much the camera's counters of this kind (`drops_by_reason`, ...) grew."""
-        then, now = (Counter[str](look.status["cameras"][camera][kind]) for look in (self.before, self.after))
+        then, now = (Counter[str](getattr(look.status.cameras[camera], kind)) for look in (self.before, self.after))
         return now - then
 
     @property
     def frames(self) -> dict[str, int]:
         """Camera -> frames that its source brought."""
-        then, now = (look.status["cameras"] for look in (self.before, self.after))
-        return {camera: now[camera]["frames"] - then[camera]["frames"] for camera in now}
+        then, now = (look.status.cameras for look in (self.before, self.after))
+        return {camera: now[camera].frames - then[camera].frames for camera in now}
 
     @property
     def cores_by_stage(self) -> dict[str, float]:
         """Name of the processes, without their cameras -> processor time over time."""
         used: defaultdict[str, float] = defaultdict(float)
-        before = self.before.status["processes"]
-        for name, process in self.after.status["processes"].items():
-            used[name.partition(".")[0]] += process["cpu_s"] - before[name]["cpu_s"]
+        before = self.before.status.processes
+        for name, process in self.after.status.processes.items():
+            used[name.partition(".")[0]] += process.cpu_s - before[name].cpu_s
         used["supervisor"] = self.after.supervisor_cpu_s - self.before.supervisor_cpu_s
         return {name: cpu_s / self.seconds for name, cpu_s in used.items()}
 
@@ -185,7 +186,7 @@ class _Watch:
             return
         status = supervisor.status()
         now = time.monotonic()
-        if self._due_s is None and all(camera["frames"] for camera in status["cameras"].values()):
+        if self._due_s is None and all(camera.frames for camera in status.cameras.values()):
             self._due_s = now + self._waits_s[0]
         if self._due_s is not None and now >= self._due_s:
             self.looks.append(self._look(status))
@@ -193,6 +194,6 @@ class _Watch:
             if len(self.looks) == len(self._waits_s):
                 supervisor.stop()
 
-    def _look(self, status: Mapping[str, Any]) -> Snapshot:
+    def _look(self, status: RunStatus) -> Snapshot:
         cpu_s = time.process_time(), process_cpu_s(self._simulator.pid)
         return Snapshot(time.monotonic_ns(), status, *cpu_s, cpu_time(), own_mb(os.getpid()))

@@ -14,8 +14,8 @@ from camgraph.pipeline.errors import WireError
 from camgraph.pipeline.messages import Stamp
 from camgraph.pipeline.monitoring.cumulative_counters import CumulativeCounters
 from camgraph.pipeline.monitoring.metrics import MOST_FILES
-from camgraph.pipeline.monitoring.notices import AGAIN_S, Notices
 from camgraph.pipeline.monitoring.reports import Ended, Heartbeat, StageStats, read_report
+from camgraph.pipeline.monitoring.supervisor_events import AGAIN_S, SupervisorEvents
 from camgraph.pipeline.transport.wire import pack, unpack
 
 NESTED = st.recursive(
@@ -134,28 +134,28 @@ class Told:
 
 
 def test_an_event_is_told_again_until_it_is_committed() -> None:
-    notices, outbox = Notices("run", "graph"), Told()
-    notices.send(outbox, 1.0)
+    own_events, outbox = SupervisorEvents("run", "graph"), Told()
+    own_events.send(outbox, 1.0)
     assert outbox.ids == []
-    notices.lost("track", "a", 1, "signal 9")
-    notices.send(outbox, 1.0)
-    notices.send(outbox, 1.0 + AGAIN_S / 2)
+    own_events.lost("track", "a", 1, "signal 9")
+    own_events.send(outbox, 1.0)
+    own_events.send(outbox, 1.0 + AGAIN_S / 2)
     assert len(outbox.ids) == 1
-    notices.send(outbox, 1.0 + AGAIN_S / 2, anew=True)
-    notices.send(outbox, 1.0 + 2 * AGAIN_S)
+    own_events.send(outbox, 1.0 + AGAIN_S / 2, anew=True)
+    own_events.send(outbox, 1.0 + 2 * AGAIN_S)
     assert len(outbox.ids) == 3
     assert len(set(outbox.ids)) == 1
-    notices.committed("of somebody else")
-    assert len(notices) == 1
-    notices.committed(outbox.ids[0])
-    notices.send(outbox, 9.0, anew=True)
+    own_events.committed("of somebody else")
+    assert len(own_events) == 1
+    own_events.committed(outbox.ids[0])
+    own_events.send(outbox, 9.0, anew=True)
     assert len(outbox.ids) == 3
 
 
 def test_each_death_of_a_stage_is_an_event_of_its_own() -> None:
-    notices, outbox = Notices("run", "graph"), Told()
+    own_events, outbox = SupervisorEvents("run", "graph"), Told()
     for camera in ("a", "b"):
         for incarnation in (1, 2):
-            notices.lost("track", camera, incarnation, "signal 9")
-    notices.send(outbox, 1.0)
+            own_events.lost("track", camera, incarnation, "signal 9")
+    own_events.send(outbox, 1.0)
     assert len(set(outbox.ids)) == 4

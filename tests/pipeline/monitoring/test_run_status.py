@@ -16,7 +16,8 @@ from camgraph.pipeline.monitoring.event_format import event_format
 from camgraph.pipeline.monitoring.health import Plight
 from camgraph.pipeline.monitoring.histogram import Histogram
 from camgraph.pipeline.monitoring.reports import Heartbeat, SinkBacklog, StageStats
-from camgraph.pipeline.monitoring.status import Meter
+from camgraph.pipeline.monitoring.run_status import as_json
+from camgraph.pipeline.monitoring.status import StatusBuilder
 from camgraph.pipeline.plan import ProcessPlan
 
 RECORDED = Path(__file__).with_name("recorded_status.txt")
@@ -62,7 +63,7 @@ class Scene:
         patch.setattr(load_meter, "busy_s", lambda: self.now)
         (folder / "g.yaml").write_text(GRAPH)
         plan = load_plan(folder / "g.yaml")
-        self.meter = Meter(plan)
+        self.builder = StatusBuilder(plan)
         self.processes = [self._process(one, seconds=0) for one in plan.processes]
 
     def _process(self, plan: ProcessPlan, seconds: int) -> Reported:
@@ -91,14 +92,14 @@ class Scene:
         return Reported(plan, heartbeat, {("judged.fall", "front"): seconds})
 
     def status(self) -> Any:
-        self.meter.enter("running")
+        self.builder.enter("running")
         for second in range(12):
             self.now += 1
             self.processes = [self._process(one.plan, second) for one in self.processes]
             for one in self.processes:
-                self.meter.note_frames(one)
-            self.meter.note_ages("emit.0", {"front": 41.25})
-            self.meter.look(self.processes)
+                self.builder.note_frames(one)
+            self.builder.note_ages("emit.0", {"front": 41.25})
+            self.builder.measure(self.processes)
         self._note()
         known = {
             "front": CameraNow("live", "", 11.04, 1, {"codec": "h264", "fps": 25.0, "width": 640}),
@@ -106,12 +107,12 @@ class Scene:
         }
         plights = {"log.0": Plight("has died of: signal 9; it is being opened again", 3.26)}
         departed = {("frames", "attic"): 5, ("dropped.wire", "attic"): 1}
-        return self.meter.status(self.processes, self.events, known, departed, plights)
+        return self.builder.status(self.processes, self.events, known, departed, plights)
 
     def _note(self) -> None:
         one = Histogram()
         one.add(1_500_000)
-        self.meter.note_durations({"emit": one}, {"front": one})
+        self.builder.note_durations({"emit": one}, {"front": one})
         people = [{"track_id": 4}, {"track_id": 7}]
         bodies = (
             {
@@ -122,12 +123,13 @@ class Scene:
         )
         self.events = [event_format().summary(json.dumps(body).encode()) for body in bodies]
         for event in self.events:
-            self.meter.note_event(event)
+            self.builder.note_event(event)
 
 
 def written(status: Any, folder: Path) -> str:
     """The status as a run sends it, a line for each key."""
-    lines = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in json.loads(json.dumps(status)).items())
+    values = json.loads(json.dumps(as_json(status)))
+    lines = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in values.items())
     return "\n".join(lines).replace(str(folder), "FOLDER") + "\n"
 
 
@@ -136,6 +138,6 @@ def test_status_json_is_as_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     scene = Scene(tmp_path, monkeypatch)
     working = written(scene.status(), tmp_path)
-    scene.meter.enter("over")
-    over = written(scene.meter.status(scene.processes, scene.events), tmp_path)
+    scene.builder.enter("over")
+    over = written(scene.builder.status(scene.processes, scene.events), tmp_path)
     assert working + over == RECORDED.read_text()

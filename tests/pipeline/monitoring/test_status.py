@@ -16,14 +16,14 @@ import pytest
 from camgraph.pipeline.graph import load_plan
 from camgraph.pipeline.monitoring.camera_states import MOST_DEPARTED, CameraNow
 from camgraph.pipeline.monitoring.event_format import EventSummary, event_format
-from camgraph.pipeline.monitoring.health import Plight
+from camgraph.pipeline.monitoring.health import Health, Plight, Trouble
 from camgraph.pipeline.monitoring.histogram import Histogram
 from camgraph.pipeline.monitoring.reports import Heartbeat, StageStats
-from camgraph.pipeline.monitoring.status import FrameAges, Meter
+from camgraph.pipeline.monitoring.run_status import CameraStatus, RunStatus, StageStatus, Totals, as_json
+from camgraph.pipeline.monitoring.status import FrameAges, StatusBuilder
 from camgraph.pipeline.plan import ProcessPlan
 from camgraph.pipeline.registry import find_stage
 from camgraph.pipeline.testing import run_graph
-from camgraph.tools.display.run_status import Status
 from camgraph.tools.display.status_view import event_text
 
 GRAPH = """
@@ -51,11 +51,11 @@ def event_of(event: dict[str, Any]) -> EventSummary:
 )
 def test_an_event_of_a_strange_form_is_shown_as_far_as_it_can_be(tmp_path: Path, odd: dict[str, Any]) -> None:
     (tmp_path / "g.yaml").write_text(GRAPH)
-    meter = Meter(load_plan(tmp_path / "g.yaml"))
+    builder = StatusBuilder(load_plan(tmp_path / "g.yaml"))
     event = event_of({"id": "1", "subject": "a", **odd})
-    meter.note_event(event)
-    status = json.loads(json.dumps(meter.status(processes=[], events=[event])))
-    for shown in Status.from_json(status).events:
+    builder.note_event(event)
+    status = json.loads(json.dumps(as_json(builder.status(processes=[], events=[event]))))
+    for shown in RunStatus.from_json(status).events:
         assert isinstance(event_text(shown), str)
 
 
@@ -77,25 +77,24 @@ class Capture:
 
 
 class Scene:
-    """A meter, a camera and a clock."""
+    """A builder, a camera and a clock."""
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
         (folder / "g.yaml").write_text(GRAPH)
         self.now = time.monotonic()
         patch.setattr("camgraph.pipeline.monitoring.status.time.monotonic", lambda: self.now)
         plan = load_plan(folder / "g.yaml")
-        self.meter = Meter(plan)
+        self.builder = StatusBuilder(plan)
         self.capture = Capture(next(process for process in plan.processes if process.sources))
 
     def frame(self, later_s: float) -> None:
         self.now += later_s
         self.capture.frames += 1
-        self.meter.note_frames(self.capture)
+        self.builder.note_frames(self.capture)
 
-    def camera(self, state: str = "", why: str = "", since_s: float = 0.0, losses: int = 0) -> dict[str, Any]:
+    def camera(self, state: str = "", why: str = "", since_s: float = 0.0, losses: int = 0) -> CameraStatus:
         known = CameraNow(state, why, since_s, losses, {"codec": "h264"})
-        camera: dict[str, Any] = self.meter.status([self.capture], [], {"a": known})["cameras"]["a"]
-        return camera
+        return self.builder.status([self.capture], [], {"a": known}).cameras["a"]
 
 
 @pytest.fixture
@@ -106,132 +105,132 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
 def test_what_the_source_says_of_its_camera_is_shown(scene: Scene) -> None:
     scene.frame(1)
     camera = scene.camera("unauthorised", "401", since_s=3.04, losses=2)
-    assert (camera["state"], camera["why"], camera["since_s"]) == ("unauthorised", "401", 3.0)
-    assert camera["error_id"] == "camera-refuses"
-    assert scene.camera("live")["error_id"] == ""
-    assert (camera["losses"], camera["facts"]) == (2, {"codec": "h264"})
-    assert (camera["drops"], camera["drops_by_reason"], camera["skipped_by_reason"]) == (2, {"stale": 2}, {"rate": 7})
+    assert (camera.state, camera.why, camera.since_s) == ("unauthorised", "401", 3.0)
+    assert camera.error_id == "camera-refuses"
+    assert scene.camera("live").error_id == ""
+    assert (camera.losses, camera.facts) == (2, {"codec": "h264"})
+    assert (camera.drops, camera.drops_by_reason, camera.skipped_by_reason) == (2, {"stale": 2}, {"rate": 7})
 
 
 def test_a_process_says_what_was_dropped_in_it(scene: Scene) -> None:
-    processes = scene.meter.status([scene.capture], [])["processes"]
-    assert {name: process["drops"] for name, process in processes.items()} == {
+    processes = scene.builder.status([scene.capture], []).processes
+    assert {name: process.drops for name, process in processes.items()} == {
         scene.capture.plan.name: {"a": {"stale": 2}}
     }
 
 
 def test_a_camera_that_has_just_come_or_rests_is_not_stalled(scene: Scene) -> None:
     scene.now += 60
-    assert scene.camera("live", since_s=60)["state"] == "stalled"
-    scene.meter.follow(replace(scene.meter.plan, camera_settings={}))
-    scene.meter.follow(replace(scene.meter.plan, camera_settings={"a": {"frames": 1}}))
-    assert scene.camera("live", since_s=60)["state"] == "live"
+    assert scene.camera("live", since_s=60).state == "stalled"
+    scene.builder.follow(replace(scene.builder.plan, camera_settings={}))
+    scene.builder.follow(replace(scene.builder.plan, camera_settings={"a": {"frames": 1}}))
+    assert scene.camera("live", since_s=60).state == "live"
     scene.now += 60
-    assert scene.camera("live", since_s=60)["state"] == "stalled"
-    scene.meter.rest({"a"})
-    assert scene.camera("live", since_s=60)["state"] == "paused"
-    scene.meter.rest(())
-    assert scene.camera("live", since_s=60)["state"] == "live"
+    assert scene.camera("live", since_s=60).state == "stalled"
+    scene.builder.note_paused({"a"})
+    assert scene.camera("live", since_s=60).state == "paused"
+    scene.builder.note_paused(())
+    assert scene.camera("live", since_s=60).state == "live"
 
 
 def test_still_s_of_source_bounds_silence(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """`live` in log and events, and `stalled` in status, would be a lie of one of the two."""
     monkeypatch.setattr(find_stage("count_source"), "still_s", lambda camera: 10.0 * camera.frames)
-    scene.meter.follow(replace(scene.meter.plan, camera_settings={"a": {"frames": 2}}))
+    scene.builder.follow(replace(scene.builder.plan, camera_settings={"a": {"frames": 2}}))
     scene.now += 19.5
-    assert scene.camera("live", since_s=60)["state"] == "live"
+    assert scene.camera("live", since_s=60).state == "live"
     scene.now += 1
-    assert scene.camera("live", since_s=60)["state"] == "stalled"
+    assert scene.camera("live", since_s=60).state == "stalled"
 
 
 def test_memory_of_departed_cameras_is_bounded(scene: Scene) -> None:
-    plan = scene.meter.plan
+    plan = scene.builder.plan
     for n in range(MOST_DEPARTED + 50):
         name = f"c{n}"
-        scene.meter.follow(replace(plan, camera_settings={name: {"frames": 1}}))
-        scene.meter.note_event(event_of({"type": "x", "data": {"camera": name}}))
-        scene.meter.note_ages(scene.capture.plan.name, {name: 1.0})
-    status = scene.meter.status([scene.capture], [])
-    assert list(status["cameras"]) == [name]
-    assert len(status["actions"]) == MOST_DEPARTED + 1
+        scene.builder.follow(replace(plan, camera_settings={name: {"frames": 1}}))
+        scene.builder.note_event(event_of({"type": "x", "data": {"camera": name}}))
+        scene.builder.note_ages(scene.capture.plan.name, {name: 1.0})
+    status = scene.builder.status([scene.capture], [])
+    assert list(status.cameras) == [name]
+    assert len(status.actions) == MOST_DEPARTED + 1
 
 
 def test_without_a_word_of_the_source_it_is_as_its_process_is(scene: Scene) -> None:
     scene.frame(1)
-    assert (scene.camera()["state"], scene.camera()["since_s"]) == ("running", None)
+    assert (scene.camera().state, scene.camera().since_s) == ("running", None)
     scene.now += 6
-    assert scene.camera()["state"] == "stalled"
+    assert scene.camera().state == "stalled"
     scene.capture.state = "waiting"
-    assert scene.camera()["state"] == "waiting"
+    assert scene.camera().state == "waiting"
 
 
 def test_camera_without_frames_is_stalled(scene: Scene) -> None:
     scene.frame(1)
-    assert scene.camera("live", since_s=60)["state"] == "live"
+    assert scene.camera("live", since_s=60).state == "live"
     scene.now += 5.5
     camera = scene.camera("live", since_s=65.5)
-    assert (camera["state"], camera["why"], camera["since_s"]) == ("stalled", "no frame for 6 s", 5.5)
-    assert scene.camera("live", since_s=0.2)["state"] == "live", "its first frame may not be counted yet"
+    assert (camera.state, camera.why, camera.since_s) == ("stalled", "no frame for 6 s", 5.5)
+    assert scene.camera("live", since_s=0.2).state == "live", "its first frame may not be counted yet"
     scene.frame(0)
-    assert scene.camera("live", since_s=66)["state"] == "live"
+    assert scene.camera("live", since_s=66).state == "live"
 
 
 def test_frames_before_a_query_are_not_new(scene: Scene) -> None:
     for _ in range(10):
         scene.frame(1)
     scene.now += 60
-    assert scene.camera("live", since_s=70)["state"] == "stalled"
+    assert scene.camera("live", since_s=70).state == "stalled"
 
 
 @pytest.mark.parametrize(("reason", "state"), [("end", "done"), ("stopped", "stopped"), ("error", "failed")])
 def test_a_camera_that_has_ended_is_nothing_else(scene: Scene, reason: str, state: str) -> None:
     scene.capture.ended["a"] = (reason, "broken")
     camera = scene.camera("lost", "cable", since_s=9)
-    assert (camera["state"], camera["why"], camera["error"]) == (state, "", "broken")
+    assert (camera.state, camera.why, camera.error) == (state, "", "broken")
 
 
 def test_a_camera_that_comes_back_is_no_incident_of_its_own(scene: Scene) -> None:
     for kind, phase in (("lost", "start"), ("back", "end")):
         event = {"type": f"camgraph.camera.{kind}", "subject": "a", "data": {"camera": "a", "phase": phase}}
-        scene.meter.note_event(event_of(event))
-    assert scene.camera()["events"] == 1
+        scene.builder.note_event(event_of(event))
+    assert scene.camera().events == 1
 
 
 def test_the_totals_of_a_run_never_fall_when_a_camera_goes(scene: Scene) -> None:
     for phase in ("start", "update", "end"):
-        scene.meter.note_event(event_of({"type": "x", "data": {"camera": "a", "phase": phase}}))
+        scene.builder.note_event(event_of({"type": "x", "data": {"camera": "a", "phase": phase}}))
     scene.frame(1)
-    before = scene.meter.status([scene.capture], [])["totals"]
-    assert before == {"frames": 1, "drops": 2, "events": 1, "committed": 3}
-    scene.meter.follow(replace(scene.meter.plan, camera_settings={}))
-    assert scene.meter.status([], [], departed=scene.capture.counts())["totals"] == before
+    before = scene.builder.status([scene.capture], []).totals
+    assert before == Totals(frames=1, drops=2, events=1, committed=3)
+    scene.builder.follow(replace(scene.builder.plan, camera_settings={}))
+    assert scene.builder.status([], [], departed=scene.capture.counts()).totals == before
 
 
 def test_readded_camera_starts_its_rate_anew(scene: Scene) -> None:
     scene.capture.frames = 10_000
-    plan = scene.meter.plan
-    scene.meter.follow(replace(plan, camera_settings={}))
+    plan = scene.builder.plan
+    scene.builder.follow(replace(plan, camera_settings={}))
     for _ in range(2):
         scene.now += 1
-        scene.meter.status([scene.capture], [])
-    scene.meter.follow(plan)
+        scene.builder.status([scene.capture], [])
+    scene.builder.follow(plan)
     for _ in range(4):
         scene.now += 0.25
-        assert scene.meter.status([scene.capture], [])["cameras"]["a"]["fps"] < 10
+        assert scene.builder.status([scene.capture], []).cameras["a"].fps < 10
 
 
 def test_waiting_camera_is_starting(scene: Scene) -> None:
-    scene.meter.rest((), waiting=["a"])
+    scene.builder.note_paused((), waiting=["a"])
     scene.now += 60
-    assert scene.camera()["state"] == "starting"
+    assert scene.camera().state == "starting"
     scene.capture.state = "waiting"
-    assert scene.camera()["state"] == "waiting"
+    assert scene.camera().state == "waiting"
     scene.capture.state = "running"
-    scene.meter.rest((), waiting=["a"])
-    scene.meter.rest(())
-    assert scene.camera()["state"] == "running"
+    scene.builder.note_paused((), waiting=["a"])
+    scene.builder.note_paused(())
+    assert scene.camera().state == "running"
     scene.now += 6
-    assert scene.camera()["state"] == "stalled"
+    assert scene.camera().state == "stalled"
 
 
 # --- rates, and what goes through
@@ -239,25 +238,25 @@ def test_waiting_camera_is_starting(scene: Scene) -> None:
 
 def test_a_rate_is_that_of_now_however_long_nobody_has_asked(scene: Scene) -> None:
     """Without a table nobody asks for hours: the first answer must not be an average of all of them, nor nothing."""
-    scene.meter.enter("running")
+    scene.builder.enter("running")
     for _ in range(600):
         scene.frame(0.1)
-        scene.meter.look([scene.capture])
-    assert scene.camera()["fps"] == pytest.approx(10, abs=1)
+        scene.builder.measure([scene.capture])
+    assert scene.camera().fps == pytest.approx(10, abs=1)
     for _ in range(30):
         scene.now += 0.1
-        scene.meter.look([scene.capture])
-    assert scene.camera()["fps"] == 0
+        scene.builder.measure([scene.capture])
+    assert scene.camera().fps == 0
 
 
 @pytest.mark.parametrize("state", ["lost", "stalled", "unauthorised", "gone"])
 def test_a_camera_that_is_away_has_no_rate(scene: Scene, state: str) -> None:
-    scene.meter.look([scene.capture])
+    scene.builder.measure([scene.capture])
     for _ in range(10):
         scene.frame(0.1)
-        scene.meter.look([scene.capture])
-    assert scene.camera("live", since_s=1)["fps"] > 0
-    assert scene.camera(state, "cable", since_s=0.1)["fps"] == 0
+        scene.builder.measure([scene.capture])
+    assert scene.camera("live", since_s=1).fps > 0
+    assert scene.camera(state, "cable", since_s=0.1).fps == 0
 
 
 def test_a_stage_is_as_busy_as_it_is_now(scene: Scene) -> None:
@@ -265,7 +264,7 @@ def test_a_stage_is_as_busy_as_it_is_now(scene: Scene) -> None:
 
     def busy(now_ns: int) -> float:
         scene.capture.heartbeat = Heartbeat(stages={"out": StageStats(items=1, busy_ns=now_ns)})
-        return float(scene.meter.status([scene.capture], [])["stages"]["out"]["busy"])
+        return float(scene.builder.status([scene.capture], []).stages["out"].busy)
 
     busy(0)
     scene.now += 600
@@ -276,18 +275,18 @@ def test_a_stage_is_as_busy_as_it_is_now(scene: Scene) -> None:
     assert busy(9_000_000_000) == 0
 
 
-def status_of(scene: Scene, known: CameraNow | None = None, **more: Any) -> dict[str, Any]:
-    return scene.meter.status([scene.capture], [], {"a": known} if known else {}, **more)
+def status_of(scene: Scene, known: CameraNow | None = None, **more: Any) -> RunStatus:
+    return scene.builder.status([scene.capture], [], {"a": known} if known else {}, **more)
 
 
 def test_healthy_means_that_a_frame_went_through_lately(scene: Scene) -> None:
-    scene.meter.enter("running")
+    scene.builder.enter("running")
     for _ in range(100):
         scene.frame(0.1)
-        scene.meter.note_ages("out.0", {"a": 50.0})
-        scene.meter.look([scene.capture])
-    assert status_of(scene)["health"] == {"level": "healthy", "reason": "1 camera, 10.0 frames/s"}
-    assert status_of(scene)["cameras"]["a"]["through_s"] == 0
+        scene.builder.note_ages("out.0", {"a": 50.0})
+        scene.builder.measure([scene.capture])
+    assert status_of(scene).health == Health("healthy", "1 camera, 10.0 frames/s")
+    assert status_of(scene).cameras["a"].through_s == 0
     dropped = 0
     patched = scene.capture.counts
 
@@ -298,108 +297,108 @@ def test_healthy_means_that_a_frame_went_through_lately(scene: Scene) -> None:
     for _ in range(200):
         scene.frame(0.1)
         dropped += 1
-        scene.meter.look([scene.capture])
+        scene.builder.measure([scene.capture])
     status = status_of(scene, CameraNow("live", "", 30.0))
-    assert status["cameras"]["a"]["state"] == "live"
-    assert status["cameras"]["a"]["through_s"] == 20
-    assert status["health"]["level"] == "down"
-    assert "a live, but no frame has gone through for " in status["health"]["reason"]
+    assert status.cameras["a"].state == "live"
+    assert status.cameras["a"].through_s == 20
+    assert status.health.level == "down"
+    assert "a live, but no frame has gone through for " in status.health.reason
 
 
 def test_frames_filtered_by_graph_are_not_missed(scene: Scene) -> None:
     """Behind a stage that passes on few of them nothing arrives for long, and nothing is dropped."""
-    scene.meter.enter("running")
+    scene.builder.enter("running")
     for _ in range(300):
         scene.frame(0.1)
-        scene.meter.look([scene.capture])
-    assert status_of(scene)["health"]["level"] == "healthy"
+        scene.builder.measure([scene.capture])
+    assert status_of(scene).health.level == "healthy"
 
 
 def test_behind_a_process_that_does_nothing_frames_are_missed(scene: Scene) -> None:
     """What waits there is not counted as dropped, and is not left out on purpose either."""
-    scene.meter.enter("running")
+    scene.builder.enter("running")
     for _ in range(300):
         scene.frame(0.1)
-        scene.meter.look([scene.capture])
-    [reader] = [one for one in scene.meter.plan.processes if one.incoming]
+        scene.builder.measure([scene.capture])
+    [reader] = [one for one in scene.builder.plan.processes if one.incoming]
     silent = Capture(reader)
     plights = {reader.name: Plight("gives no sign of life", 6.0)}
-    status = scene.meter.status([scene.capture, silent], [], plights=plights)
-    assert status["health"]["level"] == "down"
-    status = scene.meter.status([scene.capture, silent], [], plights={"src.a": Plight("is being opened", 1.0)})
-    assert status["health"]["level"] == "degraded", "the process of a source has nothing to do with it"
+    status = scene.builder.status([scene.capture, silent], [], plights=plights)
+    assert status.health.level == "down"
+    status = scene.builder.status([scene.capture, silent], [], plights={"src.a": Plight("is being opened", 1.0)})
+    assert status.health.level == "degraded", "the process of a source has nothing to do with it"
 
 
 def test_a_file_that_only_waits_for_the_model_is_not_stalled(scene: Scene) -> None:
-    scene.meter.enter("running")
+    scene.builder.enter("running")
     scene.frame(1)
     scene.now += 60
-    assert status_of(scene)["cameras"]["a"]["state"] == "stalled", "it is the source that brings nothing"
+    assert status_of(scene).cameras["a"].state == "stalled", "it is the source that brings nothing"
     scene.capture.heartbeat = Heartbeat(in_flight=3)
     plight = Plight("has died of: signal 9; it is being opened again", 40.0)
-    camera = status_of(scene, plights={"infer.0": plight})["cameras"]["a"]
-    assert (camera["state"], camera["since_s"]) == ("waiting", 60.0)
-    assert camera["why"] == "waits for infer.0, which has died of: signal 9; it is being opened again"
+    camera = status_of(scene, plights={"infer.0": plight}).cameras["a"]
+    assert (camera.state, camera.since_s) == ("waiting", 60.0)
+    assert camera.why == "waits for infer.0, which has died of: signal 9; it is being opened again"
     scene.capture.heartbeat = Heartbeat(in_flight=3, troubles=[("log", "", "the disk is full")])
-    assert status_of(scene)["cameras"]["a"]["why"] == "waits for log: the disk is full"
+    assert status_of(scene).cameras["a"].why == "waits for log: the disk is full"
     scene.capture.heartbeat = Heartbeat(in_flight=3, source_silent_since_ns=1)
-    assert status_of(scene)["cameras"]["a"]["state"] == "stalled"
+    assert status_of(scene).cameras["a"].state == "stalled"
 
 
 def test_a_live_camera_waits_for_nobody(scene: Scene) -> None:
-    scene.meter.follow(replace(scene.meter.plan, live_cameras=("a",)))
+    scene.builder.follow(replace(scene.builder.plan, live_cameras=("a",)))
     scene.capture.heartbeat = Heartbeat(in_flight=3)
     scene.frame(1)
     scene.now += 60
-    assert scene.camera("live", since_s=60)["state"] == "stalled"
+    assert scene.camera("live", since_s=60).state == "stalled"
 
 
 def test_troubles_are_told_by_name_and_since_when(scene: Scene) -> None:
     full = ("log", "", "events.jsonl: No space left on device")
     scene.capture.heartbeat = Heartbeat(troubles=[full, ("videos", "a", "a.mp4: No space left on device")])
-    scene.meter.look([scene.capture])
+    scene.builder.measure([scene.capture])
     scene.now += 90
-    scene.meter.look([scene.capture])
-    assert status_of(scene)["troubles"] == [
-        {"where": "log", "why": "events.jsonl: No space left on device", "since_s": 90.0},
-        {"where": "videos", "why": "camera a: a.mp4: No space left on device", "since_s": 90.0},
+    scene.builder.measure([scene.capture])
+    assert status_of(scene).troubles == [
+        Trouble("log", "events.jsonl: No space left on device", 90.0),
+        Trouble("videos", "camera a: a.mp4: No space left on device", 90.0),
     ]
     scene.capture.heartbeat = Heartbeat()
-    assert status_of(scene)["troubles"] == []
+    assert status_of(scene).troubles == []
     scene.capture.heartbeat = Heartbeat(troubles=[full])
-    assert status_of(scene)["troubles"][0]["since_s"] == 0
+    assert status_of(scene).troubles[0].since_s == 0
 
 
 def test_processes_in_the_same_plight_are_told_of_together(scene: Scene) -> None:
     plights = {f"capture.{name}": Plight("is being opened", float(n), opening=True) for n, name in enumerate("abcdef")}
-    [trouble] = status_of(scene, plights=plights)["troubles"]
+    [trouble] = status_of(scene, plights=plights).troubles
     named = "capture.a, capture.b, capture.c, capture.d and 2 more"
-    assert trouble == {"where": named, "why": "is being opened", "since_s": 5.0}
+    assert trouble == Trouble(named, "is being opened", 5.0)
 
 
 def test_what_limits_a_run_is_said_while_it_works_and_at_its_end(scene: Scene) -> None:
-    scene.meter.enter("running")
+    scene.builder.enter("running")
 
     def pass_by(seconds: int) -> None:
         for _ in range(seconds):
             scene.frame(1)
             busy_ns = int(scene.capture.frames * 0.95e9)
             scene.capture.heartbeat = Heartbeat(stages={"out": StageStats(items=1, busy_ns=busy_ns)}, cpu_s=1.0)
-            scene.meter.look([scene.capture])
+            scene.builder.measure([scene.capture])
 
     pass_by(20)
-    assert status_of(scene)["limit"]["stage"] == "out"
-    assert status_of(scene)["limit"]["text"].startswith("out is busy 95% of the time on 1 of ")
-    assert status_of(scene, plights={"out.0": Plight("is being opened", 1.0)})["limit"] is None
+    assert status_of(scene).bottleneck.stage == "out"
+    assert status_of(scene).bottleneck.text.startswith("out is busy 95% of the time on 1 of ")
+    assert status_of(scene, plights={"out.0": Plight("is being opened", 1.0)}).bottleneck is None
     heartbeat = scene.capture.heartbeat
     scene.capture.heartbeat = heartbeat.model_copy(update={"troubles": [("log", "", "the disk is full")]})
-    assert status_of(scene)["limit"] is None, "the trouble is what limits it"
+    assert status_of(scene).bottleneck is None, "the trouble is what limits it"
     scene.capture.heartbeat = heartbeat
-    scene.meter.enter("stopping")
+    scene.builder.enter("stopping")
     scene.now += 60
-    assert status_of(scene)["limit"] is None
-    scene.meter.enter("over")
-    assert status_of(scene)["limit"]["stage"] == "out"
+    assert status_of(scene).bottleneck is None
+    scene.builder.enter("over")
+    assert status_of(scene).bottleneck.stage == "out"
 
 
 FAR_TOO_OLD_MS = 5000.0
@@ -494,17 +493,17 @@ def test_cameras_that_are_gone_are_forgotten() -> None:
 
 def test_durations_are_sums_without_those_of_removed_cameras(scene: Scene) -> None:
     def counted(kind: str) -> dict[str, int]:
-        durations = scene.meter.status([scene.capture], [])["durations"]
-        return {name: sum(one["counts"]) for name, one in durations[kind].items()}
+        durations = scene.builder.status([scene.capture], []).durations
+        return {name: sum(one.counts) for name, one in getattr(durations, kind).items()}
 
     scene.capture.heartbeat = Heartbeat(stages={"out": StageStats()})
     assert (counted("stages"), counted("cameras")) == ({"out": 0}, {"a": 0})
     one = Histogram()
     one.add(1_000_000)
     for _ in range(2):
-        scene.meter.note_durations({"out": one, "nobody": one}, {"a": one, "nobody": one})
+        scene.builder.note_durations({"out": one, "nobody": one}, {"a": one, "nobody": one})
     assert (counted("stages"), counted("cameras")) == ({"out": 2}, {"a": 2})
-    scene.meter.follow(replace(scene.meter.plan, camera_settings={"b": {"frames": 1}}))
+    scene.builder.follow(replace(scene.builder.plan, camera_settings={"b": {"frames": 1}}))
     assert (counted("stages"), counted("cameras")) == ({"out": 2}, {"b": 0})
 
 
@@ -512,39 +511,39 @@ def test_a_worker_that_leaves_changes_no_sum_and_no_rate(scene: Scene) -> None:
     """Prometheus reads a sum that falls as one that began anew, and so did the rates of the status."""
     workers = [Capture(replace(scene.capture.plan, name=f"out.{n}")) for n in range(2)]
 
-    def stage(here: Sequence[Capture], items: int) -> dict[str, Any]:
+    def stage(here: Sequence[Capture], items: int) -> StageStatus:
         scene.now += 1
         for worker in here:
             worker.heartbeat = Heartbeat(stages={"out": StageStats(items=items, busy_ns=items * 1_000_000)})
-        return dict(scene.meter.status(here, [])["stages"]["out"])
+        return scene.builder.status(here, []).stages["out"]
 
     for second in range(5):
         found = stage(workers, 1000 + 10 * second)
-    assert (found["items"], found["fps"]) == (2080, 20)
+    assert (found.items, found.fps) == (2080, 20)
     for second in range(5, 10):
         found = stage(workers[:1], 1000 + 10 * second)
-        assert found["fps"] <= 20
-        assert found["busy"] <= 0.0201
-    assert (found["items"], found["fps"]) == (2080 + 50, 10)
-    assert stage(workers, 3)["items"] == 2130 + 6, "both have come anew"
+        assert found.fps <= 20
+        assert found.busy <= 0.0201
+    assert (found.items, found.fps) == (2080 + 50, 10)
+    assert stage(workers, 3).items == 2130 + 6, "both have come anew"
 
 
 def test_drops_of_a_worker_that_has_gone_are_no_drops_of_now(scene: Scene) -> None:
     worker = Capture(replace(scene.capture.plan, name="out.1"))
-    scene.meter.enter("running")
+    scene.builder.enter("running")
     scene.capture.dropped, worker.dropped = 3000, 5000
 
     def look(here: Sequence[Capture], departed: Counter[tuple[str, str]]) -> None:
         scene.frame(0.5)
-        scene.meter.note_ages("out.0", {"a": 50.0})
-        scene.meter.look(here, departed)
+        scene.builder.note_ages("out.0", {"a": 50.0})
+        scene.builder.measure(here, departed)
 
     for _ in range(10):
         look([scene.capture, worker], Counter())
     for _ in range(10):
         look([scene.capture], worker.counts())
-    status = scene.meter.status([scene.capture], [], departed=worker.counts())
-    assert status["health"] == {"level": "healthy", "reason": "1 camera, 2.0 frames/s"}
+    status = scene.builder.status([scene.capture], [], departed=worker.counts())
+    assert status.health == Health("healthy", "1 camera, 2.0 frames/s")
 
 
 def test_what_the_processes_of_a_stage_tell_is_shown_together(tmp_path: Path) -> None:
@@ -554,5 +553,5 @@ def test_what_the_processes_of_a_stage_tell_is_shown_together(tmp_path: Path) ->
     two = [Capture(process), Capture(process)]
     for number, one in enumerate(two):
         one.heartbeat = Heartbeat(stage_facts={"out": {"provider": "CUDA", "device": number}})
-    stages = Meter(plan).status(processes=two, events=[])["stages"]
-    assert stages["out"]["facts"] == {"provider": "CUDA", "device": "0, 1"}
+    stages = StatusBuilder(plan).status(processes=two, events=[]).stages
+    assert stages["out"].facts == {"provider": "CUDA", "device": "0, 1"}

@@ -124,7 +124,7 @@ def test_items_and_busy_time_do_not_fall_when_a_process_dies(tmp_path: Path) -> 
     def look(supervisor: Supervisor) -> None:
         mid = by_name(supervisor)["mid.0"]
         if "mid" in mid.heartbeat.stages:
-            items = supervisor.status()["stages"]["mid"]["items"]
+            items = supervisor.status().stages["mid"].items
             seen.append((items, mid.heartbeat.stages["mid"].busy_ns))
             if not killed and items > 20 and mid.pid:
                 killed.append(mid.pid)
@@ -144,7 +144,7 @@ def test_stop_does_not_wait_for_pending_restart(tmp_path: Path, monkeypatch: pyt
     stopped: list[bool] = []
 
     def harm(supervisor: Supervisor) -> None:
-        mid, frames = by_name(supervisor)["mid.0"], supervisor.status()["cameras"]["a"]["frames"]
+        mid, frames = by_name(supervisor)["mid.0"], supervisor.status().cameras["a"].frames
         if killed and mid.state == "waiting" and not stopped:
             stopped.append(True)
             supervisor.stop()
@@ -218,7 +218,7 @@ def test_loss_of_state_is_an_event_despite_outbox_death(tmp_path: Path, order: t
 
     def harm(supervisor: Supervisor) -> None:
         processes = by_name(supervisor)
-        if not killed and supervisor.status()["cameras"]["a"]["frames"] > 30:
+        if not killed and supervisor.status().cameras["a"].frames > 30:
             # Stopped first, so that it takes nothing in before it dies.
             hit(processes["outbox.0"].pid, signal.SIGSTOP)
             for name in order:
@@ -238,7 +238,7 @@ def test_uncommitted_event_is_resent_to_new_outbox(tmp_path: Path) -> None:
 
     def harm(supervisor: Supervisor) -> None:
         processes = by_name(supervisor)
-        if not steps and supervisor.status()["cameras"]["a"]["frames"] > 30:
+        if not steps and supervisor.status().cameras["a"].frames > 30:
             hit(processes["outbox.0"].pid, signal.SIGSTOP)
             hit(processes["sum.0"].pid, signal.SIGKILL)
             steps.append("stage")
@@ -260,7 +260,7 @@ from camgraph.pipeline.graph import load_plan
 from camgraph.pipeline.testing import hit, run_graph
 pids = Path(sys.argv[2])
 def look(supervisor):
-    if supervisor.status()["cameras"]["a"]["frames"] > 20 and not pids.exists():
+    if supervisor.status().cameras["a"].frames > 20 and not pids.exists():
         draft = pids.with_suffix(".draft")
         draft.write_text(json.dumps([p.pid for p in supervisor.processes]))
         draft.rename(pids)

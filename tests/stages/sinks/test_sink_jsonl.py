@@ -429,7 +429,7 @@ class Swap:
     def __call__(self, run: Supervisor) -> None:
         if not self.file.exists() and not self.waited:
             return
-        if self.file.is_fifo() and any("is a pipe" in stage["blocked_on"] for stage in run.status()["stages"].values()):
+        if self.file.is_fifo() and any("is a pipe" in stage.blocked_on for stage in run.status().stages.values()):
             self.waited = True
             self.file.unlink()
         elif self.file.is_file() and not self.waited and self.file.stat().st_size > 1000:

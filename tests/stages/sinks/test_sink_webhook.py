@@ -28,6 +28,7 @@ from structlog.testing import capture_logs
 from camgraph.pipeline.errors import Unavailable
 from camgraph.pipeline.graph import load_plan
 from camgraph.pipeline.messages import Event
+from camgraph.pipeline.monitoring.run_status import as_json
 from camgraph.pipeline.testing import run_graph
 from camgraph.stages.sinks.sink_webhook import SinkWebhook, SinkWebhookSettings
 
@@ -484,11 +485,11 @@ class Restarts:
         self.shown = ""
 
     def __call__(self, run: Any) -> None:
-        self.shown = json.dumps(run.status()) + _command_lines()
+        self.shown = json.dumps(as_json(run.status())) + _command_lines()
         if self.receiver and not self.waited and len(self.receiver.requests) >= 3:
             self.stop()
         elif self.receiver is None:
-            self.waited = next((one["blocked_on"] for one in run.status()["stages"].values() if one["blocked_on"]), "")
+            self.waited = next((one.blocked_on for one in run.status().stages.values() if one.blocked_on), "")
             if self.waited:
                 self.receiver = WebReceiver(self.port)
 

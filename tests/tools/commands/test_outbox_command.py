@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from camgraph.pipeline.dead_letters import DeadLetters
 from camgraph.pipeline.graph import load_plan
 from camgraph.pipeline.messages import Event
+from camgraph.pipeline.monitoring.run_status import BacklogStatus
 from camgraph.pipeline.supervision.supervisor import Supervisor
 from camgraph.pipeline.system.run_folder import RunFolder
 from camgraph.pipeline.testing import run_graph
@@ -166,13 +167,13 @@ def test_a_run_that_goes_on(state: Path, tmp_path: Path) -> None:
     (tmp_path / "graph.yaml").write_text(GRAPH.format(pid=os.getpid()))
     (tmp_path / "away").touch()
     started: list[subprocess.Popen[str]] = []
-    backlogs: list[dict[str, Any]] = []
+    backlogs: list[BacklogStatus] = []
 
     def look(supervisor: Supervisor) -> None:
-        waiting = supervisor.status()["outbox"].get("log", {})
-        if started and started[0].poll() is not None and waiting.get("waiting") == 20:
+        waiting = supervisor.status().outbox.get("log", BacklogStatus())
+        if started and started[0].poll() is not None and waiting.waiting == 20:
             (tmp_path / "away").unlink(missing_ok=True)
-        if not started and waiting.get("waiting") == 30 and waiting["oldest_s"]:
+        if not started and waiting.waiting == 30 and waiting.oldest_s:
             backlogs.append(waiting)
             code = (
                 "import json, subprocess, sys; call = [sys.executable, '-m', 'camgraph', 'outbox']\n"
@@ -185,6 +186,6 @@ def test_a_run_that_goes_on(state: Path, tmp_path: Path) -> None:
     outcome, status = run_graph(load_plan(tmp_path / "graph.yaml"), look)
     assert (outcome.status, outcome.problems) == (0, [])
     assert started[0].wait(60) == 0
-    assert backlogs[0]["dead_letters"] == 0
+    assert backlogs[0].dead_letters == 0
     assert sorted(int(line.split()[2]) for line in (tmp_path / "taken").read_text().splitlines()) == [*range(20)]
     assert status["outbox_folder"] == str(state / f"m{os.getpid()}")

@@ -14,10 +14,10 @@ import pytest
 from camgraph_test_stages.services import serving_run
 from camgraph_test_stages.waiting import until
 
+from camgraph.pipeline.monitoring.run_status import CameraStatus, RunStatus
 from camgraph.tools.commands.top_command import View
-from camgraph.tools.display.run_status import CameraStatus, Status
 
-STATUS = Status(
+STATUS = RunStatus(
     cameras={
         "door": CameraStatus(state="live", fps=5, age_ms=20, drops=3),
         "Yard": CameraStatus(state="lost", fps=0, age_ms=None, drops=9),

@@ -4,8 +4,9 @@ import io
 
 from rich.console import Console
 
+from camgraph.pipeline.monitoring.run_status import CameraStatus
+from camgraph.pipeline.supervision.answers import CameraList
 from camgraph.tools.display.camera_view import render_cameras
-from camgraph.tools.display.run_status import CameraList, CameraStatus
 
 
 def shown(known: CameraList) -> list[str]:

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.monitoring.bottleneck import Limit
+from camgraph.pipeline.monitoring.run_status import CameraStatus, RunStatus, Totals
 from camgraph.pipeline.plan import RunPlan
 from camgraph.tools.display.keeping_up import AGAIN_S, KeepingUp
-from camgraph.tools.display.run_status import CameraStatus, Status, Totals
 
 GRAPH = """
 version: 1
@@ -37,10 +38,10 @@ def told(plan: RunPlan, until_s: int, drops: float, *, limit: str = LIMIT, phase
         for at_s in range(until_s)
         if (
             words := keeping_up.words(
-                Status(
+                RunStatus(
                     uptime_s=float(at_s),
                     phase=phase if at_s > 5 else "starting",
-                    limit=limit,
+                    bottleneck=Limit("infer", "", limit) if limit else None,
                     cameras=cameras,
                     totals=Totals(frames=20 * at_s, drops=round(20 * at_s * drops)),
                 )
@@ -81,9 +82,11 @@ def test_nothing_is_said_without_a_reason(plan: RunPlan, drops: float, limit: st
 def test_frames_of_the_start_do_not_count(plan: RunPlan) -> None:
     """The first ten seconds of a run drop frames on any machine."""
     keeping_up = KeepingUp(plan)
-    states = [Status(uptime_s=0.0, phase="starting")]
+    states = [RunStatus(uptime_s=0.0, phase="starting")]
     states += [
-        Status(uptime_s=float(n), limit=LIMIT, totals=Totals(frames=20 * n, drops=20 * min(n, 10)))
+        RunStatus(
+            uptime_s=float(n), bottleneck=Limit("infer", "", LIMIT), totals=Totals(frames=20 * n, drops=20 * min(n, 10))
+        )
         for n in range(1, 200)
     ]
     assert not any(map(keeping_up.words, states))

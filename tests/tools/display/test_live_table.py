@@ -6,6 +6,7 @@ import pty
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,18 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from camgraph.pipeline.monitoring.event_format import EventStatus
+from camgraph.pipeline.monitoring.run_status import RunStatus, Totals
 from camgraph.tools.display.console import console_of_output
 from camgraph.tools.display.live_table import (
     PlainLines,
-    Status,
-    Summary,
     line_every_s,
     new_events,
     render,
     render_summary,
 )
-from camgraph.tools.display.run_status import EventStatus
 from camgraph.tools.display.status_view import clock, moment, section_lines, shares, troubles
+from camgraph.tools.display.summary import CameraSummary, Summary
 
 
 def answer(cameras: int = 4, stages: int = 8, events: int = 8) -> dict[str, object]:
@@ -73,7 +74,7 @@ def shown(what: object, width: int = 80, height: int = 24, *, colour: bool = Fal
 
 
 def test_an_ordinary_run_fits_a_terminal_of_80_by_24() -> None:
-    lines = shown(render(Status.from_json(answer()))).splitlines()
+    lines = shown(render(RunStatus.from_json(answer()))).splitlines()
     assert len(lines) == 23
     assert max(map(len, lines)) <= 80
     assert lines[0].split("  ") == ["demo", "0:01:23", "14.0 fps", "806 frames", "6 drops", "8 events", "812 MB"]
@@ -87,7 +88,7 @@ def test_an_ordinary_run_fits_a_terminal_of_80_by_24() -> None:
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (80, 10), (80, 4), (40, 24), (200, 60)])
 @pytest.mark.parametrize("cameras", [0, 1, 4, 64])
 def test_it_never_grows_beyond_its_terminal(width, height, cameras) -> None:
-    lines = shown(render(Status.from_json(answer(cameras))), width, height).splitlines()
+    lines = shown(render(RunStatus.from_json(answer(cameras))), width, height).splitlines()
     assert len(lines) < height
     assert all(len(line) <= width for line in lines)
 
@@ -95,7 +96,7 @@ def test_it_never_grows_beyond_its_terminal(width, height, cameras) -> None:
 def test_a_sink_whose_events_wait_has_a_line() -> None:
     crm = {"waiting": 1234, "oldest_s": 3725.0, "dead_letters": 2, "given_up": 1}
     sinks = {"log": {"waiting": 3, "oldest_s": 0.4}, "old": {"waiting": 3, "oldest_s": None}, "crm": crm}
-    lines = shown(render(Status.from_json({**answer(), "outbox": sinks})), width=160, height=40).splitlines()
+    lines = shown(render(RunStatus.from_json({**answer(), "outbox": sinks})), width=160, height=40).splitlines()
     words = "1234 events waiting, the oldest for 1:02:05, 2 dead letters, 1 event given up"
     assert lines[1] == f"crm: {words}: `camgraph outbox` shows them"
     assert not [line for line in lines if line.startswith(("log:", "old:"))]
@@ -104,16 +105,16 @@ def test_a_sink_whose_events_wait_has_a_line() -> None:
 def test_switches_and_counters_have_lines() -> None:
     numbers = {"visitors": {"rightward": 5, "leftward": 2, "inside": 3}}
     more = {"switches": {"armed": True, "closed": False}, "counters": {f"cam{n}": numbers for n in range(6)}}
-    lines = shown(render(Status.from_json({**answer(), **more})), height=40).splitlines()
+    lines = shown(render(RunStatus.from_json({**answer(), **more})), height=40).splitlines()
     assert lines[1] == "switches:  armed on  closed off"
     assert lines[2] == "cam0:  visitors 3 inside (5 rightward, 2 leftward)"
     assert lines[6] == "and 2 more cameras with counters: `camgraph counter` shows them"
-    small = shown(render(Status.from_json({**answer(), **more})), height=12)
+    small = shown(render(RunStatus.from_json({**answer(), **more})), height=12)
     assert "switches" not in small
 
 
 def test_cameras_in_trouble_are_shown_when_not_all_fit() -> None:
-    text = shown(render(Status.from_json(answer(cameras=64))))
+    text = shown(render(RunStatus.from_json(answer(cameras=64))))
     assert "cam63" in text
     assert "more" in text
     assert "cam62" not in text
@@ -134,7 +135,7 @@ def away() -> dict[str, object]:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_lost_camera_shows_duration_and_reason(width: int) -> None:
-    lines = shown(render(Status.from_json(away())), width).splitlines()
+    lines = shown(render(RunStatus.from_json(away())), width).splitlines()
     assert max(map(len, lines)) <= width
     assert lines[2].split() == ["camera", "state", "fps", "frames", "drops", "age", "events", "losses"]
     assert lines[3].split() == ["cam0", "live", "3.5", "200", "0", "-", "2", "0"]
@@ -143,7 +144,7 @@ def test_lost_camera_shows_duration_and_reason(width: int) -> None:
     assert lines[7].startswith("cam1: connection refused by 10.0.0.11:554: is the camera on, is it another ad")
     assert lines[7].endswith("…")
     assert lines[8] == ""
-    coloured = shown(render(Status.from_json(away())), width, colour=True)
+    coloured = shown(render(RunStatus.from_json(away())), width, colour=True)
     assert "\x1b[1;31mlost 0:01:12" in coloured
     assert "\x1b[32mlive" in coloured
 
@@ -153,14 +154,14 @@ def test_reasons_are_cut_to_the_screen(height: int) -> None:
     data = answer(cameras=20)
     for camera in data["cameras"].values():  # type: ignore[attr-defined]
         camera |= {"state": "gone", "why": "404"}
-    lines = shown(render(Status.from_json(data)), height=height).splitlines()
+    lines = shown(render(RunStatus.from_json(data)), height=height).splitlines()
     assert len(lines) < height
     logged = [line for line in lines if line.endswith(": 404")]
     assert len(logged) == {24: 2, 12: 2, 8: 1, 5: 0}[height]
 
 
 def test_a_plain_line_tells_who_is_away_and_since_when() -> None:
-    [_, bad] = troubles(Status.from_json(away()))
+    [_, bad] = troubles(RunStatus.from_json(away()))
     assert bad == "(cam1 lost 0:01:12, cam3 retrying)"
 
 
@@ -168,7 +169,7 @@ def test_a_plain_line_stays_short_however_many_are_away() -> None:
     data = answer(cameras=64)
     for camera in data["cameras"].values():  # type: ignore[attr-defined]
         camera |= {"state": "lost", "why": "no answer " * 20}
-    [_, bad] = troubles(Status.from_json(data))
+    [_, bad] = troubles(RunStatus.from_json(data))
     assert bad == "(cam0 lost, cam1 lost, cam2 lost, cam3 lost, cam4 lost, and 59 more)"
 
 
@@ -176,7 +177,7 @@ def test_output_without_terminal_is_complete(capsys: pytest.CaptureFixture[str])
     data = answer(cameras=64)
     for camera in data["cameras"].values():  # type: ignore[attr-defined]
         camera |= {"state": "lost", "why": f"no answer {'x' * 280}"}
-    console_of_output().print(render(Status.from_json(data)))
+    console_of_output().print(render(RunStatus.from_json(data)))
     text = capsys.readouterr().out
     assert text.count("x" * 280 + "\n") == 64
     assert "more" not in text
@@ -192,14 +193,14 @@ def test_plain_lines_come_less_often_in_the_course_of_time(uptime_s: float) -> N
 
 def test_totals_of_a_run_include_cameras_that_went() -> None:
     totals = {"frames": 9000, "drops": 77, "events": 26, "committed": 41}
-    lines = shown(render(Status.from_json({**answer(), "totals": totals}))).splitlines()
+    lines = shown(render(RunStatus.from_json({**answer(), "totals": totals}))).splitlines()
     assert lines[0].split("  ")[3:6] == ["9000 frames", "77 drops", "26 events"]
 
 
 def test_control_characters_in_names_are_escaped() -> None:
     data = answer()
     data["cameras"] = {"\x1b[2Jevil\r\n": {"state": "run\x07ning"}, "[red]x[/red]": {"state": "[bold]"}}
-    text = shown(render(Status.from_json(data)))
+    text = shown(render(RunStatus.from_json(data)))
     assert "\x1b" not in text
     assert "\x07" not in text
     assert r"\x1b[2Jevil\r\n" in text
@@ -207,13 +208,13 @@ def test_control_characters_in_names_are_escaped() -> None:
 
 
 def test_colours_tell_trouble() -> None:
-    text = shown(render(Status.from_json(answer())), colour=True)
+    text = shown(render(RunStatus.from_json(answer())), colour=True)
     assert "\x1b[33mretrying" in text
     assert "\x1b[32mrunning" in text
 
 
 def test_keys_of_another_version_do_no_harm() -> None:
-    status = Status.from_json({"cameras": {"a": {"frames": 3, "colour": "red"}}, "stages": {"b": {}}, "more": 1})
+    status = RunStatus.from_json({"cameras": {"a": {"frames": 3, "colour": "red"}}, "stages": {"b": {}}, "more": 1})
     assert status.cameras["a"].frames == 3
     assert "starting" in shown(render(status))
 
@@ -230,7 +231,7 @@ def test_plain_lines_every_five_seconds_and_per_event() -> None:
     lines = PlainLines(Console(file=file), clock_s)
     for n in range(60):
         clock_s.now_s = n / 4
-        lines.show(Status.from_json({**answer(events=min(n // 10, 3)), "uptime_s": 59.9}))
+        lines.show(RunStatus.from_json({**answer(events=min(n // 10, 3)), "uptime_s": 59.9}))
     written = file.getvalue().splitlines()
     assert [line.split()[0] for line in written] == ["status", "event", "event", "status", "event", "status"]
     assert written[1] == "event  00:00.5 cam1 linger #0 #1"
@@ -243,7 +244,7 @@ def test_ends_of_events_make_no_plain_line() -> None:
     file = io.StringIO()
     data = answer(events=2)
     data["events"][1]["phase"] = "end"  # type: ignore[index]
-    PlainLines(Console(file=file), Clock()).show(Status.from_json(data))
+    PlainLines(Console(file=file), Clock()).show(RunStatus.from_json(data))
     assert file.getvalue().count("event  ") == 1
 
 
@@ -285,16 +286,15 @@ def test_sections_use_the_screen_and_no_more(cameras, stages, event_rows, total)
 
 
 def test_the_summary_names_frames_drops_events_and_files() -> None:
-    summary = Summary.from_json(
-        {
-            "graph": "demo",
-            "duration_s": 63.2,
-            "cameras": {
-                "front": {"frames": 200, "drops": 0, "events": {"enter": 4, "cross": 2}},
-                "yard": {"frames": 100, "drops": 3, "events": {}, "error": "broke off at [12.3 s]"},
-            },
-            "files": ["/tmp/" + "long-" * 30 + "events.jsonl"],
-        }
+    summary = Summary(
+        graph="demo",
+        duration_s=63.2,
+        cameras={
+            "front": CameraSummary(200, 0, {"enter": 4, "cross": 2}),
+            "yard": CameraSummary(100, 3, {}, "broke off at [12.3 s]"),
+        },
+        files=["/tmp/" + "long-" * 30 + "events.jsonl"],
+        totals=Totals(300, 3, 6, 6),
     )
     text = shown(render_summary(summary))
     lines = text.splitlines()
@@ -307,28 +307,25 @@ def test_the_summary_names_frames_drops_events_and_files() -> None:
 
 
 def test_summary_of_a_single_frame_has_the_singular() -> None:
-    data = {"graph": "demo", "duration_s": 16, "totals": {"frames": 1, "drops": 0, "events": 1, "committed": 1}}
-    assert (
-        shown(render_summary(Summary.from_json(data))).rstrip().endswith("demo: 1 frame in 0:00:16 (0.1 fps), 1 event")
-    )
+    summary = Summary(graph="demo", duration_s=16, totals=Totals(1, 0, 1, 1))
+    assert shown(render_summary(summary)).rstrip().endswith("demo: 1 frame in 0:00:16 (0.1 fps), 1 event")
 
 
 def test_summary_counts_events_in_no_sink() -> None:
-    data = {"graph": "demo", "cameras": {"front": {"events": {"camgraph.camera.lost": 2, "enter": 1}}}}
-    assert shown(render_summary(Summary.from_json(data))).rstrip().endswith("3 events")
-    text = shown(render_summary(Summary.from_json({**data, "untaken": 2})))
+    cameras = {"front": CameraSummary(events={"camgraph.camera.lost": 2, "enter": 1})}
+    summary = Summary(graph="demo", cameras=cameras, totals=Totals(events=3, committed=3))
+    assert shown(render_summary(summary)).rstrip().endswith("3 events")
+    text = shown(render_summary(replace(summary, untaken=2)))
     assert "3 events, 2 of them in no sink: one with `from: events` takes all" in " ".join(text.split())
 
 
 def test_summary_counts_removed_cameras_and_updates() -> None:
-    summary = Summary.from_json(
-        {
-            "graph": "demo",
-            "duration_s": 10.0,
-            "cameras": {"front": {"frames": 200, "drops": 1, "events": {"enter": 4}}},
-            "departed": {"frames": 100, "drops": 2, "events": {"cross": 2}},
-            "totals": {"frames": 300, "drops": 3, "events": 6, "committed": 11},
-        }
+    summary = Summary(
+        graph="demo",
+        duration_s=10.0,
+        cameras={"front": CameraSummary(200, 1, {"enter": 4})},
+        departed=CameraSummary(100, 2, {"cross": 2}),
+        totals=Totals(300, 3, 6, 11),
     )
     lines = shown(render_summary(summary)).splitlines()
     assert lines[2].split(maxsplit=3) == ["(removed)", "100", "2", "cross 2"]
@@ -339,13 +336,14 @@ SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from rich.console import Console
-from camgraph.tools.display.live_table import Status, open_display
+from camgraph.pipeline.monitoring.run_status import RunStatus
+from camgraph.tools.display.live_table import open_display
 from test_live_table import Clock, answer
 console = Console()
 with open_display(console, clock_s := Clock()) as display:
     for n in range(12):
         clock_s.now_s = n / 8
-        display.show(Status.from_json(answer()))
+        display.show(RunStatus.from_json(answer()))
 console.print("the end")
 """
 
@@ -402,7 +400,7 @@ def test_an_event_of_another_day_has_its_date() -> None:
 
 @pytest.mark.parametrize(("state", "in_trouble"), [("done", False), ("stopped", False), ("failed", True)])
 def test_a_camera_that_is_over_has_no_age_and_is_no_trouble(state: str, in_trouble: bool) -> None:
-    status = Status.from_json({"cameras": {"a": {"state": state, "age_ms": 5000.0}}})
+    status = RunStatus.from_json({"cameras": {"a": {"state": state, "age_ms": 5000.0}}})
     assert ("5.0 s" in shown(render(status))) is in_trouble
     assert bool(troubles(status)) is in_trouble
 
@@ -415,13 +413,13 @@ def test_a_run_of_files_has_a_bar_and_each_file_its_share() -> None:
     data = answer()
     data["progress"] = {"done": 0.5, "left_s": 65.0}
     data["cameras"]["cam0"]["done"] = 0.25  # type: ignore[index]
-    lines = shown(render(Status.from_json(data))).splitlines()
+    lines = shown(render(RunStatus.from_json(data))).splitlines()
     assert lines[1] == "━" * 40 + "  50 %, about 0:01:05 left"
     assert lines[3].split()[:5] == ["camera", "state", "fps", "frames", "read"]
     assert lines[4].split()[:5] == ["cam0", "running", "3.5", "200", "25%"]
     assert lines[5].split()[4] == "-"
     out = io.StringIO()
-    PlainLines(Console(file=out, width=200), lambda: 0.0).show(Status.from_json(data))
+    PlainLines(Console(file=out, width=200), lambda: 0.0).show(RunStatus.from_json(data))
     assert "50 %, about 0:01:05 left" in out.getvalue()
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from camgraph.pipeline.monitoring.run_status import RunStatus, Totals
 from camgraph.pipeline.plan import ProcessPlan, RunPlan, StagePlan
 from camgraph.tools.display.no_events import why_no_events
 
@@ -13,9 +14,9 @@ def plan(*, file: str = "g.yaml", uses: tuple[str, ...] = ("preprocess", "track"
     return RunPlan("g", "/", (ProcessPlan("u.0", stages, ("a",), 1, (), {}),), {"a": {}}, file=file)
 
 
-def status(frames: int = 10, actions: dict[str, int] | None = None, **counts: int) -> dict[str, Any]:
-    rows = [[name.replace("__", "."), "a", n] for name, n in counts.items()]
-    return {"totals": {"frames": frames}, "actions": {"a": actions or {}}, "counts": rows}
+def status(frames: int = 10, actions: dict[str, int] | None = None, **counts: int) -> RunStatus:
+    rows = [(name.replace("__", "."), "a", n) for name, n in counts.items()]
+    return RunStatus(totals=Totals(frames=frames), actions={"a": actions or {}}, counts=rows)
 
 
 @pytest.mark.parametrize(

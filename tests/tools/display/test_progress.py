@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.monitoring.run_status import CameraStatus, ProgressStatus, RunStatus
 from camgraph.tools.display.progress import LEAST_S, Pace, expected_frames
-from camgraph.tools.display.run_status import ProgressStatus, Status
 from camgraph.tools.display.status_view import progress_words
 
 
@@ -44,12 +44,12 @@ def test_no_expected_frames_if_length_unknown(tmp_path: Path) -> None:
     assert expected_frames(plan(tmp_path, '  a: {url: "noise.mp4"}')) == {}
 
 
-def status(**frames: int | tuple[int, str]) -> dict[str, Any]:
+def status(**frames: int | tuple[int, str]) -> RunStatus:
     cameras = {}
     for name, value in frames.items():
         count, state = value if isinstance(value, tuple) else (value, "running")
-        cameras[name] = {"frames": count, "state": state}
-    return {"graph": "g", "uptime_s": 1.0, "cameras": cameras}
+        cameras[name] = CameraStatus(frames=count, state=state)
+    return RunStatus(graph="g", uptime_s=1.0, cameras=cameras)
 
 
 @pytest.fixture
@@ -60,38 +60,38 @@ def clock() -> list[float]:
 
 def test_it_says_how_long_it_will_take_once_it_is_known(clock: list[float]) -> None:
     pace = Pace({"a": 100, "b": 300}, lambda: clock[0])
-    assert pace.added_to(status(a=0, b=0))["progress"] == {"done": 0.0, "left_s": None}
+    assert pace.added_to(status(a=0, b=0)).progress == ProgressStatus(0.0, None)
     clock[0] = 20.0  # models were opened: that is no pace
-    assert pace.added_to(status(a=10, b=10))["progress"] == {"done": 0.05, "left_s": None}
+    assert pace.added_to(status(a=10, b=10)).progress == ProgressStatus(0.05, None)
     clock[0] += LEAST_S - 0.1
-    assert pace.added_to(status(a=20, b=20))["progress"]["left_s"] is None
+    assert pace.added_to(status(a=20, b=20)).progress.left_s is None
     clock[0] = 30.0
     reported = pace.added_to(status(a=60, b=60))
-    assert reported["progress"] == {"done": 0.3, "left_s": 28.0}
-    assert (reported["cameras"]["a"]["done"], reported["cameras"]["b"]["done"]) == (0.6, 0.2)
+    assert reported.progress == ProgressStatus(0.3, 28.0)
+    assert (reported.cameras["a"].done, reported.cameras["b"].done) == (0.6, 0.2)
 
 
 @pytest.mark.parametrize("state", ["done", "failed", "stopped"])
 def test_a_camera_that_is_over_is_not_waited_for(clock: list[float], state: str) -> None:
     pace = Pace({"a": 100, "b": 100}, lambda: clock[0])
     reported = pace.added_to(status(a=(3, state), b=50))
-    assert reported["progress"]["done"] == 0.75
-    assert reported["cameras"]["a"]["done"] == 1.0
+    assert reported.progress.done == 0.75
+    assert reported.cameras["a"].done == 1.0
 
 
 def test_progress_is_capped_at_one(clock: list[float]) -> None:
     pace = Pace({"a": 100}, lambda: clock[0])
-    assert pace.added_to(status(a=130))["progress"]["done"] == 1.0
+    assert pace.added_to(status(a=130)).progress.done == 1.0
 
 
 def test_no_total_progress_with_an_endless_camera(clock: list[float]) -> None:
     reported = Pace({"a": 100}, lambda: clock[0]).added_to(status(a=50, live=7))
-    assert reported["progress"] is None
-    assert reported["cameras"]["a"]["done"] == 0.5
-    assert "done" not in reported["cameras"]["live"]
+    assert reported.progress is None
+    assert reported.cameras["a"].done == 0.5
+    assert reported.cameras["live"].done is None
 
 
 def test_it_is_told_in_words() -> None:
-    assert progress_words(Status(progress=ProgressStatus(0.45, 70.0))) == ["45 %, about 0:01:10 left"]
-    assert progress_words(Status(progress=ProgressStatus(0.0))) == ["0 %"]
-    assert progress_words(Status()) == []
+    assert progress_words(RunStatus(progress=ProgressStatus(0.45, 70.0))) == ["45 %, about 0:01:10 left"]
+    assert progress_words(RunStatus(progress=ProgressStatus(0.0))) == ["0 %"]
+    assert progress_words(RunStatus()) == []

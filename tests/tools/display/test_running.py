@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ import pytest
 from camgraph.pipeline import local
 from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.graph import load_plan
+from camgraph.pipeline.monitoring.run_status import CameraStatus, RunStatus, Totals
 from camgraph.pipeline.system.paths import runs_folder
 from camgraph.pipeline.system.run_folder import RunFolder, running
 from camgraph.tools.display import running as running_module
-from camgraph.tools.display.running import _summary, run_plan
+from camgraph.tools.display.running import run_plan
+from camgraph.tools.display.summary import CameraSummary, summary_of
 
 GRAPH = """
 version: 1
@@ -90,42 +93,33 @@ stages:
 def test_untaken_counts_camera_events_in_no_sink(tmp_path: Path, wanted: str, untaken: int) -> None:
     (tmp_path / "g.yaml").write_text(EVENTS.format(wanted=wanted))
     actions = {"a": {"camgraph.camera.lost": 2, "enter": 5, "camgraph.stage.restarted": 1}}
-    status = {
-        "graph": "e",
-        "uptime_s": 1.0,
-        "cameras": {"a": {}},
-        "files": [],
-        "actions": actions,
-        "counts": [],
-        "totals": {},
-    }
-    summary = _summary(status, load_plan(tmp_path / "g.yaml"))
-    assert (summary["untaken"], summary["cameras"]["a"]["events"]["enter"]) == (untaken, 5)
+    status = RunStatus(graph="e", uptime_s=1.0, cameras={"a": CameraStatus()}, actions=actions)
+    summary = summary_of(status, load_plan(tmp_path / "g.yaml"))
+    assert (summary.untaken, summary.cameras["a"].events["enter"]) == (untaken, 5)
 
 
 def test_cameras_that_went_have_their_share_of_the_summary(tmp_path: Path) -> None:
     """What they and the others have is together what the run has."""
-    status = {
-        "graph": "g",
-        "uptime_s": 3.0,
-        "files": [],
-        "cameras": {"here": {"frames": 5, "drops": 1, "events": 1}},
-        "actions": {"here": {"enter": 1}, "one": {"enter": 2, "lost": 1}, "two": {"lost": 1}},
-        "counts": [
-            ["frames", "here", 5],
-            ["frames", "one", 7],
-            ["dropped.stale", "two", 2],
-            ["skipped.rate", "one", 9],
-            ["dropped.wire", "", 4],
+    status = RunStatus(
+        graph="g",
+        uptime_s=3.0,
+        cameras={"here": CameraStatus(frames=5, drops=1, events=1)},
+        actions={"here": {"enter": 1}, "one": {"enter": 2, "lost": 1}, "two": {"lost": 1}},
+        counts=[
+            ("frames", "here", 5),
+            ("frames", "one", 7),
+            ("dropped.stale", "two", 2),
+            ("skipped.rate", "one", 9),
+            ("dropped.wire", "", 4),
         ],
-        "totals": {"frames": 12, "drops": 7, "events": 5, "committed": 8},
-    }
+        totals=Totals(12, 7, 5, 8),
+    )
     (tmp_path / "g.yaml").write_text(GRAPH.format(processes="one"))
     plan = load_plan(tmp_path / "g.yaml")
-    summary = _summary(status, plan)
-    assert summary["departed"] == {"frames": 7, "drops": 2, "events": {"enter": 2, "lost": 2}}
-    assert summary["totals"]["events"] == 5
-    assert _summary({**status, "actions": {}, "counts": []}, plan)["departed"] is None
+    summary = summary_of(status, plan)
+    assert summary.departed == CameraSummary(7, 2, {"enter": 2, "lost": 2})
+    assert summary.totals.events == 5
+    assert summary_of(replace(status, actions={}, counts=()), plan).departed is None
 
 
 WRITES = """

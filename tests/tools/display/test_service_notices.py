@@ -11,12 +11,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from camgraph_test_stages.waiting import until
 
-from camgraph.pipeline.monitoring.health import Phase
+from camgraph.pipeline.monitoring.health import Health, Phase
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.pipeline.system.service_manager import ServiceManager
 from camgraph.tools.display.service_notices import ServiceNotices
 
@@ -143,8 +143,8 @@ class ToldRun:
     phase: Phase = "starting"
     is_reloading = False
 
-    def status(self) -> dict[str, Any]:
-        return {"health": {"level": "healthy", "reason": "rtsp://viewer:geheim@cam/1"}, "phase": self.phase}
+    def status(self) -> RunStatus:
+        return RunStatus(health=Health("healthy", "rtsp://viewer:geheim@cam/1"), phase=self.phase)
 
 
 class Recorder:

@@ -15,10 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from camgraph.pipeline.errors import EnvironmentProblem
 from camgraph.pipeline.monitoring.outcome import Outcome
+from camgraph.pipeline.monitoring.run_status import CameraStatus
 from camgraph.pipeline.plan import EVERY_CAMERA, RunPlan
 from camgraph.pipeline.stage import DROPPED
 from camgraph.pipeline.supervision.supervisor import Supervisor
@@ -206,15 +206,15 @@ class _Watch:
         self._show_line(f"waiting for {count} camera{'' if count == 1 else 's'}")
         late_s = time.monotonic() + ARRIVING_S
         while True:
-            cameras = supervisor.status()["cameras"]
-            self._absent = {name: _why(camera) for name, camera in cameras.items() if not camera["frames"]}
-            if all(cameras[name]["state"] in _OVER for name in self._absent) or time.monotonic() > late_s:
+            cameras = supervisor.status().cameras
+            self._absent = {name: _why(camera) for name, camera in cameras.items() if not camera.frames}
+            if all(cameras[name].state in _OVER for name in self._absent) or time.monotonic() > late_s:
                 return
             yield _LOOK_S
 
 
-def _why(camera: Mapping[str, Any]) -> str:
-    why = camera["error"] or camera["why"] or f"no frame within {ARRIVING_S:g} s ({camera['state']})"
+def _why(camera: CameraStatus) -> str:
+    why = camera.error or camera.why or f"no frame within {ARRIVING_S:g} s ({camera.state})"
     return redact_urls(why)
 
 

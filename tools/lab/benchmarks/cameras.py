@@ -150,9 +150,9 @@ def row_of(name: str, window: Window) -> Row:
         cores=window.cores_by_stage,
         simulator_cores=window.simulator_cores,
         other_cores=window.other_cores,
-        memory_mb=window.after.status["memory_mb"],
+        memory_mb=window.after.status.memory_mb,
         supervisor_mb=window.after.supervisor_mb,
-        processes=sum(1 for process in window.after.status["processes"].values() if process["pid"]),
+        processes=sum(1 for process in window.after.status.processes.values() if process.pid),
     )
 
 

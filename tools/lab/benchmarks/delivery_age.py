@@ -246,7 +246,7 @@ class _Watch:
 
     def __call__(self, supervisor: Supervisor) -> None:
         if not self._until_s:
-            if all(camera["frames"] for camera in supervisor.status()["cameras"].values()):
+            if all(camera.frames for camera in supervisor.status().cameras.values()):
                 self.since_ms = time.time() * 1e3 + 1e3 * _WARM_UP_S
                 self._until_s = time.monotonic() + _WARM_UP_S + self._seconds
         elif time.monotonic() >= self._until_s:

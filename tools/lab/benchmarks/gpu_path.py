@@ -23,6 +23,7 @@ from typing import Any
 import click
 import numpy as np
 
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.pipeline.supervision.supervisor import Supervisor
 from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.graph_run import run_text
@@ -122,7 +123,7 @@ class Look:
     """The run at one moment."""
 
     at_s: float
-    status: Mapping[str, Any]
+    status: RunStatus
     cpu: CpuTime
 
 
@@ -140,7 +141,7 @@ class Watch:
             return
         status = supervisor.status()
         if not self._due:
-            if all(camera["frames"] for camera in status["cameras"].values()) and status["stages"]["infer"]["items"]:
+            if all(camera.frames for camera in status.cameras.values()) and status.stages["infer"].items:
                 self._due = now + _WARM_UP_S
             return
         self.looks.append(Look(now, status, cpu_time()))
@@ -158,14 +159,14 @@ def measure(subject: Subject, way: Way) -> None:
         raise click.ClickException("the run ended too early")
     before, after = watch.looks
     seconds = after.at_s - before.at_s
-    then, now = (look.status["stages"]["infer"] for look in (before, after))
-    frames = now["items"] - then["items"]
+    then, now = (look.status.stages["infer"] for look in (before, after))
+    frames = now.items - then.items
     way.rates.append(frames / seconds)
-    way.batches.append(float(now["batch"]))
+    way.batches.append(now.batch or 0.0)
     way.others.append(other_cores(before.cpu, after.cpu))
     used: defaultdict[str, float] = defaultdict(float)
-    for name, process in after.status["processes"].items():
-        used[name.partition(".")[0]] += process["cpu_s"] - before.status["processes"][name]["cpu_s"]
+    for name, process in after.status.processes.items():
+        used[name.partition(".")[0]] += process.cpu_s - before.status.processes[name].cpu_s
     for name, cpu_s in used.items():
         way.cpu_ms[name].append(1000 * cpu_s / max(1, frames))
 

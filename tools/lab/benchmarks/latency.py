@@ -148,9 +148,9 @@ def row_of(
 
 def bound_ms(fps: float, window: Window) -> float:
     """G2's: one frame interval, prepare, one batch (their 99th percentiles) and 20 ms."""
-    prepare = window.after.status["stages"]["prepare"]["latency_ms_p99"]
+    prepare = window.after.status.stages["prepare"].latency_ms_p99
     batch = percentile([(one.done_ns - one.begun_ns) / 1e6 for one in window.inferred], 0.99)
-    return 1000 / fps + float(prepare) + batch + _SLACK_MS
+    return 1000 / fps + float(prepare or 0.0) + batch + _SLACK_MS
 
 
 def report(subject: Subject, capacity: float, rows: Sequence[Row]) -> str:

@@ -79,7 +79,7 @@ def live(urls: Sequence[str], seconds: float) -> Callable[[str], tuple[float, st
 
         def stop_in_time(supervisor: Supervisor) -> None:
             status = supervisor.status()
-            now_s, done = status["uptime_s"], status["stages"]["infer"]["items"]
+            now_s, done = status.uptime_s, status.stages["infer"].items
             if done and (not begun or now_s - begun[0][0] < seconds):
                 begun.append((now_s, done))
             elif begun:

@@ -83,7 +83,7 @@ class Restarting:
             if not self.blocked_on and self._written.exists() and self._written.stat().st_size:
                 self._server.kill()
             return
-        self.blocked_on = run.status()["stages"]["infer"]["blocked_on"]
+        self.blocked_on = run.status().stages["infer"].blocked_on
         if self.blocked_on:
             self._server.start()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.tools.lab.benchmarks import cameras as bench_cameras
 from camgraph.tools.lab.benchmarks.cameras import Subject, range_of, report, row_of
 from camgraph.tools.lab.camera_run import CameraSet, Inference, Snapshot, Window
@@ -24,7 +25,8 @@ def look(at_s: int, frames: int, dropped: int) -> Snapshot:
         "processes": {"capture.a": {"pid": 7, "cpu_s": frames / 100}, "infer.0": {"pid": 8, "cpu_s": frames / 20}},
         "memory_mb": 80.0,
     }
-    return Snapshot(at_s * 10**9, status, 0.0, frames / 200, CpuTime(at_s, frames / 10, 0.065 * frames), 30.0)
+    cpu = CpuTime(at_s, frames / 10, 0.065 * frames)
+    return Snapshot(at_s * 10**9, RunStatus.from_json(status), 0.0, frames / 200, cpu, 30.0)
 
 
 def test_a_row_says_who_got_what_and_what_it_cost() -> None:

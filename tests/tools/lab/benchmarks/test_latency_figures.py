@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from click.testing import CliRunner
 
+from camgraph.pipeline.monitoring.run_status import RunStatus, StageStatus
 from camgraph.tools.lab.benchmarks import latency as bench_latency
 from camgraph.tools.lab.benchmarks.latency import received_event
 from camgraph.tools.lab.benchmarks.latency_figures import PARTS, FramePath, ReceivedEvent, nearest, paths
@@ -57,7 +58,7 @@ def test_nearest_frame_is_within_two_milliseconds() -> None:
 
 def test_ages_and_bound_are_of_frames_in_window() -> None:
     lines = ["900000000 910000000 a 0 0 850000000", "1200000000 1230000000 a 0 1 1150000000"]
-    status = {"stages": {"prepare": {"latency_ms_p99": 4.0}}}
+    status = RunStatus(stages={"prepare": StageStatus(latency_ms_p99=4.0)})
     looks = [Snapshot(at, status, 0, 0, CpuTime(0, 0, 0), 0) for at in (1_000_000_000, 3_000_000_000)]
     window = Window(looks[0], looks[1], read_inferences("\n".join(reversed(lines))))
     assert [one.seq for one in window.ran] == [0, 1]
@@ -70,7 +71,8 @@ def test_what_the_machine_and_the_stages_took_is_told_apart() -> None:
         processes = {"capture.a": {"cpu_s": capture_s}, "capture.b": {"cpu_s": 2 * capture_s}, "end.0": {"cpu_s": 0.0}}
         camera = {"frames": round(100 * farm_s), "drops_by_reason": {"stale": round(10 * farm_s)}}
         cpu = CpuTime(at_ns / 1e9, machine_s, 3 * capture_s + farm_s)
-        return Snapshot(at_ns, {"processes": processes, "cameras": {"a": camera}}, 1.0, farm_s, cpu, 0)
+        status = RunStatus.from_json({"processes": processes, "cameras": {"a": camera}})
+        return Snapshot(at_ns, status, 1.0, farm_s, cpu, 0)
 
     window = Window(look(0, 1.0, 1.0, 100.0), look(2_000_000_000, 2.0, 1.5, 104.5), [])
     assert window.cores_by_stage == {"capture": 1.5, "end": 0.0, "supervisor": 0.0}

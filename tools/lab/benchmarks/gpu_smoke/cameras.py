@@ -77,13 +77,13 @@ class _Watch:
         if len(self.looks) == 2 or now < self._due:
             return
         status = supervisor.status()
-        if not all(camera["frames"] for camera in status["cameras"].values()):
+        if not all(camera.frames for camera in status.cameras.values()):
             return
         if not self._due:
             self._due = now + self._seconds
             return
-        cpu = {name: process["cpu_s"] for name, process in status["processes"].items()}
-        self.looks.append((now, status["stages"]["infer"]["items"], cpu))
+        cpu = {name: process.cpu_s for name, process in status.processes.items()}
+        self.looks.append((now, status.stages["infer"].items, cpu))
         self._due = now + self._seconds
         if len(self.looks) == 2:
             supervisor.stop()

@@ -56,7 +56,7 @@ class _Kept:
     event: dict[str, Any]
 
 
-class Notices:
+class SupervisorEvents:
     """Events that the outbox has not committed yet. `run`: the run's name; `graph`: its graph's.
 
     Without an `outbox` in the graph, nothing is kept.

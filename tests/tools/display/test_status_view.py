@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.tools.display.live_table import render
-from camgraph.tools.display.run_status import CameraList, Reloaded, Status
 
 LIES: list[dict[str, Any]] = [
     {"cameras": 7},
@@ -45,20 +45,9 @@ LIES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lie_is_refused_in_words_or_shown(lie: dict[str, Any]) -> None:
     try:
-        status = Status.from_json(lie)
+        status = RunStatus.from_json(lie)
     except UserError:
         with pytest.raises(UserError, match="the answer of the run cannot be read"):
-            Status.from_json(lie)
+            RunStatus.from_json(lie)
     else:
         Console(file=io.StringIO(), width=100).print(render(status))
-
-
-@pytest.mark.parametrize("lie", [{"cameras": []}, {"coming": 7}, {"problems": ["a"]}, {"busy": {}}])
-def test_a_false_list_of_cameras_is_refused(lie: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match="cannot be read"):
-        CameraList.from_json(lie)
-
-
-def test_a_false_change_is_refused() -> None:
-    with pytest.raises(UserError, match="cannot be read"):
-        Reloaded.from_json({"added": 7})
