@@ -29,7 +29,7 @@ from camgraph.pipeline.execution.source_thread import Handed, SourceThread
 from camgraph.pipeline.items import END_SEQ, Item, Key
 from camgraph.pipeline.messages import End, Event, Stamp
 from camgraph.pipeline.monitoring.cameras import Cameras
-from camgraph.pipeline.monitoring.counter_resets import CounterResets
+from camgraph.pipeline.monitoring.controls import CounterResets, Switches
 from camgraph.pipeline.monitoring.event_format import EventSummary
 from camgraph.pipeline.monitoring.health import Phase
 from camgraph.pipeline.monitoring.metrics import Counters, counter_of
@@ -38,7 +38,6 @@ from camgraph.pipeline.monitoring.reports import Heartbeat, StageStats
 from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.pipeline.monitoring.status import StatusBuilder
 from camgraph.pipeline.monitoring.supervisor_events import SupervisorEvents
-from camgraph.pipeline.monitoring.switches import Switches
 from camgraph.pipeline.outbox.outbox import Outbox
 from camgraph.pipeline.outbox.outbox_folder import outbox_folder
 from camgraph.pipeline.plan import BLOCKED_LIMIT_S, ProcessPlan, RunPlan

@@ -32,8 +32,7 @@ _LARGEST = 1e15
 class CameraStatus:
     """One camera now. `age_ms`: of its newest frame, None before the first; `events`: how many incidents it had.
 
-    `why` and `since_s`: of its state, if known; `losses`: how often it was away; `error`: why it ended early. `done`:
-    the share of a file that has been read, 0 to 1, if known; only the process that shows a run of files knows it.
+    `why` and `since_s`: of its state, if known; `losses`: how often it was away; `error`: why it ended early.
     """
 
     state: str = "starting"
@@ -52,6 +51,7 @@ class CameraStatus:
     age_ms: float | None = None
     events: int = 0
     done: Annotated[float | None, Field(exclude=True)] = None
+    """The share of a file that has been read, 0 to 1. No part of the JSON, as `RunStatus.progress`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,7 @@ class RunStatus:
     """A running graph now. `events`: the last ones, oldest first. `phase`: starting, running, stopping or over.
 
     `counts`: (name, camera, number) of everything that stages count. `actions`: camera -> action -> incidents.
-    `counters`: camera -> counter -> name -> number. `outbox`: sink -> what waits for it. `progress`: None for a run
-    without an end; only the process that shows a run of files knows it.
+    `counters`: camera -> counter -> name -> number. `outbox`: sink -> what waits for it.
     """
 
     graph: str = ""
@@ -169,6 +168,7 @@ class RunStatus:
     switches: Mapping[str, bool] = field(default_factory=dict)
     worked_s: float = 0.0
     progress: Annotated[ProgressStatus | None, Field(exclude=True)] = None
+    """None for a run without an end. No part of the JSON: only the process that shows a run of files knows it."""
 
     @property
     def limit(self) -> str:

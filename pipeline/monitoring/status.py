@@ -301,7 +301,7 @@ class StatusBuilder:
             error_id=ERROR_IDS.get(now.state, ""),
             since_s=_rounded(now.since_s),
             losses=known.losses,
-            facts=known.facts,
+            facts=dict(known.facts),
             error=next((p.ended[camera][1] for p in processes if camera in p.ended), ""),
             fps=round(fps, 2),
             frames=counts["frames", camera],

@@ -23,7 +23,7 @@ import zmq
 
 from camgraph.pipeline.errors import EXIT_GAVE_UP, ProblemText
 from camgraph.pipeline.monitoring.cameras import Cameras
-from camgraph.pipeline.monitoring.counter_resets import CounterResets
+from camgraph.pipeline.monitoring.controls import CounterResets, Switches
 from camgraph.pipeline.monitoring.event_format import EventSummary
 from camgraph.pipeline.monitoring.health import Phase
 from camgraph.pipeline.monitoring.outcome import Outcome, not_drained
@@ -42,7 +42,6 @@ from camgraph.pipeline.monitoring.reports import (
 from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.pipeline.monitoring.status import StatusBuilder
 from camgraph.pipeline.monitoring.supervisor_events import SupervisorEvents
-from camgraph.pipeline.monitoring.switches import Switches
 from camgraph.pipeline.outbox.outbox_folder import outbox_folder
 from camgraph.pipeline.plan import RunPlan
 from camgraph.pipeline.shm.segments import sweep

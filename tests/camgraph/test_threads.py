@@ -18,6 +18,7 @@ import camgraph
 from camgraph import background, inbox, runs, threads
 from camgraph.background import Background
 from camgraph.inbox import Board, Inbox, Selection
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.runs import Items
 from camgraph.threads import Latch, start_thread
 
@@ -37,8 +38,8 @@ class StandIn:
             threading.Event().wait(0.001)
         return "the outcome"
 
-    def status(self) -> dict[str, Any]:
-        return {"phase": "running"}
+    def status(self) -> RunStatus:
+        return RunStatus(phase="running")
 
     def stop(self) -> None:
         self._over = True

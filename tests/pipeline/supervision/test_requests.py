@@ -15,6 +15,7 @@ from camgraph_test_stages.waiting import until
 
 from camgraph.pipeline.graph import load_plan
 from camgraph.pipeline.monitoring.reports import Report
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.pipeline.plan import RunPlan, run_to_wire
 from camgraph.pipeline.supervision.fleet import Fleet
 from camgraph.pipeline.supervision.jobs import Answer, Later
@@ -43,8 +44,8 @@ LIMIT_S = 60.0
 class Still:
     """A run in which nothing happens."""
 
-    def status(self) -> dict[str, Any]:
-        return {"cameras": {}}
+    def status(self) -> RunStatus:
+        return RunStatus()
 
     def stop(self) -> None: ...
 

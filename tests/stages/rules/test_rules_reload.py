@@ -17,7 +17,7 @@ from tests.stages.rules.test_rules import ZONES, data_of, tracks
 import camgraph
 from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.graph import load_plan
-from camgraph.pipeline.monitoring.switches import SWITCHES_FILE
+from camgraph.pipeline.monitoring.controls import SWITCHES_FILE
 from camgraph.pipeline.outbox.outbox_folder import outbox_folder
 from camgraph.pipeline.plan import run_to_wire
 from camgraph.pipeline.testing import feed, opened, run_graph

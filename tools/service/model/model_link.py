@@ -19,6 +19,7 @@ from typing import Any
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.foreign_text import shown
 from camgraph.pipeline.messages import Message, Stamp
+from camgraph.pipeline.monitoring.run_status import StageStatus
 from camgraph.pipeline.registry import find_stage
 from camgraph.pipeline.single_stage import feed, opened
 from camgraph.pipeline.stage import Stage
@@ -86,13 +87,12 @@ class ModelLink:
 
     def facts(self, way: ModelWay) -> Mapping[str, Any]:
         """The facts that the stage of the model reports about itself."""
-        facts: Mapping[str, Any] = self._run.status()["stages"].get(way.model, {}).get("facts", {})
-        return facts
+        return self._run.status().stages.get(way.model, StageStatus()).facts
 
     @property
     def cameras_need_it(self) -> bool:
         """Whether cameras send frames now, so that requests have to give way."""
-        return any(one["fps"] for one in self._run.status()["cameras"].values())
+        return any(one.fps for one in self._run.status().cameras.values())
 
     def look(self, way: ModelWay, coded: bytes) -> Looked:
         """Find the people in a picture. Raises UserError if it is none, or none for the model."""

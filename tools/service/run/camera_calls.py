@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 
 from pydantic import Field, JsonValue
 from starlette.requests import Request
@@ -13,6 +13,7 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 
 from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.foreign_text import shown
+from camgraph.pipeline.monitoring.run_status import CameraStatus
 from camgraph.pipeline.system.names import nfc
 from camgraph.tools.service.run.run_link import NO_ANSWER, RunLink
 from camgraph.tools.service.web.calls import NOT_MODIFIED, NOTHING, Body, Call, Gives, NotThere, body_of
@@ -21,32 +22,12 @@ from camgraph.tools.service.web.withheld_paths import as_told_to
 
 _SCHEMES = ("rtsp", "rtsps", "http", "https", "rtmp", "rtmps", "srt", "udp", "rtp")
 _REFUSED = {400: "the run refuses it, and says why", **NO_ANSWER}
-
-
-class CameraState(TypedDict):
-    """`error_id`: as `camgraph explain` knows it, "" if it is not away; `since_s`: for how long it is so; `drops`:
-    frames that were not processed; `age_ms`: of its newest frame.
-    """
-
-    state: str
-    why: str
-    error_id: str
-    since_s: float | None
-    losses: int
-    fps: float
-    frames: int
-    drops: int
-    drops_by_reason: dict[str, int]
-    age_ms: float | None
-    events: int
-    error: str
-    facts: dict[str, str | int | float]
-
-
-class ListedCamera(CameraState):
-    """One camera of the run."""
-
-    name: str
+_LISTED = ("state", "why", "error_id", "since_s", "losses", "fps", "frames", "drops", "drops_by_reason", "age_ms",
+           "events", "error", "facts")  # fmt: skip
+"""The fields of a `CameraStatus` that the list of cameras has."""
+_TYPES = {**{key: get_type_hints(CameraStatus)[key] for key in _LISTED}, "name": str}
+ListedCamera = TypedDict("ListedCamera", _TYPES)  # type: ignore[misc]  # of the types that the status has
+ListedCamera.__doc__ = "One camera of the run."
 
 
 class CameraList(TypedDict):
@@ -72,7 +53,7 @@ class NewCamera(Body):
 
 def checked_camera(run: RunLink, name: str) -> str:
     """Its name in normal form. Raises NotThere if the run has no such camera."""
-    if nfc(name) not in run.status()["cameras"]:
+    if nfc(name) not in run.status().cameras:
         raise NotThere(f"the run has no camera {shown(name)[:60]}", error_id="name-unknown")
     return nfc(name)
 
@@ -106,8 +87,8 @@ class _CameraCalls:
 
     def _listed(self) -> list[dict[str, Any]]:
         return [
-            {"name": name, **{key: one[key] for key in CameraState.__annotations__}}
-            for name, one in self._run.status()["cameras"].items()
+            {"name": name, **{key: getattr(one, key) for key in _LISTED}}
+            for name, one in self._run.status().cameras.items()
         ]
 
     async def add(self, request: Request) -> Response:

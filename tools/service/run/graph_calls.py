@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
+from camgraph.pipeline.monitoring.run_status import StageStatus
 from camgraph.tools.service.run.run_link import NO_ANSWER, RunLink
 from camgraph.tools.service.web.calls import Call, Gives
 from camgraph.tools.service.web.thread_pools import ThreadPools
@@ -45,8 +46,8 @@ def graph_calls(run: RunLink, threads: ThreadPools) -> list[Call]:
     """See the module."""
 
     def whole() -> dict[str, Any]:
-        graph, running = run.graph(), run.status()["stages"]
-        stages = [{**one, "facts": running.get(one["name"], {}).get("facts", {})} for one in graph["stages"]]
+        graph, running = run.graph(), run.status().stages
+        stages = [{**one, "facts": running.get(one["name"], StageStatus()).facts} for one in graph["stages"]]
         return {**graph, "stages": stages}
 
     async def answer(request: Request) -> Response:

@@ -15,10 +15,11 @@ from typing_extensions import TypedDict  # pydantic needs this one before Python
 
 from camgraph.pipeline.errors import CamgraphError
 from camgraph.pipeline.monitoring.health import Level
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.tools.measuring.nvidia_smi import LOADS, GpuLoad, loads_of
 from camgraph.tools.service.run.metrics import CONTENT_TYPE, exposition
 from camgraph.tools.service.run.run_link import FRESH_S, NO_ANSWER, RunLink
-from camgraph.tools.service.web.calls import NOTHING, Call, Gives
+from camgraph.tools.service.web.calls import Call, Gives
 from camgraph.tools.service.web.thread_pools import ThreadPools
 from camgraph.tools.service.web.withheld_paths import as_told_to, sees_paths, without_folders
 
@@ -39,7 +40,7 @@ class Rendered:
         self._made = b""
         self._until_s = 0.0
 
-    def of(self, status: Mapping[str, Any] | None, *more: object) -> bytes:
+    def of(self, status: object, *more: object) -> bytes:
         """Only the first one who asks waits for it to be made."""
         with self._making:
             if status is not self._of or time.monotonic() > self._until_s:
@@ -48,7 +49,7 @@ class Rendered:
             return self._made
 
 
-def _exposed(status: Mapping[str, Any] | None, gpus: Callable[[], Sequence[GpuLoad]]) -> bytes:
+def _exposed(status: RunStatus | None, gpus: Callable[[], Sequence[GpuLoad]]) -> bytes:
     return exposition(status, gpus())
 
 
@@ -79,7 +80,7 @@ def health_calls(run: RunLink, threads: ThreadPools) -> list[Call]:
              Gives(media=CONTENT_TYPE), errors=NO_ANSWER),
         Call("GET", "/api/status", "viewer", calls.whole,
              "All that is known of the run, as `camgraph status --json`; viewers see paths without folders.",
-             Gives(type=NOTHING), errors=NO_ANSWER),
+             Gives(type=RunStatus), errors=NO_ANSWER),
     ]  # fmt: skip
 
 
@@ -96,14 +97,14 @@ class _HealthCalls:
 
     async def _health(self, request: Request, *, is_ready: bool) -> Response:
         status, why = await self._known()
-        level: Level = status["health"]["level"] if status else "down"
-        good = level != "down" and (not is_ready or (status is not None and status["phase"] == "running"))
-        answer: HealthAnswer = {"level": level}
+        level = status.health.level if status else "down"
+        good = level != "down" and (not is_ready or (status is not None and status.phase == "running"))
+        answer = {"level": level}
         if request.scope["camgraph.role"] != "anyone":
-            answer["reason"] = as_told_to(request, status["health"]["reason"] if status else why)
+            answer["reason"] = as_told_to(request, status.health.reason if status else why)
         return JSONResponse(answer, 200 if good else 503)
 
-    async def _known(self) -> tuple[Mapping[str, Any] | None, str]:
+    async def _known(self) -> tuple[RunStatus | None, str]:
         try:
             return await self._threads.health.run(self._run.status), ""
         except CamgraphError as error:
@@ -125,7 +126,7 @@ class _HealthCalls:
         return Response(await self._threads.health.run(self._whole, rendered), media_type="application/json")
 
     def _whole(self, rendered: Rendered) -> bytes:
-        return rendered.of(self._run.status())
+        return rendered.of(self._run.answer())
 
 
 class Gpus:

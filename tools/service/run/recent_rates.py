@@ -17,6 +17,7 @@ from typing import Any
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from camgraph.pipeline.errors import CamgraphError
+from camgraph.pipeline.monitoring.run_status import RunStatus
 
 EVERY_S = 5.0
 KEPT = 720
@@ -54,8 +55,8 @@ class RateRing:
         self._before: Mapping[str, Any] = {}
         """The cameras of the sample before, and their ages, as (drops, counts of the histogram)."""
 
-    def note(self, status: Mapping[str, Any] | None, now_s: float) -> None:
-        """Take a sample. `status`: as `camgraph status --json`; None if the run did not answer."""
+    def note(self, status: RunStatus | None, now_s: float) -> None:
+        """Take a sample. None if the run did not answer."""
         now = _counts_of(status) if status else {}
         with self._lock:
             place = self._taken % self._kept
@@ -70,12 +71,12 @@ class RateRing:
             for camera in [one for one, seen in self._last_seen.items() if self._taken - seen >= self._kept]:
                 del self._rings[camera], self._last_seen[camera]
 
-    def _samples(self, status: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[str | None, list[float]]]:
-        bounds = status["durations"]["bounds_s"]
+    def _samples(self, status: RunStatus, now: Mapping[str, Any]) -> list[tuple[str | None, list[float]]]:
+        bounds = status.durations.bounds_s
         found: list[tuple[str | None, list[float]]] = []
         all_drops, all_ages, all_fps = nan, [0] * (len(bounds) + 1), 0.0
         for camera, (drops, counts) in now.items():
-            fps = float(status["cameras"][camera]["fps"])
+            fps = status.cameras[camera].fps
             all_fps += fps
             dropped, ages = nan, [0] * len(all_ages)
             if camera in self._before:
@@ -109,10 +110,10 @@ class RateRing:
         return {"every_s": EVERY_S, "at": at, "fps": fps, "drops": drops, "age_ms_p50": half, "age_ms_p95": most}
 
 
-def _counts_of(status: Mapping[str, Any]) -> dict[str, Any]:
+def _counts_of(status: RunStatus) -> dict[str, tuple[int, Sequence[int]]]:
     """Camera -> its drops so far, and the counts of the histogram of its ages."""
-    ages = status["durations"]["cameras"]
-    return {name: (one["drops"], ages.get(name, {}).get("counts", [])) for name, one in status["cameras"].items()}
+    ages = status.durations.cameras
+    return {name: (one.drops, ages[name].counts if name in ages else ()) for name, one in status.cameras.items()}
 
 
 def _known(value: float) -> float | None:
@@ -142,7 +143,7 @@ def quantile_s(bounds_s: Sequence[float], counts: Sequence[int], share: float) -
 class RateSampler:
     """Takes the samples, in a thread of its own, until it is stopped."""
 
-    def __init__(self, status: Callable[[], Mapping[str, Any]], ring: RateRing) -> None:
+    def __init__(self, status: Callable[[], RunStatus], ring: RateRing) -> None:
         self._status, self._ring = status, ring
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._sample, name="rates", daemon=True)
@@ -160,11 +161,8 @@ class RateSampler:
         due_s = time.monotonic()
         while not self._stop.wait(max(0.0, due_s - time.monotonic())):
             try:
-                status: Mapping[str, Any] | None = self._status()
-            except CamgraphError:
+                status: RunStatus | None = self._status()
+            except CamgraphError:  # no answer, or none of this version: then the hour has a hole
                 status = None
-            try:
-                self._ring.note(status, time.time())
-            except (KeyError, TypeError, ValueError):  # not the status of this version: then the hour has a hole
-                self._ring.note(None, time.time())
+            self._ring.note(status, time.time())
             due_s = max(due_s + EVERY_S, time.monotonic())

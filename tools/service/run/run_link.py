@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem, UserError
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.pipeline.supervision.control import ask
 from camgraph.pipeline.system.names import nfc
 from camgraph.pipeline.system.paths import runs_folder
@@ -107,12 +108,22 @@ class RunLink:
         self.name = name
         self._status, self._graph = _Kept(name, "status"), _Kept(name, "graph")
         self._cameras = _Kept(name, "cameras")
+        self._read: tuple[Mapping[str, Any], RunStatus] = {}, RunStatus()
+        """The last answer that was read. Replaced as a whole, as `_Kept` replaces its state."""
         self._begun_s, self._uptime_s = math.inf, 0.0
         self._pictures_s = -math.inf
         """From when on pictures are asked for again."""
 
-    def status(self) -> Mapping[str, Any]:
-        """As `camgraph status --json`. Raises EnvironmentProblem without an answer, UserError without a run."""
+    def status(self) -> RunStatus:
+        """The status of now. Raises EnvironmentProblem without an answer, UserError without a run."""
+        answer, (known, status) = self.answer(), self._read
+        if answer is not known:
+            status = RunStatus.from_json(answer)
+            self._read = answer, status
+        return status
+
+    def answer(self) -> Mapping[str, Any]:
+        """The status as the run sends it: as `camgraph status --json`. Raises as `status`."""
         return self._status.get()
 
     def graph(self) -> Mapping[str, Any]:
@@ -125,7 +136,7 @@ class RunLink:
         By the clock as it was, if it is set forward meanwhile: what goes on was recorded by that one.
         """
         try:
-            uptime_s = float(self.status()["uptime_s"])
+            uptime_s = self.status().uptime_s
         except CamgraphError:
             return 0.0
         before_s = self._begun_s if uptime_s >= self._uptime_s else math.inf  # else it is another run

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.tools.measuring.nvidia_smi import GpuLoad
 from camgraph.tools.service.run.metrics import exposition
 
@@ -77,7 +78,7 @@ def names(text: str) -> set[str]:
 
 
 def exposed(status: dict[str, Any] | None = EMPTY, gpus: Sequence[GpuLoad] = (GPU,)) -> str:
-    return exposition(status, gpus).decode()
+    return exposition(None if status is None else RunStatus.from_json(status), gpus).decode()
 
 
 METRIC = re.compile(r"\bcamgraph_\w+|\bup\b")

@@ -16,20 +16,19 @@ from camgraph_test_stages.waiting import until
 from hypothesis import given
 from hypothesis import strategies as st
 
+from camgraph.pipeline.monitoring.run_status import AllDurations, CameraStatus, DurationsStatus, RunStatus
 from camgraph.tools.service.run.recent_rates import RateRing, quantile_s
 
 BOUNDS = [0.001, 0.01, 0.1]
 
 
-def status(**cameras: tuple[float, int, list[int]]) -> dict[str, Any]:
+def status(**cameras: tuple[float, int, list[int]]) -> RunStatus:
     """Camera -> its rate, its drops so far, and the counts of its ages."""
-    return {
-        "cameras": {name: {"fps": fps, "drops": drops} for name, (fps, drops, _) in cameras.items()},
-        "durations": {
-            "bounds_s": BOUNDS,
-            "cameras": {name: {"counts": counts} for name, (*_, counts) in cameras.items()},
-        },
-    }
+    ages = {name: DurationsStatus(counts) for name, (*_, counts) in cameras.items()}
+    return RunStatus(
+        cameras={name: CameraStatus(fps=fps, drops=drops) for name, (fps, drops, _) in cameras.items()},
+        durations=AllDurations(BOUNDS, cameras=ages),
+    )
 
 
 def test_a_sample_tells_what_came_since_the_one_before() -> None:

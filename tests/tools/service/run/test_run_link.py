@@ -11,6 +11,7 @@ import pytest
 from camgraph_test_stages.waiting import until
 
 from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.tools.service.run import run_link
 from camgraph.tools.service.run.run_link import RunLink
 
@@ -51,16 +52,16 @@ def test_a_scrape_each_second_waits_for_nothing(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(run_link, "ask", ask)
     monkeypatch.setattr(run_link.time, "monotonic", lambda: now[0])
     link = RunLink("none")
-    assert link.status() == {"n": 1}
+    assert link.answer() == {"n": 1}
     now[0] += 1.2
-    assert [link.status() for _ in range(3)] == [{"n": 1}] * 3, "while the run is asked once more"
+    assert [link.answer() for _ in range(3)] == [{"n": 1}] * 3, "while the run is asked once more"
     slow.set()
-    until(lambda: link.status() == {"n": 2})
+    until(lambda: link.answer() == {"n": 2})
     assert answered == [2]
     now[0] += 5.0
-    assert link.status() == {"n": 3}, "a state of long ago is none"
+    assert link.answer() == {"n": 3}, "a state of long ago is none"
     link._status.forget()
-    assert link.status() == {"n": 4}
+    assert link.answer() == {"n": 4}
 
 
 class Run:
@@ -91,10 +92,10 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
 
 def test_who_asks_during_a_change_does_not_keep_the_old_state(run: Run) -> None:
     link, seen = RunLink("none"), []
-    run.at_pause = lambda: seen.append(link.status())
+    run.at_pause = lambda: seen.append(link.answer())
     link.ask("pause")
     assert seen == [{"paused": False}]
-    assert link.status() == {"paused": True}
+    assert link.answer() == {"paused": True}
 
 
 def test_a_change_that_fails_is_asked_for_as_well(run: Run) -> None:
@@ -102,14 +103,14 @@ def test_a_change_that_fails_is_asked_for_as_well(run: Run) -> None:
     link = RunLink("none")
 
     def lost() -> None:
-        link.status()
+        link.answer()
         run.is_paused = True
         raise EnvironmentProblem("the run does not answer", error_id="run-silent")
 
     run.at_pause = lost
     with pytest.raises(EnvironmentProblem):
         link.ask("pause")
-    assert link.status() == {"paused": True}
+    assert link.answer() == {"paused": True}
 
 
 def test_an_answer_on_its_way_during_a_change_is_not_kept(run: Run) -> None:
@@ -120,14 +121,14 @@ def test_an_answer_on_its_way_during_a_change_is_not_kept(run: Run) -> None:
         assert go_on.wait(WITHIN_S)
 
     run.at_status = slow
-    asks = threading.Thread(target=link.status)
+    asks = threading.Thread(target=link.answer)
     asks.start()
     assert begun.wait(WITHIN_S)
     link.ask("pause")  # which does not wait for the other one
     run.at_status = lambda: None
     go_on.set()
     asks.join()
-    assert link.status() == {"paused": True}
+    assert link.answer() == {"paused": True}
 
 
 def test_after_a_failure_no_state_of_long_ago_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,24 +145,24 @@ def test_after_a_failure_no_state_of_long_ago_is_given(monkeypatch: pytest.Monke
     def monotonic() -> float:
         if is_asked_beside[0] and not link._status._asking.locked():
             is_asked_beside[0] = False
-            link.status()
+            link.answer()
             now[0] += 1.5
         return now[0]
 
     monkeypatch.setattr(run_link, "ask", ask)
     monkeypatch.setattr(run_link.time, "monotonic", monotonic)
-    assert link.status() == {"n": 1}
+    assert link.answer() == {"n": 1}
     now[0], fails[0] = 110.0, True
     with pytest.raises(EnvironmentProblem):
-        link.status()
+        link.answer()
     now[0], fails[0], is_asked_beside[0] = 112.0, False, True
-    assert link.status()["n"] > 1
+    assert link.answer()["n"] > 1
 
 
 def test_a_clock_that_is_set_forward_begins_no_run_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     uptime_s, clock_s = [10.0], [5000.0]
     link = RunLink("none")
-    monkeypatch.setattr(link, "status", lambda: {"uptime_s": uptime_s[0]})
+    monkeypatch.setattr(link, "status", lambda: RunStatus(uptime_s=uptime_s[0]))
     monkeypatch.setattr(run_link.time, "time", lambda: clock_s[0])
     begun_s = link.begun_s()
     assert 4980 < begun_s <= 4990

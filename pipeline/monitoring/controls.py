@@ -1,15 +1,23 @@
-"""The switches of a run: states by name that its stages declare, and that people set while it runs."""
+"""The controls of a run, which its stages declare and people use while it runs: switches, and counters to set to zero.
+
+    camgraph counter visitors reset --camera front      {"visitors": {"front": 1}}
+    camgraph counter visitors reset                     {"visitors": {"front": 2, "back": 2}}
+
+A stage obeys each number of such a command once: it remembers the last one beside its counts, so a command is neither
+lost nor obeyed twice if the stage's process dies.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
-from camgraph.pipeline.monitoring.declared import declaring
 from camgraph.pipeline.plan import RunPlan
-from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.registry import find_stage
+from camgraph.pipeline.stage import Logger, Stage
 from camgraph.pipeline.system.disk import read_text, write_whole
 from camgraph.pipeline.system.spelling import did_you_mean
 
@@ -78,14 +86,49 @@ class Switches:
             ) from None
 
 
+class CounterResets:
+    """Counter -> camera -> the number of the last command (`numbers`)."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, dict[str, int]] = {}
+        self._last = 0
+
+    def reset(self, plan: RunPlan, name: str, camera: str | None) -> None:
+        """Set a counter to zero, of one camera or of all. Raises UserError if there is no such counter or camera."""
+        known = sorted({counter for counters in _declaring(plan, "counters") for counter in counters})
+        if name not in known:
+            listed = f"; there are: {', '.join(known)}" if known else ": its rules have no `counters`"
+            raise UserError(
+                f"the run has no counter {name[:64]!r}{did_you_mean(name, known) or listed}", error_id="name-unknown"
+            )
+        cameras = plan.camera_settings
+        if camera is not None and camera not in cameras:
+            listed = f"; there are: {', '.join(list(cameras)[:8])}"
+            raise UserError(
+                f"the run has no camera {camera[:64]!r}{did_you_mean(camera, cameras) or listed}",
+                error_id="name-unknown",
+            )
+        self._last += 1
+        before = {one: number for one, number in self.numbers.get(name, {}).items() if one in cameras}
+        self.numbers[name] = {**before, **dict.fromkeys([camera] if camera is not None else cameras, self._last)}
+
+
 def declared_in(plan: RunPlan) -> dict[str, bool]:
     """The switches of all stages, as they are at the start; on if the stages do not agree."""
     found: dict[str, bool] = {}
-    for switches in declaring(plan, "switches"):
+    for switches in _declaring(plan, "switches"):
         for name, on in switches.items():
             found[name] = found.get(name, False) or on
     return found
 
 
 def _kept_by(plan: RunPlan) -> set[str]:
-    return {name for names in declaring(plan, "kept_switches") for name in names}
+    return {name for names in _declaring(plan, "kept_switches") for name in names}
+
+
+def _declaring(plan: RunPlan, hook: str) -> Iterator[Any]:
+    """The answers of all stages that have a class method of this name of their own, each asked with its settings."""
+    for stage in {stage.name: stage for process in plan.processes for stage in process.stages}.values():
+        kind = find_stage(stage.use)
+        if issubclass(kind, Stage) and getattr(kind, hook).__func__ is not getattr(Stage, hook).__func__:
+            yield getattr(kind, hook)(kind.settings_type.model_validate(dict(stage.settings)))
