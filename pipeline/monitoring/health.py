@@ -25,7 +25,7 @@ _WORTH_REPORTING = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class CameraSight:
+class CameraCondition:
     """One camera. `state`, `why` and `since_s` as status shows them.
 
     `stuck_s`: how long no frame has gone through, None while frames do.
@@ -84,7 +84,7 @@ class Health:
 
 
 def health_of(
-    phase: Phase, phase_s: float, cameras: Mapping[str, CameraSight], troubles: Sequence[Trouble], flow: Flow
+    phase: Phase, phase_s: float, cameras: Mapping[str, CameraCondition], troubles: Sequence[Trouble], flow: Flow
 ) -> Health:
     """`phase_s`: the time since the run entered this phase."""
     if phase in ("starting", "stopping"):
@@ -103,7 +103,7 @@ def health_of(
     return Health("healthy", _fine(cameras, wanted, flow))
 
 
-def _fine(cameras: Mapping[str, CameraSight], wanted: Mapping[str, CameraSight], flow: Flow) -> str:
+def _fine(cameras: Mapping[str, CameraCondition], wanted: Mapping[str, CameraCondition], flow: Flow) -> str:
     if wanted:
         dropped = f", {flow.dropped:.0%} of them dropped" if flow.dropped >= _WORTH_REPORTING else ""
         return f"{_counted(len(wanted), 'camera')}, {flow.rate:.1f} frames/s{dropped}"
@@ -116,7 +116,7 @@ def _troubles_in_words(troubles: Sequence[Trouble], shown: int) -> Iterator[str]
         yield str(replace(trouble, why=_short(trouble.why, shown)))
 
 
-def _cameras_in_words(broken: Mapping[str, CameraSight], wanted: int, shown: int) -> Iterator[str]:
+def _cameras_in_words(broken: Mapping[str, CameraCondition], wanted: int, shown: int) -> Iterator[str]:
     if not broken:
         return
     message = ", ".join(
@@ -127,7 +127,7 @@ def _cameras_in_words(broken: Mapping[str, CameraSight], wanted: int, shown: int
     yield f"{len(broken)} of {_counted(wanted, 'camera')} without frames: {message}{more}"
 
 
-def _in_words(camera: CameraSight) -> str:
+def _in_words(camera: CameraCondition) -> str:
     """Describe a camera that is away, or whose frames do not go through."""
     known = f" ({camera.why})" if camera.why else ""
     if camera.state in ("live", "running", "waiting") and camera.stuck_s is not None:

@@ -53,6 +53,11 @@ class CameraStatus:
     done: Annotated[float | None, Field(exclude=True)] = None
     """The share of a file that has been read, 0 to 1. No part of the JSON, as `RunStatus.progress`."""
 
+    @property
+    def incidents(self) -> int:
+        """The programs' name of `events`."""
+        return self.events
+
 
 @dataclass(frozen=True, slots=True)
 class StageStatus:

@@ -15,7 +15,7 @@ from camgraph.pipeline.messages import Event
 from camgraph.pipeline.monitoring.bottleneck import Limit, limit_of
 from camgraph.pipeline.monitoring.camera_states import ERROR_IDS, CameraNow, Fact
 from camgraph.pipeline.monitoring.event_format import EventSummary
-from camgraph.pipeline.monitoring.health import CameraSight, Flow, Health, Phase, Plight, Trouble, health_of
+from camgraph.pipeline.monitoring.health import CameraCondition, Flow, Health, Phase, Plight, Trouble, health_of
 from camgraph.pipeline.monitoring.histogram import BOUNDS_S, Histogram
 from camgraph.pipeline.monitoring.incidents import Incidents, totals
 from camgraph.pipeline.monitoring.load_meter import KEPT_S, LoadMeter, Recent, StageTotals, sums_of
@@ -370,8 +370,8 @@ class StatusBuilder:
         self, cameras: Mapping[str, CameraStatus], troubles: Sequence[Trouble], halted: Collection[str]
     ) -> Health:
         phase, since = self._phase
-        sights = {
-            name: CameraSight(
+        conditions = {
+            name: CameraCondition(
                 camera.state,
                 reason_line(camera.why or camera.error),
                 camera.since_s,
@@ -381,7 +381,7 @@ class StatusBuilder:
         }
         flow = Flow(sum(camera.fps for camera in cameras.values()), self._dropped())
         plain = [replace(trouble, why=reason_line(trouble.why)) for trouble in troubles]
-        return health_of(phase, time.monotonic() - since, sights, plain, flow)
+        return health_of(phase, time.monotonic() - since, conditions, plain, flow)
 
     def _dropped(self) -> float:
         """The share of the frames of the last seconds that was dropped."""

@@ -34,7 +34,7 @@ from camgraph.tools.display.keeping_up import KeepingUp
 from camgraph.tools.display.live_table import Display, open_display, render_summary
 from camgraph.tools.display.screen import hide_in_words_of_libraries, log_line, way_to_explanations
 from camgraph.tools.display.service_notices import ServiceNotices, service_notices
-from camgraph.tools.display.summary import Summary, summary_of
+from camgraph.tools.display.summary import summary_of
 
 if TYPE_CHECKING:
     from camgraph.pipeline.system.run_folder import RunFolder
@@ -134,7 +134,7 @@ def run_plan(
     if json_logs:
         _log_the_end(end, no_events)
     else:
-        _print_the_end(console, end, no_events, None if plain else summary_of(end.status, plan))
+        _print_the_end(console, plan, end, no_events, with_summary=not plain)
     return end.exit_status
 
 
@@ -194,11 +194,11 @@ def _log_the_end(end: _End, why_no_events: str) -> None:
     log.info("over", graph=status.graph, status=end.exit_status, duration_s=status.uptime_s, **asdict(status.totals))
 
 
-def _print_the_end(console: Console, end: _End, why_no_events: str, summary: Summary | None) -> None:
+def _print_the_end(console: Console, plan: RunPlan, end: _End, why_no_events: str, *, with_summary: bool) -> None:
     """The summary, why there were no events, the problems, and the way to their explanations."""
     with suppress(OSError):
-        if summary:
-            console.print(render_summary(summary))
+        if with_summary:
+            console.print(render_summary(summary_of(end.status, plan)))
         if why_no_events:
             _print(console, f"no events: {why_no_events}")
         for problem in end.outcome.problems:

@@ -6,21 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from camgraph.pipeline.monitoring.health import CameraSight, Flow, Trouble, duration, health_of
+from camgraph.pipeline.monitoring.health import CameraCondition, Flow, Trouble, duration, health_of
 
-LIVE = CameraSight("live")
-LOST = CameraSight("lost", "no answer", 26.4, stuck_s=27.0)
+LIVE = CameraCondition("live")
+LOST = CameraCondition("lost", "no answer", 26.4, stuck_s=27.0)
 FLOW = Flow(39.8)
 FULL_DISK = Trouble("log", "/x/events.jsonl: No space left on device", 61.0)
 
 
-def judged(cameras: dict[str, CameraSight], *troubles: Trouble, phase: str = "running", flow: Flow = FLOW) -> str:
+def judged(cameras: dict[str, CameraCondition], *troubles: Trouble, phase: str = "running", flow: Flow = FLOW) -> str:
     health = health_of(phase, 12.0, cameras, troubles, flow)  # type: ignore[arg-type]  # a phase by its name
     return f"{health.level}: {health.reason}"
 
 
 def test_healthy_if_frames_of_all_cameras_go_through() -> None:
-    assert judged({"a": LIVE, "b": CameraSight("running")}) == "healthy: 2 cameras, 39.8 frames/s"
+    assert judged({"a": LIVE, "b": CameraCondition("running")}) == "healthy: 2 cameras, 39.8 frames/s"
     assert judged({"a": LIVE}, flow=Flow(40.0, 0.81)) == "healthy: 1 camera, 40.0 frames/s, 81% of them dropped"
 
 
@@ -50,7 +50,7 @@ def test_lost_camera_is_down_despite_recent_frame() -> None:
 
 
 def test_frames_that_come_and_go_through_nowhere_are_no_health() -> None:
-    stuck = CameraSight("live", stuck_s=45.0)
+    stuck = CameraCondition("live", stuck_s=45.0)
     assert judged({"a": stuck}) == (
         "down: 1 of 1 camera without frames: a live, but no frame has gone through for 45 s"
     )
@@ -66,23 +66,23 @@ def test_a_trouble_is_named_with_how_long_it_lasts() -> None:
 @pytest.mark.parametrize("phase", ["starting", "stopping"])
 def test_starting_or_stopping_run_is_degraded(phase: str) -> None:
     opening = Trouble("infer.0", "is being opened", 40.0)
-    assert judged({"a": CameraSight("starting")}, opening, phase=phase) == (
+    assert judged({"a": CameraCondition("starting")}, opening, phase=phase) == (
         f"degraded: {phase} for 12 s; infer.0: is being opened (for 40 s)"
     )
 
 
 def test_a_camera_that_is_being_connected_to_is_not_down_yet() -> None:
-    assert judged({"a": CameraSight("connecting"), "b": LOST}).startswith("degraded: 2 of 2")
+    assert judged({"a": CameraCondition("connecting"), "b": LOST}).startswith("degraded: 2 of 2")
 
 
 @pytest.mark.parametrize("state", ["paused", "done", "stopped"])
 def test_nothing_is_expected_of_cameras_that_rest_or_have_ended(state: str) -> None:
-    assert judged({"a": LIVE, "b": CameraSight(state)}) == "healthy: 1 camera, 39.8 frames/s"
-    assert judged({"a": CameraSight(state, stuck_s=100.0)}).startswith("healthy: ")
+    assert judged({"a": LIVE, "b": CameraCondition(state)}) == "healthy: 1 camera, 39.8 frames/s"
+    assert judged({"a": CameraCondition(state, stuck_s=100.0)}).startswith("healthy: ")
 
 
 def test_cameras_that_failed_are_not_forgotten() -> None:
-    failed = CameraSight("failed", "no such file")
+    failed = CameraCondition("failed", "no such file")
     assert judged({"a": LIVE, "b": failed}) == "degraded: 1 of 2 cameras without frames: b failed (no such file)"
     assert judged({"a": failed}).startswith("down: ")
 

@@ -16,7 +16,7 @@ from camgraph.pipeline.monitoring.event_format import event_format
 from camgraph.pipeline.monitoring.health import Plight
 from camgraph.pipeline.monitoring.histogram import Histogram
 from camgraph.pipeline.monitoring.reports import Heartbeat, SinkBacklog, StageStats
-from camgraph.pipeline.monitoring.run_status import as_json
+from camgraph.pipeline.monitoring.run_status import CameraStatus, ProgressStatus, RunStatus, Totals, as_json
 from camgraph.pipeline.monitoring.status import StatusBuilder
 from camgraph.pipeline.plan import ProcessPlan
 
@@ -141,3 +141,24 @@ def test_status_json_is_as_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     scene.builder.enter("over")
     over = written(scene.builder.status(scene.processes, scene.events), tmp_path)
     assert working + over == RECORDED.read_text()
+
+
+def test_status_survives_its_way_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    sent = json.dumps(as_json(Scene(tmp_path, monkeypatch).status()))
+    assert json.dumps(as_json(RunStatus.from_json(json.loads(sent)))) == sent
+
+
+def test_progress_is_no_part_of_the_json() -> None:
+    """Only the process that shows a run knows it."""
+    status = RunStatus(cameras={"a": CameraStatus(done=0.5)}, progress=ProgressStatus(0.5, 3.0))
+    plain = as_json(status)
+    assert "progress" not in plain
+    assert "done" not in plain["cameras"]["a"]
+
+
+def test_totals_of_an_older_run_are_sums_of_its_cameras() -> None:
+    cameras = {"a": {"frames": 5, "drops": 1, "events": 2}, "b": {"frames": 3}}
+    assert RunStatus.from_json({"cameras": cameras}).totals == Totals(8, 1, 2, 2)
+    assert RunStatus.from_json({"cameras": cameras, "totals": {"frames": 9}}).totals == Totals(frames=9)
+    assert RunStatus.from_json({}).totals == Totals()

@@ -10,6 +10,7 @@ import pytest
 from camgraph_test_stages.described import every_call
 
 from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.monitoring.run_status import CameraStatus, RunStatus, as_json
 from camgraph.tools.service.web.calls import MOST_BODY, ROLES
 from camgraph.tools.service.web.openapi import openapi_of
 from camgraph.tools.service.web.queries import Number, OneOf
@@ -61,6 +62,12 @@ def test_parameters_are_described_as_they_are_read() -> None:
                         parameter.read(name, str(wrong))
             if isinstance(parameter, OneOf):
                 assert [parameter.read(name, word) for word in schema["enum"]] == schema["enum"]
+
+
+def test_whole_status_is_described_key_by_key() -> None:
+    schemas = document()["components"]["schemas"]
+    assert list(schemas["RunStatus"]["properties"]) == list(as_json(RunStatus()))
+    assert list(schemas["CameraStatus"]["properties"]) == list(as_json(CameraStatus()))
 
 
 def test_a_body_is_described_by_what_it_is_read_with() -> None:
