@@ -34,7 +34,7 @@ from camgraph.threads import Latch, start_thread
 
 T = TypeVar("T")
 Status = RunStatus
-"""The name that programs know it by."""
+"""The name under which programs know the status of a run."""
 Item = Event | TrackedFrame
 
 _WINDOWS: Mapping[str, int] = {EVENTS_KIND: 64, TRACKS_KIND: 32, FRAMES_KIND: 3}
