@@ -77,7 +77,7 @@ class Flow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """`level`: a `Level`; "" if it is not known, and a new word if a newer camgraph says so. `reason`: on one line."""
+    """`level`: a `Level`, or "" if nobody knows; a newer camgraph may have further words. `reason`: on one line."""
 
     level: str = ""
     reason: str = ""

@@ -30,9 +30,10 @@ _LARGEST = 1e15
 
 @dataclass(frozen=True, slots=True)
 class CameraStatus:
-    """One camera now. `age_ms`: of its newest frame, None before the first; `events`: how many incidents it had.
+    """One camera now. `age_ms`: the age of the newest frame, None before the first; `events`: the number of incidents.
 
-    `why` and `since_s`: of its state, if known; `losses`: how often it was away; `error`: why it ended early.
+    `why` and `since_s`: the reason and duration of `state`, if known; `losses`: how often the camera was away;
+    `error`: why the camera ended early.
     """
 
     state: str = "starting"
@@ -63,8 +64,8 @@ class CameraStatus:
 class StageStatus:
     """One stage now, over all of its processes.
 
-    `busy`: the share of the last seconds that it worked, 1.0 is one thread's worth. `state`: `running`, or how the
-    first of its processes is that is not.
+    `busy`: the working share of the last seconds, 1.0 is one thread's worth. `state`: `running`, or the state of the
+    stage's first process that is not running.
     """
 
     state: str = "running"
@@ -83,7 +84,9 @@ class StageStatus:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Of all cameras of a run, also those that went. `events`: incidents; `committed`: with their updates and ends."""
+    """The sums of all cameras of a run, removed ones included. `events`: incidents; `committed`: every event, so also
+    the updates and ends of incidents.
+    """
 
     frames: int = 0
     drops: int = 0
@@ -127,7 +130,10 @@ class ProcessStatus:
 
 @dataclass(frozen=True, slots=True)
 class BacklogStatus:
-    """The events that wait in the outbox for a sink, the age of the oldest if known, and those that were given up."""
+    """The events that wait in the outbox for a sink: their number, and the age of the oldest if known.
+
+    `given_up`: the number of events that the outbox gave up for this sink.
+    """
 
     waiting: int = 0
     oldest_s: float | None = None
@@ -182,12 +188,12 @@ class RunStatus:
 
     @property
     def backlogs(self) -> Mapping[str, BacklogStatus]:
-        """Sink -> what waits for it: the programs' name of `outbox`."""
+        """The programs' name of `outbox`."""
         return self.outbox
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read the answer of a run. Keys of a newer run are passed over, those that an older one lacks have defaults.
+        """Read the answer of a run. Keys of a newer run are passed over, keys that an older run lacks have defaults.
 
         Raises UserError for an answer of another form.
         """
