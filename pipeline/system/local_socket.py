@@ -8,6 +8,8 @@ import struct
 import time
 from pathlib import Path
 
+_MOST_ADDRESS = 107
+"""Bytes."""
 _PEER = struct.Struct("3i")
 """pid, uid and gid, as Linux tells them of the process at the other end."""
 _PIECE = 1 << 20
@@ -18,8 +20,7 @@ def listening(path: Path, backlog: int) -> socket.socket:
     path.unlink(missing_ok=True)  # of a process that was killed
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
-        with short_address(path) as address:
-            server.bind(address)
+        _bind(server, path)
         server.listen(backlog)
     except OSError:
         server.close()
@@ -27,8 +28,17 @@ def listening(path: Path, backlog: int) -> socket.socket:
     return server
 
 
+def _bind(server: socket.socket, path: Path) -> None:
+    """By its own path if possible, since Linux shows everybody that (`pipeline.system.found_runs`)."""
+    if len(os.fsencode(path)) <= _MOST_ADDRESS:
+        server.bind(str(path))
+        return
+    with short_address(path) as address:
+        server.bind(address)
+
+
 class short_address:  # noqa: N801 - a context manager, as in contextlib
-    """An address for a socket at `path`, however long that is: 107 characters are all that a socket's may have."""
+    """An address for a socket at `path`, however long that is: `_MOST_ADDRESS` is all that a socket's may have."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,15 +1,13 @@
 """Gives programs a picture of a camera: the newest one, or that of a moment, as long as its packets are kept.
 
-    request   one line of JSON:  {"camera": "front"}                                         the newest
-                                 {"camera": "front", "epoch": 0, "pts": 900, "time_base": [1, 90000]}
-    answer    one line of JSON:  {"epoch": 0, "pts": 900, "time_base": [1, 90000], "width": 1280, "height": 720,
-                                  "bytes": 81234}, and then so many bytes of JPEG
-                                 {"gone": "why"}, or {"error": "why"}; if no picture may leave, also
-                                 "id": "pictures-hidden"
+    request   {"camera": "front"}                                                            the newest
+              {"camera": "front", "epoch": 0, "pts": 900, "time_base": [1, 90000]}
+    answer    {"epoch": 0, "pts": 900, "time_base": [1, 90000], "width": 1280, "height": 720, "jpeg": bytes}
+              {"gone": "why"}, or {"error": "why"}; if no picture may leave, also "id": "pictures-hidden"
 
 Nothing is decoded before somebody asks: the newest picture is made of one keyframe, and another one of the packets from
-its keyframe on. The messages are those of `pipeline.system.side_channel`. A picture that is not there `WITHIN_S` after
-the client came is "gone".
+its keyframe on. Clients ask over a side channel. A picture that is not there `WITHIN_S` after the client came is
+"gone".
 """
 
 from __future__ import annotations
@@ -25,7 +23,8 @@ from camgraph.pipeline.errors import EnvironmentProblem, UserError, WireError
 from camgraph.pipeline.foreign_text import shown
 from camgraph.pipeline.stage import Logger
 from camgraph.pipeline.system.names import ascii_form, nfc
-from camgraph.pipeline.system.side_channel import Answer, Request, SideChannel, answered_head, ask
+from camgraph.pipeline.system.side_channel import Client, SideChannel
+from camgraph.pipeline.system.side_link import ask
 from camgraph.stages.sinks.footage.still import decode_last, jpeg
 from camgraph.stages.video.packets import Moment, Packet
 
@@ -40,7 +39,7 @@ _MOST_MADE = 16
 """Pictures of moments that are kept for others who ask for the same ones."""
 _MOST_NEWEST_BYTES = 64 << 20
 """Of the newest pictures, one of each camera, which many ask for: those of some hundred cameras."""
-_MOST_JPEG = 64 << 20
+_MOST_REQUEST = 10_000
 _HIDDEN = "pictures-hidden"
 
 
@@ -94,26 +93,28 @@ class PictureService:
     def __init__(self, path: Path, find: FindPackets, log: Logger, *, refused: str = "") -> None:
         self._find, self._refused = find, refused
         self._made = MadePictures()
-        self._channel = SideChannel(path, self._answer, log, name="pictures", within_s=WITHIN_S)
-        self.open, self.close = self._channel.open, self._channel.close
+        self._channel = SideChannel(
+            path, self._answer, log, name="pictures", within_s=WITHIN_S, most_request=_MOST_REQUEST
+        )
+        self.open, self.close = self._channel.serve, self._channel.close
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, client: Client) -> dict[str, Any]:
         """Raises WireError for a request that nobody can read."""
-        camera, moment = _wanted(request.head)
+        camera, moment = _wanted(client.message)
         if self._refused:
-            return Answer({"error": self._refused, "id": _HIDDEN})
-        until_s = request.since_s + WITHIN_S - _SEND_S
+            return {"error": self._refused, "id": _HIDDEN}
+        until_s = client.since_s + WITHIN_S - _SEND_S
         if time.monotonic() > until_s - _FIND_S:
-            return Answer({"gone": "too many ask for pictures: try again"})
+            return {"gone": "too many ask for pictures: try again"}
         packets = self._find(ascii_form(camera), moment)
         if not packets:
-            return Answer({"gone": f"no packets of {shown(camera)} are kept{' of that moment' if moment else ''}"})
+            return {"gone": f"no packets of {shown(camera)} are kept{' of that moment' if moment else ''}"}
         key = (ascii_form(camera), packets[-1].stream.epoch, packets[-1].pts)
         made = self._made.get(key) or _picture_of(packets, until_s)
         if made is None:
-            return Answer({"gone": "it cannot be decoded, or not in time"})
+            return {"gone": "it cannot be decoded, or not in time"}
         self._made.keep(key, made, is_newest=moment is None)
-        return Answer(made[0], [made[1]])
+        return {**made[0], "jpeg": made[1]}
 
 
 def _picture_of(packets: Sequence[Packet], until_s: float) -> _Made | None:
@@ -129,13 +130,12 @@ def _picture_of(packets: Sequence[Packet], until_s: float) -> _Made | None:
         "time_base": [base.numerator, base.denominator],
         "width": picture.shape[1],
         "height": picture.shape[0],
-        "bytes": len(data),
     }
     return head, data
 
 
-def _wanted(head: Any) -> tuple[str, Moment | None]:
-    match head:
+def _wanted(request: Any) -> tuple[str, Moment | None]:
+    match request:
         case {"camera": str(camera), "epoch": int(epoch), "pts": int(pts), "time_base": [int(num), int(den)]} if den:
             return nfc(camera), Moment(epoch, Fraction(num, den) * pts)
         case {"camera": str(camera)}:
@@ -148,7 +148,7 @@ def _wanted(head: Any) -> tuple[str, Moment | None]:
 
 @dataclass(frozen=True, slots=True)
 class ServedPicture:
-    """A JPEG, and the facts about it as the answer has them."""
+    """A JPEG, and the facts about the picture as the answer has them."""
 
     jpeg: bytes
     facts: Mapping[str, Any]
@@ -163,10 +163,8 @@ def ask_picture(path: Path, camera: str, moment: Moment | None = None) -> Served
     if moment is not None:
         request |= {"epoch": moment.epoch, "pts": moment.at.numerator, "time_base": [1, moment.at.denominator]}
     try:
-        with ask(path, request, within_s=2 * WITHIN_S) as link:
-            facts = answered_head(link)
-            data = link.read(min(int(facts.get("bytes", 0)), _MOST_JPEG))
-    except (OSError, ValueError) as error:
+        facts = dict(ask(path, request, within_s=2 * WITHIN_S))
+    except (OSError, WireError, TypeError, ValueError) as error:
         raise EnvironmentProblem(
             f"no picture came from {path}: {error or type(error).__name__}: try again", error_id="no-picture"
         ) from None
@@ -174,4 +172,4 @@ def ask_picture(path: Path, camera: str, moment: Moment | None = None) -> Served
         raise UserError(str(facts.get("error")), error_id="pictures-hidden")
     if why := facts.get("gone") or facts.get("error"):
         raise UserError(str(why), error_id="no-picture")
-    return ServedPicture(data, facts)
+    return ServedPicture(facts.pop("jpeg", b""), facts)

@@ -1,4 +1,4 @@
-"""A channel beside the run: answers in bounded time, whatever other clients do."""
+"""A channel beside the run: answers in bounded time, whatever others do, and bounded room for those who follow."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import resource
 import select
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,41 +15,48 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pytest
 import structlog
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
 from camgraph.pipeline.errors import WireError
-from camgraph.pipeline.system.side_channel import MOST_CLIENTS, Answer, Request, SideChannel, answered_head, ask
+from camgraph.pipeline.system.side_channel import MOST_CLIENTS, Client, SideChannel
+from camgraph.pipeline.system.side_link import Link, ask, follow, framed
 
 WITHIN_S = 60.0
+MOST = 10_000_000
 Connect = Callable[[], socket.socket]
+BEGUN = struct.pack(">I", 9)
+"""The beginning of a request."""
 
 
-def answer(request: Request) -> Answer:
-    """What was asked, the payload backwards, or many bytes."""
-    match request.head:
+def answer(client: Client) -> Any:
+    """What was asked, or many bytes."""
+    match client.message:
         case {"bug": True}:
             raise ZeroDivisionError
+        case {"odd": True}:
+            return object()
         case {"many": int(count)}:
-            return Answer({"bytes": count}, [bytes(count)])
-        case dict():
-            return Answer({"head": request.head}, [request.payload[::-1], b"", b"end"])
-    raise WireError("expected an object")
+            return bytes(count)
+        case {"said": said}:
+            return {"heard": said}
+    raise WireError("expected something said")
 
 
-def payload_of(head: Any) -> int:
-    size = head.get("size", 0) if isinstance(head, dict) else 0
-    if size < 0:
-        raise WireError("expected a size")
-    return int(size)
+def channel_of(
+    path: Path, within_s: float = 3.0, handler: Callable[[Client], Any] = answer, **more: Any
+) -> SideChannel:
+    limits = {"most_request": MOST} | more
+    return SideChannel(path, handler, structlog.get_logger(), name="test", within_s=within_s, **limits)
 
 
 @contextmanager
 def channel_at(path: Path, within_s: float) -> Iterator[Path]:
-    channel = SideChannel(path, answer, structlog.get_logger(), name="test", within_s=within_s, payload_of=payload_of)
-    channel.open()
+    channel = channel_of(path, within_s)
+    channel.serve()
     try:
         yield path
     finally:
@@ -80,68 +88,85 @@ def connect(path: Path) -> Iterator[Connect]:
         yield connected
 
 
-def answered(path: Path, payload: bytes = b"") -> bytes:
-    with ask(path, {"size": len(payload)}, payload, within_s=WITHIN_S) as link:
-        assert answered_head(link) == {"head": {"size": len(payload)}}
-        return link.read(len(payload) + 3)
+def is_answered(path: Path, said: Any = "hello") -> bool:
+    return bool(ask(path, {"said": said}, within_s=WITHIN_S) == {"heard": said})
 
 
-def test_a_line_and_bytes_are_answered_by_a_line_and_bytes(path: Path) -> None:
-    assert answered(path) == b"end"
-    assert answered(path, b"abc") == b"cbaend"
-    large = os.urandom(5 << 20)
-    assert answered(path, large) == large[::-1] + b"end"
+def heard(client: socket.socket) -> Any:
+    """The next message."""
+    link = Link(client)
+    while not (messages := list(link.receive())):
+        pass
+    return messages[0]
+
+
+def test_a_message_is_answered_by_a_message(path: Path) -> None:
+    assert is_answered(path)
+    assert is_answered(path, os.urandom(5 << 20))
+    assert is_answered(path, [None, True, -1.5, {"a": [1, b""]}])
 
 
 @pytest.mark.parametrize(
-    "sent", [b"\n", b"no json\n", b"[" * 5000 + b"\n", b"x" * 20_000, b"7\n", b'{"size": -1}\n', b"\xff\n"]
+    "sent",
+    [
+        b"\0\0\0\0",
+        b"no message\n",
+        b'{"said": 1}\n',
+        framed(7),
+        framed({"said": 1})[:-1] + b"\xc1",
+        BEGUN + b"\xdd\xff\xff\xff\xff\xdd\xff\xff\xff",
+        struct.pack(">I", 5000) + b"\x91" * 5000,
+        struct.pack(">I", MOST + 1),
+        b"\xff" + bytes(8) + b"\x7f",
+    ],
 )
 def test_nonsense_is_answered_in_words(path: Path, connect: Connect, sent: bytes) -> None:
     client = connect()
     client.sendall(sent)
-    assert b'{"error": "expected' in client.makefile("rb").readline()
-    assert answered(path) == b"end"
+    assert "expected" in heard(client)["error"]
+    assert is_answered(path)
 
 
-def test_a_bug_costs_one_answer(path: Path) -> None:
-    with capture_logs() as logged, ask(path, {"bug": True}, within_s=WITHIN_S) as link:
-        assert "the log of the run" in answered_head(link)["error"]
+@pytest.mark.parametrize("kind", ["bug", "odd"])
+def test_a_bug_costs_one_answer(path: Path, kind: str) -> None:
+    with capture_logs() as logged:
+        assert "the log of the run" in ask(path, {kind: True}, within_s=WITHIN_S)["error"]
     assert [(one["event"], one["channel"]) for one in logged] == [("answer_failed", "test")]
-    assert answered(path) == b"end"
+    assert is_answered(path)
 
 
 def test_who_goes_in_the_middle_harms_nobody(path: Path, connect: Connect) -> None:
-    for part in (b"", b"{", b'{"size": 9}\n', b'{"size": 9}\nfew', b'{"many": 10000000}\n'):
+    for part in (b"", b"\0", BEGUN, BEGUN + b"few", framed({"many": 10_000_000})):
         client = connect()
         client.sendall(part)
         client.close()
-    assert answered(path) == b"end"
+    assert is_answered(path)
 
 
-@pytest.mark.parametrize("words", [b"", b'{"size": ', b'{"size": 9}\nfew'])
+@pytest.mark.parametrize("words", [b"", b"\0\0", BEGUN + b"few"])
 def test_silent_clients_keep_nobody_waiting(path: Path, connect: Connect, words: bytes) -> None:
     for _ in range(3 * MOST_CLIENTS):
         connect().sendall(words)
-    assert answered(path) == b"end"
+    assert is_answered(path)
 
 
 def test_clients_that_read_nothing_keep_nobody_waiting(path: Path, connect: Connect) -> None:
     for _ in range(MOST_CLIENTS - 1):
-        connect().sendall(b'{"many": 5000000}\n')
-    assert answered(path) == b"end"
+        connect().sendall(framed({"many": 5_000_000}))
+    assert is_answered(path)
 
 
 @pytest.mark.parametrize("within_s", [0.2])
 def test_a_silent_client_is_told_and_parted_with(connect: Connect) -> None:
-    silent = connect().makefile("rb")
-    assert b"within 0.2 s" in silent.readline()
-    assert silent.readline() == b""
+    silent = connect()
+    assert "within 0.2 s" in heard(silent)["error"]
+    assert silent.recv(1) == b""
 
 
 @pytest.mark.parametrize("within_s", [0.5])
 def test_a_client_that_reads_nothing_is_parted_with(connect: Connect) -> None:
     client = connect()
-    client.sendall(b'{"many": 50000000}\n')
+    client.sendall(framed({"many": 50_000_000}))
     poller = select.poll()
     poller.register(client, select.POLLRDHUP)
     until(lambda: bool(poller.poll(0)))
@@ -153,21 +178,21 @@ def test_a_client_that_reads_nothing_is_parted_with(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("within_s", [0.5])
-@pytest.mark.parametrize("head", [b"", b'{"size": 100000}\n'])
-def test_a_request_in_pieces_has_one_bound(path: Path, connect: Connect, head: bytes) -> None:
+@pytest.mark.parametrize("beginning", [b"", struct.pack(">I", 100_000)])
+def test_a_request_in_pieces_has_one_bound(path: Path, connect: Connect, beginning: bytes) -> None:
     """Each piece comes in time, and all of them do not."""
     client = connect()
-    client.sendall(head)
+    client.sendall(beginning)
 
     def is_parted() -> bool:
         try:
-            client.sendall(b" ")
+            client.sendall(b"\0")
         except OSError:
             return True
         return False
 
     until(is_parted, every_s=0.05)
-    assert answered(path) == b"end"
+    assert is_answered(path)
 
 
 @pytest.mark.parametrize("within_s", [1000.0])
@@ -177,18 +202,25 @@ def test_it_closes_at_once_though_a_client_sends_drop_by_drop(tmp_path: Path, wi
     def drip(client: socket.socket) -> None:
         with suppress(OSError):
             while not stop.wait(0.05):
-                client.sendall(b" ")
+                client.sendall(b"\0")
 
     with socket.socket(socket.AF_UNIX) as client:
         with channel_at(tmp_path / "dripped", within_s) as place:
             client.connect(str(place))
+            client.sendall(struct.pack(">I", 100_000))
             thread = threading.Thread(target=drip, args=(client,))
             thread.start()
-            assert answered(place) == b"end"
+            assert is_answered(place)
             closing_s = time.monotonic()
         assert time.monotonic() - closing_s < WITHIN_S
         stop.set()
         thread.join(WITHIN_S)
+
+
+def test_it_closes_at_once_though_nobody_asks(tmp_path: Path) -> None:
+    """Its thread sleeps until somebody comes."""
+    with channel_at(tmp_path / "idle", 1000.0) as place:
+        assert is_answered(place)
 
 
 @pytest.mark.parametrize("within_s", [0.4])
@@ -196,24 +228,25 @@ def test_time_for_another_answer_costs_no_client_its_own(tmp_path: Path, within_
     """Nobody reads from it while the thread makes an answer."""
     begun = threading.Event()
 
-    def slowly(request: Request) -> Answer:
+    def slowly(client: Client) -> Any:
         begun.set()
-        time.sleep(3 * within_s if request.head.get("slow") else 0)
-        return Answer({"slow": False})
+        time.sleep(3 * within_s if client.message["slow"] else 0)
+        return client.message
 
-    channel = SideChannel(tmp_path / "slow", slowly, structlog.get_logger(), name="slow", within_s=within_s)
-    channel.open()
+    channel = channel_of(tmp_path / "slow", within_s, slowly)
+    channel.serve()
     with ExitStack() as stack:
         stack.callback(channel.close)
         waiting, slow = (stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2))
         for client in (waiting, slow):
             client.settimeout(WITHIN_S)
             client.connect(str(tmp_path / "slow"))
-        waiting.sendall(b"{")
-        slow.sendall(b'{"slow": true}\n')
+        request = framed({"slow": False})
+        waiting.sendall(request[:3])
+        slow.sendall(framed({"slow": True}))
         assert begun.wait(WITHIN_S)
-        waiting.sendall(b"}\n")
-        assert waiting.makefile("rb").readline() == b'{"slow": false}\n'
+        waiting.sendall(request[3:])
+        assert heard(waiting) == {"slow": False}
 
 
 def test_without_descriptors_it_waits_and_then_answers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,8 +264,8 @@ def test_without_descriptors_it_waits_and_then_answers(path: Path, monkeypatch: 
             until(lambda: len(tried_s) >= 3)
             failed_s = tried_s[:3]
         client.settimeout(WITHIN_S)
-        client.sendall(b"{}\n")
-        assert b"head" in client.makefile("rb").readline()
+        client.sendall(framed({"said": 1}))
+        assert heard(client) == {"heard": 1}
     assert min(b - a for a, b in pairwise(failed_s)) > 0.1
     assert [one["event"] for one in logged] == ["client_not_accepted"]
 
@@ -249,6 +282,211 @@ def without_descriptors() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_without_a_channel_nobody_answers(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), ask(tmp_path / "none", {}, within_s=WITHIN_S):
+# ---- those who follow
+
+
+@pytest.fixture
+def open_channel(tmp_path: Path) -> Iterator[Callable[..., tuple[SideChannel, list[Client]]]]:
+    """A channel that this thread gives turns, and those who follow it."""
+    with ExitStack() as stack:
+
+        def opened(**limits: Any) -> tuple[SideChannel, list[Client]]:
+            followers: list[Client] = []
+            channel = channel_of(tmp_path / "followed", handler=followers.append, **limits)
+            channel.open()
+            stack.callback(channel.close)
+            return channel, followers
+
+        yield opened
+
+
+Open = Callable[..., tuple[SideChannel, list[Client]]]
+
+
+def following(channel: SideChannel, followers: list[Client], path: Path) -> Link:
+    link, count = follow(path, "news"), len(followers)
+    until(lambda: channel.turn(0.05) or len(followers) > count)
+    return link
+
+
+def test_each_who_follows_gets_messages_until_one_side_ends(open_channel: Open, tmp_path: Path) -> None:
+    channel, followers = open_channel()
+    one, other = (following(channel, followers, tmp_path / "followed") for _ in range(2))
+    assert [client.message for client in followers] == ["news", "news"]
+    assert all(client.send(framed(number)) for number in range(3) for client in followers)
+    assert list(one.receive()) == list(other.receive()) == [0, 1, 2]
+    assert list(one.receive()) == []
+    one.close()
+    until(lambda: channel.turn(0.05) or followers[0].is_gone)
+    assert not followers[0].send(framed(3))
+    followers[1].end(framed("over"))
+    assert list(other.receive()) == ["over"]
+    with pytest.raises(ConnectionResetError):
+        list(other.receive())
+    other.close()
+
+
+def test_what_waits_for_one_who_does_not_read_is_bounded(open_channel: Open, tmp_path: Path) -> None:
+    channel, followers = open_channel(most_waiting=100_000)
+    link = following(channel, followers, tmp_path / "followed")
+    frame, taken = framed(bytes(10_000)), 0
+    while followers[0].send(frame):
+        taken += 1
+        assert followers[0].waiting <= 100_000
+    assert taken < 100
+    got = []
+    until(lambda: channel.turn() or got.extend(link.receive()) or not followers[0].waiting)
+    assert followers[0].send(frame), "there is room again"
+    assert followers[0].send(framed(bytes(3_000_000))), "a large message is sent if nothing waits"
+    followers[0].end(framed("the last one finds room"))
+    until(lambda: channel.turn() or got.extend(link.receive()) or got[-1] == "the last one finds room")
+    assert [len(one) for one in got] == [10_000] * (taken + 1) + [3_000_000, len(got[-1])]
+    link.close()
+
+
+def test_who_says_more_than_a_request_is_parted_with(open_channel: Open, tmp_path: Path) -> None:
+    channel, followers = open_channel()
+    link = following(channel, followers, tmp_path / "followed")
+    link.send("more")
+    until(lambda: channel.turn(0.05) or followers[0].is_gone)
+    link.close()
+
+
+def test_those_who_come_replace_those_who_ask_and_then_the_last(open_channel: Open, tmp_path: Path) -> None:
+    channel, followers = open_channel(most_clients=3)
+    with ExitStack() as stack:
+        for _ in range(2):
+            stack.callback(following(channel, followers, tmp_path / "followed").close)
+        silent = stack.enter_context(socket.socket(socket.AF_UNIX))
+        silent.connect(str(tmp_path / "followed"))
+        channel.turn()
+        stack.callback(following(channel, followers, tmp_path / "followed").close)
+        assert [one.is_gone for one in followers] == [False, False, False]
+        assert silent.recv(100)
+        stack.callback(following(channel, followers, tmp_path / "followed").close)
+        assert [one.is_gone for one in followers] == [False, False, True, False]
+        while followers[0].send(framed(bytes(10_000))):
+            pass
+        stack.callback(following(channel, followers, tmp_path / "followed").close)
+        assert [one.is_gone for one in followers] == [True, False, True, False, False], "who is behind goes first"
+
+
+def test_a_follower_is_waited_for_in_bounded_time(open_channel: Open, tmp_path: Path) -> None:
+    channel, followers = open_channel(most_waiting=10_000_000)
+    link = following(channel, followers, tmp_path / "followed")
+    followers[0].send(framed(bytes(5_000_000)))
+    begun_s = time.monotonic()
+    followers[0].flush(0.2)
+    assert time.monotonic() - begun_s >= 0.2
+    assert followers[0].waiting
+    got: list[Any] = []
+    link.connection.settimeout(WITHIN_S)
+    reader = threading.Thread(target=lambda: got.append(heard(link.connection)))
+    reader.start()
+    followers[0].flush(WITHIN_S)
+    assert not followers[0].waiting
+    reader.join(WITHIN_S)
+    assert len(got[0]) == 5_000_000
+    link.close()
+
+
+# ---- the side that asks
+
+
+@pytest.fixture
+def pretend(tmp_path: Path) -> Iterator[Callable[[Callable[[socket.socket], object]], Path]]:
+    """A socket whose first client is answered by a function, in a thread."""
+    with socket.socket(socket.AF_UNIX) as server, ExitStack() as stack:
+
+        def answer_with(function: Callable[[socket.socket], object]) -> Path:
+            server.bind(str(tmp_path / "pretended"))
+            server.listen()
+
+            def accept() -> None:
+                client, _ = server.accept()
+                with client, suppress(OSError):
+                    function(client)
+
+            thread = threading.Thread(target=accept)
+            thread.start()
+            stack.callback(thread.join, WITHIN_S)
+            return tmp_path / "pretended"
+
+        yield answer_with
+
+
+def test_an_answer_that_breaks_off_is_none(pretend: Any) -> None:
+    place = pretend(lambda client: client.recv(100) and client.sendall(struct.pack(">I", 500) + bytes(200)))
+    with pytest.raises(ConnectionResetError, match="broke off after 200 of 500 bytes"):
+        ask(place, 1, within_s=WITHIN_S)
+
+
+def test_an_answer_byte_by_byte_meets_the_deadline(pretend: Any) -> None:
+    def drip(client: socket.socket) -> None:
+        pause = threading.Event()
+        client.sendall(struct.pack(">I", 500))
+        while not pause.wait(0.05):
+            client.sendall(b"\0")
+
+    with pytest.raises(TimeoutError):
+        ask(pretend(drip), 1, within_s=0.5)
+
+
+def test_a_side_that_reads_nothing_meets_the_deadline(pretend: Any) -> None:
+    stop = threading.Event()
+    with pytest.raises(TimeoutError):
+        ask(pretend(lambda _: stop.wait(WITHIN_S)), bytes(64 << 20), within_s=0.3)
+    stop.set()
+
+
+@pytest.mark.parametrize("sent", [struct.pack(">I", 1001), b"HTTP/1.1 400 Bad Request\r\n", b"\xff" + bytes(9)])
+def test_too_long_an_answer_is_not_read(pretend: Any, sent: bytes) -> None:
+    def answer_then_wait(client: socket.socket) -> None:
+        client.sendall(sent)
+        while client.recv(100):
+            pass
+
+    with pytest.raises(WireError, match="at most 1000 bytes"):
+        ask(pretend(answer_then_wait), 1, within_s=WITHIN_S, most=1000)
+
+
+def test_who_answers_is_told_before_anything_is_asked(pretend: Any) -> None:
+    class Refused(Exception):
         pass
+
+    def refuse(user: int) -> None:
+        assert user == os.getuid()
+        raise Refused
+
+    asked: list[bytes] = []
+    with pytest.raises(Refused):
+        ask(pretend(lambda client: asked.append(client.recv(100))), 1, within_s=WITHIN_S, admit=refuse)
+    until(lambda: asked)
+    assert asked == [b""]
+
+
+def test_without_a_channel_nobody_answers(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        ask(tmp_path / "none", {}, within_s=WITHIN_S)
+    with pytest.raises(FileNotFoundError):
+        follow(tmp_path / "none")
+
+
+def test_a_path_may_be_longer_than_an_address(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    with channel_at(folder / "channel", 3.0) as place:
+        assert is_answered(place)
+
+
+@pytest.mark.parametrize("sizes", [[1], [3], [1 << 20]])
+def test_messages_come_however_they_are_cut(sizes: list[int]) -> None:
+    ours, its = socket.socketpair()
+    with ours, its:
+        messages = ["one", {"two": [2.5, b"x" * 300]}, None]
+        data, got, link = b"".join(map(framed, messages)), [], Link(its)
+        for at in range(0, len(data), sizes[0]):
+            ours.sendall(data[at : at + sizes[0]])
+            got += list(link.receive())
+    assert got == messages
+    assert msgpack.unpackb(framed("a")[4:]) == "a"

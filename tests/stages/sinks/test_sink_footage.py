@@ -29,6 +29,7 @@ from camgraph.pipeline.errors import BadItem, Unavailable, UserError
 from camgraph.pipeline.messages import End, Event, Stamp
 from camgraph.pipeline.stage import Settings
 from camgraph.pipeline.system.names import ascii_form
+from camgraph.pipeline.system.side_link import framed
 from camgraph.pipeline.testing import HandContext
 from camgraph.stages import events
 from camgraph.stages.messages import Frame
@@ -538,8 +539,10 @@ def near(data: bytes, picture: np.ndarray) -> bool:
     return shown.shape == picture.shape and float(np.abs(shown.astype(int) - picture).mean()) < 5
 
 
-@pytest.mark.parametrize("request_line", [b"{}", b"[1]", b"x" * 20_000, b'{"camera": 1}', b"[" * 9000, b"\xff"])
-def test_nonsense_costs_one_answer(make_clip: MakeClip, tmp_path: Path, request_line: bytes) -> None:
+@pytest.mark.parametrize(
+    "sent", [framed({}), framed([1]), b"x" * 20_000, framed({"camera": 1}), b"\0\0\0\0", b"\xff" * 9]
+)
+def test_nonsense_costs_one_answer(make_clip: MakeClip, tmp_path: Path, sent: bytes) -> None:
     path = make_clip("a.mp4", frames=10, fps=FPS, codec="libx264", options={"g": "10"})
     with watched(tmp_path, path) as camera:
         camera.read()
@@ -547,8 +550,8 @@ def test_nonsense_costs_one_answer(make_clip: MakeClip, tmp_path: Path, request_
         with socket.socket(socket.AF_UNIX) as silent, socket.socket(socket.AF_UNIX) as client:
             for one in (client, silent):
                 one.connect(str(service))
-            client.sendall(request_line + b"\n")
-            assert b"error" in client.makefile("rb").readline()
+            client.sendall(sent)
+            assert b"error" in client.recv(1000)
             client.close()
             silent.close()
             assert ask_picture(service, "cam").jpeg
@@ -564,7 +567,7 @@ def test_clients_that_read_nothing_keep_nobody_waiting(make_clip: MakeClip, tmp_
         for _ in range(4):
             client = stack.enter_context(socket.socket(socket.AF_UNIX))
             client.connect(str(service))
-            client.sendall(b'{"camera": "cam"}\n')
+            client.sendall(framed({"camera": "cam"}))
         assert until(lambda: picture_if_made(service), every_s=0.1)
 
 
