@@ -209,7 +209,7 @@ class Rules(Stage[RulesSettings]):
         self._cameras: dict[str, _Camera] = {}
         self._rules: RuleSet | None = None
         self._counting = Counting(context.state_folder / f"counters.{context.worker}.json")
-        self._tap = PeopleTap(socket_path(context.state_folder, context.worker))
+        self._tap = PeopleTap(socket_path(context.state_folder, context.worker), context.log)
         self._logged: set[tuple[str, str]] = set()
         self._given_up: list[str] = []
         self._unkept = ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from camgraph.pipeline.system.local_socket import short_address
+from camgraph.pipeline.system.side_link import Link, follow
 from camgraph.pipeline.testing import opened, stamp
 from camgraph.stages.messages import Tracks
 from camgraph.stages.rules import people_tap
@@ -41,16 +40,12 @@ def stage(tmp_path: Path) -> Iterator[Rules]:
 
 
 @pytest.fixture
-def look(tmp_path: Path) -> Iterator[Callable[[str], socket.socket]]:
-    made: list[socket.socket] = []
+def look(tmp_path: Path) -> Iterator[Callable[[str], Link]]:
+    made: list[Link] = []
 
-    def begin(camera: str) -> socket.socket:
+    def begin(camera: str) -> Link:
         [path] = tmp_path.rglob(f"*{people_tap.SUFFIX}")
-        made.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-        with short_address(path) as address:
-            made[-1].connect(address)
-        made[-1].settimeout(30)
-        made[-1].sendall(f"{camera}\n".encode())
+        made.append(follow(path, camera))
         return made[-1]
 
     yield begin
@@ -58,17 +53,12 @@ def look(tmp_path: Path) -> Iterator[Callable[[str], socket.socket]]:
         one.close()
 
 
-def lines(connection: socket.socket) -> list[dict[str, Any]]:
+def lines(link: Link) -> list[dict[str, Any]]:
     """All that has come."""
-    connection.setblocking(False)
-    text = b""
-    try:
-        while piece := connection.recv(1 << 20):
-            text += piece
-    except BlockingIOError:
-        pass
-    assert not text or text.endswith(b"\n")
-    return [json.loads(line) for line in text.splitlines()]
+    found: list[bytes] = []
+    while come := list(link.receive()):
+        found += come
+    return [json.loads(line) for line in found]
 
 
 def test_it_sends_the_people_of_one_camera_and_fired_rules(stage: Rules, look: Any) -> None:
@@ -112,24 +102,18 @@ def test_who_does_not_read_or_says_too_much_is_parted_with(stage: Rules, look: A
     silent, loud, gone, good = look("cam"), look("x" * 5000), look("cam"), look("cam")
     gone.close()
     got = 0
-    with patch.object(people_tap, "_MOST_WAITING", 20_000):
-        for seq in range(3000):
-            assert not list(stage.process([tracks(seq, x=350.0)]))
-            got += len(lines(good)) if seq % 5 == 0 else 0
+    stage._tap._channel.most_waiting = 20_000
+    for seq in range(3000):
+        assert not list(stage.process([tracks(seq, x=350.0)]))
+        got += len(lines(good)) if seq % 5 == 0 else 0
     assert got > 2900
-    assert len(stage._tap._listeners) == 1, (silent, loud)
+    assert len(stage._tap._followers) == 1, (silent, loud)
 
 
-def test_who_does_not_name_a_camera_in_time_is_parted_with(stage: Rules, look: Any, tmp_path: Path) -> None:
-    [path] = tmp_path.rglob(f"*{people_tap.SUFFIX}")
-    with patch.object(people_tap, "_ASK_S", 0.0), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
-        with short_address(path) as address:
-            silent.connect(address)
-        silent.settimeout(30)
-        silent.sendall(b"ca")
-        list(stage.process([tracks(0)]))
-        list(stage.process([tracks(1)]))
-        assert silent.recv(1) == b""
+def test_who_names_no_camera_is_told_so(stage: Rules, look: Any) -> None:
+    nameless = look({"camera": 1})
+    list(stage.process([tracks(0)]))
+    assert list(nameless.receive()) == [{"error": "expected the name of a camera"}]
 
 
 def test_positions_that_are_no_numbers_are_null(stage: Rules, look: Any) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from camgraph.pipeline.errors import Unavailable, UserError
-from camgraph.pipeline.system.local_socket import short_address
+from camgraph.pipeline.errors import Unavailable, UserError, WireError
 from camgraph.pipeline.system.names import ascii_form
+from camgraph.pipeline.system.side_link import follow
 from camgraph.stages.rules.people_tap import SUFFIX as PEOPLE
 from camgraph.stages.video.packets import SUFFIX as PACKETS
 from camgraph.tools.service.live.live_pictures import BOUNDARY, MOST_CAMERAS, PictureFilm, PictureViewer
@@ -190,14 +190,11 @@ class LivePeople:
 
 async def _read(path: Path, camera: str, lines: asyncio.Queue[bytes | None]) -> None:
     """All lines of one stage, then None."""
-    with suppress(OSError, ValueError):  # ValueError: a line that is too long
-        with short_address(path) as address:
-            reader, writer = await asyncio.open_unix_connection(address, limit=_MOST_LINE)
-        try:
-            writer.write(camera.encode() + b"\n")
-            stage = b'{"stage":%b,' % json.dumps(path.parent.name).encode()
-            while (line := await reader.readline()).startswith(b"{"):
-                await lines.put(stage + line[1:].rstrip(b"\n"))
-        finally:
-            writer.close()
+    stage = b'{"stage":%b,' % json.dumps(path.parent.name).encode()
+    with suppress(OSError, WireError), closing(follow(path, camera, most=_MOST_LINE)) as link:
+        while True:
+            for line in await link.arrive():
+                if not isinstance(line, bytes):  # it says why it tells nothing
+                    raise WireError("expected a line of JSON")
+                await lines.put(stage + line[1:])
     await lines.put(None)
