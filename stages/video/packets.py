@@ -1,35 +1,27 @@
 """The compressed packets of a camera, as they travel from `capture` to those who keep them.
 
-    length (4 bytes), then msgpack:
-
     ["s", codec, sample, width, height, [num, den], epoch, live, [turns, mirrored], paced]    a stream
     ["p", pts, dts, duration, key, data]                                                      a packet
     ["x", why]                                  no packets of the present stream come, and why, for people
     ["e"]                                                                                     the end
 
-Both sides run the same version as the same user; the socket lies in the run's folder, which other users cannot enter.
+These are the messages of a side channel, which `capture` serves: both sides run the same version as the same user.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgpack
-
 from camgraph.pipeline.errors import WireError
 from camgraph.pipeline.system.names import ascii_form
 from camgraph.stages.vision.orientation import UPRIGHT, Orientation
 
-_LENGTH = struct.Struct("<I")
 SUFFIX = ".packets"
 """Of the sockets on which packets are served."""
-MOST_BYTES = 64 << 20
-"""Of one packet: a keyframe of the largest picture is far smaller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,72 +108,52 @@ def wanted_mark(stages_folder: Path) -> Path:
     return stages_folder / "packets-wanted"
 
 
-def stream_message(stream: VideoStreamInfo) -> bytes:
-    """The beginning of a stream, in bytes."""
+def stream_message(stream: VideoStreamInfo) -> list[Any]:
+    """The beginning of a stream."""
     base = [stream.time_base.numerator, stream.time_base.denominator]
     size = stream.width, stream.height
     facts = stream.epoch, stream.is_live, list(stream.orientation), stream.is_paced
-    return _framed(["s", stream.codec, stream.sample, *size, base, *facts])
+    return ["s", stream.codec, stream.sample, *size, base, *facts]
 
 
-def packet_message(packet: Packet) -> bytes:
-    """One packet, in bytes."""
-    return _framed(["p", packet.pts, packet.dts, packet.duration, packet.is_key, packet.data])
+def packet_message(packet: Packet) -> list[Any]:
+    """One packet."""
+    return ["p", packet.pts, packet.dts, packet.duration, packet.is_key, packet.data]
 
 
-def refusal_message(why: str) -> bytes:
-    """That no packets of the present stream come, in bytes."""
-    return _framed(["x", why])
+def refusal_message(why: str) -> list[Any]:
+    """That no packets of the present stream come."""
+    return ["x", why]
 
 
-def end_message() -> bytes:
-    """That nothing more comes, in bytes."""
-    return _framed(["e"])
-
-
-def _framed(values: list[Any]) -> bytes:
-    data: bytes = msgpack.packb(values)
-    return _LENGTH.pack(len(data)) + data
+def end_message() -> list[Any]:
+    """That nothing more comes."""
+    return ["e"]
 
 
 class PacketReader:
-    """Makes packets of the bytes of one connection, however they are cut."""
+    """Makes packets of the messages of one connection."""
 
     def __init__(self) -> None:
-        self._in = bytearray()
         self._stream: VideoStreamInfo | None = None
         self.refusal = ""
         """Why no packets of the present stream come, for people; "" if they come."""
         self.ended = False
         """The camera has said that nothing more comes."""
 
-    def feed(self, data: bytes) -> Iterator[Packet]:
-        """The packets that are complete now. Raises WireError for anything else than such messages."""
-        self._in += data
-        while (message := self._next()) is not None:
+    def packets(self, messages: Iterable[Any]) -> Iterator[Packet]:
+        """The packets in these messages. Raises WireError, ValueError or TypeError for anything else."""
+        for message in messages:
             match message:
+                case ["p", pts, dts, duration, is_key, packet] if self._stream is not None:
+                    yield Packet(self._stream, pts, dts, duration, is_key, packet)
                 case ["s", codec, sample, width, height, [num, den], epoch, live, [turns, mirrored], paced]:
                     base, upright = Fraction(num, den), Orientation(turns, mirrored)
                     self._stream = VideoStreamInfo(codec, sample, width, height, base, epoch, live, upright, paced)
                     self.refusal = ""
-                case ["p", pts, dts, duration, is_key, packet] if self._stream is not None:
-                    yield Packet(self._stream, pts, dts, duration, is_key, packet)
                 case ["x", str(why)]:
                     self.refusal = why
                 case ["e"]:
                     self.ended = True
                 case _:
                     raise WireError("expected a packet of a camera")
-
-    def _next(self) -> Any:
-        if len(self._in) < _LENGTH.size:
-            return None
-        (size,) = _LENGTH.unpack_from(self._in)
-        if size > MOST_BYTES:
-            raise WireError(f"expected a packet of at most {MOST_BYTES} bytes, got {size}")
-        end = _LENGTH.size + size
-        if len(self._in) < end:
-            return None
-        message = msgpack.unpackb(bytes(self._in[_LENGTH.size : end]))
-        del self._in[:end]
-        return message

@@ -1,20 +1,18 @@
 """Gives the packets that a camera sends to those who keep or show them, beside their way into the decoder.
 
-If nobody listens, a packet costs one look at a socket, or is kept until the next keyframe if a recorder is to come. If
-somebody listens and does not keep up, a live camera's packets are left out until the next keyframe, so that reading
+If nobody follows, a packet costs one look at a socket, or is kept until the next keyframe if a recorder is to come. If
+somebody follows and does not keep up, a live camera's packets are left out until the next keyframe, so that reading
 never waits; a file waits, up to `PATIENCE_S`.
 
-No failure of the tap reaches the camera: listeners learn why a stream cannot be given, and its pictures are judged.
+No failure of the tap reaches the camera: followers learn why a stream cannot be given, and its pictures are judged.
 """
 
 from __future__ import annotations
 
 import io
-import select
-import socket
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import av
@@ -24,7 +22,8 @@ from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 
 from camgraph.pipeline.stage import Logger
-from camgraph.pipeline.system.local_socket import listening
+from camgraph.pipeline.system.side_channel import Client, SideChannel
+from camgraph.pipeline.system.side_link import framed
 from camgraph.stages.video.formats import DECODER_OPTIONS
 from camgraph.stages.video.packets import (
     Packet,
@@ -39,11 +38,12 @@ from camgraph.stages.video.pixels import orientation_of
 from camgraph.stages.vision.orientation import UPRIGHT, Orientation
 
 MOST_WAITING = 16 << 20
-"""Bytes that wait for one listener before packets are left out."""
+"""Bytes that wait for one follower before packets are left out."""
 PATIENCE_S = 5.0
 _PARTING_S = 0.5
-"""How long a live camera that ends waits for a listener that is behind."""
-_BACKLOG = 4
+"""How long a live camera that ends waits for a follower that is behind."""
+_ASK_S = 5.0
+_MOST_REQUEST = 100
 _LOOK_S = 0.2
 _MOST_UNTIMED = 256
 _SAMPLE_FORMS = ("nut", "mov", "rm")
@@ -57,21 +57,22 @@ Size = tuple[int, int]
 
 
 @dataclass(slots=True, eq=False)
-class _Listener:
-    connection: socket.socket
-    waiting: bytearray = field(default_factory=bytearray)
+class _Follower:
+    client: Client
+    is_new: bool = True
+    """It has not got the early packets yet."""
     behind: bool = True
     """It gets nothing before the next keyframe."""
     stream: VideoStreamInfo | None = None
     refusal: str = ""
-    """Why this listener gets no packets of the present stream, as far as it knows."""
+    """Why this follower gets no packets of the present stream, as far as it knows."""
 
 
 class PacketTap:
-    """The packets of one camera, on a socket in a folder that other users cannot enter. For one thread.
+    """The packets of one camera, on a side channel. For one thread.
 
-    `patient`: it waits for listeners, because a file can wait and must be complete. `paced`: packets come as fast as
-    they were filmed.
+    `patient`: the tap waits for followers, because a file can wait and must be complete. `paced`: packets come as fast
+    as they were filmed.
     """
 
     def __init__(self, path: Path, log: Logger, *, patient: bool, paced: bool = True) -> None:
@@ -79,27 +80,34 @@ class PacketTap:
         self._log = log
         self._patient = patient
         self._paced = paced
-        self._listeners: list[_Listener] = []
+        self._channel = SideChannel(
+            path,
+            self._follow,
+            log,
+            name="packets",
+            within_s=_ASK_S,
+            most_request=_MOST_REQUEST,
+            most_waiting=MOST_WAITING,
+        )
+        self._followers: list[_Follower] = []
         self._info: VideoStreamInfo | None = None
         self._source: tuple[VideoStream, int] | None = None
         self._refusal = ""
         """Why no packets of this source can be given."""
         self._logged: set[str] = set()
         self.left_out = 0
-        """Packets that a listener did not get, because it was behind."""
+        """Packets that a follower did not get, because it was behind."""
         self._early: list[Packet] = []
-        """Packets of a live camera since a keyframe that came without a listener; a listener that connects before the
-        next keyframe gets these packets. So the first incident after a start has its packets, however rare keyframes
-        are."""
+        """Packets of a live camera since a keyframe that came without a follower; a follower that comes before the next
+        keyframe gets these packets. So the first incident after a start has its packets, however rare keyframes are."""
         self._early_bytes = 0
         self._untimed: list[Packet] = []
         """Those since a keyframe whose times are not known yet: the first ones of an RTSP connection have none."""
         self._awaited = False
-        self._server: socket.socket | None = None
         self._begun = False
 
     def offer(self, packet: AvPacket[VideoStream], epoch: int) -> None:
-        """Give a packet of this epoch to all who listen. Never raises: the camera must be read all the same."""
+        """Give a packet of this epoch to all who follow. Never raises: the camera must be read all the same."""
         try:
             self._offer(packet, epoch)
         except Exception as error:  # noqa: BLE001 - PyAV raises many kinds, and a bug here must not cost the camera
@@ -108,10 +116,10 @@ class PacketTap:
     def _offer(self, packet: AvPacket[VideoStream], epoch: int) -> None:
         if not self._begun:
             self._begin()
-        self._welcome()
+        self._turn()
         if self._patient and not self._awaited:
-            self._await_listener()
-        if packet.size == 0 or not (self._listeners or self._is_kept or self._is_wanted(packet)):
+            self._await_follower()
+        if packet.size == 0 or not (self._followers or self._is_kept or self._is_wanted(packet)):
             return
         if self._source != (packet.stream, epoch):
             self._source, self._info, self._refusal = (packet.stream, epoch), None, ""
@@ -122,18 +130,18 @@ class PacketTap:
             self._tell_refusal()
         for one in made:
             self._note_early(one)
-            message = packet_message(one)
-            for listener in list(self._listeners):
-                self._hand(listener, one, message)
+            frame = framed(packet_message(one)) if self._followers else b""
+            for follower in self._followers:
+                self._hand(follower, one, frame)
 
     @property
     def _is_kept(self) -> bool:
-        """Whether packets since a keyframe are kept for somebody who is about to listen."""
+        """Whether packets since a keyframe are kept for somebody who is about to follow."""
         return bool(self._early or self._untimed)
 
     def _is_wanted(self, packet: AvPacket[VideoStream]) -> bool:
-        """Whether to keep packets from this keyframe on for a recorder that is about to listen. A file waits for its
-        listener instead."""
+        """Whether to keep packets from this keyframe on for a recorder that is about to follow. A file waits for its
+        follower instead."""
         return packet.is_keyframe and not self._patient and wanted_mark(self._path.parent.parent).exists()
 
     def _note_early(self, packet: Packet) -> None:
@@ -141,7 +149,7 @@ class PacketTap:
             return
         if packet.is_key:
             self._forget_early()
-            if self._listeners:
+            if self._followers:
                 return
         elif not self._early:
             return
@@ -162,50 +170,45 @@ class PacketTap:
             self._log.exception("packets_not_given", socket=self._path.name, why=why)
 
     def _tell_refusal(self) -> None:
-        for listener in list(self._listeners):
-            if listener.refusal != self._refusal:
-                listener.refusal, listener.stream, listener.behind = self._refusal, None, True
-                listener.waiting += refusal_message(self._refusal)
-            self._flush(listener, 0.0)
+        for follower in self._followers:
+            if follower.refusal != self._refusal and follower.client.send(framed(refusal_message(self._refusal))):
+                follower.refusal, follower.stream, follower.behind = self._refusal, None, True
 
     def _begin(self) -> None:
         """Listen from the first packet on, so that a reader that never reads leaves no socket."""
         self._begun = True
         with suppress(OSError, AttributeError):  # no pictures of incidents then, and all else goes on
-            self._server = listening(self._path, _BACKLOG)
+            self._channel.open()
 
-    def _await_listener(self) -> None:
+    def _turn(self, wait_s: float = 0.0) -> None:
+        self._channel.turn(wait_s)
+        if not self._followers:
+            return
+        self._followers = [one for one in self._followers if not one.client.is_gone]
+        for follower in self._followers:
+            if follower.is_new:
+                follower.is_new = False
+                for packet in self._early:
+                    self._hand(follower, packet, framed(packet_message(packet)))
+
+    def _follow(self, client: Client) -> None:
+        self._followers.append(_Follower(client))
+
+    def _await_follower(self) -> None:
         """Of a file, the first packets are wanted as well."""
         self._awaited = True
         until = time.monotonic() + PATIENCE_S
         wanted = wanted_mark(self._path.parent.parent)
-        while self._server is not None and not self._listeners and wanted.exists() and time.monotonic() < until:
-            select.select([self._server], [], [], _LOOK_S)
-            self._welcome()
+        while self._channel.is_open and not self._followers and wanted.exists() and time.monotonic() < until:
+            self._turn(_LOOK_S)
 
     def close(self) -> None:
         """Say that nothing more comes, and stop listening. Never raises, as `offer`."""
-        for listener in list(self._listeners):
-            listener.waiting += end_message()
-            self._flush(listener, PATIENCE_S if self._patient else _PARTING_S)
-            listener.connection.close()
-        self._listeners.clear()
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-            with suppress(OSError):  # the next tap of this camera replaces the socket
-                self._path.unlink(missing_ok=True)
-
-    def _welcome(self) -> None:
-        if self._server is None:
-            return
-        with suppress(BlockingIOError, OSError):
-            connection, _ = self._server.accept()
-            connection.setblocking(False)
-            listener = _Listener(connection)
-            self._listeners.append(listener)
-            for packet in list(self._early):
-                self._hand(listener, packet, packet_message(packet))
+        for follower in self._followers:
+            follower.client.end(framed(end_message()))
+        for follower in self._followers:
+            follower.client.flush(PATIENCE_S if self._patient else _PARTING_S)
+        self._channel.close()
 
     def _timed(self, packet: AvPacket[VideoStream]) -> list[Packet]:
         """Copies of the packets whose times are known now: of this one, and of those before it that had none."""
@@ -242,39 +245,22 @@ class PacketTap:
         upright = _orientation(stream, keyframe, size)
         return VideoStreamInfo(name, sample, *size, stream.time_base, epoch, is_live, upright, self._paced)
 
-    def _hand(self, listener: _Listener, packet: Packet, message: bytes) -> None:
-        if listener.behind and not (packet.is_key and not listener.waiting):
+    def _hand(self, follower: _Follower, packet: Packet, frame: bytes) -> None:
+        client = follower.client
+        if follower.behind and not (packet.is_key and not client.waiting):
             self.left_out += 1
-            self._flush(listener, 0.0)
+            client.flush()
             return
-        listener.behind, listener.refusal = False, ""
-        if listener.stream is not packet.stream:
-            listener.waiting += stream_message(packet.stream)
-            listener.stream = packet.stream
-        listener.waiting += message
-        self._flush(listener, PATIENCE_S if self._patient else 0.0)
-        if len(listener.waiting) > (0 if self._patient else MOST_WAITING):
-            listener.behind = True
-
-    def _flush(self, listener: _Listener, within_s: float) -> None:
-        """Send what waits; for at most so long."""
-        until = time.monotonic() + within_s
-        while listener.waiting:
-            try:
-                del listener.waiting[: listener.connection.send(listener.waiting)]
-            except BlockingIOError:
-                left_s = until - time.monotonic()
-                if left_s <= 0 or not select.select([], [listener.connection], [], left_s)[1]:
-                    return
-            except OSError:
-                self._part(listener)
-                return
-
-    def _part(self, listener: _Listener) -> None:
-        listener.waiting.clear()
-        listener.connection.close()
-        if listener in self._listeners:
-            self._listeners.remove(listener)
+        if follower.stream is not packet.stream:
+            frame = framed(stream_message(packet.stream)) + frame  # both or none of them
+        follower.behind = not client.send(frame)
+        if follower.behind:
+            self.left_out += 1
+            return
+        follower.stream, follower.refusal = packet.stream, ""
+        if self._patient:
+            client.flush(PATIENCE_S)
+            follower.behind = client.waiting > 0
 
 
 def _size_of(context: VideoCodecContext, keyframe: AvPacket[VideoStream]) -> Size | None:

@@ -6,7 +6,6 @@ Cameras are found by their sockets, and so are known by the ASCII forms of their
 from __future__ import annotations
 
 import selectors
-import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,18 +14,17 @@ from pathlib import Path
 
 from camgraph.pipeline.errors import WireError
 from camgraph.pipeline.stage import Logger
-from camgraph.pipeline.system.local_socket import short_address
+from camgraph.pipeline.system.side_link import Link, follow
 from camgraph.stages.video.packets import SUFFIX, Packet, PacketReader
 
 _AGAIN_S = 0.2
-_READ_BYTES = 1 << 20
 
 
 @dataclass(slots=True, eq=False)
 class _Connection:
     camera: str
     path: Path
-    socket: socket.socket | None = None
+    link: Link | None = None
     reader: PacketReader = field(default_factory=PacketReader)
     is_reported: bool = False
     """The log says that its messages cannot be read."""
@@ -56,7 +54,6 @@ class PacketFeed:
         self._over = over
         self._refused = refused
         self._selector = selectors.DefaultSelector()
-        self._buffer = bytearray(_READ_BYTES)
 
     def turn(self, timeout_s: float) -> None:
         """Receive for at most so long; returns earlier after something came."""
@@ -72,35 +69,21 @@ class PacketFeed:
     def _look(self) -> None:
         """Connect to all cameras that are there, and forget those that are gone."""
         found = set(self._folder.glob(f"*/*{SUFFIX}"))
-        for path in [path for path, known in self._connections.items() if known.socket is None and path not in found]:
+        for path in [path for path, known in self._connections.items() if known.link is None and path not in found]:
             del self._connections[path]
         for path in found:
             connection = self._connections.setdefault(path, _Connection(path.name.removesuffix(SUFFIX), path))
-            if connection.socket is None:
+            if connection.link is None:
                 self._connect(connection)
 
     def _connect(self, connection: _Connection) -> None:
-        opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            with short_address(connection.path) as address:
-                opened.connect(address)
-        except OSError:
-            opened.close()
-            return
-        opened.setblocking(False)
-        connection.socket, connection.reader = opened, PacketReader()
-        self._selector.register(opened, selectors.EVENT_READ, connection)
+        with suppress(OSError):
+            connection.link, connection.reader = follow(connection.path), PacketReader()
+            self._selector.register(connection.link, selectors.EVENT_READ, connection)
 
     def _receive(self, connection: _Connection) -> None:
-        assert connection.socket is not None
-        try:
-            size = connection.socket.recv_into(self._buffer)
-        except BlockingIOError:
-            return
-        except OSError:
-            size = 0
-        packets, is_sound = self._packets_in(connection, size)
-        if not size or not is_sound:
+        packets, goes_on = self._packets_in(connection)
+        if not goes_on:
             self._drop(connection)
         for packet in packets:
             self._packet(connection.camera, packet)
@@ -109,11 +92,14 @@ class PacketFeed:
         if connection.reader.ended:
             self._over(connection.camera)
 
-    def _packets_in(self, connection: _Connection, size: int) -> tuple[list[Packet], bool]:
-        """The packets that are complete now, and whether all that came could be read."""
+    def _packets_in(self, connection: _Connection) -> tuple[list[Packet], bool]:
+        """The packets that are complete now, and whether more may come."""
+        assert connection.link is not None
         packets: list[Packet] = []
         try:
-            packets.extend(connection.reader.feed(bytes(memoryview(self._buffer)[:size])))
+            packets.extend(connection.reader.packets(connection.link.receive()))
+        except OSError:
+            return packets, False
         except (WireError, ValueError, TypeError) as error:
             if not connection.is_reported:
                 connection.is_reported = True
@@ -122,15 +108,15 @@ class PacketFeed:
         return packets, True
 
     def _drop(self, connection: _Connection) -> None:
-        assert connection.socket is not None
-        self._selector.unregister(connection.socket)
-        connection.socket.close()
-        connection.socket = None
+        assert connection.link is not None
+        self._selector.unregister(connection.link)
+        connection.link.close()
+        connection.link = None
 
     def close(self) -> None:
         """Close all connections."""
         for connection in self._connections.values():
-            if connection.socket is not None:
+            if connection.link is not None:
                 self._drop(connection)
         with suppress(OSError):
             self._selector.close()

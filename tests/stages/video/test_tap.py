@@ -1,13 +1,12 @@
-"""Listeners cost the camera's reader no time, and no failure of the tap costs the camera.
+"""Followers cost the camera's reader no time, and no failure of the tap costs the camera.
 
-A listener that never reads loses packets."""
+A follower that never reads loses packets."""
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import structlog
 from av.container import InputContainer
 from structlog.testing import capture_logs
 
-from camgraph.pipeline.system.local_socket import short_address
+from camgraph.pipeline.system.side_link import follow
 from camgraph.stages.sinks.footage.still import decode_last
 from camgraph.stages.video.camera import Camera
 from camgraph.stages.video.live.options import options_of
@@ -27,38 +26,59 @@ from camgraph.tools.scenes.simulator import CameraHandle, CameraSettings, ClipSe
 
 
 @pytest.mark.slow
-def test_a_listener_that_never_reads_is_left_behind(make_clip: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_follower_that_never_reads_is_left_behind(make_clip: Callable[..., Path], tmp_path: Path) -> None:
     clip = make_clip("a.mp4", frames=60, size=(640, 480), options={"g": "10", "crf": "1"})
     tap = PacketTap(tmp_path / "cam.packets", structlog.get_logger(), patient=False)
     longest_s = 0.0
-    with av.open(str(clip)) as container, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
+    with av.open(str(clip)) as container:
         packets = [packet for packet in container.demux(video=0) if packet.size]
         tap.offer(packets[0], 0)
-        with short_address(tmp_path / "cam.packets") as address:
-            silent.connect(address)
-        rounds = 2 + 2 * MOST_WAITING // sum(packet.size for packet in packets)
-        for packet in packets * rounds:
-            begun_s = time.monotonic()
-            tap.offer(packet, 0)
-            longest_s = max(longest_s, time.monotonic() - begun_s)
+        with closing(follow(tmp_path / "cam.packets")):
+            rounds = 2 + 2 * MOST_WAITING // sum(packet.size for packet in packets)
+            for packet in packets * rounds:
+                begun_s = time.monotonic()
+                tap.offer(packet, 0)
+                longest_s = max(longest_s, time.monotonic() - begun_s)
+                assert all(one.client.waiting <= MOST_WAITING for one in tap._followers)
     tap.close()
     assert tap.left_out > 0
     assert longest_s < 20.0, "no packet waited for it"
+
+
+def test_a_follower_that_is_behind_misses_no_beginning_of_a_stream(
+    make_clip: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Packets of a stream that it has not heard of would be nonsense to it."""
+    tap, reader, got = PacketTap(tmp_path / "cam.packets", structlog.get_logger(), patient=False), PacketReader(), []
+    tap._channel.most_waiting = 30_000
+    with av.open(str(make_clip("a.mp4", frames=20, options={"g": "1"}))) as container:
+        packets = [packet for packet in container.demux(video=0) if packet.size]
+        tap.offer(packets[0], 0)
+        with closing(follow(tmp_path / "cam.packets")) as link:
+            for round_ in range(100):
+                for packet in packets:
+                    tap.offer(packet, round_)
+                if round_ > 50:
+                    got += [one.stream.epoch for one in reader.packets(link.receive())]
+    tap.close()
+    assert tap.left_out > 0
+    assert got[0] == 0
+    assert got[-1] > 50
+    assert got == sorted(got)
 
 
 def heard(clip: Path, place: Path) -> PacketReader:
     """A reader that has had all that a tap says of a clip."""
     reader = PacketReader()
     tap = PacketTap(place, structlog.get_logger(), patient=False)
-    with av.open(str(clip)) as container, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+    with av.open(str(clip)) as container:
         packets = [packet for packet in container.demux(video=0) if packet.size]
         tap.offer(packets[0], 0)
-        with short_address(place) as address:
-            listener.connect(address)
-        for packet in packets:
-            tap.offer(packet, 0)
-        tap.close()
-        assert not list(reader.feed(listener.recv(1 << 20)))
+        with closing(follow(place)) as link:
+            for packet in packets:
+                tap.offer(packet, 0)
+            tap.close()
+            assert not list(reader.packets(link.receive()))
     return reader
 
 
@@ -111,12 +131,10 @@ def test_first_keyframe_is_given_although_its_size_is_not_known(camera: CameraHa
     with unidentified(camera.url) as container:
         for packet in islice(container.demux(video=0), 10):
             tap.offer(packet, 0)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-            with short_address(place) as address:
-                listener.connect(address)
+        with closing(follow(place)) as link:
             tap.offer(next(container.demux(video=0)), 0)
             tap.close()
-            packets = list(reader.feed(listener.recv(1 << 20)))
+            packets = list(reader.packets(link.receive()))
     assert [packet.is_key for packet in packets] == [True] + [False] * 10
     assert packets[0].stream.upright_size == (320, 180)
     picture = decode_last(packets)

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from datetime import UTC
 from fractions import Fraction
 from pathlib import Path
@@ -30,6 +30,7 @@ from av.video.stream import VideoStream
 
 from camgraph.pipeline.messages import Event
 from camgraph.pipeline.stage import Settings
+from camgraph.pipeline.system.side_link import follow
 from camgraph.pipeline.testing import HandContext
 from camgraph.stages import events
 from camgraph.stages.messages import Frame
@@ -135,10 +136,10 @@ def offering(listener: Listener, width: int, height: int) -> str:
         packets = [packet for packet in container.demux(video=0) if packet.size]
         tap.offer(packets[0], 0)  # it listens from now on
         if listener != "nobody":
-            client = stack.enter_context(socket.socket(socket.AF_UNIX))
-            client.connect(str(Path(folder) / "c.packets"))
+            link = stack.enter_context(closing(follow(Path(folder) / "c.packets")))
+            link.connection.setblocking(True)
             if listener == "a reader":
-                threading.Thread(target=_drain, args=(client,), daemon=True).start()
+                threading.Thread(target=_drain, args=(link.connection,), daemon=True).start()
         begun, worst = time.thread_time(), 0.0
         for packet in packets * _REPEATS:
             before = time.perf_counter()

@@ -8,11 +8,11 @@ The packets of a camera go through `PictureMaker` as in the service, as fast as 
 from __future__ import annotations
 
 import json
-import socket
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import av
@@ -20,7 +20,7 @@ import click
 import structlog
 from av.video.stream import VideoStream
 
-from camgraph.pipeline.system.local_socket import short_address
+from camgraph.pipeline.system.side_link import follow
 from camgraph.stages.sinks.footage.still import av_packet, opened_sample
 from camgraph.stages.video.packets import Packet, PacketReader
 from camgraph.stages.video.tap import PacketTap
@@ -57,14 +57,13 @@ def packets_of(file: Path) -> list[Packet]:
     found: list[Packet] = []
     place = file.with_suffix(".packets")
     tap = PacketTap(place, structlog.get_logger(), patient=False)
-    with av.open(str(file)) as container, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+    with av.open(str(file)) as container:
         packets = [packet for packet in container.demux(video=0) if packet.size]
         tap.offer(packets[0], 0)
-        with short_address(place) as address:
-            listener.connect(address)
-        for packet in packets:
-            tap.offer(packet, 0)
-            found += reader.feed(listener.recv(1 << 24))
+        with closing(follow(place)) as link:
+            for packet in packets:
+                tap.offer(packet, 0)
+                found += reader.packets(link.receive())
     tap.close()
     return found
 

@@ -213,7 +213,7 @@ class PictureLink:
             self._process.kill(self._its)
             raise
 
-    def _messages(self, packets: Sequence[Packet]) -> Iterator[bytes]:
+    def _messages(self, packets: Sequence[Packet]) -> Iterator[list[Any]]:
         for packet in packets:
             if packet.stream is not self._stream:
                 self._stream = packet.stream

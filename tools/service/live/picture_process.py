@@ -84,7 +84,7 @@ def serve(camera: socket.socket) -> None:
             listed, reports, wanted = msgpack.unpackb(received(requests))
             people.take(json.loads(reports))
             try:
-                made = maker.make([one for each in listed for one in packets.feed(each)], set(wanted))
+                made = maker.make(list(packets.packets(listed)), set(wanted))
                 answer: Any = [] if made is None else [*made.moment, dict(made.jpegs)]
             except (UserError, WireError) as error:
                 answer = str(error)

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import ExitStack, aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, aclosing, closing
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import av
 import structlog
 
 from camgraph.pipeline.errors import Unavailable, UserError, WireError
-from camgraph.pipeline.system.local_socket import short_address
+from camgraph.pipeline.system.side_link import Link, follow
 from camgraph.stages.video.packets import Packet, PacketReader
 from camgraph.tools.service.web.quotas import Quota, Requester
 
@@ -28,7 +28,6 @@ MOST_VIEWERS = 32
 """Of all cameras, whatever they get."""
 _FIRST_S = 20.0
 """How long the first picture may take to come: cameras send keyframes every few seconds."""
-_READ_BYTES = 1 << 18
 
 
 class Viewer(Protocol):
@@ -115,24 +114,20 @@ class WatchedCamera(ABC, Generic[V]):
         Raises UserError if the camera refuses its packets.
         """
         try:
-            with short_address(self._path) as address:
-                reader, writer = await asyncio.open_unix_connection(address)
-            try:
+            with closing(follow(self._path)) as link:
                 packets = PacketReader()
-                while not packets.ended and (data := await self._next(reader)):
-                    yield list(packets.feed(data))
+                while not packets.ended:
+                    yield list(packets.packets(await self._next(link)))
                     if packets.refusal:
                         raise UserError(packets.refusal, error_id="no-picture")
-            finally:
-                writer.close()
         except (OSError, WireError, ValueError, TypeError):
             return  # the next viewer tries anew
 
-    async def _next(self, reader: asyncio.StreamReader) -> bytes:
-        """Raises TimeoutError, an OSError."""
+    async def _next(self, link: Link) -> Iterator[Any]:
+        """The messages that come next. Raises TimeoutError, an OSError."""
         # Not `wait_for`: until Python 3.12, a cancellation that comes together with the data is lost.
         async with asyncio.timeout(self._silent_s):
-            return await reader.read(_READ_BYTES)
+            return await link.arrive()
 
 
 C = TypeVar("C", bound=WatchedCamera)  # type: ignore[type-arg]

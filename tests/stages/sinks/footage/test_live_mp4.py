@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-import socket
 from collections.abc import Callable
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import av
 import pytest
 import structlog
 
-from camgraph.pipeline.system.local_socket import short_address
+from camgraph.pipeline.system.side_link import follow
 from camgraph.stages.sinks.footage.live_mp4 import LiveMp4, can_play, codec_name
 from camgraph.stages.video.packets import Packet, PacketReader
 from camgraph.stages.video.tap import PacketTap
@@ -22,14 +22,13 @@ def packets_of(path: Path, folder: Path) -> list[Packet]:
     """All packets of a file, as they come over a tap."""
     place, reader, found = folder / "cam.packets", PacketReader(), []
     tap = PacketTap(place, structlog.get_logger(), patient=False)
-    with av.open(str(path)) as container, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+    with av.open(str(path)) as container:
         packets = [packet for packet in container.demux(video=0) if packet.size]
         tap.offer(packets[0], 3)
-        with short_address(place) as address:
-            listener.connect(address)
-        for packet in packets:
-            tap.offer(packet, 3)
-            found += reader.feed(listener.recv(1 << 22))
+        with closing(follow(place)) as link:
+            for packet in packets:
+                tap.offer(packet, 3)
+                found += reader.packets(link.receive())
     tap.close()
     return found
 

@@ -9,7 +9,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from http.server import BaseHTTPRequestHandler
 from itertools import count, pairwise
 from pathlib import Path
@@ -21,6 +21,7 @@ from camgraph_test_stages.web_server import Serve, WebServer
 from tests.stages.video.capture.test_web import jpeg, segment
 from tests.stages.video.live.gate.test_mjpeg_stream import jpeg as noisy
 
+from camgraph.pipeline.system.side_link import follow
 from camgraph.stages.sinks.footage.clip import Clip
 from camgraph.stages.video.live import timeouts
 from camgraph.stages.video.live.gate import mjpeg_stream
@@ -336,11 +337,10 @@ def test_clip_lasts_as_long_as_it_was_filmed(web_server: WebServers, watch: Watc
     watching.until_frames(1)
     packets: list[Packet] = []
     reader = PacketReader()
-    with socket.socket(socket.AF_UNIX) as tap:
-        tap.settimeout(60)
-        tap.connect(str(socket_path(watching.context.state_folder, "cam")))
+    with closing(follow(socket_path(watching.context.state_folder, "cam"))) as link:
+        link.connection.settimeout(60)
         while len(packets) < 6:
-            packets += reader.feed(tap.recv(1 << 16))
+            packets += reader.packets(link.receive())
     clip = Clip(tmp_path / "a.mp4", packets[0].stream)
     for packet in packets:
         clip.add(packet)

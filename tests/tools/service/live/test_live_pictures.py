@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from structlog.testing import capture_logs
 
 from camgraph.pipeline.errors import Unavailable, UserError
 from camgraph.pipeline.system.local_socket import short_address
+from camgraph.pipeline.system.side_link import follow
 from camgraph.stages.video.packets import Packet, PacketReader
 from camgraph.stages.video.tap import PacketTap
 from camgraph.tools.service.live.known_people import KnownPeople, Moment
@@ -537,12 +538,11 @@ def packets_of(tmp_path: Path, count: int) -> list[Packet]:
     """The first packets of a camera, from a keyframe on."""
     found: list[Packet] = []
     with Camera(tmp_path / "p.packets", write_old(tmp_path / "p.mkv")) as camera:
-        with socket.socket(socket.AF_UNIX) as client:
-            with short_address(camera.path) as address:
-                client.connect(address)
+        with closing(follow(camera.path)) as link:
+            link.connection.settimeout(WITHIN_S)
             reader = PacketReader()
             while len(found) < count:
-                found += reader.feed(client.recv(1 << 16))
+                found += reader.packets(link.receive())
     return found[:count]
 
 
