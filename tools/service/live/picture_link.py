@@ -12,17 +12,14 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
-import msgpack
-
-from camgraph.pipeline.errors import Unavailable, UserError
+from camgraph.pipeline.errors import Unavailable, UserError, WireError
 from camgraph.pipeline.system.child_environment import handed_on
+from camgraph.pipeline.system.side_link import Link
 from camgraph.stages.video.packets import Packet, packet_message, stream_message
 from camgraph.tools.service.live.known_people import Moment
 from camgraph.tools.service.live.picture_maker import LivePicture
-from camgraph.tools.service.live.picture_process import LENGTH, MOST_BYTES, framed
 from camgraph.tools.service.web.thread_pools import ThreadPool
 
 _AGAIN_S = 10.0
@@ -143,8 +140,7 @@ class PictureLink:
     def __init__(self, process: PictureProcess, threads: ThreadPool) -> None:
         self._process, self._threads = process, threads
         self._its: subprocess.Popen[bytes] | None = None
-        self._reader: asyncio.StreamReader | None = None
-        self._writer: asyncio.StreamWriter | None = None
+        self._link: Link | None = None
         self._stream: object = None
         self._asking: asyncio.Task[Any] | None = None
 
@@ -161,7 +157,7 @@ class PictureLink:
         except TimeoutError:
             self.close()
             raise Unavailable(_HANGS.format(_ANSWER_S), error_id="no-picture") from None
-        except (OSError, EOFError, ValueError):
+        except (OSError, WireError, ValueError):
             self.close()
             raise Unavailable(_NO_PROCESS, error_id="no-picture") from None
         if isinstance(answer, str):
@@ -169,7 +165,7 @@ class PictureLink:
         if not answer:
             return None
         epoch, at, jpegs = answer
-        return LivePicture(Moment(epoch, at), jpegs)
+        return LivePicture(Moment(epoch, at), dict(jpegs))
 
     def close(self) -> None:
         """The process then forgets this camera.
@@ -182,32 +178,27 @@ class PictureLink:
             self._disconnect()
 
     def _disconnect(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-        self._reader = self._writer = None
+        if self._link is not None:
+            self._link.close()
+        self._link = None
 
     async def _answer(self, packets: Sequence[Packet], reports: Mapping[str, Any], wanted: Collection[bool]) -> Any:
-        if self._writer is None:
+        if self._link is None:
             connection = await self._threads.run(self._process.connect)
-            self._its = connection.process
-            self._reader, self._writer = await asyncio.open_unix_connection(sock=connection.socket)
-            self._stream = None
-        assert self._reader is not None
-        request = framed(msgpack.packb([list(self._messages(packets)), json.dumps(reports), list(wanted)]))
-        self._asking = asyncio.ensure_future(self._asked(request, self._reader, self._writer))
+            connection.socket.setblocking(False)
+            self._its, self._link, self._stream = connection.process, Link(connection.socket), None
+        request = [list(self._messages(packets)), json.dumps(reports), list(wanted)]
+        self._asking = asyncio.ensure_future(self._asked(request, self._link))
         return await asyncio.shield(self._asking)
 
-    async def _asked(self, request: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Any:
+    async def _asked(self, request: Any, link: Link) -> Any:
         """Raises TimeoutError for a process that hangs, after it has been ended: other cameras lose it as well."""
         try:
             async with asyncio.timeout(_ANSWER_S):
-                writer.write(request)
-                with suppress(ConnectionError):  # then the answer does not come either
-                    await writer.drain()
-                (size,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
-                if size > MOST_BYTES:
-                    raise ValueError(size)
-                return msgpack.unpackb(await reader.readexactly(size), strict_map_key=False)
+                await link.deliver(request)
+                while True:
+                    for answer in await link.arrive():
+                        return answer
         except TimeoutError:
             assert self._its is not None
             self._process.kill(self._its)

@@ -3,13 +3,13 @@
 It has the lowest priority there is, so that cameras lose nothing by it. In the service's own process a thread of low
 priority would not do: on a busy machine it stops while it holds Python's lock, and then nobody is answered.
 
-    FD        a socket: each message brings the end of another one, for one camera; its end ends the process
-    request   length (4 bytes), then msgpack: [[stream or packet, ...], people as JSON, [drawn, ...]]
-    answer    length, then msgpack: [] (no picture is due), [epoch, at, {drawn: JPEG}], or the reason why it cannot be
+    FD        a socket: each byte brings the end of another one, for one camera; its end ends the process
+    request   [[stream or packet, ...], people as JSON, [drawn, ...]]
+    answer    [] (no picture is due), [epoch, at, [[drawn, JPEG], ...]], or the reason why it cannot be
 
-A message has `MOST_BYTES` at most. One that is longer, or cut off, ends its connection.
-
-Streams and packets are as in `stages.video.packets`. A camera is answered in a thread of its own, request by request.
+Requests and answers are messages as in `pipeline.system.side_link`, streams and packets as in `stages.video.packets`.
+There is no channel at a path, because the service gives each camera's socket to the one process that it has started
+and watches. A camera is answered in a thread of its own, request by request: decoders work beside each other.
 """
 
 from __future__ import annotations
@@ -19,24 +19,21 @@ import json
 import os
 import select
 import socket
-import struct
 import sys
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
-from typing import Any, BinaryIO
+from typing import Any
 
 import cv2
-import msgpack
 
 from camgraph.pipeline.errors import UserError, WireError
+from camgraph.pipeline.system.side_link import Link
 from camgraph.stages.video.packets import PacketReader
 from camgraph.tools.service.live.known_people import Moment, Scene
 from camgraph.tools.service.live.picture_maker import PictureMaker
 
-LENGTH = struct.Struct("<I")
-MOST_BYTES = 64 << 20
 IDLE_S = 60.0
 """Without a camera for so long, it ends: starting it anew takes a third of a second of a core."""
 _LOWEST = 19
@@ -77,40 +74,18 @@ def give_way() -> None:
 
 
 def serve(camera: socket.socket) -> None:
-    """Answer the requests of one camera, until it has no more."""
-    people, packets = ReportedPeople(), PacketReader()
-    with camera, camera.makefile("rb") as requests, closing(PictureMaker(people)) as maker, suppress(OSError, EOFError):
+    """Answer the requests of one camera, until it has no more, or sends what is no message."""
+    people, packets, link = ReportedPeople(), PacketReader(), Link(camera)
+    with camera, closing(PictureMaker(people)) as maker, suppress(OSError, WireError):
         while True:
-            listed, reports, wanted = msgpack.unpackb(received(requests))
-            people.take(json.loads(reports))
-            try:
-                made = maker.make(list(packets.packets(listed)), set(wanted))
-                answer: Any = [] if made is None else [*made.moment, dict(made.jpegs)]
-            except (UserError, WireError) as error:
-                answer = str(error)
-            camera.sendall(framed(msgpack.packb(answer)))
-
-
-def framed(data: bytes) -> bytes:
-    """A message with its length before it. Raises EOFError if it is too long."""
-    if len(data) > MOST_BYTES:
-        raise EOFError(f"a message of {len(data)} bytes")
-    return LENGTH.pack(len(data)) + data
-
-
-def received(stream: BinaryIO) -> bytes:
-    """The next message. Raises EOFError at the end, wherever it comes, and for a message that is too long."""
-    (size,) = LENGTH.unpack(_exactly(stream, LENGTH.size))
-    if size > MOST_BYTES:
-        raise EOFError(f"a message of {size} bytes")
-    return _exactly(stream, size)
-
-
-def _exactly(stream: BinaryIO, size: int) -> bytes:
-    data = stream.read(size)
-    if len(data) < size:
-        raise EOFError
-    return data
+            for listed, reports, wanted in link.receive():
+                people.take(json.loads(reports))
+                try:
+                    made = maker.make(list(packets.packets(listed)), set(wanted))
+                    answer: Any = [] if made is None else [*made.moment, [list(pair) for pair in made.jpegs.items()]]
+                except (UserError, WireError) as error:
+                    answer = str(error)
+                link.send(answer)
 
 
 def _accepted(control: socket.socket) -> threading.Thread | None:

@@ -23,7 +23,6 @@ from typing import Any
 import av
 import cv2
 import httpx
-import msgpack
 import numpy as np
 import pytest
 from av.video.stream import VideoStream
@@ -37,7 +36,7 @@ from structlog.testing import capture_logs
 
 from camgraph.pipeline.errors import Unavailable, UserError
 from camgraph.pipeline.system.local_socket import short_address
-from camgraph.pipeline.system.side_link import follow
+from camgraph.pipeline.system.side_link import MOST_BYTES, Link, follow, framed
 from camgraph.stages.video.packets import Packet, PacketReader
 from camgraph.stages.video.tap import PacketTap
 from camgraph.tools.service.live.known_people import KnownPeople, Moment
@@ -45,7 +44,7 @@ from camgraph.tools.service.live.live_calls import live_calls
 from camgraph.tools.service.live.live_pictures import PictureFilm, PictureViewer
 from camgraph.tools.service.live.picture_link import PictureProcess
 from camgraph.tools.service.live.picture_maker import LivePicture, PictureMaker
-from camgraph.tools.service.live.picture_process import LENGTH, MOST_BYTES, framed, received, serve
+from camgraph.tools.service.live.picture_process import serve
 from camgraph.tools.service.live.watching import Showing, WatchedCamera, Watching
 from camgraph.tools.service.run.run_link import RunLink
 from camgraph.tools.service.web.access import Access, Token
@@ -475,11 +474,12 @@ def test_who_comes_as_it_ends_is_served_and_the_next_refused(tmp_path: Path) -> 
     end.close()
     with its:
         process = subprocess.Popen([sys.executable, "-c", IDLE, str(its.fileno())], pass_fds=[its.fileno()], cwd=ROOT)
-    with control, one, one.makefile("rb") as answers:
+    with control, one:
         one.settimeout(WITHIN_S)
+        link = Link(one)
         for _ in range(2):
-            one.sendall(framed(msgpack.packb([[], json.dumps({"scenes": [], "past": [], "shapes": []}), []])))
-            assert msgpack.unpackb(received(answers)) == []
+            link.send([[], json.dumps({"scenes": [], "past": [], "shapes": []}), []])
+            assert list(link.receive()) == [[]]
         other, end = socket.socketpair()
         with other, end, pytest.raises(BrokenPipeError):
             socket.send_fds(control, [b"c"], [end.fileno()])
@@ -487,7 +487,7 @@ def test_who_comes_as_it_ends_is_served_and_the_next_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "request_", [b"\x01", LENGTH.pack(9) + b"cut off", LENGTH.pack(MOST_BYTES + 1)], ids=["head", "body", "too long"]
+    "request_", [b"\0", framed(7)[:-1], (MOST_BYTES + 1).to_bytes(4, "big")], ids=["head", "body", "too long"]
 )
 def test_a_message_that_is_no_message_ends_its_camera(request_: bytes, capfd: pytest.CaptureFixture[str]) -> None:
     ours, its = socket.socketpair()
@@ -496,7 +496,7 @@ def test_a_message_that_is_no_message_ends_its_camera(request_: bytes, capfd: py
     with ours:
         ours.settimeout(WITHIN_S)
         ours.sendall(request_)
-        if len(request_) != LENGTH.size:
+        if int.from_bytes(request_, "big") <= MOST_BYTES:
             ours.shutdown(socket.SHUT_WR)
         assert ours.recv(1) == b""
     served.join(WITHIN_S)
