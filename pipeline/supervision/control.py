@@ -1,8 +1,11 @@
-"""The control socket of a run: small JSON requests from `camgraph` commands, and the supervisor's answers."""
+"""The control socket of a run: small JSON requests from `camgraph` commands, and the supervisor's answers.
+
+The socket is a side channel, in the supervisor's loop. Its messages are texts of JSON, so that a false run cannot give
+any other values to a command.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
@@ -12,9 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
-import zmq
 
-from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem, UserError
+from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem, UserError, WireError
 from camgraph.pipeline.supervision.control_client import exchange
 from camgraph.pipeline.supervision.jobs import Answer, Later
 from camgraph.pipeline.system.disk import open_regular
@@ -22,12 +24,15 @@ from camgraph.pipeline.system.found_runs import FoundRun, found_runs
 from camgraph.pipeline.system.names import own_user, user_name
 from camgraph.pipeline.system.paths import runs_folder
 from camgraph.pipeline.system.redaction import redact_urls
-from camgraph.pipeline.system.run_folder import CONTROL, is_private, unlink_socket
+from camgraph.pipeline.system.run_folder import CONTROL, is_private
+from camgraph.pipeline.system.side_channel import Client, SideChannel
+from camgraph.pipeline.system.side_link import framed
 from camgraph.pipeline.system.spelling import did_you_mean
 
 _MAX_REQUEST = 1 << 24
-_MOST_WAITING = 8
-"""Requests of one client: a client waits for the answer before it sends the next one."""
+_MOST_CLIENTS = 64
+_REQUEST_S = 30.0
+"""For a client to send its request, and to take the answer: with a plan of many cameras, on a busy machine."""
 _ANSWER_S = 5.0
 _LONGEST_OP = 40
 _WITHOUT_SECRETS = ("status", "stop")
@@ -42,57 +47,50 @@ A = TypeVar("A")
 
 
 class ControlServer:
-    """The supervisor's side of the socket. `serve` answers the requests that have arrived."""
+    """The supervisor's side of the socket. `serve` answers the requests that have arrived. Raises OSError."""
 
-    def __init__(self, address: str, answer: Callable[[dict[str, Any]], Answer | Later[Any]]) -> None:
+    def __init__(self, path: Path, answer: Callable[[dict[str, Any]], Answer | Later[Any]]) -> None:
         self._answer = answer
-        self._later: list[tuple[bytes, Later[Any]]] = []
+        self._later: list[tuple[Client, Later[Any]]] = []
         self._log = structlog.get_logger()
-        self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.ROUTER)
-        self.socket.setsockopt(zmq.LINGER, 0)
-        self.socket.setsockopt(zmq.MAXMSGSIZE, _MAX_REQUEST)
-        self.socket.setsockopt(zmq.RCVHWM, _MOST_WAITING)
-        unlink_socket(address)
-        self.socket.bind(address)
+        self._channel = SideChannel(
+            path,
+            self._asked,
+            self._log,
+            name="control",
+            within_s=_REQUEST_S,
+            most_request=_MAX_REQUEST,
+            most_clients=_MOST_CLIENTS,
+        )
+        self._channel.open()
+        self.fileno, self.close = self._channel.fileno, self._channel.close
 
     def serve(self) -> None:
-        """Answer every request that has arrived, and earlier ones whose answers are ready now."""
-        for identity, later in list(self._later):
+        """Answer the requests that have arrived, and earlier ones whose answers are ready now."""
+        for client, later in list(self._later):
             come = self._guarded("", later.poll)
             if come is not None:
-                self._later.remove((identity, later))
-                self._send(identity, come)
-        while True:
-            try:
-                identity, *parts = self.socket.recv_multipart(zmq.NOBLOCK)
-            except zmq.Again:
-                return
-            answer = self._answer_to(parts[-1])
-            if isinstance(answer, Later):
-                self._later.append((identity, answer))
-            else:
-                self._send(identity, answer)
+                self._later.remove((client, later))
+                client.end(framed(_as_text(come)))
+        self._channel.turn()
 
     @property
     def owes(self) -> bool:
-        """Whether a client waits for an answer, so that `serve` is needed although nothing has arrived."""
-        return bool(self._later)
+        """Whether a client waits for an answer, or has a deadline, so that `serve` is needed though nothing arrives."""
+        return bool(self._later) or self._channel.is_busy
 
-    def _send(self, identity: bytes, answer: Answer) -> None:
-        with contextlib.suppress(zmq.ZMQError):  # the client may be gone
-            self.socket.send_multipart([identity, b"", _as_bytes(answer)], zmq.NOBLOCK)
+    def _asked(self, client: Client) -> str | None:
+        answer = self._answer_to(client.message)
+        if isinstance(answer, Later):
+            self._later.append((client, answer))
+            return None
+        return _as_text(answer)
 
-    def reply(self, data: bytes) -> bytes:
-        """Return the answer to a request that can be answered at once."""
-        answer = self._answer_to(data)
-        assert not isinstance(answer, Later)
-        return _as_bytes(answer)
-
-    def _answer_to(self, data: bytes) -> Answer | Later[Any]:
+    def _answer_to(self, text: Any) -> Answer | Later[Any]:
         """Answer a request. An error in it, or a bug while it is answered, becomes an answer too: the run goes on."""
         try:
-            request = json.loads(data)
-        except (ValueError, RecursionError):
+            request = json.loads(text)
+        except (TypeError, ValueError, RecursionError):
             request = None
         if not isinstance(request, dict):
             return {"error": "expected a JSON object with `op`, the name of a request"}
@@ -105,14 +103,11 @@ class ControlServer:
             self._log.exception("request_failed", op=op)
             return {"error": f"{_NOT_ANSWERED} ({type(bug).__name__}); its log has the details"}
 
-    def close(self) -> None:
-        self.socket.close(0)
 
-
-def _as_bytes(answer: dict[str, Any]) -> bytes:
+def _as_text(answer: dict[str, Any]) -> str:
     if "error" in answer:
         answer = {**answer, "error": redact_urls(str(answer["error"]))}
-    return json.dumps(answer).encode()
+    return json.dumps(answer)
 
 
 def find_run(name: str | None, *, owner: int | None = None, graph: Path | None = None) -> str:
@@ -234,7 +229,7 @@ def ask(name: str, op: str, *, owner: int | None = None, within_s: float = _ANSW
     """
     if owner is not None and op not in _WITHOUT_SECRETS:
         raise ValueError(f"{op} may tell secrets to a run of another user")
-    request = json.dumps({"op": op, **values}).encode()
+    request = json.dumps({"op": op, **values})
     user = own_user() if owner is None else owner
     try:
         answer = _read(exchange(_socket(name, owner), request, owner=user, within_s=within_s))
@@ -243,7 +238,7 @@ def ask(name: str, op: str, *, owner: int | None = None, within_s: float = _ANSW
             f"the run {name} does not answer within {within_s:g} s: try again, and look at its log",
             error_id="run-silent",
         ) from None
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, WireError, ValueError, RecursionError) as error:
         raise EnvironmentProblem(
             f"the answer of the run {name} cannot be read ({error}): is it from another version of camgraph?",
             error_id="run-unreadable",
@@ -254,7 +249,7 @@ def ask(name: str, op: str, *, owner: int | None = None, within_s: float = _ANSW
     return answer
 
 
-def _read(answer: bytes) -> dict[str, Any]:
+def _read(answer: str) -> dict[str, Any]:
     """Raises ValueError if it is no object, or has a number that is none."""
     found = json.loads(answer, parse_constant=_finite, parse_float=_finite)
     if not isinstance(found, dict):

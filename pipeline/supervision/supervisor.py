@@ -91,7 +91,7 @@ class Supervisor:
         self._resets = CounterResets()
         self._requests = Requests(self, self._membership, self._log, loader)
         self._control = ControlServer(folder.control, self._requests.answer)
-        self._fleet.poller.register(self._control.socket, zmq.POLLIN)
+        self._fleet.poller.register(self._control.fileno(), zmq.POLLIN)
         self._own_events = SupervisorEvents(folder.name, plan.graph, outbox=any(p.has_outbox for p in self.processes))
         self._emitters: dict[str, str] = {}
         """Event that a sink has emitted -> the process of that sink."""
@@ -253,7 +253,7 @@ class Supervisor:
         self._show()
 
     def _listen(self) -> None:
-        if self._control.socket in self._fleet.listen(_LOOP_MS) or self._control.owes:
+        if self._control.fileno() in self._fleet.listen(_LOOP_MS) or self._control.owes:
             self._control.serve()
 
     def _steer(self, process: Process, now: float) -> None:

@@ -54,11 +54,6 @@ class FoundRun:
         return self.owner == own_user()
 
     @property
-    def control(self) -> str:
-        """The address of its control socket."""
-        return f"ipc://{self.folder}/{CONTROL}"
-
-    @property
     def answers(self) -> bool:
         """False for a run that only keeps its name to itself, and cannot be asked."""
         return (self.folder / CONTROL).exists()

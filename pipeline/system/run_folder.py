@@ -67,9 +67,9 @@ class RunFolder:
             ) from None
 
     @property
-    def control(self) -> str:
-        """The address of the control socket."""
-        return f"ipc://{self.path}/{CONTROL}"
+    def control(self) -> Path:
+        """The path of the control socket."""
+        return self.path / CONTROL
 
     def endpoint(self, number: int, incarnation: int) -> str:
         """The address of a process's socket. Short: an ipc address ends at 107 characters."""

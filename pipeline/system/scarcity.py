@@ -17,7 +17,7 @@ _LEAST_ADDRESS_SPACE = 2 << 30
 _SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN})
 _PATIENCE_S = 5.0
 _SPARE_DESCRIPTORS = 16
-"""For clients of the supervisor: ZeroMQ aborts a process that has no descriptor left for a connection over ipc."""
+"""For clients of the supervisor, such as `camgraph status`: otherwise these would wait until there are descriptors."""
 _FILES = "raise the limit (ulimit -n for open files)"
 _PROCESSES = "raise the limit (ulimit -u for processes)"
 _MEMORY = "free some memory, or raise the limit (ulimit -v, or that of the container)"

@@ -245,16 +245,20 @@ def as_root(*words: object) -> subprocess.CompletedProcess[str]:
 
 
 POSES = """
-import json, os, sys, zmq
+import os, socket, sys
+from camgraph.pipeline.system.side_link import framed
 folder = os.path.join(os.getcwd(), "camgraph", sys.argv[1])
 os.makedirs(folder, mode=0o700)
-socket = zmq.Context().socket(zmq.ROUTER)
-socket.bind(f"ipc://{folder}/camgraph.control")
+server = socket.socket(socket.AF_UNIX)
+server.bind(f"{folder}/camgraph.control")
+server.listen()
 print("listens", flush=True)
 while True:
-    identity, *_ = socket.recv_multipart()
-    print("asked", flush=True)
-    socket.send_multipart([identity, b"", sys.argv[2].encode()])
+    client, _ = server.accept()
+    if client.recv(1 << 16):
+        print("asked", flush=True)
+        client.sendall(framed(sys.argv[2]))
+    client.close()
 """
 HEALTHY = {"graph": "lobby", "health": {"level": "healthy", "reason": "all is well"}}
 

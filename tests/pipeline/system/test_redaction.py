@@ -7,6 +7,7 @@ import json
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -21,6 +22,7 @@ from camgraph.pipeline.supervision.control import ControlServer
 from camgraph.pipeline.system import redaction
 from camgraph.pipeline.system.logs import log_to_stderr
 from camgraph.pipeline.system.redaction import redact_url, redact_urls, redacted_beginning, redacted_end, redacted_line
+from camgraph.pipeline.system.side_link import follow
 
 SECRET = "Zq9"
 """Part of each password; no other text has it."""
@@ -200,11 +202,10 @@ def test_problems_and_reasons_are_redacted() -> None:
 
 
 def test_nor_the_answers_of_a_run(tmp_path: Path) -> None:
-    server = ControlServer(f"ipc://{tmp_path}/control", lambda _: {"error": f"no {URL}", "kept": {"file": "a@b"}})
-    try:
-        assert json.loads(server.reply(b"{}")) == {"error": "no rtsp://***@h/p", "kept": {"file": "a@b"}}
-    finally:
-        server.close()
+    server = ControlServer(tmp_path / "control", lambda _: {"error": f"no {URL}", "kept": {"file": "a@b"}})
+    with closing(server), closing(follow(tmp_path / "control", "{}")) as link:
+        server.serve()
+        assert [json.loads(one) for one in link.receive()] == [{"error": "no rtsp://***@h/p", "kept": {"file": "a@b"}}]
 
 
 @pytest.mark.parametrize("text", ["no rtsp://viewer:Zq9heim@10.0.0.1/main", "no http://h/video?token=Zq9heim&x=1"])

@@ -14,12 +14,12 @@ import subprocess
 import sys
 import tempfile
 import termios
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import onnx
 import pytest
+import structlog
 from onnx import TensorProto, helper
 from rich.console import Group
 from rich.panel import Panel
@@ -27,6 +27,7 @@ from rich.table import Table
 from rich.text import Text
 
 from camgraph.pipeline.foreign_text import printable
+from camgraph.pipeline.system.side_channel import Client, SideChannel
 from camgraph.tools.cli import COMMANDS
 from camgraph.tools.display.console import SafeConsole
 
@@ -272,34 +273,30 @@ class HostileRun:
     """A control socket that answers every question with planted texts, as a damaged run might."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        import zmq
-
         from camgraph.pipeline.system.run_folder import RunFolder
 
         self._folder = RunFolder(name)
-        self._socket = zmq.Context.instance().socket(zmq.REP)
-        self._socket.setsockopt(zmq.LINGER, 0)
-        self._socket.bind(self._folder.control)
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._answer)
-        self._thread.start()
+        self._channel = SideChannel(
+            self._folder.control,
+            self._answer,
+            structlog.get_logger(),
+            name="hostile",
+            within_s=60,
+            most_request=1 << 20,
+        )
+        self._channel.serve()
 
-    def _answer(self) -> None:
+    def _answer(self, client: Client) -> str:
         camera = {"state": PLANTED, "why": PLANTED, "error": PLANTED, "fps": 1.0, "frames": 3, "drops": 0}
         event = {"time": PLANTED, "camera": PLANTED, "action": PLANTED, "phase": "start", "people": [1]}
         answers = {
             "status": {"graph": PLANTED, "cameras": {PLANTED: camera}, "stages": {PLANTED: {}}, "events": [event]},
             "cameras": {"cameras": {PLANTED: camera}, "coming": [PLANTED], "problems": {PLANTED: PLANTED}},
         }
-        while not self._over.is_set():
-            if self._socket.poll(100):
-                op = self._socket.recv_json()["op"]
-                self._socket.send_json(answers.get(op, {"error": f"no: {PLANTED}"}))
+        return json.dumps(answers.get(json.loads(client.message)["op"], {"error": f"no: {PLANTED}"}))
 
     def close(self) -> None:
-        self._over.set()
-        self._thread.join()
-        self._socket.close(0)
+        self._channel.close()
         self._folder.close()
 
 
