@@ -21,8 +21,10 @@ import structlog
 from camgraph.pipeline.boot import Boot
 from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, CamgraphError, EnvironmentProblem, ProblemText
 from camgraph.pipeline.execution.builder import Builder, Built
-from camgraph.pipeline.execution.context import Collector, Pulse
+from camgraph.pipeline.execution.collector import Collector
+from camgraph.pipeline.execution.context import Pulse
 from camgraph.pipeline.execution.emissions import Emissions
+from camgraph.pipeline.execution.process_parts import ProcessParts
 from camgraph.pipeline.execution.retry import Closing, GivenUp, Retry
 from camgraph.pipeline.execution.runner import Runner
 from camgraph.pipeline.execution.source_thread import Handed, SourceThread
@@ -98,12 +100,12 @@ class LocalRun:
         self._told_changes = 0
         self._wake = threading.Event()
         self._collector = Collector()
+        self._parts: ProcessParts
         self._built: Built
         self._retry = Retry(self._pause, self._collector, self._log)
         self._threads: list[SourceThread] = []
         self._switches = Switches(outbox_folder(plan))
         self._switches.restore(plan, self._log)
-        self._emissions: Emissions
         self._emitted: dict[str, tuple[str, Event]] = {}
         """Events that sinks have given to the outbox by themselves, by id: (stage, event)."""
         self._resets = CounterResets()
@@ -197,7 +199,8 @@ class LocalRun:
                 self.outcome.add(EXIT_ENVIRONMENT, ProblemText(text, error_id="events-wait"))
 
     def _build(self, folder: str) -> Built:
-        self._emissions, self._thread = Emissions(self._send_emitted), threading.get_ident()
+        self._thread = threading.get_ident()
+        self._parts = self._make_parts()
         boot = Boot(
             plan=self.plan.processes[0],
             graph=self.plan.graph,
@@ -213,16 +216,19 @@ class LocalRun:
             cameras_now=self._cameras.states(),
             switches=self._switches.changed,
         )
-        counters = self._process.counters
-        return Builder(
-            boot,
-            counters=counters,
+        return Builder(boot, self._parts).build()
+
+    def _make_parts(self) -> ProcessParts:
+        return ProcessParts(
+            incarnation=1,
             log=self._log,
+            counters=self._process.counters,
             collector=self._collector,
             retry=self._retry,
-            emissions=self._emissions,
+            emissions=Emissions(self._send_emitted),
+            wake=self._wake.set,
             one_at_a_time=True,
-        ).build()
+        )
 
     def _send_emitted(self, stage: str, event: Event) -> None:
         """Take note of a sink's own event; from the loop's thread, commit it at once."""
@@ -237,15 +243,11 @@ class LocalRun:
         for event_id, (stage, event) in list(self._emitted.items()):
             self._built.outbox.accept([Item(event.stamp.camera, Key(0, 0, 0), event, stage)])
             del self._emitted[event_id]
-            self._emissions.committed(event_id)
+            self._parts.emissions.committed(event_id)
 
     def _source_thread(self, source: Source[Any], pulse: Pulse) -> SourceThread:
-        live = source.is_live(source.camera_settings)
-        window = self.plan.processes[0].window
         traced = self.plan.tracing is not None
-        return SourceThread(
-            source, pulse, self._collector, window=window, live=live, wake=self._wake.set, traced=traced
-        )
+        return SourceThread(source, pulse, self._parts, window=self.plan.processes[0].window, traced=traced)
 
     # ---- the loop
 

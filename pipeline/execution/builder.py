@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from camgraph.pipeline.boot import Boot
 from camgraph.pipeline.errors import UserError
-from camgraph.pipeline.execution.context import Allocate, Collector, Pulse, StageContext
-from camgraph.pipeline.execution.emissions import Emissions
+from camgraph.pipeline.execution.context import Pulse, StageContext
 from camgraph.pipeline.execution.outbox_runner import OutboxRunner
-from camgraph.pipeline.execution.retry import Retry
+from camgraph.pipeline.execution.process_parts import ProcessParts
 from camgraph.pipeline.execution.runner import Runner, StageRunner
 from camgraph.pipeline.execution.stage_chain import StageChain
 from camgraph.pipeline.messages import Event
-from camgraph.pipeline.monitoring.metrics import Counters
 from camgraph.pipeline.monitoring.tracer import SpanExporter, Tracer, TraceReports
 from camgraph.pipeline.outbox.outbox import Outbox
-from camgraph.pipeline.plan import StagePlan, slots_of_camera
+from camgraph.pipeline.plan import StagePlan
 from camgraph.pipeline.registry import find_stage
-from camgraph.pipeline.stage import Logger, Source, Stage
+from camgraph.pipeline.stage import Source, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,35 +38,12 @@ class Built:
 
 
 class Builder:
-    """Builds the stages of one process. `allocate` is None if nothing leaves it.
+    """Builds the stages of one process. `boot`: the settings that the process has now, which a revision changes."""
 
-    `one_at_a_time`: its stages are called one after the other in one thread, each with the cores of its threads.
-    """
-
-    def __init__(
-        self,
-        boot: Boot,
-        *,
-        counters: Counters,
-        log: Logger,
-        collector: Collector,
-        retry: Retry,
-        allocate: Allocate | None = None,
-        report_opening: Callable[[str, float], object] | None = None,
-        emissions: Emissions | None = None,
-        one_at_a_time: bool = False,
-    ) -> None:
+    def __init__(self, boot: Boot, parts: ProcessParts) -> None:
         self._boot = boot
         self._plan = boot.plan
-        self._counters = counters
-        self._log = log
-        self._collector = collector
-        self._retry = retry
-        self._allocate = allocate
-        self._report_opening = report_opening
-        self._emissions = emissions
-        self._one_at_a_time = one_at_a_time
-        self._leaving = {edge.sender for edge in boot.plan.outgoing}
+        self._parts = parts
 
     def build(self) -> Built:
         """Find the stages of the process and make them."""
@@ -80,13 +54,14 @@ class Builder:
             stage_class = find_stage(plan.use)
             if not issubclass(stage_class, Source):
                 settings = _settings(plan, stage_class.settings_type)
-                stages[plan.name] = stage_class(settings, self._context(plan))
+                context = StageContext(plan, self._boot, self._parts, emits=stage_class.emits)
+                stages[plan.name] = stage_class(settings, context)
         sources = [self.source(camera) for camera in self._plan.cameras] if self._plan.sources else []
         outbox = next((stage for stage in stages.values() if isinstance(stage, Outbox)), None)
         if outbox:
             outbox.expects_more = self._plan.expects_more
         tracer = self._tracer()
-        return Built(StageChain(self._plan, self._runners(stages, tracer), self._log), sources, outbox, tracer)
+        return Built(StageChain(self._plan, self._runners(stages, tracer), self._parts.log), sources, outbox, tracer)
 
     def _tracer(self) -> Tracer | None:
         wanted = self._boot.tracing
@@ -98,38 +73,8 @@ class Builder:
     def _exporter(self, wanted: Mapping[str, Any]) -> SpanExporter:
         from camgraph.pipeline.monitoring.trace_export import OtlpExporter  # noqa: PLC0415 - an extra
 
-        report = TraceReports(self._counters, self._log).report
+        report = TraceReports(self._parts.counters, self._parts.log).report
         return OtlpExporter(wanted["endpoint"], wanted["headers"], self._boot.graph, self._plan.name, report)
-
-    def _context(self, plan: StagePlan, pulse: Pulse | None = None) -> StageContext:
-        leaves = plan.name in self._leaving
-        return StageContext(
-            stage=plan.name,
-            graph=self._boot.graph,
-            cameras=self._plan.seen_cameras,
-            cameras_now=self._boot.cameras_now,
-            switches=self._boot.switches,
-            resets=self._boot.resets,
-            incarnation=self._boot.incarnation,
-            state_folder=_state_folder(self._boot, plan.name),
-            base_folder=Path(self._boot.base_folder),
-            outbox_folder=Path(self._boot.outbox_folder) if self._boot.outbox_folder else None,
-            log=self._log,
-            counters=self._counters,
-            collector=self._collector,
-            allocate=self._allocate if leaves else None,
-            slots=slots_of_camera(self._plan) if leaves and self._allocate else 0,
-            pulse=pulse,
-            report_opening=self._report_opening,
-            worker=self._plan.worker,
-            workers=plan.workers,
-            beside_sources=bool(self._plan.sources),
-            threads=1 if self._one_at_a_time else plan.threads,
-            cores=plan.threads if self._one_at_a_time else 1,
-            batch_max=plan.batch_max,
-            emissions=self._emissions if _emits(plan) else None,
-            traced_share=self._boot.tracing["share"] if self._boot.tracing else None,
-        )
 
     def source(self, camera: str) -> tuple[Source[Any], Pulse]:
         """The source of one of its cameras, with its signs of life; for a process that has a source stage."""
@@ -139,12 +84,13 @@ class Builder:
         settings = _settings(plan, stage_class.settings_type)
         pulse = Pulse()
         camera_settings = stage_class.camera_type.model_validate(dict(self._boot.camera_settings[camera]))
-        return stage_class(settings, camera, camera_settings, self._context(plan, pulse)), pulse
+        context = StageContext(plan, self._boot, self._parts, pulse=pulse)
+        return stage_class(settings, camera, camera_settings, context), pulse
 
     def _runners(self, stages: Mapping[str, Stage[Any]], tracer: Tracer | None) -> dict[str, Runner]:
         plans = {plan.name: plan for plan in self._plan.stages}
         usual = {
-            name: StageRunner(plans[name], stage, self._counters, self._retry, self._log, tracer=tracer)
+            name: StageRunner(plans[name], stage, self._parts, tracer=tracer)
             for name, stage in stages.items()
             if not isinstance(stage, Outbox)
         }
@@ -152,7 +98,7 @@ class Builder:
         for name, stage in stages.items():
             if isinstance(stage, Outbox):
                 sinks = {e.reader: usual[e.reader] for e in self._plan.edges if e.inner and e.sender == name}
-                runners[name] = OutboxRunner(plans[name], stage, sinks=sinks, retry=self._retry, tracer=tracer)
+                runners[name] = OutboxRunner(plans[name], stage, sinks=sinks, retry=self._parts.retry, tracer=tracer)
         return {name: runners[name] for name in stages}
 
 
@@ -162,19 +108,8 @@ def _deals_with_events(plan: StagePlan) -> bool:
     return issubclass(kind, Stage) and (kind.inputs is Event or Event in kind.outputs)
 
 
-def _emits(plan: StagePlan) -> bool:
-    stage_class = find_stage(plan.use)
-    return issubclass(stage_class, Stage) and stage_class.emits
-
-
 def _settings(plan: StagePlan, settings_type: type[Any]) -> Any:
     try:
         return settings_type.model_validate(dict(plan.settings))
     except ValueError as error:
         raise UserError(f"stage {plan.name}: {error}", error_id="setting-value") from None
-
-
-def _state_folder(boot: Boot, stage: str) -> Path:
-    folder = Path(boot.run_folder) / "state" / stage
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder

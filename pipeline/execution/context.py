@@ -2,82 +2,22 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from camgraph.pipeline.boot import Boot
 from camgraph.pipeline.dead_letters import DeadLetters
 from camgraph.pipeline.errors import BadItem
-from camgraph.pipeline.execution.emissions import Emissions
+from camgraph.pipeline.execution.process_parts import ProcessParts
 from camgraph.pipeline.messages import Array, Event
-from camgraph.pipeline.monitoring.metrics import Counters
 from camgraph.pipeline.outbox.event_validity import why_unfit
-from camgraph.pipeline.stage import CameraState, Logger
+from camgraph.pipeline.plan import StagePlan, slots_of_camera
+from camgraph.pipeline.stage import CameraState
 from camgraph.pipeline.traces import traceparent
-
-if TYPE_CHECKING:
-    from camgraph.pipeline.shm.slots import Slot
-
-
-class Collecting:
-    """The slots that one thread collects within a `with`; afterwards the outer collection goes on."""
-
-    __slots__ = ("_local", "_outer", "_slots")
-
-    def __init__(self, local: threading.local) -> None:
-        self._local = local
-        self._slots: list[Slot] = []
-
-    def __enter__(self) -> list[Slot]:
-        self._outer = getattr(self._local, "slots", None)
-        self._local.slots = self._slots
-        return self._slots
-
-    def __exit__(self, *error: object) -> None:
-        self._local.slots = self._outer
-
-
-class Collector:
-    """The slots that a thread's stages take for their outputs; the collector lets go of them after sending.
-
-    `release` gives one back to its owner; it is not needed if nothing is allocated.
-    """
-
-    def __init__(self, release: Callable[[Slot], None] | None = None) -> None:
-        self._local = threading.local()
-        self._release = release
-
-    @property
-    def slots(self) -> list[Slot] | None:
-        """The slots that this thread has collected so far, or None if it does not collect."""
-        slots: list[Slot] | None = getattr(self._local, "slots", None)
-        return slots
-
-    def collecting(self) -> Collecting:
-        """Collect in this thread meanwhile: `with collector.collecting() as slots`."""
-        return Collecting(self._local)
-
-    def let_go(self, slots: Iterable[Slot]) -> None:
-        """These are needed no longer."""
-        for slot in slots:
-            assert self._release
-            self._release(slot)
-
-    def mark(self) -> int:
-        """The number of slots that this thread has collected so far: to come `back_to` after a failure."""
-        return len(self.slots or ())
-
-    def back_to(self, mark: int) -> None:
-        """Let go of the slots that this thread has collected since `mark`."""
-        slots = self.slots or []
-        failed = slots[mark:]
-        del slots[mark:]
-        self.let_go(failed)
 
 
 class Pulse:
@@ -107,70 +47,44 @@ class Pulse:
         return max(asked_ns, self._sign_ns) if asked_ns else 0
 
 
-Allocate = Callable[[Mapping[str, tuple[tuple[int, ...], str]]], "tuple[Slot | None, dict[str, Array]]"]
-
-
 class StageContext:
-    """One stage's view of its run. `allocate` is None if outputs stay in the process.
+    """One stage's view of its run. `pulse`: that of a source. `emits`: whether the stage declares events of its own.
 
-    `report_opening`: called with a slow step of opening, and the seconds that it may take.
+    Makes the state folder of the stage.
     """
 
     def __init__(
-        self,
-        *,
-        stage: str,
-        graph: str,
-        cameras: tuple[str, ...],
-        incarnation: int,
-        state_folder: Path,
-        base_folder: Path,
-        outbox_folder: Path | None = None,
-        log: Logger,
-        counters: Counters,
-        collector: Collector | None = None,
-        allocate: Allocate | None = None,
-        slots: int = 0,
-        pulse: Pulse | None = None,
-        report_opening: Callable[[str, float], object] | None = None,
-        worker: int = 0,
-        workers: int = 1,
-        beside_sources: bool = False,
-        threads: int = 1,
-        cores: int = 1,
-        batch_max: int = 1,
-        cameras_now: Mapping[str, CameraState] | None = None,
-        switches: Mapping[str, bool] | None = None,
-        emissions: Emissions | None = None,
-        resets: Mapping[str, Mapping[str, int]] | None = None,
-        traced_share: float | None = None,
+        self, plan: StagePlan, boot: Boot, parts: ProcessParts, *, pulse: Pulse | None = None, emits: bool = False
     ) -> None:
-        self.stage = stage
-        self.graph = graph
-        self.cameras = cameras
-        self.cameras_now: Mapping[str, CameraState] = dict(cameras_now or {})
-        self.switches: Mapping[str, bool] = dict(switches or {})
-        self.resets: Mapping[str, Mapping[str, int]] = dict(resets or {})
-        self.worker = worker
-        self.workers = workers
-        self.beside_sources = beside_sources
-        self.threads = threads
-        self.cores = cores
-        self.batch_max = batch_max
-        self.incarnation = incarnation
-        self.state_folder = state_folder
-        self.base_folder = base_folder
-        self.dead_letters = DeadLetters(outbox_folder or state_folder, stage, discarded=self._letters_discarded)
-        self.log = log
-        self._counters = counters
-        self.outputs_leave = allocate is not None
-        self.slots = slots
-        self._allocate = allocate
-        self._collector = collector or Collector()
+        process = boot.plan
+        self.stage = plan.name
+        self.graph = boot.graph
+        self.cameras = process.seen_cameras
+        self.cameras_now: Mapping[str, CameraState] = dict(boot.cameras_now)
+        self.switches: Mapping[str, bool] = dict(boot.switches)
+        self.resets: Mapping[str, Mapping[str, int]] = dict(boot.resets)
+        self.worker = process.worker
+        self.workers = plan.workers
+        self.beside_sources = bool(process.sources)
+        self.threads, self.cores = (1, plan.threads) if parts.one_at_a_time else (plan.threads, 1)
+        self.batch_max = plan.batch_max
+        self.incarnation = boot.incarnation
+        self.state_folder = Path(boot.run_folder) / "state" / plan.name
+        self.state_folder.mkdir(parents=True, exist_ok=True)
+        self.base_folder = Path(boot.base_folder)
+        self.log = parts.log
+        letters_folder = Path(boot.outbox_folder) if boot.outbox_folder else self.state_folder
+        self.dead_letters = DeadLetters(letters_folder, plan.name, discarded=self._letters_discarded)
+        leaves = plan.name in {edge.sender for edge in process.outgoing}
+        self._allocate = parts.allocate if leaves else None
+        self.outputs_leave = self._allocate is not None
+        self.slots = slots_of_camera(process) if self.outputs_leave else 0
+        self._counters = parts.counters
+        self._collector = parts.collector
+        self._report_opening = parts.report_opening
+        self._emissions = parts.emissions if emits else None
         self._pulse = pulse
-        self._report_opening = report_opening
-        self._emissions = emissions
-        self._traced_share = traced_share
+        self._traced_share: float | None = boot.tracing["share"] if boot.tracing else None
 
     def new_arrays(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> dict[str, Array]:
         """See `pipeline.stage.Context`."""

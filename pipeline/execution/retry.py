@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable
-from camgraph.pipeline.execution.context import Collector
+from camgraph.pipeline.execution.collector import Collector
 from camgraph.pipeline.monitoring.metrics import reason_line
 from camgraph.pipeline.stage import Logger
 from camgraph.pipeline.system.redaction import redact_urls

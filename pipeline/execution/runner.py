@@ -26,13 +26,14 @@ from functools import partial
 from typing import Any, ParamSpec, Protocol
 
 from camgraph.pipeline.errors import BadItem, NeedsNewProcess, Unavailable, UserError
-from camgraph.pipeline.execution.retry import Closing, GivenUp, Retry
+from camgraph.pipeline.execution.process_parts import ProcessParts
+from camgraph.pipeline.execution.retry import Closing, GivenUp
 from camgraph.pipeline.items import MOST_PARTS, Item
 from camgraph.pipeline.messages import End, Event, Message
-from camgraph.pipeline.monitoring.metrics import Counters, StageTimes
+from camgraph.pipeline.monitoring.metrics import StageTimes
 from camgraph.pipeline.monitoring.tracer import Tracer
 from camgraph.pipeline.plan import EVERY_CAMERA, StagePlan
-from camgraph.pipeline.stage import Logger, Stage
+from camgraph.pipeline.stage import Stage
 from camgraph.pipeline.system.scarcity import in_words
 
 P = ParamSpec("P")
@@ -82,21 +83,14 @@ class StageRunner:
     hands_out = False
 
     def __init__(
-        self,
-        plan: StagePlan,
-        stage: Stage[Any],
-        counters: Counters,
-        retry: Retry,
-        log: Logger,
-        *,
-        tracer: Tracer | None = None,
+        self, plan: StagePlan, stage: Stage[Any], parts: ProcessParts, *, tracer: Tracer | None = None
     ) -> None:
         self.plan = plan
         self.stage = stage
         self.times = StageTimes()
-        self._counters = counters
-        self._retry = retry
-        self._log = log
+        self._counters = parts.counters
+        self._retry = parts.retry
+        self._log = parts.log
         self._tracer = tracer
         self._takes_batches = True
         self._bugs = 0

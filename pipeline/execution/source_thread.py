@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from camgraph.pipeline.errors import EXIT_DONE, EXIT_GAVE_UP, BadItem, EnvironmentProblem, Shortage, UserError
-from camgraph.pipeline.execution.context import Collector, Pulse
+from camgraph.pipeline.execution.context import Pulse
+from camgraph.pipeline.execution.process_parts import ProcessParts
 from camgraph.pipeline.execution.runner import BUGS
 from camgraph.pipeline.messages import End, EndReason, Message, Stamp
 from camgraph.pipeline.stage import Source
@@ -51,29 +52,20 @@ class Silence:
 
 
 class SourceThread:
-    """One camera. `wake` tells the loop that there is something to take."""
+    """One camera. `window`: how many frames may be on their way. `traced`: frames carry when they were captured."""
 
     def __init__(
-        self,
-        source: Source[Any],
-        pulse: Pulse,
-        collector: Collector,
-        *,
-        window: int,
-        live: bool,
-        wake: Callable[[], None],
-        traced: bool = False,
+        self, source: Source[Any], pulse: Pulse, parts: ProcessParts, *, window: int, traced: bool = False
     ) -> None:
-        """`traced`: its frames carry when they were captured."""
         self.camera = source.camera
         self.stage = source.context.stage
         self._source = source
         self._context = source.context
         self._pulse = pulse
         self._opening = True
-        self._collector = collector
-        self.live = live
-        self._wake = wake
+        self._collector = parts.collector
+        self.live = source.is_live(source.camera_settings)
+        self._wake = parts.wake
         self._traced = traced
         self._window = threading.Semaphore(window)
         self._stop = threading.Event()

@@ -18,12 +18,11 @@ from dataclasses import dataclass, field
 import zmq
 
 from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.execution.process_parts import ProcessParts
 from camgraph.pipeline.items import Item, Key
 from camgraph.pipeline.messages import Message
-from camgraph.pipeline.monitoring.metrics import Counters
 from camgraph.pipeline.plan import ProcessPlan
 from camgraph.pipeline.shm.mappings import Mappings, SegmentGone
-from camgraph.pipeline.stage import Logger
 from camgraph.pipeline.system.run_folder import unlink_socket
 from camgraph.pipeline.transport.mailbox import Gone
 from camgraph.pipeline.transport.mailboxes import Mailboxes
@@ -71,7 +70,7 @@ class _Peer:
 class Receiver:
     """All incoming edges of a process behind one socket. The messages that it believes go to its `mailboxes`.
 
-    `accepted`: edge name -> the message types of its port. `successor`: of a process that died.
+    `accepted`: edge name -> the message types of its port.
     """
 
     def __init__(
@@ -79,10 +78,7 @@ class Receiver:
         endpoint: str,
         plan: ProcessPlan,
         accepted: Mapping[str, Iterable[type[Message]]],
-        counters: Counters,
-        log: Logger,
-        *,
-        successor: bool = False,
+        parts: ProcessParts,
     ) -> None:
         self.endpoint = endpoint
         self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.ROUTER)
@@ -93,17 +89,17 @@ class Receiver:
         self.socket.bind(endpoint)
         self._senders = {name: frozenset(processes) for name, processes in plan.senders.items()}
         self._cameras = frozenset(plan.cameras)
-        self._counters = counters
-        self._log = log
-        self._refusals = Refusals(counters, log)
+        self._counters = parts.counters
+        self._log = parts.log
+        self._refusals = Refusals(parts.counters, parts.log)
         self._pending = PendingAcks()
         self.mailboxes = Mailboxes(
             plan.incoming,
             accepted,
-            Gone(counters, self._pending.finish, self._refuse),
+            Gone(parts.counters, self._pending.finish, self._refuse),
             window=plan.window,
             priorities=plan.priorities,
-            successor=successor,
+            successor=parts.incarnation > 1,
         )
         self._peers: dict[bytes, _Peer] = {}
 

@@ -15,12 +15,11 @@ from typing import Any
 import zmq
 
 from camgraph.pipeline.errors import WireError
+from camgraph.pipeline.execution.process_parts import ProcessParts
 from camgraph.pipeline.items import Key
 from camgraph.pipeline.messages import MARKS, End, Message, Stamp
-from camgraph.pipeline.monitoring.metrics import Counters
-from camgraph.pipeline.plan import EdgePlan
+from camgraph.pipeline.plan import EdgePlan, ProcessPlan
 from camgraph.pipeline.shm.slots import SlotRing
-from camgraph.pipeline.stage import Logger
 from camgraph.pipeline.transport.connection import Connection
 from camgraph.pipeline.transport.in_flight import Delivery, InFlight, Queue, Ticket
 from camgraph.pipeline.transport.protocol import (
@@ -91,36 +90,28 @@ class _Link:
 
 
 class Sender:
-    """All outgoing edges of a process. `routes`: edge name -> camera -> process that reads it."""
+    """All outgoing edges of a process. Memory for the messages comes from `ring`; `poller` hears the readers."""
 
-    def __init__(
-        self,
-        *,
-        process: str,
-        incarnation: int,
-        edges: Sequence[EdgePlan],
-        routes: Mapping[str, Mapping[str, str]],
-        ring: SlotRing,
-        counters: Counters,
-        poller: zmq.Poller,
-        log: Logger,
-    ) -> None:
-        self._process = process
-        self._incarnation = incarnation
+    def __init__(self, plan: ProcessPlan, ring: SlotRing, poller: zmq.Poller, parts: ProcessParts) -> None:
+        self._process = plan.name
+        self._incarnation = parts.incarnation
         self._ring = ring
         self._poller = poller
-        self._log = log
-        self._refusals = Refusals(counters, log)
+        self._log = parts.log
+        self._refusals = Refusals(parts.counters, parts.log)
         self._links: dict[str, _Link] = {}
         self._by_camera: dict[str, list[Queue]] = {}
         self._routes: dict[tuple[str, str], tuple[_Link, Queue]] = {}
         self._known: dict[tuple[str, str], Known] = {}
-        self._edges = edges
-        self._counters = counters
-        self.revise(routes)
+        self._edges = plan.outgoing
+        self._counters = parts.counters
+        self.revise(plan.routes)
 
     def revise(self, routes: Mapping[str, Mapping[str, str]]) -> None:
-        """Messages take these routes from now on; a camera that is no longer in them has nothing left on its way."""
+        """Messages take these routes from now on: edge name -> camera -> the process that reads it.
+
+        A camera that is no longer in them has nothing left on its way.
+        """
         wanted = {
             (edge.name, camera): (edge, reader) for edge in self._edges for camera, reader in routes[edge.name].items()
         }

@@ -11,12 +11,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from camgraph.pipeline.errors import EnvironmentProblem
 from camgraph.pipeline.execution.pool import Batch, Pool
+from camgraph.pipeline.execution.process_parts import ProcessParts
+from camgraph.pipeline.execution.stage_chain import StageChain
 from camgraph.pipeline.items import Item
-from camgraph.pipeline.messages import End, Tombstone
-from camgraph.pipeline.monitoring.metrics import Counters
-from camgraph.pipeline.plan import DROPPING_AT_WORK, ProcessPlan, StagePlan
-from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.messages import End, Event, Tombstone
+from camgraph.pipeline.plan import DROPPING_AT_WORK
 from camgraph.pipeline.transport.receiver import Receiver
 from camgraph.pipeline.transport.sender import Sender
 
@@ -25,40 +26,33 @@ _BATCHES_TAKEN = 16
 
 
 class Batcher:
-    """Makes batches of the messages in the mailboxes. `head` is the stage that they are for; `clock` is in seconds.
-
-    `quarantined` is called with each poison message, before it is dropped.
-    """
+    """Makes batches of the messages in the mailboxes, for the first stage of `chain`. `clock` is in seconds."""
 
     def __init__(
         self,
-        *,
-        plan: ProcessPlan,
-        head: StagePlan,
+        chain: StageChain,
         receiver: Receiver,
         sender: Sender,
         pool: Pool | None,
-        thread_safe: bool,
-        counters: Counters,
-        log: Logger,
-        quarantined: Callable[[Item], object] = lambda _: None,
+        parts: ProcessParts,
+        *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        head, plan = chain.head.plan, chain.plan
+        self._stage = chain.head.stage
         self._head = head
         self._receiver = receiver
         self._mailboxes = receiver.mailboxes
         self._sender = sender
         self._pool = pool
-        self._counters = counters
-        self._log = log
-        self._quarantined = quarantined
+        self._counters = parts.counters
+        self._log = parts.log
         self._clock = clock
         self._blocking = all(edge.policy == "block" for edge in plan.incoming)
         self._window = plan.window if self._blocking else min(plan.window, DROPPING_AT_WORK)
         self._unfinished: Counter[str] = Counter()
         self._in_hand: Counter[str] = Counter()
         self._possible_poison: Item | None = None
-        self._thread_safe = thread_safe
         # In the loop, batches of waiting messages: the turn need not be decided before each.
         self._most = head.batch_max * (_BATCHES_TAKEN if self._blocking and pool is None else 1)
         self._taken: list[Item] = []
@@ -83,7 +77,7 @@ class Batcher:
             self._possible_poison = items[0]
             return self._try_alone()
         # A camera's end runs in the loop: nothing else of a stage that is not made for it may run beside it.
-        self._ending = isinstance(items[0].payload, End) and not self._thread_safe
+        self._ending = isinstance(items[0].payload, End) and not self._stage.thread_safe
         return Batch(items, mark=items[0].is_mark)
 
     def _next_of_taken(self) -> list[Item]:
@@ -138,9 +132,21 @@ class Batcher:
             self._receiver.trying(item)
             time.sleep(_SENT_S)  # the signal leaves in a thread of ZeroMQ's, which must not die before
             return Batch([item])
+        self._quarantine(item)
+        return Batch([item], mark=True)
+
+    def _quarantine(self, item: Item) -> None:
+        """Drop a message that kills processes; an event stays as a dead letter."""
         camera = item.stamp.camera  # to a sink, the events of all cameras come under one name
         self._counters.add("dropped.quarantined", camera)
         self._log.error("item_quarantined", camera=camera, seq=item.stamp.seq, deaths=item.deaths)
-        self._quarantined(item)
+        if isinstance(item.payload, Event):
+            self._keep_dead_letter(item.payload, item.deaths)
         item.payload = Tombstone(item.stamp, "quarantined")
-        return Batch([item], mark=True)
+
+    def _keep_dead_letter(self, event: Event, deaths: int) -> None:
+        why = f"{deaths} processes of the sink died while they worked on it"
+        try:
+            self._stage.context.dead_letters.add(event, why, attempts=deaths)
+        except EnvironmentProblem as error:  # not tried again: the disk may be the reason for the deaths
+            self._log.error("dead_letter_not_kept", id=event.own_id, error=str(error), error_id=error.error_id)

@@ -6,11 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from camgraph.pipeline.errors import BadItem, CamgraphError, EnvironmentProblem
-from camgraph.pipeline.execution.retry import Closing, Retry
+from camgraph.pipeline.execution.process_parts import ProcessParts
+from camgraph.pipeline.execution.retry import Closing
 from camgraph.pipeline.execution.stage_chain import Made
 from camgraph.pipeline.items import Item
-from camgraph.pipeline.monitoring.metrics import Counters
-from camgraph.pipeline.stage import Logger
 from camgraph.pipeline.transport.in_flight import Ticket
 from camgraph.pipeline.transport.sender import Sender
 
@@ -18,11 +17,11 @@ from camgraph.pipeline.transport.sender import Sender
 class Emitter:
     """One for each process. A message that cannot be sent is counted and logged, and costs nothing else."""
 
-    def __init__(self, sender: Sender, counters: Counters, retry: Retry, log: Logger) -> None:
+    def __init__(self, sender: Sender, parts: ProcessParts) -> None:
         self._sender = sender
-        self._retry = retry
-        self._counters = counters
-        self._log = log
+        self._retry = parts.retry
+        self._counters = parts.counters
+        self._log = parts.log
         self._logged: set[tuple[str, str]] = set()
 
     def submit(self, items: Sequence[Item], made: Iterable[Made], on_done: Callable[[Item], None]) -> None:

@@ -8,17 +8,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from camgraph.pipeline.execution.retry import Retry
-from camgraph.pipeline.execution.stage_chain import StageChain
-from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.execution.process_parts import ProcessParts
 from camgraph.pipeline.monitoring.reports import durations_of
-from camgraph.pipeline.shm.slots import SlotRing
 from camgraph.pipeline.transport.channel import Channel
-from camgraph.pipeline.transport.receiver import Receiver
-from camgraph.pipeline.transport.sender import Sender
-from camgraph.pipeline.worker.input_loop import InputLoop
-from camgraph.pipeline.worker.outbox_relay import OutboxRelay
-from camgraph.pipeline.worker.sources import Sources
+from camgraph.pipeline.worker.message_path import MessagePath
 
 _HEARTBEAT_S = 0.25
 _QUIET_S = 1.0
@@ -29,33 +22,13 @@ _NO_NEWS = {"cpu_s"}
 
 
 class Heartbeats:
-    """The parts of one process, as far as they have something to report (`pipeline.monitoring.reports.Heartbeat`)."""
+    """Reports how the messages of one process get on (`pipeline.monitoring.reports.Heartbeat`)."""
 
-    def __init__(
-        self,
-        channel: Channel,
-        *,
-        hang_s: float,
-        chain: StageChain,
-        counters: Counters,
-        ring: SlotRing,
-        retry: Retry,
-        sender: Sender,
-        sources: Sources,
-        receiver: Receiver | None,
-        input_loop: InputLoop | None,
-        relay: OutboxRelay | None,
-    ) -> None:
+    def __init__(self, path: MessagePath, channel: Channel, parts: ProcessParts, *, hang_s: float) -> None:
+        self._path = path
         self._channel = channel
-        self._chain = chain
-        self._counters = counters
-        self._ring = ring
-        self._retry = retry
-        self._sender = sender
-        self._sources = sources
-        self._receiver = receiver
-        self._input_loop = input_loop
-        self._relay = relay
+        self._counters = parts.counters
+        self._retry = parts.retry
         self._quiet_s = min(_QUIET_S, _QUIET_PART * hang_s)
         self._next_heartbeat = self._next_anyway = 0.0
         self._cpu_before = 0.0
@@ -79,9 +52,9 @@ class Heartbeats:
         values = self._values()
         news = {name: value for name, value in values.items() if name not in self._told or self._told[name] != value}
         since_the_last = {
-            "ages": self._chain.ages_ms(),
-            "stage_calls": durations_of(self._chain.take_calls()),
-            "frame_ages": durations_of(self._chain.take_ages()),
+            "ages": self._path.chain.ages_ms(),
+            "stage_calls": durations_of(self._path.chain.take_calls()),
+            "frame_ages": durations_of(self._path.chain.take_ages()),
             "camera_changes": changes,
         }
         happened = {name: found for name, found in since_the_last.items() if found}
@@ -96,28 +69,29 @@ class Heartbeats:
 
     def _values(self) -> dict[str, Any]:
         """All that a heartbeat tells of this moment."""
-        silence = self._sources.silence
+        path, relay = self._path, self._path.relay
+        silence = path.sources.silence
         return {
-            "working_since_ns": self._input_loop.working_since_ns if self._input_loop else 0,
+            "working_since_ns": path.input_loop.working_since_ns if path.input_loop else 0,
             "source_silent_since_ns": silence.since_ns,
             "source_opening": silence.opening,
-            "stages": {name: runner.times.snapshot() for name, runner in self._chain.runners.items()},
+            "stages": {name: runner.times.snapshot() for name, runner in path.chain.runners.items()},
             "counts": self._counters.snapshot(),
             "files": self._counters.files,
-            "frames_done": dict(self._sources.frames_done),
+            "frames_done": dict(path.sources.frames_done),
             "cpu_s": time.process_time() - self._cpu_before,
-            "queue": self._receiver.mailboxes.waiting() if self._receiver else 0,
-            "in_flight": self._sender.in_flight,
-            "slots": self._ring.in_use,
-            "blocked_on": self._retry.waits_for or (self._relay.waits_for if self._relay else ""),
-            "patient": self._retry.patient and not (self._relay and self._relay.waits_for),
+            "queue": path.receiver.mailboxes.waiting() if path.receiver else 0,
+            "in_flight": path.sender.in_flight,
+            "slots": path.ring.in_use,
+            "blocked_on": self._retry.waits_for or (relay.waits_for if relay else ""),
+            "patient": self._retry.patient and not (relay and relay.waits_for),
             "troubles": [
                 *self._retry.troubles,
                 *self._counters.troubles,
-                *(self._relay.troubles if self._relay else ()),
+                *(relay.troubles if relay else ()),
             ],
             "camera_facts": self._counters.camera_facts,
             "stage_facts": self._counters.stage_facts,
             "counters": self._counters.of_stages,
-            "outbox": self._relay.backlog if self._relay else {},
+            "outbox": relay.backlog if relay else {},
         }

@@ -8,14 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from camgraph.pipeline.errors import EnvironmentProblem
-from camgraph.pipeline.execution.context import Collector
 from camgraph.pipeline.execution.pool import Batch, Pool
+from camgraph.pipeline.execution.process_parts import ProcessParts
 from camgraph.pipeline.execution.stage_chain import Made, StageChain
 from camgraph.pipeline.items import Item, Key
-from camgraph.pipeline.messages import End, Event, Message
-from camgraph.pipeline.monitoring.metrics import Counters
-from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.messages import End, Message
 from camgraph.pipeline.transport.receiver import Receiver
 from camgraph.pipeline.transport.sender import Sender
 from camgraph.pipeline.worker.batcher import Batcher
@@ -31,7 +28,7 @@ _TOGETHER_LIVE_S = 0.001
 class InputLoop:
     """For a process that others send to. All methods are for the loop's thread, but for `begin_again`.
 
-    `wake` turns the loop once more; `on_end(item)` is called when all of a camera is done.
+    `on_end(item)` is called when all of a camera is done.
     """
 
     def __init__(
@@ -40,52 +37,27 @@ class InputLoop:
         receiver: Receiver,
         sender: Sender,
         emitter: Emitter,
+        parts: ProcessParts,
         *,
-        collector: Collector,
-        counters: Counters,
-        wake: Callable[[], None],
         on_end: Callable[[Item], None],
-        log: Logger,
     ) -> None:
         self._chain = chain
         self._receiver = receiver
         self._mailboxes = receiver.mailboxes
         self._sender = sender
         self._emitter = emitter
-        self._collector = collector
-        self._counters = counters
-        self._wake = wake
+        self._collector = parts.collector
+        self._counters = parts.counters
+        self._wake = parts.wake
         self._on_end = on_end
         head = chain.head
         beside = head.stage.own_thread or head.plan.threads > 1
-        self._pool = Pool(head.plan.threads, self._work, wake) if beside else None
-        self._batcher = Batcher(
-            plan=chain.plan,
-            head=head.plan,
-            receiver=receiver,
-            sender=sender,
-            pool=self._pool,
-            thread_safe=head.stage.thread_safe,
-            counters=counters,
-            log=log,
-            quarantined=self._bury,
-        )
-        self._log = log
+        self._pool = Pool(head.plan.threads, self._work, parts.wake) if beside else None
+        self._batcher = Batcher(chain, receiver, sender, self._pool, parts)
         self._goes_on_inside = chain.goes_on_inside(chain.order[0])
         blocking = all(edge.policy == "block" for edge in chain.plan.incoming)
         self._batches_a_turn = _BATCHES_A_TURN if blocking else 1
         self._together_s = _TOGETHER_LIVE_S if chain.plan.live else _TOGETHER_S
-
-    def _bury(self, item: Item) -> None:
-        """Keep an event that kills processes as a dead letter. It does not wait for a disk: that may be the reason."""
-        if isinstance(item.payload, Event):
-            why = f"{item.deaths} processes of the sink died while they worked on it"
-            try:
-                self._chain.head.stage.context.dead_letters.add(item.payload, why, attempts=item.deaths)
-            except EnvironmentProblem as error:
-                self._log.error(
-                    "dead_letter_not_kept", id=item.payload.own_id, error=str(error), error_id=error.error_id
-                )
 
     def turn(self) -> bool:
         """Send finished outputs on, or else take more; True if there may be more to do."""

@@ -10,13 +10,13 @@ from functools import partial
 from typing import Any
 
 from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.execution.process_parts import ProcessParts
 from camgraph.pipeline.execution.retry import RETRY_S
 from camgraph.pipeline.items import END_SEQ, Item, Key
 from camgraph.pipeline.messages import Event, Stamp
 from camgraph.pipeline.monitoring.event_format import EventSummary, event_format
 from camgraph.pipeline.outbox.outbox import Outbox
 from camgraph.pipeline.plan import EVERY_CAMERA, EdgePlan, ProcessPlan
-from camgraph.pipeline.stage import Logger
 from camgraph.pipeline.transport.channel import Channel
 from camgraph.pipeline.transport.in_flight import Ticket
 from camgraph.pipeline.transport.sender import Sender
@@ -30,14 +30,14 @@ class OutboxRelay:
     """
 
     def __init__(
-        self, outbox: Outbox, *, plan: ProcessPlan, incarnation: int, sender: Sender, channel: Channel, log: Logger
+        self, outbox: Outbox, plan: ProcessPlan, sender: Sender, channel: Channel, parts: ProcessParts
     ) -> None:
         self._outbox = outbox
         self._plan = plan
-        self._incarnation = incarnation
+        self._incarnation = parts.incarnation
         self._sender = sender
         self._channel = channel
-        self._log = log
+        self._log = parts.log
         self._handed: Counter[str] = Counter()
         self._ended: set[str] = set()
         self._closed: set[str] = set()

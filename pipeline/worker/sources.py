@@ -6,12 +6,11 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from camgraph.pipeline.execution.context import Collector
+from camgraph.pipeline.execution.process_parts import ProcessParts
 from camgraph.pipeline.execution.source_thread import Handed, Silence, SourceThread
 from camgraph.pipeline.execution.stage_chain import StageChain
 from camgraph.pipeline.items import END_SEQ, Item, Key
 from camgraph.pipeline.messages import End, Stamp
-from camgraph.pipeline.monitoring.metrics import Counters
 from camgraph.pipeline.worker.emitter import Emitter
 
 StampOf = Callable[[str], Stamp | None]
@@ -35,15 +34,14 @@ class Sources:
         *,
         chain: StageChain,
         emitter: Emitter,
-        collector: Collector,
-        counters: Counters,
+        parts: ProcessParts,
         on_end: Callable[[Item], None],
     ) -> None:
         self._threads = {thread.camera: thread for thread in threads}
         self._chain = chain
         self._emitter = emitter
-        self._collector = collector
-        self._counters = counters
+        self._collector = parts.collector
+        self._counters = parts.counters
         self._on_end = on_end
         self._allowed: set[str] = set()
         self._on_the_way: dict[str, deque[_Frame]] = defaultdict(deque)

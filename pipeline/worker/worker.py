@@ -11,24 +11,24 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import zmq
 
 from camgraph.pipeline.boot import Boot
-from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem
-from camgraph.pipeline.execution.builder import Builder
-from camgraph.pipeline.execution.context import Collector, Pulse
+from camgraph.pipeline.errors import CamgraphError
+from camgraph.pipeline.execution.builder import Builder, Built
+from camgraph.pipeline.execution.collector import Collector
+from camgraph.pipeline.execution.context import Pulse
 from camgraph.pipeline.execution.emissions import Emissions
+from camgraph.pipeline.execution.process_parts import ProcessParts
 from camgraph.pipeline.execution.retry import Closing, Retry
 from camgraph.pipeline.execution.source_thread import SourceThread
-from camgraph.pipeline.execution.stage_chain import StageChain
 from camgraph.pipeline.items import Item
 from camgraph.pipeline.messages import End, Event, Stamp
 from camgraph.pipeline.monitoring.metrics import Counters
-from camgraph.pipeline.outbox.outbox import Outbox
 from camgraph.pipeline.plan import slots_of
 from camgraph.pipeline.shm.segments import require_ordered_stores
 from camgraph.pipeline.shm.slots import SlotRing
@@ -42,6 +42,7 @@ from camgraph.pipeline.transport.wire import allocate
 from camgraph.pipeline.worker.emitter import Emitter
 from camgraph.pipeline.worker.heartbeats import Heartbeats
 from camgraph.pipeline.worker.input_loop import InputLoop
+from camgraph.pipeline.worker.message_path import MessagePath
 from camgraph.pipeline.worker.outbox_relay import OutboxRelay
 from camgraph.pipeline.worker.sources import Sources
 
@@ -61,43 +62,14 @@ class Worker:
         self._plan = boot.plan
         self._channel = channel
         self._log = log
-        self._counters = Counters()
         self._poller = zmq.Poller()
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._ring = SlotRing(boot.shm_prefix, slots_of(self._plan))
-        self._collector = Collector(self._ring.release)
-        self._retry = Retry(self._pause, self._collector, log)
-        self._emissions = Emissions(self._send_emitted)
-        built = self._builder(boot).build()
-        self._chain, self._close_tracer = built.chain, built.close_tracer
-        self._receiver = self._make_receiver()
-        self._sender = Sender(
-            process=self._plan.name,
-            incarnation=boot.incarnation,
-            edges=self._plan.outgoing,
-            routes=self._plan.routes,
-            ring=self._ring,
-            counters=self._counters,
-            poller=self._poller,
-            log=log,
-        )
-        self._emitter = Emitter(self._sender, self._counters, self._retry, log)
-        self._sources = self._make_sources(built.sources)
-        self._input_loop = self._make_input_loop(self._receiver) if self._receiver else None
-        self._relay = self._make_relay(built.outbox) if built.outbox else None
-        self._heartbeats = Heartbeats(
-            channel,
-            hang_s=boot.hang_s,
-            chain=self._chain,
-            counters=self._counters,
-            ring=self._ring,
-            retry=self._retry,
-            sender=self._sender,
-            sources=self._sources,
-            receiver=self._receiver,
-            input_loop=self._input_loop,
-            relay=self._relay,
-        )
+        self._parts = self._make_parts()
+        built = Builder(boot, self._parts).build()
+        self._close_tracer = built.close_tracer
+        self._path = self._make_path(built)
+        self._heartbeats = Heartbeats(self._path, channel, self._parts, hang_s=boot.hang_s)
         self._closing = threading.Event()
         self._thread = threading.get_ident()
         self._order: set[str] = set()
@@ -105,16 +77,18 @@ class Worker:
 
     # ---- building
 
-    def _builder(self, boot: Boot) -> Builder:
-        return Builder(
-            boot,
-            counters=self._counters,
+    def _make_parts(self) -> ProcessParts:
+        collector = Collector(self._ring.release)
+        return ProcessParts(
+            incarnation=self._boot.incarnation,
             log=self._log,
-            collector=self._collector,
-            retry=self._retry,
+            counters=Counters(),
+            collector=collector,
+            retry=Retry(self._pause, collector, self._log),
+            emissions=Emissions(self._send_emitted),
+            wake=self._wake,
             allocate=partial(allocate, self._ring),
             report_opening=lambda doing, within_s: self._channel.send("opening", doing=doing, within_s=within_s),
-            emissions=self._emissions,
         )
 
     def _send_emitted(self, stage: str, event: Event) -> None:
@@ -122,61 +96,36 @@ class Worker:
         stamp = event.stamp
         self._channel.send("emit", stage=stage, camera=stamp.camera, time_ns=stamp.time_ns, **fields)
 
+    def _make_path(self, built: Built) -> MessagePath:
+        plan, parts, chain = self._plan, self._parts, built.chain
+        receiver = self._make_receiver()
+        sender = Sender(plan, self._ring, self._poller, parts)
+        emitter, ended = Emitter(sender, parts), self._camera_ended
+        sources = [self._source_thread(*source) for source in built.sources]
+        return MessagePath(
+            sources=Sources(sources, chain=chain, emitter=emitter, parts=parts, on_end=ended),
+            receiver=receiver,
+            input_loop=InputLoop(chain, receiver, sender, emitter, parts, on_end=ended) if receiver else None,
+            chain=chain,
+            sender=sender,
+            ring=self._ring,
+            relay=OutboxRelay(built.outbox, plan, sender, self._channel, parts) if built.outbox else None,
+        )
+
     def _make_receiver(self) -> Receiver | None:
         if not self._plan.incoming:
             return None
         accepted = {edge.name: self._boot.accepted(edge) for edge in self._plan.incoming}
-        successor = self._boot.incarnation > 1
-        receiver = Receiver(self._boot.endpoint, self._plan, accepted, self._counters, self._log, successor=successor)
+        receiver = Receiver(self._boot.endpoint, self._plan, accepted, self._parts)
         self._poller.register(receiver.socket, zmq.POLLIN)
         return receiver
 
-    def _make_sources(self, sources: list[tuple[Source[Any], Pulse]]) -> Sources:
-        return Sources(
-            [self._source_thread(source, pulse) for source, pulse in sources],
-            chain=self._chain,
-            emitter=self._emitter,
-            collector=self._collector,
-            counters=self._counters,
-            on_end=self._camera_ended,
-        )
-
     def _source_thread(self, source: Source[Any], pulse: Pulse) -> SourceThread:
-        return SourceThread(
-            source,
-            pulse,
-            self._collector,
-            window=self._boot.plan.window,
-            live=source.is_live(source.camera_settings),
-            wake=self._wake,
-            traced=self._boot.tracing is not None,
-        )
+        traced = self._boot.tracing is not None
+        return SourceThread(source, pulse, self._parts, window=self._boot.plan.window, traced=traced)
 
     def _new_source(self, boot: Boot, camera: str) -> SourceThread:
-        return self._source_thread(*self._builder(boot).source(camera))
-
-    def _make_input_loop(self, receiver: Receiver) -> InputLoop:
-        return InputLoop(
-            self._chain,
-            receiver,
-            self._sender,
-            self._emitter,
-            collector=self._collector,
-            counters=self._counters,
-            wake=self._wake,
-            on_end=self._camera_ended,
-            log=self._log,
-        )
-
-    def _make_relay(self, outbox: Outbox) -> OutboxRelay:
-        return OutboxRelay(
-            outbox,
-            plan=self._plan,
-            incarnation=self._boot.incarnation,
-            sender=self._sender,
-            channel=self._channel,
-            log=self._log,
-        )
+        return self._source_thread(*Builder(boot, self._parts).source(camera))
 
     def _wake(self) -> None:
         os.eventfd_write(self._wake_fd, 1)
@@ -189,9 +138,9 @@ class Worker:
         self._poller.register(self._wake_fd, zmq.POLLIN)
         failures: list[CamgraphError] = []
         try:
-            self._chain.open()
+            self._path.chain.open()
             self._heartbeats.begin()
-            self._channel.send("ready", endpoint=self._boot.endpoint if self._receiver else "")
+            self._channel.send("ready", endpoint=self._boot.endpoint if self._path.receiver else "")
             self._obey(self._early)
             self._loop()
         finally:
@@ -218,29 +167,29 @@ class Worker:
             os.eventfd_read(self._wake_fd)
         if self._channel.fileno() in ready:
             self._obey(self._channel.receive())
-        more = self._receiver.receive() if self._receiver and self._receiver.socket in ready else False
-        return self._sender.receive(ready) or more
+        more = self._path.receiver.receive() if self._path.receiver and self._path.receiver.socket in ready else False
+        return self._path.sender.receive(ready) or more
 
     def _idle_ms(self) -> int:
-        return (self._input_loop.wait_ms() if self._input_loop else 0) or _IDLE_MS
+        return (self._path.input_loop.wait_ms() if self._path.input_loop else 0) or _IDLE_MS
 
     def _turn(self) -> bool:
         """One round of everything; True when there is more to do without anything happening."""
         if self._plan.sources:
-            if self._sender.attached:
-                self._sources.start(self._resume_of, self._sender.seen_by_any, self._boot.gave_up)
-            self._sources.take()
-        busy = self._input_loop.turn() if self._input_loop else False
+            if self._path.sender.attached:
+                self._path.sources.start(self._resume_of, self._path.sender.seen_by_any, self._boot.gave_up)
+            self._path.sources.take()
+        busy = self._path.input_loop.turn() if self._path.input_loop else False
         self._send()
         return busy
 
     def _send(self) -> None:
         """Send others the things they wait for: events, acknowledgements, and the heartbeat."""
-        if self._relay:
-            self._relay.turn()
-        self._sender.flush()
-        if self._receiver:
-            self._receiver.flush()
+        if self._path.relay:
+            self._path.relay.turn()
+        self._path.sender.flush()
+        if self._path.receiver:
+            self._path.receiver.flush()
         if self._plan.sources and self._plan.live:  # a file keeps its memory: without it, it would end
             self._ring.tend(time.monotonic())
         self._heartbeats.send_in_time()
@@ -252,8 +201,8 @@ class Worker:
         """
         if threading.get_ident() != self._thread:
             over = self._closing.wait(seconds)
-            assert self._input_loop
-            self._input_loop.begin_again()
+            assert self._path.input_loop
+            self._path.input_loop.begin_again()
             return over
         until = time.monotonic() + seconds
         while (left_s := until - time.monotonic()) > 0 and not self._is_over():
@@ -264,16 +213,16 @@ class Worker:
     def _obey(self, messages: Iterable[Mapping[str, Any]]) -> None:
         for message in messages:
             if message["op"] == "links":
-                self._sender.connect(message["endpoints"])
+                self._path.sender.connect(message["endpoints"])
             elif message["op"] == "start":
-                self._sources.allow(message["cameras"])
+                self._path.sources.allow(message["cameras"])
             elif message["op"] == "stop":
-                self._sources.stop()
+                self._path.sources.stop()
             elif message["op"] == "emit":
-                assert self._relay
-                self._relay.emit(message)
+                assert self._path.relay
+                self._path.relay.emit(message)
             elif message["op"] == "committed":
-                self._emissions.committed(message["id"])
+                self._parts.emissions.committed(message["id"])
             elif message["op"] == "revise":
                 self._revise(Boot.from_wire(message["boot"]), message["number"])
             elif message["op"] == "settings":
@@ -281,25 +230,24 @@ class Worker:
             elif message["op"] in ("switches", "cameras_now"):
                 self._tell_stages(message)
             elif message["op"] == "remove":
-                self._sources.remove(message["camera"])
+                self._path.sources.remove(message["camera"])
             elif message["op"] == "pause":
-                self._sources.pause(message["cameras"])
+                self._path.sources.pause(message["cameras"])
             else:
                 self._order.add(message["op"])
 
     def _tell_stages(self, message: Mapping[str, Any]) -> None:
         if message["op"] == "cameras_now":
-            self._chain.tell_cameras_now(message["states"])
+            self._path.chain.tell_cameras_now(message["states"])
         else:
-            self._chain.turn_switches(message["switches"])
-            self._chain.reset_counters(message["resets"])
+            self._path.chain.turn_switches(message["switches"])
+            self._path.chain.reset_counters(message["resets"])
 
     def _revise(self, boot: Boot, number: int) -> None:
         hide(boot.secrets)
         if boot.confidential:
             forbid_dumps(self._log.warning)
-        ways = (self._chain, self._receiver, self._sender)
-        problem = revise(boot, *ways, ring=self._ring, sources=self._sources, new_source=self._new_source)
+        problem = self._path.revise(boot, self._new_source)
         if not problem:
             self._boot = boot
         self._channel.send("revised", number=number, problem=problem)
@@ -310,7 +258,7 @@ class Worker:
         if boot.confidential:
             forbid_dumps(self._log.warning)
         try:
-            self._chain.change_settings(boot.plan)
+            self._path.chain.change_settings(boot.plan)
         except Exception as error:  # noqa: BLE001 - a bug of a stage, or its way to be started anew
             is_bug = not isinstance(error, CamgraphError)
             self._log.warning("settings_not_taken", why=f"{type(error).__name__}: {error}", exc_info=is_bug)
@@ -321,7 +269,7 @@ class Worker:
 
     def _resume_of(self, camera: str) -> Stamp | None:
         """The frame to go on behind: the readers are done with it, or an earlier incarnation knew it to be done."""
-        known = [stamp for stamp in (self._sender.done_by_all(camera), self._boot.resume_of(camera)) if stamp]
+        known = [stamp for stamp in (self._path.sender.done_by_all(camera), self._boot.resume_of(camera)) if stamp]
         return max(known, key=lambda stamp: stamp.place, default=None)
 
     def _camera_ended(self, item: Item) -> None:
@@ -333,54 +281,17 @@ class Worker:
     def _close(self) -> list[CamgraphError]:
         """Close everything; returns the errors of stages that failed to close."""
         self._closing.set()
-        self._sources.abandon()
+        self._path.sources.abandon()
         failures: list[CamgraphError] = []
-        if self._input_loop is None or self._input_loop.close(_JOIN_S):
-            failures = self._chain.close()
+        if self._path.input_loop is None or self._path.input_loop.close(_JOIN_S):
+            failures = self._path.chain.close()
         else:
             self._log.warning("stage_not_closed", why="it is still at work")
         self._close_tracer()
-        self._sender.close()
-        if self._receiver:
-            self._receiver.close()
-        self._sources.join(_JOIN_S)
+        self._path.sender.close()
+        if self._path.receiver:
+            self._path.receiver.close()
+        self._path.sources.join(_JOIN_S)
         self._ring.close()
         self._heartbeats.send()
         return failures
-
-
-def revise(
-    boot: Boot,
-    chain: StageChain,
-    receiver: Receiver | None,
-    sender: Sender,
-    *,
-    ring: SlotRing,
-    sources: Sources,
-    new_source: Callable[[Boot, str], SourceThread],
-) -> str:
-    """Change a process to a plan with other cameras; returns why it cannot have it, if it has no memory or no time for
-    it.
-
-    Cameras that stay are not touched. Those that are gone have ended before, and all of theirs is done everywhere: they
-    are forgotten. `new_source(boot, camera)` makes the source of a camera, which waits for the order to start.
-    """
-    before, plan = chain.plan, boot.plan
-    coming = [camera for camera in plan.cameras if camera not in before.cameras]
-    outboxes = [runner.stage for runner in chain.runners.values() if isinstance(runner.stage, Outbox)]
-    if coming and any(outbox.all_ended for outbox in outboxes):
-        return "the run is at its end"
-    try:
-        ring.resize(slots_of(plan))
-    except EnvironmentProblem as problem:
-        return str(problem)
-    sender.revise(plan.routes)
-    if receiver:
-        receiver.revise(plan)
-    chain.revise(plan)
-    for outbox in outboxes:
-        outbox.expects_more = plan.expects_more
-    sources.keep_only(plan.cameras)
-    for camera in coming if plan.sources else ():
-        sources.add(new_source(boot, camera))
-    return ""

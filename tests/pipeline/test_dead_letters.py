@@ -11,12 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import structlog
+from camgraph_test_stages.parts import process_parts, stage_context
 
 from camgraph.pipeline import dead_letters
 from camgraph.pipeline.dead_letters import DeadLetters, LetterCount, sinks_with_letters
 from camgraph.pipeline.errors import EnvironmentProblem
-from camgraph.pipeline.execution.context import StageContext
 from camgraph.pipeline.messages import Event
 from camgraph.pipeline.monitoring.metrics import Counters
 from camgraph.pipeline.testing import HandContext, stamp
@@ -120,16 +119,7 @@ def test_letters_that_give_way_are_reported(tmp_path: Path, monkeypatch: pytest.
 def test_a_stage_of_a_graph_counts_letters_that_give_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dead_letters, "MOST_BYTES", 1000)
     counters = Counters()
-    context = StageContext(
-        stage="crm",
-        graph="g",
-        cameras=("front",),
-        incarnation=1,
-        state_folder=tmp_path,
-        base_folder=tmp_path,
-        log=structlog.get_logger(),
-        counters=counters,
-    )
+    context = stage_context("crm", "front", tmp_path, process_parts(counters))
     for n in range(20):
         context.dead_letters.add(event(n), "why")
     assert counters.get("letters_discarded", "front") == 20 - len(ids(tmp_path)) > 0

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-import structlog
 import zmq
+from camgraph_test_stages.parts import process_parts
 from camgraph_test_stages.waiting import until
 
-from camgraph.pipeline.execution.context import Collector
-from camgraph.pipeline.execution.retry import Retry
+from camgraph.pipeline.execution.process_parts import ProcessParts
 from camgraph.pipeline.execution.runner import StageRunner
 from camgraph.pipeline.execution.stage_chain import StageChain
 from camgraph.pipeline.items import MOST_PARTS, Item, Key
@@ -58,9 +57,9 @@ class PassOn(Stage[Settings]):
             yield Note(item["one"].stamp if isinstance(item, Mapping) else item.stamp)
 
 
-def pass_on(stage: StagePlan, folder: Path, counters: Counters, retry: Retry) -> StageRunner:
+def pass_on(stage: StagePlan, folder: Path, parts: ProcessParts) -> StageRunner:
     context = HandContext(folder, folder, stage=stage.name)
-    return StageRunner(stage, PassOn(Settings(), context), counters, retry, structlog.get_logger())
+    return StageRunner(stage, PassOn(Settings(), context), parts)
 
 
 DOWN = EdgePlan("src", "mid", "", "note", "block", 8)
@@ -73,17 +72,9 @@ def sender_of(
 ) -> tuple[Sender, SlotRing]:
     ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-{process}", 8)
     routes = {edge.name: {"a": reader} for edge, reader in readers.items()}
-    sender = Sender(
-        process=process,
-        incarnation=incarnation,
-        edges=list(readers),
-        routes=routes,
-        ring=ring,
-        counters=Counters(),
-        poller=poller,
-        log=structlog.get_logger(),
-    )
-    return sender, ring
+    stages = tuple(StagePlan(name, name, {}) for name in {edge.sender for edge in readers})
+    plan = ProcessPlan(process, stages, ("a",), 8, tuple(readers), routes)
+    return Sender(plan, ring, poller, process_parts(incarnation=incarnation)), ring
 
 
 class Upstream:
@@ -106,24 +97,20 @@ class Mid:
     """The process between; one for each of its lives. It takes two frames at a time and no more until they are done."""
 
     def __init__(self, folder: Path, endpoint: str, *, successor: bool, threads: int = 1, incarnation: int = 1) -> None:
-        log, counters, collector = structlog.get_logger(), Counters(), Collector()
+        parts = process_parts(incarnation=2 if successor else 1)
         stage = StagePlan("mid", "pass_on", {}, threads=threads)
         plan = ProcessPlan("mid.0", (stage,), ("a",), 2, (DOWN, RIGHT), {}, senders={DOWN.name: ("src.a",)})
-        retry = Retry(lambda _: True, collector, log)
-        runner = pass_on(stage, folder, counters, retry)
+        runner = pass_on(stage, folder, parts)
         self.poller = zmq.Poller()
-        self.receiver = Receiver(endpoint, plan, {DOWN.name: [Note]}, counters, log, successor=successor)
+        self.receiver = Receiver(endpoint, plan, {DOWN.name: [Note]}, parts)
         self.sender, self.ring = sender_of("mid.0", self.poller, {RIGHT: "both.0"}, incarnation)
         self.input_loop = InputLoop(
-            StageChain(plan, {"mid": runner}, log),
+            StageChain(plan, {"mid": runner}, parts.log),
             self.receiver,
             self.sender,
-            Emitter(self.sender, counters, retry, log),
-            collector=collector,
-            counters=counters,
-            wake=lambda: None,
+            Emitter(self.sender, parts),
+            parts,
             on_end=lambda _: None,
-            log=log,
         )
 
     def turn(self) -> None:
@@ -152,7 +139,8 @@ class Both:
         plan = ProcessPlan("both.0", (StagePlan("both", "pair", {}),), ("a",), 8, edges, {}, senders=senders)
         self.counters = Counters()
         accepted = {edge.name: [Note] for edge in edges}
-        self.receiver = Receiver(endpoint, plan, accepted, self.counters, structlog.get_logger(), successor=successor)
+        parts = process_parts(self.counters, incarnation=2 if successor else 1)
+        self.receiver = Receiver(endpoint, plan, accepted, parts)
         self.rows: dict[int, Item] = {}
 
     def hear(self) -> None:
@@ -294,10 +282,9 @@ def test_watermark_passes_in_process_joins_and_merges(tmp_path: Path, inner: lis
     """A reported key comes after all messages of the frames up to it, and before those of later frames."""
     names = list(dict.fromkeys(["head", *(edge.reader for edge in inner)]))
     stages = tuple(StagePlan(name, "pass_on", {}) for name in names)
-    log, counters = structlog.get_logger(), Counters()
-    retry = Retry(lambda _: True, Collector(), log)
-    runners = {stage.name: pass_on(stage, tmp_path, counters, retry) for stage in stages}
-    process = StageChain(ProcessPlan("all.0", stages, ("a",), 8, (*inner, CHAIN[1]), {}), runners, log)
+    parts = process_parts()
+    runners = {stage.name: pass_on(stage, tmp_path, parts) for stage in stages}
+    process = StageChain(ProcessPlan("all.0", stages, ("a",), 8, (*inner, CHAIN[1]), {}), runners, parts.log)
     last = process.watermarks_behind(Key(0, 7, 0))[CHAIN[1].name]
 
     def made(seq: int) -> list[Key]:

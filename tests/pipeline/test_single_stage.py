@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-import structlog
+from camgraph_test_stages.parts import stage_context
 
 from camgraph.pipeline.errors import BadItem
-from camgraph.pipeline.execution.context import StageContext
 from camgraph.pipeline.messages import End, Event, Message, Tombstone
-from camgraph.pipeline.monitoring.metrics import Counters
 from camgraph.pipeline.stage import Counts, Settings, Stage
 from camgraph.pipeline.testing import feed, opened, reports_of, stamp
 
@@ -96,15 +94,6 @@ def test_a_reason_that_is_not_declared_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_stage_in_a_graph_has_no_reports_to_look_at(tmp_path: Path) -> None:
-    of_a_run = StageContext(
-        stage="echo",
-        graph="g",
-        cameras=("cam",),
-        incarnation=1,
-        state_folder=tmp_path,
-        base_folder=tmp_path,
-        log=structlog.get_logger(),
-        counters=Counters(),
-    )
+    of_a_run = stage_context("echo", "cam", tmp_path)
     with pytest.raises(TypeError, match="echo was not opened by `opened`"):
         reports_of(Echo(Settings(), of_a_run))

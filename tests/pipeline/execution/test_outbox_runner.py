@@ -6,15 +6,12 @@ from pathlib import Path
 from typing import ClassVar
 from unittest.mock import patch
 
-import structlog
+from camgraph_test_stages.parts import process_parts
 
-from camgraph.pipeline.execution.context import Collector
 from camgraph.pipeline.execution.outbox_runner import OutboxRunner
-from camgraph.pipeline.execution.retry import Retry
 from camgraph.pipeline.execution.runner import StageRunner
 from camgraph.pipeline.items import Item, Key
 from camgraph.pipeline.messages import MOST_REPEATED, End, Event, Message
-from camgraph.pipeline.monitoring.metrics import Counters
 from camgraph.pipeline.outbox.outbox import Outbox
 from camgraph.pipeline.plan import StagePlan
 from camgraph.pipeline.stage import Context, Settings, Stage
@@ -43,7 +40,6 @@ class Log(Stage[Settings]):
 
 
 def test_the_end_waits_until_it_is_noted_what_the_sinks_have(tmp_path: Path) -> None:
-    log = structlog.get_logger()
     context = HandContext(tmp_path, tmp_path)
     values = {"path": str(tmp_path / "outbox.sqlite"), "sinks": {"log": []}}
     outbox = Outbox(Outbox.settings_type.model_validate(values), context)
@@ -56,9 +52,9 @@ def test_the_end_waits_until_it_is_noted_what_the_sinks_have(tmp_path: Path) -> 
         outbox.db.execute("PRAGMA query_only = 0")
         return False
 
-    retry = Retry(pause, Collector(), log)
-    sinks = {"log": StageRunner(StagePlan("log", "log", {}), sink, Counters(), retry, log)}
-    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks=sinks, retry=retry)
+    parts = process_parts(pause=pause)
+    sinks = {"log": StageRunner(StagePlan("log", "log", {}), sink, parts)}
+    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks=sinks, retry=parts.retry)
     made = Event(stamp(0), "e0", "i0", "single", b"{}")
     outbox.accept([Item("cam", Key(0, 0, 0), made, "rules")])
     outbox.db.execute("PRAGMA query_only = 1")
@@ -71,14 +67,14 @@ def test_the_end_waits_until_it_is_noted_what_the_sinks_have(tmp_path: Path) -> 
 
 
 def test_the_end_comes_after_events_that_waited_for_a_note(tmp_path: Path) -> None:
-    log, context, names = structlog.get_logger(), HandContext(tmp_path, tmp_path), [f"e{n}" for n in range(2500)]
+    context, names = HandContext(tmp_path, tmp_path), [f"e{n}" for n in range(2500)]
     values = {"path": str(tmp_path / "outbox.sqlite"), "sinks": {"log": []}}
     outbox = Outbox(Outbox.settings_type.model_validate(values), context)
     outbox.open()
     sink = Log(Settings(), context)
-    retry = Retry(lambda seconds: False, Collector(), log)
-    sinks = {"log": StageRunner(StagePlan("log", "log", {}), sink, Counters(), retry, log)}
-    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks=sinks, retry=retry)
+    parts = process_parts(pause=lambda seconds: False)
+    sinks = {"log": StageRunner(StagePlan("log", "log", {}), sink, parts)}
+    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks=sinks, retry=parts.retry)
     made = [Event(stamp(n), name, name, "single", b"{}") for n, name in enumerate(names)]
     outbox.accept([Item("cam", Key(0, n, 0), event, "rules") for n, event in enumerate(made)])
     with patch.object(outbox, "try_to_note"):  # as while somebody has locked the file
@@ -96,8 +92,8 @@ def test_kept_events_count_as_work_between_deaths(
     values = {"path": str(tmp_path / "outbox.sqlite"), "sinks": {"log": []}}
     outbox = Outbox(Outbox.settings_type.model_validate(values), HandContext(tmp_path, tmp_path))
     outbox.open()
-    retry = Retry(lambda seconds: False, Collector(), structlog.get_logger())
-    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks={}, retry=retry)
+    parts = process_parts(pause=lambda seconds: False)
+    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks={}, retry=parts.retry)
     made = [Event(stamp(n), f"e{n}", f"i{n}", "single", b"{}") for n in range(3)]
     runner.run([Item("cam", Key(0, n, 0), event, "rules") for n, event in enumerate(made)])
     assert runner.times.snapshot()["items"] == 3
@@ -105,7 +101,6 @@ def test_kept_events_count_as_work_between_deaths(
 
 
 def test_a_file_that_cannot_be_read_for_a_while_is_waited_for(tmp_path: Path) -> None:
-    log = structlog.get_logger()
     context = HandContext(tmp_path, tmp_path)
     values = {"path": str(tmp_path / "outbox.sqlite"), "sinks": {"log": []}}
     outbox = Outbox(Outbox.settings_type.model_validate(values), context)
@@ -115,13 +110,13 @@ def test_a_file_that_cannot_be_read_for_a_while_is_waited_for(tmp_path: Path) ->
     waited: list[str] = []
 
     def pause(seconds: float) -> bool:
-        waited.append(retry.waits_for)
+        waited.append(parts.retry.waits_for)
         outbox.db.set_progress_handler(None, 0)
         return False
 
-    retry = Retry(pause, Collector(), log)
-    sinks = {"log": StageRunner(StagePlan("log", "log", {}), Log(Settings(), context), Counters(), retry, log)}
-    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks=sinks, retry=retry)
+    parts = process_parts(pause=pause)
+    sinks = {"log": StageRunner(StagePlan("log", "log", {}), Log(Settings(), context), parts)}
+    runner = OutboxRunner(StagePlan("outbox", "outbox", {}), outbox, sinks=sinks, retry=parts.retry)
     runner.run([])
     assert len(waited) == 1
     assert "cannot be read" in waited[0]

@@ -6,7 +6,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from camgraph.pipeline.errors import EnvironmentProblem, Unavailable
-from camgraph.pipeline.execution.context import Collector
+from camgraph.pipeline.execution.collector import Collector
 from camgraph.pipeline.execution.retry import PATIENT_RETRY_S, RETRY_S, Retry
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from camgraph_test_stages.parts import process_parts
 from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from camgraph.pipeline.errors import BadItem, EnvironmentProblem, Unavailable, UserError
-from camgraph.pipeline.execution.context import Collector
+from camgraph.pipeline.execution.collector import Collector
 from camgraph.pipeline.execution.retry import Closing, GivenUp, Retry
 from camgraph.pipeline.execution.runner import StageRunner
 from camgraph.pipeline.items import MOST_PARTS, Item, Key
@@ -63,9 +64,8 @@ def items(*numbers: int) -> list[Item]:
 
 
 def runner(stage: Stage[Any], pause: Callable[[float], bool] = lambda _: False) -> tuple[StageRunner, Counters]:
-    counters = Counters()
-    log = stage.context.log
-    return StageRunner(StagePlan("diary", "", {}), stage, counters, Retry(pause, Collector(), log), log), counters
+    parts = process_parts(log=stage.context.log, pause=pause)
+    return StageRunner(StagePlan("diary", "", {}), stage, parts), parts.counters
 
 
 def test_a_tick_comes_before_whichever_item_reaches_its_time(tmp_path: Path) -> None:

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from camgraph_test_stages.parts import process_parts, stage_context
 from camgraph_test_stages.waiting import until
 
 from camgraph.pipeline.errors import BadItem, EnvironmentProblem, Shortage, UserError
-from camgraph.pipeline.execution.context import Collector, Pulse, StageContext
+from camgraph.pipeline.execution.collector import Collector
+from camgraph.pipeline.execution.context import Pulse
 from camgraph.pipeline.execution.source_thread import Silence, SourceThread
 from camgraph.pipeline.messages import End, Message, Stamp
-from camgraph.pipeline.monitoring.metrics import Counters
 from camgraph.pipeline.stage import CameraSettings, Settings, Source, Stop
-from camgraph.pipeline.testing import HandContext, stamp
+from camgraph.pipeline.testing import stamp
 
 
 class Scripted(Source[Settings]):
@@ -27,8 +28,13 @@ class Scripted(Source[Settings]):
 
     script: Callable[[Scripted, Stop], Iterator[Message]]
 
+    live: bool
+
     def frames(self, stop: Stop, resume: Stamp | None) -> Iterator[Message]:
         return self.script(self, stop)
+
+    def is_live(self, camera_settings: Any) -> bool:
+        return self.live
 
 
 def fed(
@@ -41,21 +47,11 @@ def fed(
     collector: Collector | None = None,
 ) -> SourceThread:
     pulse = Pulse()
-    log = HandContext(folder, folder).log
-    context = StageContext(
-        stage="src",
-        graph="g",
-        cameras=("cam",),
-        incarnation=1,
-        state_folder=folder,
-        base_folder=folder,
-        log=log,
-        counters=Counters(),
-        pulse=pulse,
-    )
+    parts = process_parts(collector=collector)
+    context = stage_context("src", "cam", folder, parts, pulse=pulse)
     source = Scripted(Settings(), "cam", CameraSettings(), context)
-    source.script = script
-    feed = SourceThread(source, pulse, collector or Collector(), window=window, live=live, wake=lambda: None)
+    source.script, source.live = script, live
+    feed = SourceThread(source, pulse, parts, window=window)
     if begun:
         feed.start(None)
     return feed

@@ -9,17 +9,15 @@ from typing import Any
 
 import pytest
 import structlog
+from camgraph_test_stages.parts import process_parts
 from hypothesis import given
 from hypothesis import strategies as st
 
 from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem
-from camgraph.pipeline.execution.context import Collector
-from camgraph.pipeline.execution.retry import Retry
 from camgraph.pipeline.execution.runner import StageRunner
 from camgraph.pipeline.execution.stage_chain import Made, StageChain
 from camgraph.pipeline.items import END_SEQ, MOST_PARTS, Item, Key
 from camgraph.pipeline.messages import End, Message, Tombstone
-from camgraph.pipeline.monitoring.metrics import Counters
 from camgraph.pipeline.plan import EdgePlan, ProcessPlan, StagePlan
 from camgraph.pipeline.stage import Settings, Stage
 from camgraph.pipeline.testing import HandContext, stamp
@@ -66,8 +64,8 @@ def edge(sender: str, reader: str, port: str = "", *, inner: bool = True, tombst
 def chain_of(steps: Mapping[str, Step], edges: Sequence[EdgePlan], *, batch_max: int = 8) -> StageChain:
     plans = tuple(StagePlan(name, "", {}, batch_max=batch_max) for name in steps)
     plan = ProcessPlan("chain", plans, ("cam",), window=4, edges=tuple(edges), routes={})
-    retry = Retry(lambda _: True, Collector(), LOG)
-    runners = {one.name: StageRunner(one, steps[one.name], Counters(), retry, LOG) for one in plans}
+    parts = process_parts(log=LOG)
+    runners = {one.name: StageRunner(one, steps[one.name], parts) for one in plans}
     return StageChain(plan, runners, LOG)
 
 

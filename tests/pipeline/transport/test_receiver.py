@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-import structlog
 import zmq
+from camgraph_test_stages.parts import process_parts
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
@@ -53,7 +53,7 @@ class Reader:
     def __init__(self, folder: Path) -> None:
         self.counters = Counters()
         accepted = {LEFT.name: [Note], RIGHT.name: [Note]}
-        self.receiver = Receiver(f"ipc://{folder}/in", PLAN, accepted, self.counters, structlog.get_logger())
+        self.receiver = Receiver(f"ipc://{folder}/in", PLAN, accepted, process_parts(self.counters))
         self.sockets: list[zmq.Socket[bytes]] = []
 
     def sender(self, identity: str, *, attached: bool = True) -> zmq.Socket[bytes]:

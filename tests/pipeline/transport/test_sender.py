@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pytest
-import structlog
 import zmq
+from camgraph_test_stages.parts import process_parts
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
@@ -68,16 +68,10 @@ class Pair:
         self.counters = Counters()
         self.poller = zmq.Poller()
         self.ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-sender.1", 32)
-        self.sender = Sender(
-            process="src.a",
-            incarnation=1,
-            edges=[self.edge],
-            routes={self.edge.name: {"a": "model.0"}},
-            ring=self.ring,
-            counters=self.counters,
-            poller=self.poller,
-            log=structlog.get_logger(),
-        )
+        self.parts = process_parts(self.counters)
+        routes = {self.edge.name: {"a": "model.0"}}
+        plan = ProcessPlan("src.a", (StagePlan("src", "src", {}),), ("a",), 8, (self.edge,), routes)
+        self.sender = Sender(plan, self.ring, self.poller, self.parts)
         self.receiver: Receiver | None = None
         self.taken: list[Item] = []
         self.done: list[int] = []
@@ -88,7 +82,7 @@ class Pair:
         senders = {self.edge.name: ("src.a",)}
         plan = ProcessPlan("model.0", stages, ("a",), 8, (self.edge,), {}, senders=senders)
         endpoint = f"ipc://{self.folder}/{name}"
-        self.receiver = Receiver(endpoint, plan, {self.edge.name: [Parcel]}, self.counters, structlog.get_logger())
+        self.receiver = Receiver(endpoint, plan, {self.edge.name: [Parcel]}, self.parts)
         self.sender.connect({"model.0": endpoint})
         until(lambda: self.turn() or self.sender.attached)
         return self.receiver

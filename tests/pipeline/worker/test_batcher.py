@@ -11,10 +11,11 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
-import structlog
+from camgraph_test_stages.parts import process_parts
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -60,17 +61,11 @@ class Device:
         )
         head = StagePlan("model", "null_model", {}, batch_max=most, wait_ms=wait_ms)
         device: Any = self
-        self.batcher = Batcher(
+        chain: Any = SimpleNamespace(
             plan=ProcessPlan("model.0", (head,), (), 6, edges, {}),
-            head=head,
-            receiver=device,
-            sender=device,
-            pool=device,
-            thread_safe=True,
-            counters=counters,
-            log=structlog.get_logger(),
-            clock=self.seconds,
+            head=SimpleNamespace(plan=head, stage=SimpleNamespace(thread_safe=True)),
         )
+        self.batcher = Batcher(chain, device, device, device, process_parts(counters), clock=self.seconds)
 
     def seconds(self) -> float:
         return self.now_ms / 1e3

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import structlog
+from camgraph_test_stages.parts import process_parts
 from structlog.testing import capture_logs
 
 from camgraph.pipeline.errors import EnvironmentProblem
-from camgraph.pipeline.execution.context import Collector
-from camgraph.pipeline.execution.retry import Retry
 from camgraph.pipeline.execution.stage_chain import Made
 from camgraph.pipeline.items import Item, Key
 from camgraph.pipeline.messages import Message
@@ -42,23 +40,23 @@ class ShortOfMemory:
 
 def test_lack_of_shared_memory_is_retried_and_sent_once() -> None:
     waits: list[float] = []
-    log, counters, sender = structlog.get_logger(), Counters(), ShortOfMemory()
-    retry = Retry(lambda seconds: bool(waits.append(seconds)), Collector(), log)
+    sender = ShortOfMemory()
+    parts = process_parts(pause=lambda seconds: bool(waits.append(seconds)))
     item = Item("cam", Key(0, 1, 0), Message(stamp(1)))
     edge = EdgePlan("model", "sink", "", "message", "block", 4)
     done: list[Item] = []
-    emitter = Emitter(sender, counters, retry, log)  # type: ignore[arg-type]
+    emitter = Emitter(sender, parts)  # type: ignore[arg-type]
     emitter.submit([item], [Made([edge], item, Message(stamp(1)), item.key)], done.append)
     assert (sender.sent, len(waits), done) == ([item.key], 2, [item]), "it is tried again at once, then after pauses"
-    assert (retry.waits_for, counters.snapshot()) == ("", [])
+    assert (parts.retry.waits_for, parts.counters.snapshot()) == ("", [])
 
 
 def test_a_bug_in_a_message_class_costs_that_message_alone() -> None:
-    log, counters = structlog.get_logger(), Counters()
+    counters = Counters()
     item = Item("cam", Key(0, 1, 0), Message(stamp(1)))
     edge = EdgePlan("model", "sink", "", "message", "block", 4)
     done: list[Item] = []
-    emitter = Emitter(Broken(), counters, Retry(lambda _: True, Collector(), log), log)  # type: ignore[arg-type]
+    emitter = Emitter(Broken(), process_parts(counters))  # type: ignore[arg-type]
     with capture_logs() as logs:
         emitter.submit([item], [Made([edge], item, Message(stamp(1)), item.key)], done.append)
     assert [(line["event"], line["stage"]) for line in logs] == [("message_cannot_be_sent", "model")]

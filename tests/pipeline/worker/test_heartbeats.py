@@ -13,6 +13,7 @@ from camgraph.pipeline.monitoring.reports import Heartbeat, read_report
 from camgraph.pipeline.testing import stamp
 from camgraph.pipeline.worker import heartbeats
 from camgraph.pipeline.worker.heartbeats import Heartbeats
+from camgraph.pipeline.worker.message_path import MessagePath
 
 
 class Clock:
@@ -38,18 +39,17 @@ class Process:
         self.retry = SimpleNamespace(waits_for="", patient=False, troubles=[])
         self.relay = SimpleNamespace(waits_for="", troubles=[], backlog={})
         self.sources = SimpleNamespace(silence=Silence(), frames_done={})
-        parts: Any = {
+        path: Any = {
             "chain": SimpleNamespace(runners={}, ages_ms=dict, take_calls=dict, take_ages=dict),
-            "counters": self.counters,
             "ring": SimpleNamespace(in_use=3),
-            "retry": self.retry,
             "sender": SimpleNamespace(in_flight=5),
             "sources": self.sources,
             "receiver": None if only_sources else SimpleNamespace(mailboxes=SimpleNamespace(waiting=lambda: 2)),
             "input_loop": None if only_sources else SimpleNamespace(working_since_ns=40),
             "relay": None if only_sources else self.relay,
         }
-        self.heartbeats = Heartbeats(self, hang_s=hang_s, **parts)  # type: ignore[arg-type]
+        shared: Any = SimpleNamespace(counters=self.counters, retry=self.retry)
+        self.heartbeats = Heartbeats(MessagePath(**path), self, shared, hang_s=hang_s)  # type: ignore[arg-type]
 
     def send(self, op: str, **values: Any) -> bool:
         self.sent.append({"op": op, **values})

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 import structlog
+from camgraph_test_stages.parts import process_parts
 from camgraph_test_stages.waiting import until
 
-from camgraph.pipeline.execution.context import Collector
-from camgraph.pipeline.execution.retry import Retry
 from camgraph.pipeline.execution.runner import StageRunner
 from camgraph.pipeline.execution.stage_chain import StageChain
 from camgraph.pipeline.items import Item, Key
@@ -66,8 +65,8 @@ class Process:
         self.counters = Counters()
         head = StagePlan("model", "", {}, batch_max=batch_max)
         plan = ProcessPlan("model.0", (head,), ("cam",), 64, (FILE, OUT), {OUT.name: {"cam": "sink.0"}})
-        retry = Retry(lambda _: True, Collector(), LOG)
-        chain = StageChain(plan, {"model": StageRunner(head, step, self.counters, retry, LOG)}, LOG)
+        parts = process_parts(self.counters, log=LOG, wake=lambda: self.wakes.append(True))
+        chain = StageChain(plan, {"model": StageRunner(head, step, parts)}, LOG)
         gone = Gone(self.counters, lambda _: None, lambda *_: None)
         self.mailboxes = Mailboxes((FILE,), {FILE.name: [Message]}, gone, window=64)
         receiver: Any = SimpleNamespace(
@@ -87,11 +86,8 @@ class Process:
             receiver,
             sender,
             emitter,
-            collector=Collector(),
-            counters=self.counters,
-            wake=lambda: self.wakes.append(True),
+            parts,
             on_end=lambda item: self.ended.append(item.camera),
-            log=LOG,
         )
 
     def _raise_watermarks(self, keys: Sequence[tuple[str, dict[str, Key]]], *, final: bool) -> None:

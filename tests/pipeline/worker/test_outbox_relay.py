@@ -10,15 +10,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-import structlog
 import zmq
+from camgraph_test_stages.parts import process_parts
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
 from camgraph.pipeline.dead_letters import DeadLetters
 from camgraph.pipeline.items import Item, Key
 from camgraph.pipeline.messages import LONGEST_BODY, End, Event
-from camgraph.pipeline.monitoring.metrics import Counters
 from camgraph.pipeline.monitoring.reports import Committed, read_report
 from camgraph.pipeline.outbox.event_validity import LONGEST_ID
 from camgraph.pipeline.outbox.outbox import Outbox
@@ -51,29 +50,17 @@ class Joined:
     """The process of the outbox, and that of a sink which is done with an event at once; a test turns both."""
 
     def __init__(self, folder: Path, ordered: Sequence[str] = ()) -> None:
-        log = structlog.get_logger()
         self.taken: list[Item] = []
         self.outbox = make_outbox(folder, ordered)
         self.poller = zmq.Poller()
         self.ring = SlotRing(f"camgraph-{os.getuid()}-test{os.getpid()}-outbox.1", 8)
-        self.sender = Sender(
-            process="outbox.0",
-            incarnation=1,
-            edges=[EDGE],
-            routes=ROUTES,
-            ring=self.ring,
-            counters=Counters(),
-            poller=self.poller,
-            log=log,
-        )
+        plan = process("outbox", ("cam",))
+        self.sender = Sender(plan, self.ring, self.poller, process_parts())
         ours, self._theirs = socket.socketpair()
         self.channel = Channel(ours)
-        plan = process("outbox", ("cam",))
-        self.relay = OutboxRelay(
-            self.outbox, plan=plan, incarnation=1, sender=self.sender, channel=self.channel, log=log
-        )
+        self.relay = OutboxRelay(self.outbox, plan, self.sender, self.channel, process_parts())
         sink = process("log", (EVERY_CAMERA,))
-        self.receiver = Receiver(f"ipc://{folder}/in", sink, {EDGE.name: [Event]}, Counters(), log)
+        self.receiver = Receiver(f"ipc://{folder}/in", sink, {EDGE.name: [Event]}, process_parts())
         self.sender.connect({"log.0": self.receiver.endpoint})
         until(lambda: self.turn() or self.sender.attached)
 

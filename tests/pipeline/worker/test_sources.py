@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from camgraph_test_stages.parts import process_parts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from camgraph.pipeline.execution.context import Collector
 from camgraph.pipeline.execution.source_thread import Handed, Silence
 from camgraph.pipeline.items import END_SEQ, Item, Key
 from camgraph.pipeline.messages import End, Message, Stamp
@@ -65,8 +65,7 @@ class Process:
             threads,
             chain=chain,
             emitter=self,  # type: ignore[arg-type]
-            collector=Collector(),
-            counters=self.counters,
+            parts=process_parts(self.counters),
             on_end=lambda item: self.ended.append(item.camera),
         )
 

@@ -11,7 +11,7 @@ import pytest
 from camgraph.pipeline.errors import EnvironmentProblem
 from camgraph.pipeline.outbox.outbox import Outbox
 from camgraph.pipeline.plan import ProcessPlan, StagePlan
-from camgraph.pipeline.worker.worker import revise
+from camgraph.pipeline.worker.message_path import MessagePath
 
 BEFORE = ProcessPlan("capture.0", (StagePlan("capture", "capture", {}),), ("front", "yard"), 4, (), {})
 
@@ -55,12 +55,12 @@ def change(
 ) -> tuple[str, list[str]]:
     """Return the problem, and the calls in their order."""
     calls: list[str] = []
-    parts: Any = {name: Noted(calls, name) for name in ("sender", "sources")}
     boot: Any = SimpleNamespace(plan=after)
-    ways: Any = (Chain(calls, outbox), Noted(calls, "receiver") if receiver else None, parts["sender"])
+    parts: Any = {name: Noted(calls, name) for name in ("sources", "sender", *(("receiver",) if receiver else ()))}
     memory: Any = SimpleNamespace(resize=lambda sizes: _resized(calls, ring))
-    problem = revise(boot, *ways, ring=memory, sources=parts["sources"], new_source=lambda _, camera: camera)  # type: ignore[arg-type, return-value]
-    return problem, calls
+    chain: Any = Chain(calls, outbox)
+    path = MessagePath(**{"receiver": None, **parts}, input_loop=None, chain=chain, ring=memory, relay=None)
+    return path.revise(boot, lambda _, camera: camera), calls  # type: ignore[arg-type, return-value]
 
 
 def _resized(calls: list[str], failure: Exception | None) -> None:
