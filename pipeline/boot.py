@@ -80,8 +80,3 @@ class Boot:
 def shm_prefix(run: str, token: str, process: str, incarnation: int) -> str:
     """The beginning of the names of all segments of one process. `token`: random, and so of this run alone."""
     return f"camgraph-{os.getuid()}-{run}-{token}-{process}.{incarnation}"
-
-
-def follows_cameras(plan: ProcessPlan) -> bool:
-    """Whether a stage of this plan follows the states of cameras."""
-    return any(getattr(find_stage(stage.use), "follows_cameras", False) for stage in plan.stages)

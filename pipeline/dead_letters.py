@@ -27,7 +27,7 @@ from typing import Any
 
 from camgraph.pipeline.errors import EnvironmentProblem
 from camgraph.pipeline.messages import Event, Stamp
-from camgraph.pipeline.system.disk import is_at, lock, open_regular, sync_data, sync_folder
+from camgraph.pipeline.system.disk import append_line, is_at, lock, open_regular, sync_data, sync_folder
 from camgraph.pipeline.system.redaction import redact_urls
 
 FOLDER = "dead_letters"
@@ -129,7 +129,7 @@ class DeadLetters:
             size = os.fstat(descriptor).st_size
             full = size + len(line) > MOST_BYTES and size > 0
             if not full:
-                _write(descriptor, size, line)
+                append_line(descriptor, line)
                 if not size:
                     sync_folder(self.path.parent)
                 return
@@ -261,20 +261,6 @@ def _body_in(line: bytes, event: Any) -> bytes:
 def _utc(at_ns: int) -> str:
     at = datetime.fromtimestamp(at_ns // 1_000_000 / 1000, UTC)
     return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ns // 1_000_000 % 1000:03d}Z"
-
-
-def _write(descriptor: int, size: int, line: bytes) -> None:
-    """Append a line whole and durably, or not at all. A torn line before it, of a power cut, is ended first."""
-    torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-    data = b"\n" * torn + line
-    try:
-        if os.write(descriptor, data) != len(data):
-            raise OSError("the disk is full")
-        sync_data(descriptor)
-    except OSError:
-        with suppress(OSError):
-            os.ftruncate(descriptor, size)
-        raise
 
 
 def _next_line(descriptor: int, start: int) -> int:

@@ -135,6 +135,15 @@ class Tombstone(Message):
         return cls(stamp, fields["reason"])
 
 
+EventPhase = Literal["start", "update", "end", "single"]
+EVENT_PHASES: tuple[str, ...] = get_args(EventPhase)
+
+
+def own_id(event_id: str) -> str:
+    """An event's id as its body has it: without the words that say that the event comes once more."""
+    return event_id.rpartition(" ")[2]
+
+
 @dataclass(frozen=True, eq=False)
 class Event(Message):
     """An event as the pipeline knows it: an id, the incident it belongs to, and bytes.
@@ -151,14 +160,14 @@ class Event(Message):
 
     id: str = ""
     incident: str = ""
-    phase: Literal["start", "update", "end", "single"] = "single"
+    phase: EventPhase = "single"
     body: bytes = b""
     committed_ns: int = 0
 
     @property
     def own_id(self) -> str:
-        """As it stands in the body."""
-        return self.id.rpartition(" ")[2]
+        """See `pipeline.messages.own_id`."""
+        return own_id(self.id)
 
     @property
     def requeued(self) -> bool:

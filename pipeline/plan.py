@@ -49,6 +49,8 @@ class StagePlan:
     """Variables to set in its process, in addition to those that every process gets."""
     awaited: bool = True
     """Whether the run begins only once this stage is open (`Stage.awaited`)."""
+    follows_cameras: bool = False
+    """Whether the stage is told the states of the cameras (`Stage.follows_cameras`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,11 @@ class ProcessPlan:
     def is_awaited(self) -> bool:
         """Whether the run begins only once this process is open."""
         return any(stage.awaited for stage in self.stages)
+
+    @property
+    def follows_cameras(self) -> bool:
+        """Whether a stage of this process is told the states of the cameras."""
+        return any(stage.follows_cameras for stage in self.stages)
 
     @property
     def delivers_events(self) -> bool:

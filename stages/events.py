@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from camgraph.pipeline.foreign_text import printable_json
-from camgraph.pipeline.messages import LONGEST_BODY, Event, Stamp
+from camgraph.pipeline.messages import LONGEST_BODY, Event, EventPhase, Stamp
 from camgraph.pipeline.monitoring.camera_states import Change, LossEnd, LossOver
 from camgraph.pipeline.monitoring.event_format import EventStatus, EventSummary, Origin
 from camgraph.pipeline.stage import AwayState
@@ -35,7 +35,6 @@ FOOTAGE_TYPES = "camgraph.footage."
 """How the types of events about pictures and clips begin."""
 CAMERA_TYPES = "camgraph.camera."
 """How the types of events of cameras begin."""
-Phase = Literal["start", "update", "end", "single"]
 EndReason = Literal[
     "condition", "unseen", "schedule", "switch", "reload", "end", "error", "removed", "stopped", "epoch", "lost"
 ]
@@ -140,7 +139,9 @@ class IncidentData(Part):
     """An incident: who was seen doing what, where and when."""
 
     incident: Hex = Field(description="The name of the incident: the same for its start, updates and end")
-    phase: Phase = Field(description="Which event of the incident this is; `single` is the only one of its incident")
+    phase: EventPhase = Field(
+        description="Which event of the incident this is; `single` is the only one of its incident"
+    )
     rule: RuleName = Field(description="The rule that fired")
     action: str = Field(description="The rule's `action`, or its id")
     severity: Literal["info", "warning", "alarm"] = Field("warning", description="The rule's `severity`")

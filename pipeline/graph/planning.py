@@ -165,6 +165,7 @@ def _stage(node: Node, graph: Graph) -> StagePlan:
         large_messages=node.stage.large_messages(node.settings) if node.stage else 1,
         environment=_environment(node, graph),
         awaited=node.stage.awaited if node.stage else True,
+        follows_cameras=node.stage.follows_cameras if node.stage else False,
     )
 
 

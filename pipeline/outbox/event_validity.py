@@ -6,11 +6,10 @@ A sink would retry for ever an event that it cannot write, or that a database ca
 from __future__ import annotations
 
 from camgraph.pipeline.items import Item
-from camgraph.pipeline.messages import LONGEST_BODY, Event
+from camgraph.pipeline.messages import EVENT_PHASES, LONGEST_BODY, Event
 from camgraph.pipeline.monitoring.event_format import event_format
 
 LONGEST_ID = 128
-_PHASES = ("start", "update", "end", "single")
 _MOST_NS = 1 << 62
 
 
@@ -31,8 +30,8 @@ def why_unfit(event: Event) -> str:
         return "its stamp must have the name of a camera"
     if not _is_name(event.incident):
         return f"its incident must be 1 to {LONGEST_ID} printable characters without spaces"
-    if event.phase not in _PHASES:
-        return f"its phase must be one of {', '.join(_PHASES)}"
+    if event.phase not in EVENT_PHASES:
+        return f"its phase must be one of {', '.join(EVENT_PHASES)}"
     if type(event.stamp.time_ns) is not int or not -_MOST_NS < event.stamp.time_ns < _MOST_NS:
         return "the time of its stamp must be a whole number of nanoseconds, less than 2**62"
     return _why_no_line(event.body)

@@ -23,6 +23,7 @@ from typing import Any
 
 from camgraph.pipeline.dead_letters import DeadLetter, DeadLetters, LetterCount, sinks_with_letters
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
+from camgraph.pipeline.messages import own_id
 from camgraph.pipeline.outbox.event_file import (
     AGAIN,
     NOBODY,
@@ -92,7 +93,7 @@ class KeptEvent:
 
     @property
     def id(self) -> str:
-        return self.shown_id.rpartition(" ")[2]
+        return own_id(self.shown_id)
 
 
 class OutboxView:

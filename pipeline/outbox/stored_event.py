@@ -10,11 +10,10 @@ import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from camgraph.pipeline.messages import LONGEST_BODY
+from camgraph.pipeline.messages import EVENT_PHASES, LONGEST_BODY, own_id
 from camgraph.pipeline.monitoring.event_format import event_format
 from camgraph.pipeline.outbox.event_file import Broken
 
-PHASES = ("start", "update", "end", "single")
 _HEAD = "e.id, e.camera, e.incident, e.phase, e.epoch, e.seq, e.time_ns, e.checksum"
 _NO_BLOB = "WHEN typeof(e.body) != 'blob' THEN 0"
 """So a body that is damaged differs from one that is left out."""
@@ -38,11 +37,6 @@ class StoredEvent(NamedTuple):
     body: bytes | None
 
 
-def own_id(stored: str) -> str:
-    """The id as it stands in the event's body."""
-    return stored.rpartition(" ")[2]
-
-
 def checksum(facts: Sequence[object], body: bytes) -> int:
     """Of an event with these facts: id, camera, incident, phase, epoch, seq, time. 0 is for events without one.
 
@@ -55,7 +49,7 @@ def checksum(facts: Sequence[object], body: bytes) -> int:
 def read_event(values: Sequence[Any]) -> StoredEvent:
     """The event in a row of `WHOLE` or `TO_SEND`. Raises Broken if it is not as it was written."""
     *head, body = values
-    if list(map(type, head)) != _TYPES or head[3] not in PHASES:
+    if list(map(type, head)) != _TYPES or head[3] not in EVENT_PHASES:
         raise Broken("an event lacks its facts")
     known = head[-1]
     event = StoredEvent._make((*head[:-1], body))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,8 +18,7 @@ import structlog
 from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem, UserError, WireError
 from camgraph.pipeline.supervision.control_client import exchange
 from camgraph.pipeline.supervision.jobs import Answer, Later
-from camgraph.pipeline.system.disk import open_regular
-from camgraph.pipeline.system.found_runs import FoundRun, found_runs
+from camgraph.pipeline.system.found_runs import FoundRun, current_folder, found_runs, graphs_in
 from camgraph.pipeline.system.names import own_user, user_name
 from camgraph.pipeline.system.paths import runs_folder
 from camgraph.pipeline.system.redaction import redact_urls
@@ -37,10 +35,7 @@ _ANSWER_S = 5.0
 _LONGEST_OP = 40
 _WITHOUT_SECRETS = ("status", "stop")
 """The requests that root may send to a run of another user; that process may only pretend to be the run."""
-_STAGES, _OURS = (re.compile(text, re.MULTILINE) for text in (rb"^stages\s*:", rb"^(version|cameras)\s*:"))
-"""Other programs have files with `stages` as well."""
-"""What graph files have, and no other YAML files of camgraph."""
-_MOST_FILES, _MOST_OF_FILE, _MOST_NAMED = 50, 1 << 20, 5
+_MOST_NAMED = 5
 _NOT_ANSWERED = "the run could not read this request: is it from another version of camgraph than the run's?"
 
 A = TypeVar("A")
@@ -149,13 +144,11 @@ def _by_graph(runs: Sequence[FoundRun], graph: Path | None) -> list[FoundRun]:
             run for run in runs if run.graph_file and os.path.realpath(run.graph_file) == os.path.realpath(graph)
         ]
         return of_file or [run for run in runs if run.is_of(graph.absolute().parent)] or list(runs)
-    try:
-        here = Path.cwd()
-    except OSError:  # the folder was removed
+    if (here := current_folder()) is None:
         return list(runs)
     if of_folder := [run for run in runs if run.is_of(here)]:
         return of_folder
-    if runs and (idle := _graphs_in(here)):
+    if runs and (idle := [file.name for file in graphs_in(here)]):
         which = f"the graph {idle[0]}" if len(idle) == 1 else f"none of the graphs {', '.join(idle[:_MOST_NAMED])}"
         verb = "is not running" if len(idle) == 1 else "is running"
         elsewhere = ", ".join(map(_in_words, runs))
@@ -165,21 +158,6 @@ def _by_graph(runs: Sequence[FoundRun], graph: Path | None) -> list[FoundRun]:
             error_id="run-not-found",
         )
     return list(runs)
-
-
-def _graphs_in(folder: Path) -> list[str]:
-    """The names of the graph files that lie in a folder."""
-    files = [path for path in sorted(folder.glob("*.y*ml")) if not path.name.startswith(".")]
-    return [path.name for path in files[:_MOST_FILES] if _is_graph(path)]
-
-
-def _is_graph(path: Path) -> bool:
-    try:
-        with open(open_regular(path, os.O_RDONLY), "rb") as file:  # noqa: PTH123 - it is open already
-            text = file.read(_MOST_OF_FILE)
-        return bool(_STAGES.search(text) and _OURS.search(text))
-    except OSError:
-        return False
 
 
 def _not_found(name: str | None, runs: Sequence[FoundRun], meant: Sequence[FoundRun], owner: int | None) -> str:

@@ -18,7 +18,7 @@ from typing import Protocol
 import structlog
 import zmq
 
-from camgraph.pipeline.boot import Boot, follows_cameras, shm_prefix
+from camgraph.pipeline.boot import Boot, shm_prefix
 from camgraph.pipeline.errors import WireError
 from camgraph.pipeline.monitoring.reports import Line, Oversize, Report, read_report
 from camgraph.pipeline.outbox.outbox_folder import outbox_folder
@@ -121,7 +121,7 @@ class Fleet:
             readable_by=self._plan.readable_by,
             frames_done=process.reported.frames_done,
             gave_up=process.life.gave_up,
-            cameras_now=dict(self.cameras_now) if follows_cameras(plan) else {},
+            cameras_now=dict(self.cameras_now) if plan.follows_cameras else {},
             switches=dict(self.switches),
             resets=dict(self.resets),
             camera_settings=settings,
@@ -147,7 +147,7 @@ class Fleet:
         """Tell those that follow the states of cameras, also those that start later."""
         self.cameras_now = dict(states)
         for process in self.processes:
-            if process.channel and follows_cameras(process.plan):
+            if process.channel and process.plan.follows_cameras:
                 process.channel.send("cameras_now", states=self.cameras_now)
 
     def turn_switches(self, changed: Mapping[str, bool]) -> None:

@@ -73,6 +73,28 @@ def sync_data(descriptor: int) -> None:
     getattr(os, "fdatasync", os.fsync)(descriptor)
 
 
+def ends_within_line(descriptor: int, size: int) -> bool:
+    """Whether the last line of a file of `size` bytes has no end: a power cut or a full disk left a part."""
+    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+
+
+def append_line(descriptor: int, line: bytes) -> None:
+    """Append `line`, which ends with a newline, whole and durably, or not at all. Raises OSError.
+
+    A part of a line at the end of the file is ended first. No other process may write to the file meanwhile.
+    """
+    size = os.fstat(descriptor).st_size
+    data = b"\n" * ends_within_line(descriptor, size) + line
+    try:
+        if os.write(descriptor, data) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync_data(descriptor)
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(descriptor, size)
+        raise
+
+
 def sync_folder(folder: Path) -> None:
     """Return when the names of a folder's files are on the disk; Windows does not tell. Raises OSError."""
     if not hasattr(os, "O_DIRECTORY"):

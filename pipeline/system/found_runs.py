@@ -1,4 +1,4 @@
-"""Finds the runs on this machine, of all users and in all folders.
+"""Finds the runs on this machine, of all users and in all folders, and the graph files of a folder.
 
 A run is known by its control socket, `<folder>/<run>/camgraph.control`. Linux shows everybody the addresses of all
 listening sockets, also those in folders of other users. A run in one process has no socket: it is found by its lock, in
@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from camgraph.pipeline.system.disk import open_regular
 from camgraph.pipeline.system.names import is_name, own_user, user_name
 from camgraph.pipeline.system.paths import chosen_runs_folder, other_runs_folders, runs_folder
 from camgraph.pipeline.system.run_folder import CONTROL, going_on, graph_of, is_going_on, running
@@ -27,6 +28,9 @@ _LINE = re.compile(
     rb"[0-9A-Fa-f]+: [0-9A-Fa-f]+ [0-9A-Fa-f]+ (?P<flags>[0-9A-Fa-f]+) [0-9A-Fa-f]+ [0-9A-Fa-f]+ +[0-9]+ "
     rb"(?P<path>/[^\x00-\x1f\x7f]*)"
 )
+_MOST_FILES, _MOST_OF_FILE = 50, 1 << 20
+_STAGES, _OURS = (re.compile(text, re.MULTILINE) for text in (rb"^stages\s*:", rb"^(version|cameras)\s*:"))
+"""What graph files have, and no other YAML files of camgraph. Other programs have files with `stages` as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,29 @@ class FoundRun:
     def where(self) -> str:
         """Who has it and in which folder, for people."""
         return f"in {self.folder}" if self.own else f"of {user_name(self.owner)}"
+
+
+def current_folder() -> Path | None:
+    """The folder that this process is in; None if somebody has removed the folder."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
+
+
+def graphs_in(folder: Path) -> list[Path]:
+    """The graph files that lie in a folder, by name. Only the first 50 YAML files are looked at."""
+    files = [path for path in sorted(folder.glob("*.y*ml")) if not path.name.startswith(".")]
+    return [path for path in files[:_MOST_FILES] if _is_graph(path)]
+
+
+def _is_graph(path: Path) -> bool:
+    try:
+        with open(open_regular(path, os.O_RDONLY), "rb") as file:  # noqa: PTH123 - it is open already
+            text = file.read(_MOST_OF_FILE)
+        return bool(_STAGES.search(text) and _OURS.search(text))
+    except OSError:
+        return False
 
 
 def found_runs() -> list[FoundRun]:

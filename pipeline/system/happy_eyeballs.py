@@ -9,6 +9,7 @@ that answered is remembered in this process and tried first the next time.
 from __future__ import annotations
 
 import errno
+import ipaddress
 import os
 import selectors
 import socket
@@ -38,6 +39,24 @@ class Place(NamedTuple):
     @property
     def ip(self) -> str:
         return str(self.where[0])
+
+
+def bracketed(host: str) -> str:
+    """The host as an address with a port needs it: an IPv6 address in brackets."""
+    return f"[{host}]" if ":" in host else host
+
+
+def host_and_port(host: str, port: int) -> str:
+    """`HOST:PORT` as addresses have it."""
+    return f"{bracketed(host)}:{port}"
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether only this machine can be meant by the name or number of a host."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def places_of(host: str, port: int) -> list[Place]:

@@ -21,7 +21,7 @@ from pydantic import Field, field_validator, model_validator
 from camgraph.pipeline.errors import BadItem, GraphError, ProblemText, SettingError, UserError
 from camgraph.pipeline.foreign_text import shown
 from camgraph.pipeline.graph.report import dotted
-from camgraph.pipeline.messages import End, Event, Message, Stamp
+from camgraph.pipeline.messages import End, Event, EventPhase, Message, Stamp
 from camgraph.pipeline.stage import Context, Counts, FrameSize, SettingProblems, Settings, Stage, Upstream
 from camgraph.pipeline.system.paths import resolve
 from camgraph.pipeline.system.spelling import did_you_mean
@@ -510,7 +510,7 @@ class Rules(Stage[RulesSettings]):
             return
         begun: Stamp = verdict.incident.begun.moment
         key = events.incident_key(self.context.graph, begun, verdict.rule.id, verdict.ids, begun.time_ns)
-        phase: events.Phase = "single" if once else verdict.phase
+        phase: EventPhase = "single" if once else verdict.phase
         data = self._data(camera, ready, verdict, phase, reason)
         stamp = camera.last if verdict.phase == "end" else at
         yield events.incident_event(
@@ -537,7 +537,7 @@ class Rules(Stage[RulesSettings]):
         return {"incident": incident, "snapshot": names.snapshot, "clip": names.clip}
 
     def _data(
-        self, camera: _Camera, ready: ReadyRule, verdict: Verdict, phase: events.Phase, reason: str
+        self, camera: _Camera, ready: ReadyRule, verdict: Verdict, phase: EventPhase, reason: str
     ) -> events.IncidentData:
         begun, seen = verdict.incident.begun.moment, verdict.picture.moment
         shown = verdict.picture.showing(verdict.rows)

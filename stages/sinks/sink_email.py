@@ -40,9 +40,10 @@ from camgraph.stages.sinks.delivery.durations import Duration, seconds
 from camgraph.stages.sinks.delivery.event_sink import DeliverySettings, EventSink, Refused
 from camgraph.stages.sinks.delivery.event_view import EventView, view_of
 from camgraph.stages.sinks.delivery.footage_files import (
+    NOT_IN_TIME,
+    TOO_LARGE,
     FootageFiles,
     FootageSettings,
-    TooLarge,
     footage_beside,
     picture_named,
 )
@@ -350,17 +351,16 @@ class SinkEmail(EventSink[SinkEmailSettings]):
             return None, ""
         if self._bare == view.event.id:
             return None, _TOO_LARGE
-        try:
-            return self._footage.picture(name, self.settings.most_mb * 1e6), "The picture is attached."
-        except TooLarge:
+        may_come = self.waited_s(view) < seconds(self.settings.picture_within)
+        picture, why = self._footage.picture_or_why(name, self.settings.most_mb * 1e6, may_come=may_come)
+        if picture is not None:
+            return picture, "The picture is attached."
+        if why == TOO_LARGE:
             return None, _TOO_LARGE
-        except ValueError as error:
-            self.context.log.warning("picture_not_sent", camera=view.camera, id=view.event.own_id, why=str(error))
-            return None, "There is no picture."
-        except OSError:
-            if self.waited_s(view) < seconds(self.settings.picture_within):
-                raise Unavailable("the picture is being made", patient=True) from None
-            return None, "There is no picture: it was not ready in time."
+        if why == NOT_IN_TIME:
+            return None, f"There is no picture: {why}."
+        self.context.log.warning("picture_not_sent", camera=view.camera, id=view.event.own_id, why=why)
+        return None, "There is no picture."
 
     def disconnect(self) -> None:
         if self._mailing is not None:

@@ -25,12 +25,12 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from camgraph.pipeline.errors import Unavailable
-from camgraph.pipeline.messages import Message
+from camgraph.pipeline.messages import EVENT_PHASES, Message
 from camgraph.pipeline.stage import Context, Upstream
 from camgraph.pipeline.system.disk import write_whole
 from camgraph.stages.sinks.delivery.broker import BrokerSettings, BrokerSink
@@ -43,7 +43,6 @@ from camgraph.stages.sinks.delivery.mqtt.mqtt_link import LinkOptions, MqttLink,
 from camgraph.stages.sinks.delivery.mqtt.mqtt_topics import Topics, TopicTemplate, TopicText, level
 from camgraph.stages.sinks.delivery.mqtt.onvif_json import is_property, onvif_payload, onvif_topic
 from camgraph.stages.sinks.delivery.mqtt.present_states import PresentStates
-from camgraph.stages.sinks.delivery.selection import Phase
 from camgraph.stages.sinks.delivery.template import filled
 
 if TYPE_CHECKING:
@@ -247,7 +246,7 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
         """Whether states follow it: all of an incident if one of its phases is let through, and always its end."""
         if view.kind == "camera" or self._states.is_open(view.camera, view.incident):
             return True
-        return any(self._selection.fits(view, phase=phase) for phase in get_args(Phase))
+        return any(self._selection.fits(view, phase=phase) for phase in EVENT_PHASES)
 
     def _show_incident(self, view: EventView) -> None:
         camera, action = view.camera, view.action
@@ -272,8 +271,7 @@ class SinkMqtt(BrokerSink[SinkMqttSettings]):
 
     def _state_of(self, camera: str) -> str:
         """As the run knows it, also if the sink gets no events of cameras; before its first picture `connecting`."""
-        known = self.context.cameras_now
-        return known.get(camera, "connecting") if known else self._states.camera(camera)
+        return self.context.cameras_now.get(camera, "connecting")
 
     def _show_picture(self, view: EventView) -> None:
         file = view.data.get("file")

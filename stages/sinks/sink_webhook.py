@@ -42,7 +42,6 @@ from camgraph.stages.sinks.delivery.event_view import EventView
 from camgraph.stages.sinks.delivery.footage_files import (
     FootageFiles,
     FootageSettings,
-    TooLarge,
     footage_beside,
     picture_named,
 )
@@ -346,18 +345,11 @@ class SinkWebhook(EventSink[SinkWebhookSettings]):
         name = picture_named(view) if chat in WITH_PICTURES else ""
         if not name:
             return None
-        why = "it was not ready in time"
-        try:
-            return self._footage.picture(name, MOST_PICTURE)
-        except TooLarge:
-            why = "it is too large"
-        except ValueError as error:
-            why = str(error)
-        except OSError:
-            if self.waited_s(view) < seconds(self.settings.picture_within):
-                raise Unavailable("the picture is being made", patient=True) from None
-        self.context.log.warning("picture_not_sent", camera=view.camera, id=view.event.own_id, why=why)
-        return None
+        may_come = self.waited_s(view) < seconds(self.settings.picture_within)
+        picture, why = self._footage.picture_or_why(name, MOST_PICTURE, may_come=may_come)
+        if picture is None:
+            self.context.log.warning("picture_not_sent", camera=view.camera, id=view.event.own_id, why=why)
+        return picture
 
     def _batches(self, events: Sequence[EventView]) -> Iterator[_Request]:
         """As many events in one request as fit into `most_bytes`; one that was refused in a batch by itself."""

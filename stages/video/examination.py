@@ -32,10 +32,10 @@ from camgraph.stages.video.opening import (
     length_of,
     metadata_of,
     open_video,
-    pixel_shape_of,
     span_of,
 )
 from camgraph.stages.video.pictures import is_album, list_pictures, read_picture, unjudged, why_unreadable
+from camgraph.stages.video.pixel_shape import odd_pixel_shape
 from camgraph.stages.video.pixels import U8, upright_bgr
 from camgraph.stages.video.probe import largest_frame
 
@@ -116,16 +116,16 @@ def _examined(path: Path, *, playlist: bool) -> Answer:
 
 def _with_video(path: Path, found: Answer, *, playlist: bool) -> Answer:
     """Raises Refused and UserError."""
-    if is_encrypted(path, playlist=playlist):
-        return Answer(unreadable=f"{path} is {ENCRYPTED}")
-    metadata = metadata_of(path, playlist=playlist)
-    length_s, fps = length_of(path, playlist=playlist) or (None, None)
+    with open_video(path, playlist=playlist) as (container, stream):
+        metadata = metadata_of(container, stream)
+        length_s, fps = length_of(container, stream) or (None, None)
+        shape = odd_pixel_shape(stream)
+        if is_picture_inside(container):
+            film_of_one = f"{path}: is a picture with the name of a video, and is judged as a film of one"
+            found = replace(found, unjudged=film_of_one)
+        if is_encrypted(container, stream):
+            return Answer(unreadable=f"{path} is {ENCRYPTED}")
     dates = {key: metadata[key][:MOST_OF_A_DATE] for key in DATES if key in metadata}
-    shape = pixel_shape_of(path, playlist=playlist)
-    if is_picture_inside(path, playlist=playlist):
-        found = replace(
-            found, unjudged=f"{path}: is a picture with the name of a video, and is judged as a film of one"
-        )
     return replace(found, metadata=dates, length_s=length_s, fps=fps, pixel_shape=shape)
 
 

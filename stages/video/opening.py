@@ -25,7 +25,6 @@ from camgraph.stages.video.bare_times import BareTimes, has_no_times
 from camgraph.stages.video.contents import codec_of_matroska, content_of, is_tiled_photograph
 from camgraph.stages.video.ffmpeg_errors import reason_of
 from camgraph.stages.video.ffmpeg_log import FfmpegLog, codec_in, listening
-from camgraph.stages.video.pixel_shape import odd_pixel_shape
 from camgraph.stages.video.tiff import Read, why_unread
 from camgraph.stages.video.timeline import SECOND_NS, MediaClock, ticks_to_ns
 
@@ -202,14 +201,13 @@ def open_video(
         yield container, stream
 
 
-def length_of(path: Path, *, playlist: bool = False) -> tuple[float, float] | None:
-    """Seconds and frames a second of a video, by its container; None if that gives none. As `open_video`."""
-    with open_video(path, playlist=playlist) as (container, stream):
-        if stream.duration and stream.time_base:
-            seconds = float(stream.duration * stream.time_base)
-        else:
-            seconds = span_of(container)[1] / av.time_base
-        fps = float(stream.average_rate or 0)
+def length_of(container: InputContainer, stream: VideoStream) -> tuple[float, float] | None:
+    """Seconds and frames a second of a video, by its container; None if that gives none."""
+    if stream.duration and stream.time_base:
+        seconds = float(stream.duration * stream.time_base)
+    else:
+        seconds = span_of(container)[1] / av.time_base
+    fps = float(stream.average_rate or 0)
     return (seconds, fps) if seconds > 0 and fps > 0 else None
 
 
@@ -221,22 +219,14 @@ def span_of(container: InputContainer) -> tuple[int, int]:
     return begin, length - begin if from_zero else length
 
 
-def pixel_shape_of(path: Path, *, playlist: bool = False) -> str:
-    """As `odd_pixel_shape`, of a video. Raises as `open_video`."""
-    with open_video(path, playlist=playlist) as (_, stream):
-        return odd_pixel_shape(stream)
+def is_picture_inside(container: InputContainer) -> bool:
+    """Whether the file is a single picture, whatever its name says."""
+    return container.format.name.endswith("_pipe") or container.format.name == "image2"
 
 
-def is_picture_inside(path: Path, *, playlist: bool = False) -> bool:
-    """Whether the file is a single picture, whatever its name says. Raises as `open_video`."""
-    with open_video(path, playlist=playlist) as (container, _):
-        return container.format.name.endswith("_pipe") or container.format.name == "image2"
-
-
-def metadata_of(path: Path, *, playlist: bool = False) -> dict[str, str]:
-    """The metadata of a video, its container's before that of its picture. Raises as `open_video`."""
-    with open_video(path, playlist=playlist) as (container, stream):
-        return {**stream.metadata, **container.metadata}
+def metadata_of(container: InputContainer, stream: VideoStream) -> dict[str, str]:
+    """The metadata of a video, its container's before that of its picture."""
+    return {**stream.metadata, **container.metadata}
 
 
 def _why_not_open(path: Path, error: Exception) -> str:
@@ -290,14 +280,13 @@ def _require_key(path: Path, packet: Packet[VideoStream]) -> None:
         raise BadItem("unreadable", f"{path} is {ENCRYPTED}")
 
 
-def is_encrypted(path: Path, *, playlist: bool = False) -> bool:
-    """Whether the first picture is. Raises as `open_video`."""
-    with open_video(path, playlist=playlist) as (container, stream):
-        try:
-            first = next(container.demux(stream), None)
-        except av.FFmpegError:
-            return False
-        return first is not None and first.has_sidedata("encryption_info")
+def is_encrypted(container: InputContainer, stream: VideoStream) -> bool:
+    """Whether the next picture of a video is encrypted: reads it."""
+    try:
+        first = next(container.demux(stream), None)
+    except av.FFmpegError:
+        return False
+    return first is not None and first.has_sidedata("encryption_info")
 
 
 def _held_back(context: VideoCodecContext, signs: Signs) -> list[VideoFrame]:

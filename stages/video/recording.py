@@ -7,7 +7,7 @@ they leave out are no drops.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from camgraph.stages.video.camera import Camera
 from camgraph.stages.video.dates import Beginning
 from camgraph.stages.video.ffmpeg_log import FfmpegLog, listening
 from camgraph.stages.video.file_memory import FileMemory
-from camgraph.stages.video.opening import Refused, Signs, metadata_of
+from camgraph.stages.video.opening import Refused, Signs, metadata_of, open_video
 from camgraph.stages.video.pixel_shape import FOR_FILES, WHAT_IS_OFF, odd_pixel_shape
 from camgraph.stages.video.places import Place
 from camgraph.stages.video.shots import Shot, Shots
@@ -144,8 +144,10 @@ class Recording:
         path = self._camera.path(self._context.base_folder)
         album = pictures.is_album(path)
         self._alone = album and self._camera.film_fps(path) is None
-        with self._memory.in_ffmpeg:
-            metadata = {} if album or self._camera.start_at else metadata_of(path, playlist=self._camera.playlist)
+        metadata: Mapping[str, str] = {}
+        if not album and not self._camera.start_at:
+            with self._memory.in_ffmpeg, open_video(path, playlist=self._camera.playlist) as opened:
+                metadata = metadata_of(*opened)
         name = "" if self._alone else pictures.first_name(path)
         found = self._camera.beginning(name, metadata)
         self._context.camera_shows(self._name, clock=found.clock)

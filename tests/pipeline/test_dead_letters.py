@@ -18,6 +18,7 @@ from camgraph.pipeline.dead_letters import DeadLetters, LetterCount, sinks_with_
 from camgraph.pipeline.errors import EnvironmentProblem
 from camgraph.pipeline.messages import Event
 from camgraph.pipeline.monitoring.metrics import Counters
+from camgraph.pipeline.system import disk
 from camgraph.pipeline.testing import HandContext, stamp
 
 AT_NS = 1_772_368_205_250_000_000
@@ -153,7 +154,7 @@ def test_a_letter_that_the_disk_does_not_take_is_not_kept(tmp_path: Path, monkey
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(dead_letters, "sync_data", fail)
+        patch.setattr(disk, "sync_data", fail)
         with pytest.raises(EnvironmentProblem, match="Input/output error"):
             letters(tmp_path).add(event(2), "why")
     assert ids(tmp_path) == ["e1"]

@@ -22,6 +22,7 @@ from camgraph.pipeline.supervision.control import ask, find_run
 from camgraph.pipeline.system.names import nfc
 from camgraph.tools.commands.env_file_option import env_file_option, show_remarks
 from camgraph.tools.commands.local_path import LocalPath
+from camgraph.tools.commands.run_options import name_option
 from camgraph.tools.display.camera_view import render_cameras
 from camgraph.tools.display.console import console_of_output
 
@@ -34,7 +35,6 @@ _VARIABLE = re.compile(r"\$\{(?:secret:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 _PASSWORD = re.compile(r"://[^\s/?#@]*:(?!\$\{)[^\s/?#@]+@")
 _EXPECTED = "expected KEY=VALUE, such as max_fps=5; `camgraph stages capture` lists the settings of a camera"
 
-name_option = click.option("--name", help="The run; by default that of the graph in this folder, or the only one.")
 no_wait = click.option("--no-wait", is_flag=True, help="Do not wait until it has happened.")
 camera_argument = click.argument("camera", callback=lambda _context, _parameter, name: nfc(name))
 

@@ -11,7 +11,7 @@ from camgraph.pipeline.monitoring.health import Health
 from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.pipeline.supervision.control import ask, find_run
 from camgraph.pipeline.system.redaction import redact_urls
-from camgraph.tools.commands.owner_option import of_owner
+from camgraph.tools.commands.run_options import of_owner
 
 Level = Literal["healthy", "degraded", "down", "unknown"]
 EXIT_OF: Mapping[str, int] = {"healthy": 0, "degraded": 1, "down": 2, "unknown": 3}

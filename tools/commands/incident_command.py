@@ -20,6 +20,7 @@ import yaml
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.foreign_text import shown
 from camgraph.pipeline.system.disk import read_text
+from camgraph.pipeline.system.found_runs import graphs_in
 from camgraph.pipeline.system.names import nfc, user_name
 from camgraph.stages.sinks.delivery.event_view import because
 from camgraph.stages.sinks.delivery.event_words import reason, span
@@ -34,7 +35,6 @@ from camgraph.tools.commands.moments import local_time, moment
 _SHORT = 8
 _LABELS: Mapping[Label, str] = {"acknowledged": "seen", "true_alarm": "real", "false_alarm": "false alarm"}
 """As on the page."""
-_MOST_GRAPHS = 50
 _FRACTIONS_BELOW_S = 10
 
 
@@ -170,7 +170,7 @@ def _zone(name: str) -> tzinfo | None:
 def _graphs_that_keep(folder: Path) -> dict[Path, Path]:
     """The graphs in a folder that have a `sink_footage`, each with the folder of its incidents."""
     found = {}
-    for graph in sorted(folder.glob("*.y*ml"))[:_MOST_GRAPHS]:
+    for graph in graphs_in(folder):
         with suppress(UserError):
             found[graph] = _folder_of(graph)
     return found

@@ -17,7 +17,7 @@ from camgraph.pipeline.errors import CamgraphError, UserError
 from camgraph.pipeline.foreign_text import shown
 from camgraph.pipeline.outbox.outbox_view import FILE, KeptEvent, OutboxView, SinkState
 from camgraph.pipeline.supervision.control import ask
-from camgraph.pipeline.system.found_runs import found_runs
+from camgraph.pipeline.system.found_runs import current_folder, found_runs
 from camgraph.pipeline.system.names import is_name, nfc
 from camgraph.pipeline.system.paths import state_folder
 from camgraph.tools.commands.moments import local_time, moment, seconds_of
@@ -196,11 +196,8 @@ def _folder(name: str | None) -> Path:
 
 def _running_here() -> list[str]:
     """The runs whose graph is in this folder."""
-    try:
-        here = Path.cwd()
-    except OSError:  # the folder was removed
-        return []
-    return [run.name for run in found_runs() if run.is_of(here)]
+    here = current_folder()
+    return [run.name for run in found_runs() if run.is_of(here)] if here else []
 
 
 def _running() -> list[str]:

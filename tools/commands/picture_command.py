@@ -15,8 +15,8 @@ from camgraph.pipeline.system.names import ascii_form, nfc
 from camgraph.pipeline.system.paths import runs_folder
 from camgraph.pipeline.system.spelling import did_you_mean
 from camgraph.stages.sinks.footage.picture_service import NAME, ask_picture
-from camgraph.tools.commands.camera_commands import name_option
 from camgraph.tools.commands.local_path import LocalPath
+from camgraph.tools.commands.run_options import name_option
 
 
 @click.command("picture")

@@ -22,7 +22,7 @@ from camgraph.pipeline.system.scarcity import require_processes
 from camgraph.tools.commands.env_file_option import env_file_option, show_remarks
 from camgraph.tools.commands.health_check import EXIT_OF, checked
 from camgraph.tools.commands.local_path import LocalPath
-from camgraph.tools.commands.owner_option import of_owner, owner_option
+from camgraph.tools.commands.run_options import name_option, of_owner, owner_option
 from camgraph.tools.display.console import console_of_output
 from camgraph.tools.display.live_table import render
 from camgraph.tools.display.running import run_plan
@@ -87,7 +87,7 @@ def _show(text: str, *, quiet: bool) -> None:
 
 
 @click.command()
-@click.option("--name", help="The run; by default that of the graph in this folder, or the only one.")
+@name_option
 @owner_option
 @click.option("--json", "as_json", is_flag=True, help="All that is known, as JSON.")
 @click.option("--check", "as_check", is_flag=True, help="One line and an exit status for monitors; see below.")
@@ -113,7 +113,7 @@ def status(name: str | None, owner: int | None, as_json: bool, as_check: bool) -
 
 
 @click.command()
-@click.option("--name", help="The run; by default that of the graph in this folder, or the only one.")
+@name_option
 @owner_option
 def stop(name: str | None, owner: int | None) -> None:
     """Stop a running graph in order: its cameras end, and frames on the way still arrive."""

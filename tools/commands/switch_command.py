@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from camgraph.pipeline.supervision.control import ask, find_run
-from camgraph.tools.commands.camera_commands import name_option
+from camgraph.tools.commands.run_options import name_option
 
 
 @click.command("switch")

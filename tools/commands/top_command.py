@@ -19,8 +19,7 @@ from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.foreign_text import shown
 from camgraph.pipeline.monitoring.run_status import CameraStatus, RunStatus
 from camgraph.pipeline.supervision.control import ask, find_run
-from camgraph.tools.commands.camera_commands import name_option
-from camgraph.tools.commands.owner_option import of_owner, owner_option
+from camgraph.tools.commands.run_options import name_option, of_owner, owner_option
 from camgraph.tools.display.console import console_of_output
 from camgraph.tools.display.live_table import render
 from camgraph.tools.display.status_view import ORDINARY

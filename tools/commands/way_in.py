@@ -9,6 +9,7 @@ from typing import Any
 
 from camgraph.pipeline.foreign_text import shown
 from camgraph.pipeline.plan import RunPlan
+from camgraph.pipeline.system.happy_eyeballs import host_and_port
 from camgraph.tools.service.serve import PORT, ServiceAddress, service_address
 
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
@@ -28,15 +29,14 @@ def _way_in(stage: str, settings: Mapping[str, Any]) -> list[str]:
     place = service_address(settings.get("address") or f"127.0.0.1:{PORT}")
     scheme = "https" if settings.get("certificate") else "http"
     names = [shown(str(token["name"])) for token in settings.get("tokens") or ()]
-    line = f"Open {scheme}://{_host(place)}:{place.port}/ in a browser{' of this machine' if place.is_local else ''}."
+    where = "a browser of this machine" if place.is_local else "a browser"
+    line = f"Open {scheme}://{host_and_port(_host(place), place.port)}/ in {where}."
     return [line, *_log_in(stage, names)]
 
 
 def _host(place: ServiceAddress) -> str:
     """A name that browsers can open."""
-    if place.host in _EVERYWHERE:
-        return socket.gethostname()
-    return f"[{place.host}]" if ":" in place.host else place.host
+    return socket.gethostname() if place.host in _EVERYWHERE else place.host
 
 
 def _log_in(stage: str, names: Sequence[str]) -> list[str]:

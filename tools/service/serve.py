@@ -22,6 +22,7 @@ from pydantic import AfterValidator, Field, model_validator
 from camgraph.pipeline.errors import EnvironmentProblem, Unavailable
 from camgraph.pipeline.messages import Message
 from camgraph.pipeline.stage import Context, Counts, FrameSize, SettingProblems, Settings, Stage, Upstream
+from camgraph.pipeline.system.happy_eyeballs import host_and_port, is_this_machine
 from camgraph.pipeline.system.paths import resolve, resolve_output, resolve_output_path, why_no_output
 from camgraph.pipeline.system.redaction import hide
 from camgraph.stages.messages import Event, Frame
@@ -49,15 +50,12 @@ class ServiceAddress(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return host_and_port(self.host, self.port)
 
     @property
     def is_local(self) -> bool:
         """Whether only this machine can reach it."""
-        try:
-            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_this_machine(self.host)
 
 
 def service_address(text: str) -> ServiceAddress:

@@ -59,6 +59,7 @@ from pydantic import Field, field_validator, model_validator
 
 from camgraph.pipeline.errors import EnvironmentProblem, ProblemText, Unavailable
 from camgraph.pipeline.stage import Context, SettingProblems
+from camgraph.pipeline.system.happy_eyeballs import host_and_port
 from camgraph.stages.sinks.delivery.bounded_socket import AnswerTooLong
 from camgraph.stages.sinks.delivery.event_sink import DeliverySettings, EventSink
 from camgraph.stages.sinks.delivery.tls import TlsSettings, can_be_host, client_tls, tls_failure, tls_problems
@@ -76,8 +77,7 @@ class BrokerAddress(NamedTuple):
     path: str
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}" + (f"/{self.path}" if self.path else "")
+        return f"{self.scheme}://{host_and_port(self.host, self.port)}" + (f"/{self.path}" if self.path else "")
 
 
 def broker_address(text: str, ports: Mapping[str, int]) -> BrokerAddress:

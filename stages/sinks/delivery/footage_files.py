@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import Field
 
-from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.errors import Unavailable, UserError
 from camgraph.pipeline.foreign_text import shown
 from camgraph.pipeline.stage import Settings, Upstream
 from camgraph.pipeline.system.paths import resolve_output_path
@@ -22,6 +22,8 @@ from camgraph.stages.sinks.delivery.event_view import EventView
 
 _JPEG = b"\xff\xd8"
 _MOST_SHOWN = 200
+TOO_LARGE = "it is too large"
+NOT_IN_TIME = "it was not ready in time"
 
 
 class FootageSettings(Settings):
@@ -82,6 +84,22 @@ class FootageFiles:
         if not found.startswith(_JPEG):
             raise ValueError(f"{shown(name, _MOST_SHOWN)}: this is no JPEG")
         return found
+
+    def picture_or_why(self, name: str, most_bytes: float, *, may_come: bool) -> tuple[bytes | None, str]:
+        """A JPEG, or else why there is none: `TOO_LARGE`, `NOT_IN_TIME`, or a sentence about the file.
+
+        Raises Unavailable instead of `NOT_IN_TIME` while the picture may still come.
+        """
+        try:
+            return self.picture(name, most_bytes), ""
+        except TooLarge:
+            return None, TOO_LARGE
+        except ValueError as error:
+            return None, str(error)
+        except OSError:
+            if may_come:
+                raise Unavailable("the picture is being made", patient=True) from None
+            return None, NOT_IN_TIME
 
     def _places(self) -> Iterator[Path]:
         for folder in self._folders:

@@ -19,6 +19,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from camgraph.pipeline.errors import SettingError
+from camgraph.pipeline.messages import EventPhase
 from camgraph.pipeline.stage import Counts, FrameSize, SettingProblems, Settings, Stage, Upstream
 from camgraph.pipeline.system.spelling import did_you_mean
 from camgraph.stages.facts import RuleNamesFact
@@ -28,7 +29,6 @@ from camgraph.stages.sinks.delivery.event_view import EventView, Kind
 from camgraph.stages.video.dates import zone_of
 
 Severity = Literal["info", "warning", "alarm"]
-Phase = Literal["start", "update", "end", "single"]
 ANY_PHASE = "any"
 """Fits every filter, as far as its phase is concerned."""
 _SEVERITIES: tuple[str, ...] = get_args(Severity)
@@ -42,7 +42,7 @@ def _as_list(value: Any) -> Any:
 Text = Annotated[str, Field(min_length=1, max_length=200)]
 Texts = Annotated[list[Text], BeforeValidator(_as_list), Field(min_length=1, max_length=1000)]
 Kinds = Annotated[list[Kind], BeforeValidator(_as_list), Field(min_length=1)]
-Phases = Annotated[list[Phase], BeforeValidator(_as_list), Field(min_length=1)]
+Phases = Annotated[list[EventPhase], BeforeValidator(_as_list), Field(min_length=1)]
 
 
 class Filter(Settings):

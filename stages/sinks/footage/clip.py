@@ -164,12 +164,3 @@ class _Encoded:
     def close(self) -> None:
         self._container.mux(self._video.encode())
         self._open.close()
-
-
-def plays(path: Path) -> bool:
-    """Whether there is a picture in a file; anybody may have left it."""
-    try:
-        with av.open(str(path)) as container:
-            return next(container.decode(video=0), None) is not None
-    except (av.FFmpegError, OSError, IndexError):
-        return False

@@ -9,13 +9,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any, get_args
+from typing import Any
 
 from camgraph.pipeline.foreign_text import shown
-from camgraph.stages.events import Phase
+from camgraph.pipeline.messages import EVENT_PHASES
 
 _HASH = re.compile("[0-9a-f]{8,64}")
-_PHASES = get_args(Phase)
 _MOST_SHOWN = 80
 _PEOPLE = (
     "a list of objects, each with track_id, bbox ([x1, y1, x2, y2]), score and keypoints (x, y and confidence of each "
@@ -42,7 +41,7 @@ def _checks(body: Mapping[str, Any]) -> Iterator[Check]:
     assert isinstance(data, dict)
     incident, phase, time = data.get("incident"), data.get("phase"), data.get("start_time")
     yield "data.incident", "8 to 64 digits of 0-9 and a-f", incident, bool(_HASH.fullmatch(_text(incident)))
-    yield "data.phase", f"one of {', '.join(_PHASES)}", phase, phase in _PHASES
+    yield "data.phase", f"one of {', '.join(EVENT_PHASES)}", phase, phase in EVENT_PHASES
     for name in ("camera", "action"):
         yield f"data.{name}", "a text", data.get(name), bool(_text(data.get(name)))
     yield "data.start_time", "a time such as 2026-11-23T21:03:11.000Z", time, _is_time(time)

@@ -23,6 +23,7 @@ from typing import Literal, get_args
 from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from camgraph.pipeline.errors import UserError
+from camgraph.pipeline.system.disk import append_line
 
 NAME = "labels.jsonl"
 Label = Literal["acknowledged", "true_alarm", "false_alarm"]
@@ -87,14 +88,7 @@ class Labels:
                 )
             descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
             try:
-                end = os.fstat(descriptor).st_size
-                # A full disk may have left a part of a line.
-                is_torn = end > 0 and os.pread(descriptor, 1, end - 1) != b"\n"
-                whole = b"\n" * is_torn + line + b"\n"
-                if os.write(descriptor, whole) != len(whole):
-                    os.ftruncate(descriptor, end)
-                    raise OSError(28, "No space left on device")
-                os.fsync(descriptor)
+                append_line(descriptor, line + b"\n")
             finally:
                 os.close(descriptor)
 

@@ -34,13 +34,13 @@ from camgraph.pipeline.stage import Logger
 from camgraph.pipeline.system.disk import link_or_copy, write_whole
 from camgraph.pipeline.system.names import ascii_form
 from camgraph.stages.sinks.footage.best import MOST_DECODED, Best, certainty, crops, sharpness
-from camgraph.stages.sinks.footage.clip import PART, Clip, plays
+from camgraph.stages.sinks.footage.clip import PART, Clip
 from camgraph.stages.sinks.footage.feed import PacketFeed
 from camgraph.stages.sinks.footage.incident_record import KINDS, FileState, IncidentRecord, Kind, read_record, sha256_of
 from camgraph.stages.sinks.footage.recording import Recording
 from camgraph.stages.sinks.footage.ring import Ring
 from camgraph.stages.sinks.footage.still import Look, Picture, decode_last, drawn, for_crops, jpeg, why_not_shown
-from camgraph.stages.sinks.writing.recording import whole_length
+from camgraph.stages.sinks.writing.recording import plays, whole_length
 from camgraph.stages.video.packets import Moment, Packet, wanted_mark
 
 _TURN_S = 0.1

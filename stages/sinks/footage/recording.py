@@ -18,7 +18,8 @@ from pathlib import Path
 
 import av
 
-from camgraph.stages.sinks.footage.clip import PART, Clip, plays
+from camgraph.stages.sinks.footage.clip import PART, Clip
+from camgraph.stages.sinks.writing.recording import plays
 from camgraph.stages.video.packets import Packet
 
 FOLDER = "recorded"

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import errno
-import ipaddress
 import os
 import queue
 import socket
 import threading
 import time
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from camgraph.pipeline.errors import Unavailable
+from camgraph.pipeline.system.happy_eyeballs import Place, host_and_port, is_this_machine
 
 EXPECTED = "expected tcp://HOST:PORT, udp://HOST:PORT or unix:///PATH"
 LONGEST_UNIX_PATH = 107
-
-Family = tuple[socket.AddressFamily, Any]
-"""A socket's family, and the argument of its `connect` and `bind`."""
 
 
 class Address(NamedTuple):
@@ -32,17 +29,12 @@ class Address(NamedTuple):
     def __str__(self) -> str:
         if self.scheme == "unix":
             return f"unix://{self.path}"
-        return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+        return f"{self.scheme}://{host_and_port(self.host, self.port)}"
 
     @property
     def is_local(self) -> bool:
         """Whether only this machine can be meant."""
-        if self.scheme == "unix" or self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return self.scheme == "unix" or is_this_machine(self.host)
 
 
 def parse_address(text: str) -> Address:
@@ -76,16 +68,16 @@ class Lookup:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._answers: queue.SimpleQueue[list[Family] | OSError] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[list[Place] | OSError] = queue.SimpleQueue()
         self._asked = False
 
-    def families(self, deadline: float) -> list[Family]:
+    def places(self, deadline: float) -> list[Place]:
         """The host's addresses, IPv4 first. Raises Unavailable when there are none before `deadline` (monotonic s).
 
         A question without an answer yet stays asked; the next call waits for the same one.
         """
         if self._address.scheme == "unix":
-            return [(socket.AF_UNIX, self._address.path)]
+            return [Place(socket.AF_UNIX, self._address.path)]
         if not self._asked:
             self._start()
         try:
@@ -113,11 +105,11 @@ class Lookup:
             self._answers.put(OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)))
 
 
-def find(address: Address) -> list[Family]:
+def find(address: Address) -> list[Place]:
     """All addresses of a tcp or udp host, IPv4 first; may take long. Raises OSError."""
     kind = socket.SOCK_STREAM if address.scheme == "tcp" else socket.SOCK_DGRAM
-    found = [(family, where) for family, *_, where in socket.getaddrinfo(address.host, address.port, type=kind)]
-    return sorted(found, key=lambda entry: entry[0] != socket.AF_INET)
+    found = [Place(family, where) for family, *_, where in socket.getaddrinfo(address.host, address.port, type=kind)]
+    return sorted(found, key=lambda place: place.family != socket.AF_INET)
 
 
 def _unix(parts: SplitResult, text: str) -> Address:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from camgraph.pipeline.errors import Unavailable
 from camgraph.pipeline.stage import Logger
 from camgraph.pipeline.system.happy_eyeballs import Place, connect_first
-from camgraph.stages.sinks.sockets.address import Address, Family, Lookup
+from camgraph.stages.sinks.sockets.address import Address, Lookup
 from camgraph.stages.sinks.sockets.greeter import shake_hands
 from camgraph.stages.sinks.sockets.streams import (
     Line,
@@ -131,8 +131,8 @@ class Connection:
         if time.monotonic() < self._next_try:
             raise self._unavailable("not connected")
         try:
-            families = self._lookup.families(deadline)
-            self._socket = self._secured(_connected(families, deadline), deadline)
+            places = self._lookup.places(deadline)
+            self._socket = self._secured(_connected(places, deadline), deadline)
         except (OSError, Unavailable) as error:
             self._next_try = time.monotonic() + self._pause_s
             self._pause_s = min(self._pause_s * 2, PAUSE_S[1])
@@ -173,12 +173,12 @@ class Connection:
         return Unavailable(f"{self._address}: no receiver: {reason}; start one there: events wait for it")
 
 
-def _connected(families: Sequence[Family], deadline: float) -> socket.socket:
+def _connected(places: Sequence[Place], deadline: float) -> socket.socket:
     """The first of these addresses that takes a connection. Raises OSError."""
-    if families and families[0][0] == socket.AF_UNIX:
-        stream = _connected_here(families[0][1], deadline)
+    if places and places[0].family == socket.AF_UNIX:
+        stream = _connected_here(places[0].where, deadline)
     else:
-        stream = connect_first([Place(*one) for one in families], max(deadline, time.monotonic() + _LEAST_S))
+        stream = connect_first(places, max(deadline, time.monotonic() + _LEAST_S))
         _find_death(stream)
     stream.setblocking(False)
     return stream

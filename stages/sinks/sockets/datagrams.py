@@ -42,7 +42,7 @@ class Datagrams:
             self._socket = None
 
     def _find(self, deadline: float) -> None:
-        family, self._where = self._lookup.families(deadline)[0]
+        family, self._where = self._lookup.places(deadline)[0]
         try:
             self._socket = socket.socket(family, socket.SOCK_DGRAM)
         except OSError as error:  # also in `open`: it may be there later

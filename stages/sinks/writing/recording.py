@@ -98,7 +98,7 @@ def even_size(size: Size, max_width: int) -> Size:
 
 
 def plays(path: Path) -> bool:
-    """Whether a picture can be decoded from the file."""
+    """Whether a picture can be decoded from the file, which anybody may have left."""
     try:
         with av.open(str(path)) as container:
             return next(container.decode(video=0), None) is not None

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
-from camgraph.pipeline.system.disk import open_regular, sync_data, try_lock
+from camgraph.pipeline.system.disk import ends_within_line, open_regular, sync_data, try_lock
 
 _BOM = b"\xef\xbb\xbf"
 """Spreadsheets take a file without it for one in an old encoding."""
@@ -63,7 +63,7 @@ class TableFile:
     def append(self, rows: bytes) -> None:
         """The rows are on the disk when this returns. Raises OSError; then none of them is in the file."""
         before = self.size
-        if before != self._end and before and os.pread(self._descriptor, 1, before - 1) != b"\n":
+        if before != self._end and ends_within_line(self._descriptor, before):
             self.kept_bytes = before - self._end
             rows = b"\n" + rows
         try:

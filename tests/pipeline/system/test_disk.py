@@ -69,6 +69,16 @@ def test_what_is_written_is_on_the_disk_with_what_the_system_has(
     assert len(synced) == 1, "either the file, or the folder"
 
 
+def test_an_appended_line_ends_a_torn_one_first(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    for before, after in ((b"", b"new\n"), (b"one\n", b"one\nnew\n"), (b"one\ntw", b"one\ntw\nnew\n")):
+        path.write_bytes(before)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
+        disk.append_line(descriptor, b"new\n")
+        os.close(descriptor)
+        assert path.read_bytes() == after
+
+
 def test_a_file_that_the_disk_does_not_take_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its content is on the disk before the name is its own: after a power cut, one of the two is there as a whole."""
     path = tmp_path / "state"

@@ -112,3 +112,21 @@ def test_malformed_lines_are_skipped(folder: Path, monkeypatch: pytest.MonkeyPat
         assert here(name) == [path]
         table.unlink()
         assert here(name) == []
+
+
+def test_graphs_are_told_from_other_yaml_files(tmp_path: Path) -> None:
+    (tmp_path / "b.yaml").write_text("version: 1\nstages: {}\n")
+    (tmp_path / "a.yml").write_text("cameras: {}\nstages: {}\n")
+    (tmp_path / "pipeline.yaml").write_text("stages: [build]\n")
+    (tmp_path / ".hidden.yaml").write_text("version: 1\nstages: {}\n")
+    (tmp_path / "folder.yaml").mkdir()
+    assert [graph.name for graph in module.graphs_in(tmp_path)] == ["a.yml", "b.yaml"]
+
+
+def test_a_removed_folder_is_no_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    assert module.current_folder() == gone
+    gone.rmdir()
+    assert module.current_folder() is None

@@ -9,7 +9,14 @@ import pytest
 from camgraph_test_stages.dead_addresses import dead_address, name_host
 
 from camgraph.pipeline.system import happy_eyeballs
-from camgraph.pipeline.system.happy_eyeballs import Place, connect, connect_first, places_of
+from camgraph.pipeline.system.happy_eyeballs import (
+    Place,
+    connect,
+    connect_first,
+    host_and_port,
+    is_this_machine,
+    places_of,
+)
 
 LONG_S = 100.0
 """Nobody waits for so long, also on a slow machine."""
@@ -73,6 +80,15 @@ def test_families_take_turns() -> None:
     six, four = socket.AF_INET6, socket.AF_INET
     places = [Place(six, (name, 1)) for name in "abc"] + [Place(four, ("d", 1))]
     assert [place.ip for place in happy_eyeballs._in_order(places)] == ["a", "d", "b", "c"]
+
+
+def test_an_address_has_ipv6_in_brackets() -> None:
+    assert [host_and_port(host, 80) for host in ("a.b", "::1")] == ["a.b:80", "[::1]:80"]
+
+
+def test_only_loopback_and_its_name_are_this_machine() -> None:
+    local = {host: is_this_machine(host) for host in ("localhost", "127.0.0.2", "::1", "0.0.0.0", "a.b")}
+    assert [host for host, is_local in local.items() if is_local] == ["localhost", "127.0.0.2", "::1"]
 
 
 def test_reason_is_that_of_an_address_that_refused(monkeypatch: pytest.MonkeyPatch) -> None:

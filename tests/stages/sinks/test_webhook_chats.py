@@ -6,7 +6,7 @@ import json
 from email import message_from_bytes
 from email.header import decode_header, make_header
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from camgraph_test_stages.delivering import delivering, hand_in
@@ -15,7 +15,7 @@ from camgraph_test_stages.web_receiver import Request, WebReceiver, web_receiver
 from pydantic import ValidationError
 
 from camgraph.pipeline.errors import Unavailable
-from camgraph.stages.sinks.delivery.web.chats import CHATS
+from camgraph.stages.sinks.delivery.web.chats import Chat
 from camgraph.stages.sinks.sink_webhook import SinkWebhook, SinkWebhookSettings
 
 PICTURE = b"\xff\xd8 a picture \r\n--x"
@@ -51,7 +51,7 @@ def alert(folder: Path, chat: str, *, with_picture: bool) -> Request:
 
 
 @pytest.mark.parametrize("with_picture", [True, False])
-@pytest.mark.parametrize("chat", CHATS)
+@pytest.mark.parametrize("chat", get_args(Chat))
 def test_incident_is_one_alert_in_the_form_of_the_service(tmp_path: Path, chat: str, with_picture: bool) -> None:
     request = alert(tmp_path, chat, with_picture=with_picture)
     shown = TITLES[chat](request, with_picture)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from camgraph.stages.video.examination import middles, some_frames
-from camgraph.stages.video.opening import length_of
+from camgraph.stages.video.opening import length_of, open_video
 
 
 @given(st.integers(0, 10**9), st.integers(1, 50))
@@ -39,7 +39,8 @@ def test_moments_count_from_where_the_video_begins(tmp_path: Path, name: str) ->
     one, other = ([int(frame.mean()) for frame in some_frames(file, 5)] for file in (path, later))
     assert one == other
     assert len(one) == 5
-    assert length_of(later) == pytest.approx((1.0, 10.0), abs=0.15)
+    with open_video(later) as opened:
+        assert length_of(*opened) == pytest.approx((1.0, 10.0), abs=0.15)
 
 
 def shades(path: Path, begin_s: int = 0) -> None:

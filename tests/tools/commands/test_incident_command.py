@@ -84,7 +84,7 @@ def test_the_list_ends_at_a_time(footage: Path, until: str) -> None:
 def make_graph(folder: Path, rules: str, path: str = "footage") -> Path:
     graph = folder / "lobby.yaml"
     graph.write_text(
-        f"stages:\n  actions: {{use: rules, from: tracks, with: {rules}}}\n"
+        f"version: 1\nstages:\n  actions: {{use: rules, from: tracks, with: {rules}}}\n"
         f"  footage: {{use: sink_footage, from: actions, with: {{path: {path}}}}}\n"
     )
     return graph
@@ -108,7 +108,7 @@ def test_the_graph_of_this_folder_says_where_they_are(footage: Path, monkeypatch
     make_graph(footage.parent, "{rules: [{use: fall}]}", path="kept")
     monkeypatch.chdir(footage.parent)
     assert len(run().splitlines()) == 2
-    (footage.parent / "yard.yaml").write_text("stages: {footage: {use: sink_footage, from: actions}}\n")
+    (footage.parent / "yard.yaml").write_text("version: 1\nstages: {footage: {use: sink_footage, from: actions}}\n")
     result = CliRunner().invoke(main, ["incidents"])
     assert (result.exit_code, "which graph? lobby.yaml, yard.yaml" in result.output) == (2, True)
 

@@ -60,8 +60,7 @@ def _looks(graph_file: Path | None, env_files: Sequence[Path]) -> Iterator[Findi
     yield from _if_it_can_be("cuda", partial(_cuda, nvidia))
     yield from _if_it_can_be("providers", partial(_providers, nvidia))
     if graph_file:
-        yield from _if_it_can_be("graph", partial(_limits, graph_file, nvidia, env_files))
-        yield from _if_it_can_be("graph", partial(_footage, graph_file, env_files))
+        yield from _if_it_can_be("graph", partial(_graph, graph_file, nvidia, env_files))
     yield from machine.look_at_port(_FARM_PORT, "camgraph farm")
     yield from machine.look_at_port(DEMO_PORT, "camgraph demo", _DEMO)
 
@@ -96,18 +95,12 @@ def _providers(nvidia: gpu.Nvidia) -> Iterator[Finding]:
     yield from providers.look_at_providers(nvidia=nvidia.is_here, openvino=openvino_engine.is_installed())
 
 
-def _limits(graph_file: Path, nvidia: gpu.Nvidia, env_files: Sequence[Path]) -> Iterator[Finding]:
-    from camgraph.tools.commands.doctor import gpu_limits  # noqa: PLC0415 - as above
+def _graph(graph_file: Path, nvidia: gpu.Nvidia, env_files: Sequence[Path]) -> Iterator[Finding]:
+    from camgraph.tools.commands.doctor import graph  # noqa: PLC0415 - as above
 
-    yield from gpu_limits.look_at_limits(graph_file, nvidia.gpus, env_files)
+    yield from graph.look_at_graph(graph_file, nvidia.gpus, env_files)
 
 
 def _line(finding: Finding) -> str:
     line = f"{_MARKS[finding.state]} {finding.what}: {finding.found}"
     return f"{line}\n        -> {finding.cure}" if finding.cure else line
-
-
-def _footage(graph_file: Path, env_files: Sequence[Path]) -> Iterator[Finding]:
-    from camgraph.tools.commands.doctor import disks  # noqa: PLC0415 - as above
-
-    yield from disks.look_at_footage(graph_file, env_files)

@@ -45,7 +45,7 @@ def _source(view: EventView) -> dict[str, str]:
 
 def _data(view: EventView, after: PresentStates) -> Mapping[str, Any]:
     if view.kind == "camera":
-        return {"State": after.camera(view.camera) != "live"}
+        return {"State": view.phase == "start"}
     if view.kind == "counter":
         return {"Count": view.data.get("inside", 0)}
     state = {"State": after.holds(view.camera, view.rule)} if is_property(view) else {}

@@ -1,4 +1,4 @@
-"""Which incidents are open at each camera and whether the camera is there: what a newcomer has to know.
+"""Which incidents are open at each camera: what a newcomer has to know.
 
 Events are changes. What shows a state, such as a light on a wall, needs the sum of them.
 """
@@ -22,27 +22,16 @@ class PresentStates:
         """`kept`: as `kept` has returned it. Raises KeyError, TypeError or AttributeError if it is something else."""
         self._open: dict[str, dict[str, dict[str, Any]]] = {}
         """Camera -> incident -> its facts."""
-        self._away: dict[str, str] = {}
-        """Camera -> its state, if it is not live."""
         for camera, one in (kept or {}).items():
             self._open[camera] = {incident: dict(facts) for incident, facts in one["incidents"].items()}
-            if one["camera"] != "live":
-                self._away[camera] = str(one["camera"])
 
     def copy(self) -> PresentStates:
         return PresentStates(deepcopy(self.kept()))
 
     def take(self, view: EventView) -> None:
         """Remember one more event."""
-        if view.kind == "camera":
-            if view.phase == "start":
-                self._away[view.camera] = str(view.data.get("state") or "lost")
-            else:
-                self._away.pop(view.camera, None)
-        elif view.kind == "incident":
-            self._take_incident(view)
-
-    def _take_incident(self, view: EventView) -> None:
+        if view.kind != "incident":
+            return
         incidents = self._open.setdefault(view.camera, {})
         if view.phase in ("start", "update"):
             incidents[view.incident] = _facts(view)
@@ -54,11 +43,6 @@ class PresentStates:
     def forget(self, camera: str) -> None:
         """This camera is gone."""
         self._open.pop(camera, None)
-        self._away.pop(camera, None)
-
-    def camera(self, camera: str) -> str:
-        """`live`, or how it is away."""
-        return self._away.get(camera, "live")
 
     def incidents(self, camera: str) -> list[dict[str, Any]]:
         """The open ones, in the order of their starts."""
@@ -77,8 +61,7 @@ class PresentStates:
 
     def kept(self) -> dict[str, Any]:
         """All of it as plain values, for a process that begins anew."""
-        cameras = {**self._open, **self._away}
-        return {camera: {"camera": self.camera(camera), "incidents": self._open.get(camera, {})} for camera in cameras}
+        return {camera: {"incidents": incidents} for camera, incidents in self._open.items()}
 
 
 def _facts(view: EventView) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import hashlib
 import html
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from camgraph.stages.sinks.delivery.event_view import EventView
@@ -26,7 +26,6 @@ from camgraph.stages.sinks.delivery.template import filled, filled_lines, one_li
 from camgraph.stages.sinks.delivery.web.cloudevents_http import Headers, as_json
 
 Chat = Literal["slack", "discord", "telegram", "ntfy", "teams"]
-CHATS: tuple[str, ...] = get_args(Chat)
 WITH_PICTURES = frozenset({"discord", "telegram", "ntfy"})
 MOST_PICTURE = 8 << 20
 """Bytes; the least that one of the services takes."""

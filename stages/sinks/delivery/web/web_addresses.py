@@ -6,6 +6,7 @@ import ipaddress
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from camgraph.pipeline.system.happy_eyeballs import bracketed, host_and_port
 from camgraph.stages.sinks.delivery.tls import can_be_host
 
 _EXPECTED = "expected https://HOST[:PORT]/PATH"
@@ -31,8 +32,7 @@ class WebAddress(NamedTuple):
     @property
     def host_and_port(self) -> str:
         """As the header `Host` has it."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+        return bracketed(self.host) if self.port == _PORTS[self.scheme] else host_and_port(self.host, self.port)
 
 
 def web_address(url: str) -> WebAddress:

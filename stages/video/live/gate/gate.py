@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import ClassVar, NamedTuple, Self
 
 from camgraph.pipeline.foreign_text import shown
-from camgraph.pipeline.system.happy_eyeballs import Place, connect_first, places_of
+from camgraph.pipeline.system.happy_eyeballs import Place, connect_first, host_and_port, places_of
 from camgraph.pipeline.system.redaction import redact_urls
 from camgraph.stages.video.live.gate.authorization import Authorization
 from camgraph.stages.video.live.gate.host_lookup import LOOK_UP_S, HostLookup
@@ -86,7 +86,7 @@ class Gate(ABC):
         family = socket.AF_INET6 if road.addresses and all(":" in one for one in road.addresses) else socket.AF_INET
         self._door = socket.create_server(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0), family=family)
         host, port = self._door.getsockname()[:2]
-        self._own = f"{f'[{host}]' if ':' in host else host}:{port}/{self._token}"
+        self._own = f"{host_and_port(host, port)}/{self._token}"
         """Scheme-less beginning of all addresses of this gate, without a slash at the end."""
 
     def __enter__(self) -> Self:

@@ -6,6 +6,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 from urllib.parse import unquote, urljoin
 
+from camgraph.pipeline.system.happy_eyeballs import host_and_port
 from camgraph.pipeline.system.redaction import HOST
 
 _DEFAULT_PORTS = {"rtsp": 554, "rtsps": 322, "http": 80, "https": 443}
@@ -28,7 +29,7 @@ class Origin(NamedTuple):
     @property
     def authority(self) -> str:
         """`host:port` as an address has it."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return host_and_port(self.host, self.port)
 
     @property
     def named(self) -> str:

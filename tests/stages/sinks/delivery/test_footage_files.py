@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from camgraph_test_stages.sink_graphs import planned_settings
 
-from camgraph.stages.sinks.delivery.footage_files import FootageFiles, TooLarge
+from camgraph.pipeline.errors import Unavailable
+from camgraph.stages.sinks.delivery.footage_files import NOT_IN_TIME, TOO_LARGE, FootageFiles, TooLarge
 
 JPEG = b"\xff\xd8 a picture"
 
@@ -69,6 +70,18 @@ def test_only_jpegs_of_a_fair_size_are_pictures(base: Path) -> None:
         files.picture("footage/a.jpg", 5)
     with pytest.raises(FileNotFoundError):
         files.picture("footage/later.jpg", 1000)
+
+
+def test_picture_or_why_says_what_is_wrong(base: Path) -> None:
+    files = FootageFiles(["footage"], base)
+    (base / "footage/env.jpg").write_text("PASSWORD=x")
+    assert files.picture_or_why("footage/a.jpg", 1000, may_come=True) == (JPEG, "")
+    assert files.picture_or_why("footage/a.jpg", 5, may_come=True) == (None, TOO_LARGE)
+    assert files.picture_or_why("footage/later.jpg", 1000, may_come=False) == (None, NOT_IN_TIME)
+    with pytest.raises(Unavailable, match="being made"):
+        files.picture_or_why("footage/later.jpg", 1000, may_come=True)
+    picture, why = files.picture_or_why("footage/env.jpg", 1000, may_come=True)
+    assert (picture, "no JPEG" in why) == (None, True)
 
 
 @pytest.mark.parametrize("source", ["actions", "events"])

@@ -80,10 +80,10 @@ def test_what_only_this_machine_reaches(text, local) -> None:
 
 
 def test_a_host_is_found_and_one_that_does_not_exist_is_not() -> None:
-    found = Lookup(parse_address("tcp://127.0.0.1:7000")).families(time.monotonic() + 5)
+    found = Lookup(parse_address("tcp://127.0.0.1:7000")).places(time.monotonic() + 5)
     assert found == [(socket.AF_INET, ("127.0.0.1", 7000))]
     with pytest.raises(Unavailable, match=r"tcp://nowhere\.invalid:7000: (cannot find this host|the name server)"):
-        Lookup(parse_address("tcp://nowhere.invalid:7000")).families(time.monotonic() + 5)
+        Lookup(parse_address("tcp://nowhere.invalid:7000")).places(time.monotonic() + 5)
 
 
 @pytest.mark.parametrize("host", ["a" * 64, "a..b", "x." + "ü" * 60])

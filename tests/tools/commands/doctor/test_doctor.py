@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from camgraph.stages.people.inference.selection.trial import Trial
 from camgraph.tools.cli import main
-from camgraph.tools.commands.doctor import command, disks, machine, packages, providers
+from camgraph.tools.commands.doctor import command, graph, machine, packages, providers
 from camgraph.tools.commands.doctor.finding import Finding, worst
 from camgraph.tools.lab.blinking import write_clip
 from camgraph.tools.lab.light_model import write_model
@@ -192,13 +192,17 @@ def test_the_worst_finding_decides() -> None:
     assert worst([]) == "ok"
 
 
+def about_clips(file: Path) -> list[Finding]:
+    return [finding for finding in graph.look_at_graph(file, ()) if finding.what == "clips"]
+
+
 def test_a_disk_without_hard_links_is_told_with_the_graph(tmp_path: Path, disk_without_links: Path) -> None:
     write_clip(tmp_path / "a.mp4")
     write_model(tmp_path / "light.onnx", bright=110.0)
-    graph = tmp_path / "g.yaml"
+    file = tmp_path / "g.yaml"
     footage = f"footage: {{use: sink_footage, from: rules, with: {{path: {disk_without_links}}}}}"
-    graph.write_text(GRAPH.format(footage=footage))
-    told = only(disks.look_at_footage(graph))
+    file.write_text(GRAPH.format(footage=footage))
+    told = only(about_clips(file))
     assert (told.state, "no hard links" in told.found) == ("warning", True)
-    graph.write_text(GRAPH.format(footage=f"footage: {{use: sink_footage, from: rules, with: {{path: {tmp_path}}}}}"))
-    assert only(disks.look_at_footage(graph)).state == "ok"
+    file.write_text(GRAPH.format(footage=f"footage: {{use: sink_footage, from: rules, with: {{path: {tmp_path}}}}}"))
+    assert only(about_clips(file)).state == "ok"

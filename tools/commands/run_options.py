@@ -1,4 +1,4 @@
-"""The option `--user` of commands that root may send to a run of another user."""
+"""Which run a command is for: `--name`, and `--user` of commands that root may send to a run of another user."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ def of_owner(owner: int | None) -> str:
     return f" of {user_name(owner)}" if owner is not None else ""
 
 
+name_option = click.option("--name", help="The run; by default that of the graph in this folder, or the only one.")
 owner_option = click.option(
     "--user",
     "owner",

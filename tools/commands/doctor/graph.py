@@ -1,4 +1,4 @@
-"""Whether the `gpu_mem_limit`s of a graph add up to more than its GPUs have.
+"""Whether a graph fits this machine: its limits of GPU memory into the GPUs, its clips onto their disks.
 
 each stage `infer` on CUDA: gpu_mem_limit x sizes of batches, in each of its processes ──> sum for each GPU
                                                                                            against nvidia-smi
@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from camgraph.pipeline.errors import CamgraphError
-from camgraph.pipeline.graph import load_graph, plan_of
+from camgraph.pipeline.graph import Graph, load_graph, plan_of
 from camgraph.pipeline.graph.env_file import Variables
 from camgraph.pipeline.plan import RunPlan, StagePlan
+from camgraph.pipeline.system.disk import why_no_links
 from camgraph.stages.people.inference.engines.devices import device_of
 from camgraph.stages.people.inference.engines.host_runs import MOST_SESSIONS
 from camgraph.stages.people.inference.engines.options import records
@@ -39,14 +40,31 @@ class Share(NamedTuple):
     sessions: int
 
 
-def look_at_limits(graph_file: Path, gpus: Sequence[Gpu], env_files: Sequence[Path] = ()) -> Iterator[Finding]:
-    """A finding for each GPU that the graph names."""
+def look_at_graph(graph_file: Path, gpus: Sequence[Gpu], env_files: Sequence[Path] = ()) -> Iterator[Finding]:
+    """A finding for each GPU that the graph names, and for each folder of clips."""
     try:
-        plan = plan_of(load_graph(graph_file, environ=Variables(env_files).anew()[0]))
+        graph = load_graph(graph_file, environ=Variables(env_files).anew()[0])
+        plan = plan_of(graph)
     except CamgraphError as error:
         yield Finding("wrong", "graph", str(error), f"camgraph check {graph_file}")
         return
     yield from limits_against(shares_of(plan), gpus)
+    yield from map(_about_links, _clip_folders(graph))
+
+
+def _clip_folders(graph: Graph) -> Iterator[Path]:
+    for node in graph.completed.nodes:
+        if node.stage is not None and node.entry.use == "sink_footage" and node.settings.wants_clips:
+            yield from node.stage.written_folders(node.settings, graph.base_folder)
+
+
+def _about_links(folder: Path) -> Finding:
+    """Incidents that share a clip need hard links."""
+    why = why_no_links(folder)
+    if not why:
+        return Finding("ok", "clips", f"{folder}: incidents can share a clip")
+    found = f"{folder}: no hard links ({why}): incidents that share a clip each take its room on the disk"
+    return Finding("warning", "clips", found, "put `path` of `sink_footage` on a disk such as ext4, XFS or NTFS")
 
 
 def shares_of(plan: RunPlan) -> Iterator[Share]:
