@@ -14,11 +14,10 @@ from camgraph.stages.people.inference.model.model_files import find_model
 from camgraph.tools.models.bench.command import bench
 from camgraph.tools.models.compare.command import compare
 from camgraph.tools.models.convert.export_command import export
-from camgraph.tools.models.convert.output_option import writes_a_model
 from camgraph.tools.models.convert.prepare_command import prepare
 from camgraph.tools.models.declaration_options import brings_operators, declaration, says_its_size, says_what_it_is
+from camgraph.tools.models.model_options import provider_names, writes_a_model
 from camgraph.tools.models.profile.command import profile_model
-from camgraph.tools.models.provider_names import provider_names
 from camgraph.tools.models.saved import check_places, save
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import click
 from camgraph.pipeline.errors import EXIT_GAVE_UP, EXIT_SIGINT
 from camgraph.tools.measuring.plots import require_matplotlib
 from camgraph.tools.models.declaration_options import brings_operators, declaration, says_its_size, says_what_it_is
-from camgraph.tools.models.finite_range import FiniteRange
+from camgraph.tools.models.model_options import FiniteRange, provider_names
 from camgraph.tools.models.saved import check_places
 
 if TYPE_CHECKING:
@@ -175,6 +175,5 @@ def _jobs(model: DeclaredModel, pictures: Pictures, options: dict[str, Any], fol
 def _providers(text: str | None) -> Sequence[ProviderName]:
     """Those in a list with commas, or all. Raises UserError if there is no such provider."""
     from camgraph.stages.people.inference.engines.onnxruntime_engine import PROVIDERS  # noqa: PLC0415
-    from camgraph.tools.models.provider_names import provider_names  # noqa: PLC0415
 
     return provider_names(text) if text else list(PROVIDERS)

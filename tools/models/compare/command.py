@@ -9,8 +9,7 @@ import click
 
 from camgraph.pipeline.errors import EXIT_GAVE_UP, UserError
 from camgraph.tools.models.declaration_options import brings_operators, declared_models, says_what_they_are
-from camgraph.tools.models.finite_range import FiniteRange
-from camgraph.tools.models.provider_names import provider_names
+from camgraph.tools.models.model_options import FiniteRange, provider_names
 from camgraph.tools.models.saved import check_places, save
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ import click
 
 from camgraph.pipeline.errors import UserError
 from camgraph.stages.people.inference.model.model_files import find_model
-from camgraph.tools.models.convert.output_option import writes_a_model
 from camgraph.tools.models.declaration_options import declaration, says_what_it_is
-from camgraph.tools.models.finite_range import FiniteRange
+from camgraph.tools.models.model_options import FiniteRange, writes_a_model
 
 if TYPE_CHECKING:
     from camgraph.tools.models.convert.preparation import Asked

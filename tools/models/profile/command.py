@@ -11,8 +11,7 @@ import click
 
 from camgraph.tools.measuring.plots import require_matplotlib
 from camgraph.tools.models.declaration_options import brings_operators, declaration, says_its_size, says_what_it_is
-from camgraph.tools.models.finite_range import FiniteRange
-from camgraph.tools.models.provider_names import provider_names
+from camgraph.tools.models.model_options import FiniteRange, provider_names
 from camgraph.tools.models.saved import check_places, save
 
 if TYPE_CHECKING:
