@@ -1,18 +1,16 @@
-"""One child process, from its start by a clean exec until it is dead and cleaned up."""
+"""One child process, from its start until it is dead and cleaned up."""
 
 from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from camgraph.pipeline.boot import Boot
 from camgraph.pipeline.shm.segments import unlink_prefix
+from camgraph.pipeline.supervision.child_start import ForkServer, Started, executed
 from camgraph.pipeline.supervision.lines import Lines
-from camgraph.pipeline.system.child_environment import handed_on
 from camgraph.pipeline.system.run_folder import unlink_socket
 from camgraph.pipeline.system.scarcity import require_descriptors
 from camgraph.pipeline.transport.channel import Channel
@@ -28,8 +26,9 @@ class ChildProcess:
     resources for the child; then nothing of it is left.
     """
 
-    def __init__(self, boot: Boot) -> None:
+    def __init__(self, boot: Boot, fork_server: ForkServer) -> None:
         require_descriptors()
+        label = f"{boot.run}/{boot.plan.name}"
         with ExitStack() as undo:
             ours, theirs = socket.socketpair()
             undo.callback(ours.close)
@@ -41,26 +40,27 @@ class ChildProcess:
                     undo.callback(os.close, stderr)
                     with _closing(stderr_in):
                         os.set_blocking(stderr_in, True)
-                        popen = _executed(f"{boot.run}/{boot.plan.name}", theirs.fileno(), life_read, stderr_in)
-            undo.callback(popen.wait)
-            undo.callback(popen.kill)
-            pidfd = os.pidfd_open(popen.pid)
+                        descriptors = theirs.fileno(), life_read, stderr_in
+                        started: Started = fork_server.start(label, *descriptors) or executed(label, *descriptors)
+            undo.callback(started.wait)
+            undo.callback(started.kill)
+            pidfd = os.pidfd_open(started.pid)
             undo.pop_all()
         self.boot = boot
         self.channel = Channel(ours)
         self.pidfd = pidfd
         self.stderr_fd = stderr
         self._lines = Lines()
-        self._popen, self._life = popen, life
+        self._started, self._life = started, life
 
     @property
     def pid(self) -> int:
         """The process id."""
-        return self._popen.pid
+        return self._started.pid
 
     def kill(self) -> None:
         """Send SIGKILL; `pidfd` becomes readable when the child is dead."""
-        self._popen.kill()
+        self._started.kill()
 
     def read_stderr(self) -> list[str]:
         """Return the lines that have arrived on `stderr_fd`, at most one piece a call."""
@@ -79,7 +79,7 @@ class ChildProcess:
 
     def bury(self) -> int:
         """Clean up after the child's death, and return its exit status, negative for a signal."""
-        status = self._popen.wait()
+        status = self._started.wait()
         self.channel.close()
         self._end_stderr()
         os.close(self._life)
@@ -95,18 +95,3 @@ def _closing(descriptor: int) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _executed(label: str, control: int, life: int, stderr: int) -> subprocess.Popen[bytes]:
-    """Start a child by a clean exec, with these descriptors."""
-    # -P: Python must not import modules from the working directory.
-    python = [sys.executable, "-P", "-m", "camgraph.pipeline.worker.child"]
-    return subprocess.Popen(  # noqa: S603 - our own interpreter and module
-        [*python, "--control", str(control), "--life", str(life), label],
-        pass_fds=(control, life),
-        stdin=subprocess.DEVNULL,
-        stderr=stderr,
-        env={**handed_on(os.environ), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-        # Ctrl-C goes to the whole group of a terminal, and would kill a child that does not ignore it yet.
-        process_group=0,
-    )

@@ -24,6 +24,7 @@ from camgraph.pipeline.monitoring.reports import Line, Oversize, Report, read_re
 from camgraph.pipeline.outbox.outbox_folder import outbox_folder
 from camgraph.pipeline.plan import RunPlan
 from camgraph.pipeline.stage import CameraState
+from camgraph.pipeline.supervision.child_start import ForkServer, modules_to_load
 from camgraph.pipeline.supervision.process import Process
 from camgraph.pipeline.system.confidential import holds_credentials, secrets_in
 from camgraph.pipeline.system.run_folder import RunFolder
@@ -61,6 +62,7 @@ class Fleet:
     def __init__(self, plan: RunPlan, folder: RunFolder, listener: Listener) -> None:
         self._plan = plan
         self._folder = folder
+        self._fork_server = ForkServer(folder.name, modules_to_load(plan))
         self._token = secrets.token_hex(4)  # process ids are the same in two containers that share /dev/shm
         self._listener = listener
         self._log = structlog.get_logger()
@@ -97,7 +99,7 @@ class Fleet:
 
     def start(self, process: Process) -> None:
         """Start the next incarnation. Raises EnvironmentProblem or OSError if the machine lacks resources for it."""
-        process.start(self._boot(process, process.incarnation + 1), self._revision)
+        process.start(self._boot(process, process.incarnation + 1), self._revision, self._fork_server)
         assert process.channel
         for descriptor in (process.channel.fileno(), process.pidfd, process.stderr_fd):
             self.poller.register(descriptor, zmq.POLLIN)
@@ -323,6 +325,7 @@ class Fleet:
 
         A process that is not open yet has nothing to finish, so it gets less time. `turn` is called between.
         """
+        self._fork_server.close()
         since = killed_at = time.monotonic()
         for process in self.processes:
             if process.channel:

@@ -22,6 +22,7 @@ from camgraph.pipeline.registry import find_stage
 from camgraph.pipeline.shm.segments import segments_bytes, unlink_prefix
 from camgraph.pipeline.stage import Stage
 from camgraph.pipeline.supervision.child_process import ChildProcess
+from camgraph.pipeline.supervision.child_start import ForkServer
 from camgraph.pipeline.supervision.deaths import Verdict
 from camgraph.pipeline.supervision.hangs import Limits, Starvation, Times, hung
 from camgraph.pipeline.supervision.lifecycle import Lifecycle, RunState, State
@@ -361,11 +362,11 @@ class Process:
         """Do not start before `until`, because the machine is `short` of something."""
         self._life = self._life.put_off(until, short)
 
-    def start(self, boot: Boot, revision: int) -> None:
+    def start(self, boot: Boot, revision: int, fork_server: ForkServer) -> None:
         """Start the next incarnation, with the plan of this number. Raises as `ChildProcess`, changing nothing."""
         if self._boot:
             unlink_prefix(self._boot.shm_prefix)
-        self._child = ChildProcess(boot)
+        self._child = ChildProcess(boot, fork_server)
         self._handed = 0
         self._boot, self._revision = boot, revision
         now = time.monotonic()

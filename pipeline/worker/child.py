@@ -142,6 +142,16 @@ def _drain(channel: Channel) -> None:
         time.sleep(0.005)
 
 
+def live(control: int, life: int, label: str) -> int:
+    """Be the process that the supervisor asked for, to its end: the exit status, unless it ends here."""
+    # Python looks through all objects for cycles once more before it ends: 80 ms of CPU, a fifth of a short life.
+    atexit.register(gc.freeze)
+    status = run_child(control, life, label)
+    if any(thread.name.startswith(POOL_THREAD) for thread in threading.enumerate()):
+        os._exit(status)  # a model at work in native code would be torn down under its own feet: SIGABRT
+    return status
+
+
 def main() -> int:
     """The command line of `python -m camgraph.pipeline.worker.child`."""
     parser = argparse.ArgumentParser(prog="python -m camgraph.pipeline.worker.child")
@@ -149,12 +159,7 @@ def main() -> int:
     parser.add_argument("--life", type=int, required=True)
     parser.add_argument("label")
     arguments = parser.parse_args()
-    # Python looks through all objects for cycles once more before it ends: 80 ms of CPU, a fifth of a short life.
-    atexit.register(gc.freeze)
-    status = run_child(arguments.control, arguments.life, arguments.label)
-    if any(thread.name.startswith(POOL_THREAD) for thread in threading.enumerate()):
-        os._exit(status)  # a model at work in native code would be torn down under its own feet: SIGABRT
-    return status
+    return live(arguments.control, arguments.life, arguments.label)
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ def test_same_user_cannot_inspect_run_with_credentials(tmp_path: Path) -> None:
             # What stands there went through all processes: each of them has been told what it is.
             until(lambda: numbers.exists() and numbers.stat().st_size, 200)
             children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-            assert len(children) == 4
+            assert len(children) == 5, "four processes, and the fork server"
             for pid in (str(process.pid), *children):
                 look = [*powerless, "cat", f"/proc/{pid}/environ"]
                 seen = subprocess.run(look, capture_output=True, text=True, check=False)

@@ -159,7 +159,7 @@ def _pids() -> list[int]:
 
 def _words(pid: int) -> list[str]:
     with contextlib.suppress(OSError):
-        return (_PROC / str(pid) / "cmdline").read_bytes().rstrip(b"\0").decode(errors="replace").split("\0")
+        return (_PROC / str(pid) / "cmdline").read_bytes().rstrip(b"\0 ").decode(errors="replace").split("\0")
     return [""]
 
 

@@ -29,9 +29,9 @@ def children_of(pid: int) -> dict[str, int]:
             children = task.read_text()
         for child in map(int, children.split()):
             with suppress(FileNotFoundError, ProcessLookupError):
-                words = Path(f"/proc/{child}/cmdline").read_bytes().decode().split("\0")
+                words = Path(f"/proc/{child}/cmdline").read_bytes().rstrip(b"\0 ").decode().split("\0")
                 if any(word.startswith("camgraph.pipeline.") for word in words):
-                    found[words[-2].rpartition("/")[2]] = child
+                    found[words[-1].rpartition("/")[2]] = child
     return found
 
 
