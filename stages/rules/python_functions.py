@@ -64,19 +64,19 @@ def taken_failures() -> list[Failure]:
     return found
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(unsafe_hash=True, slots=True)
 class PythonFunction:
-    """A function that a package brings. `ask` raises nothing."""
+    """A function that a package brings. `ask` raises nothing.
+
+    Functions of the same name and code are equal, and so are the cells that ask them.
+    """
 
     name: str
-    package: str
+    package: str = field(compare=False)
     hash: str
-    declared: Declared
-    function: Callable[..., Any] = field(repr=False)
-    given_up: bool = False
-
-    def __repr__(self) -> str:
-        return f"{self.name}@{self.hash}"  # cells of equal functions are equal, also in another run
+    declared: Declared = field(compare=False)
+    function: Callable[..., Any] = field(compare=False)
+    given_up: bool = field(default=False, compare=False)
 
     def ask(self, past: Past, *parameters: Any) -> tuple[Any, Reported]:
         """The answer, and the values that explain it. Unknown if it fails, or is no answer."""

@@ -23,7 +23,7 @@ from camgraph.stages.events import digest
 from camgraph.stages.rules.camera_check import Found, FrameSizes, Used, camera_faults, override_faults
 from camgraph.stages.rules.fault import Fault, KeyPath
 from camgraph.stages.rules.key_hints import WrittenRules, stands_beside_use
-from camgraph.stages.rules.language.condition import Condition, Scope, compile_condition, never_so_long
+from camgraph.stages.rules.language.condition import Condition, compile_condition
 from camgraph.stages.rules.language.counters import Of
 from camgraph.stages.rules.language.expression import ExpressionError
 from camgraph.stages.rules.language.geometry import Line, Surroundings, Zone, beyond_border, in_pixels, zone_of
@@ -31,7 +31,9 @@ from camgraph.stages.rules.language.groups import Nearness
 from camgraph.stages.rules.language.incidents import Timing
 from camgraph.stages.rules.language.judge import Rule, Why
 from camgraph.stages.rules.language.lens import Lens
+from camgraph.stages.rules.language.meaning import never_so_long
 from camgraph.stages.rules.language.people import LOST_AFTER_NS, Point
+from camgraph.stages.rules.language.vocabulary import Scope
 from camgraph.stages.rules.library import library
 from camgraph.stages.rules.posture_network import posture_network
 from camgraph.stages.rules.python_functions import INSTALLED

@@ -11,8 +11,8 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from camgraph.stages.rules.language.condition import MAX_EXPANDED
 from camgraph.stages.rules.language.expression import NAME_OF_ANY_SCRIPT, ExpressionError
+from camgraph.stages.rules.language.meaning import MAX_EXPANDED
 
 MOST_DEEP = 30
 """Words that use words that use words."""

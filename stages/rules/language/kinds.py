@@ -53,6 +53,12 @@ UNITS: dict[str, Kind] = {
     "/s": Kind.RATE,
 }
 
+EXACT_UNITS = {
+    **{"px": 1.0, "px/s": 1.0},
+    **{"s": 1.0, "ms": 0.001, "min": 60.0, "deg": 1.0, "deg/s": 1.0, "/s": 1.0},
+}
+"""How much one of a unit is in pixels, seconds or degrees, where it is the same of every body and frame."""
+
 MEANT_UNITS = {
     **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
     **dict.fromkeys(("msec", "millis", "millisecond", "milliseconds"), "ms"),

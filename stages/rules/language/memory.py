@@ -18,7 +18,8 @@ import math
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from camgraph.stages.rules.language.code_cell import Code
 from camgraph.stages.rules.language.people import Clock
@@ -872,10 +873,52 @@ class Swings:
         return halves / 2 / ((now_ns - begin_ns) / _SECOND)
 
 
-_ALL: tuple[type, ...] = (
-    *(Lasting, Was, LastSeen, Since, Total, Dwell, Sequence),
-    *(Growth, Change, Extreme, Median, Average, Before, Velocity, Speed, Swings),
-    Code,
-)
-CELLS: dict[str, Callable[..., Any]] = {cell.__name__: cell for cell in _ALL}
-"""By name: each is made of the rule's gap and the cell's own times."""
+@dataclass(frozen=True, slots=True)
+class CellKind:
+    """A kind of cell. `make` takes the rule's gap and the cell's own times; its `step` the clock and the inputs.
+
+    `truth`: whether its value is a truth, and not a number; None: its function says so.
+
+    `quiet`: whether a frame in which all inputs are surely false changes nothing if it follows such a frame; "if 0":
+    only if the value is 0 as well, and the clock has moved since.
+
+    `at_most_ns`: for how long a truth holds at a time, by the cell's times and by how long the inputs hold; None:
+    perhaps for ever. `same_people`: it is true of nobody of whom its input cannot be true.
+    """
+
+    make: Callable[..., Any]
+    truth: bool | None
+    quiet: bool | Literal["if 0"] = False
+    at_most_ns: Callable[[tuple[Any, ...], list[float]], float] | None = None
+    same_people: bool = False
+
+    def unknown(self, times: tuple[Any, ...]) -> float | None:
+        """The value of such a cell before its first frame."""
+        truth = times[0].declared.gives == "truth" if self.truth is None else self.truth
+        return None if truth else NAN
+
+
+CELLS = {
+    kind.make.__name__: kind
+    for kind in (
+        CellKind(Lasting, truth=True, quiet=True, at_most_ns=lambda times, held: held[0] - times[0], same_people=True),
+        CellKind(Was, truth=True, at_most_ns=lambda times, held: held[0] + times[0]),
+        CellKind(LastSeen, truth=True),
+        CellKind(Sequence, truth=True, quiet=True, at_most_ns=lambda times, held: held[-1] - times[1][-1]),
+        CellKind(Since, truth=False),
+        CellKind(Total, truth=False),
+        # Of those who came in at this very time, a dwell is 0 as well, so the clock must have moved since.
+        CellKind(Dwell, truth=False, quiet="if 0"),
+        CellKind(Growth, truth=False),
+        CellKind(Change, truth=False),
+        CellKind(Extreme, truth=False),
+        CellKind(Median, truth=False),
+        CellKind(Average, truth=False),
+        CellKind(Before, truth=False),
+        CellKind(Velocity, truth=False),
+        CellKind(Speed, truth=False),
+        CellKind(Swings, truth=False),
+        CellKind(Code, truth=None),
+    )
+}
+"""By the name of its class."""

@@ -27,34 +27,31 @@ under way, anything else is done. Equal parts with memory are one cell, however 
 from __future__ import annotations
 
 import functools
-import hashlib
-import math
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from camgraph.stages.rules.language.condition import CellText, Condition, function_of
+from camgraph.stages.rules.language.condition import Condition
 from camgraph.stages.rules.language.crowd import Numbers, Subject
+from camgraph.stages.rules.language.emission import PARAMETERS, Writer, functions_of
 from camgraph.stages.rules.language.memory import CELLS
+from camgraph.stages.rules.language.needs import costly
 from camgraph.stages.rules.language.people import Clock
+from camgraph.stages.rules.language.terms import Argument, Cell, Joint, Term, walk
 
-_REFERENCE = re.compile(r"\bm\[(\d+)\]")
-_JOINT, _ALL_JOINTS = re.compile(r"\b(k[ab]?)\[(\d+)\]"), re.compile(r"\bk[ab]?\b(?!\[)")
-Key = str
-"""Of a cell: equal for cells that always have equal values."""
+Key = tuple[int, Cell]
+"""A cell with the gap of its rule: equal for cells that always have equal values."""
 
 
 @dataclass(slots=True)
 class Memory:
     """The cells of a program for one person, pair or scene, and their present values.
 
-    Behind the values stands for each cell whether its last frame was not quiet (`CellText.quiet`).
+    Behind the values stands for each cell whether its last frame was not quiet (`memory.CellKind.quiet`).
     """
 
     values: list[Any]
@@ -77,17 +74,14 @@ class Program:
     step: Callable[[Iterable[Subject], Iterable[Memory], Numbers, Clock], None] | None
     reads: NDArray[np.intp] | None
     """The places in somebody's row of joints that it looks at; None: all, because a function does."""
-    cells: dict[Key, tuple[int, CellText]] = field(default_factory=dict)
-    """Each with the gap of its rules."""
+    cells: tuple[Key, ...] = ()
     places: tuple[tuple[int, ...], ...] = ()
 
     def new_memory(self, inherited: dict[Key, Any] | None = None) -> Memory:
         """The memory of somebody new; with cells of the same keys that were stepped by another program."""
         known = inherited or {}
-        cells = {
-            key: known.get(key) or CELLS[text.name](gap_ns, *text.times) for key, (gap_ns, text) in self.cells.items()
-        }
-        values = [None if text.truth else math.nan for _, text in self.cells.values()]
+        cells = {key: known.get(key) or CELLS[key[1].kind].make(key[0], *key[1].times) for key in self.cells}
+        values = [CELLS[cell.kind].unknown(cell.times) for _, cell in self.cells]
         return Memory([*values, *[True] * len(values)], cells, [cell.step for cell in cells.values()])
 
     def of_one(self, place: int, memory: Memory) -> tuple[list[Any], list[Any]]:
@@ -99,34 +93,37 @@ class Program:
 @functools.lru_cache(maxsize=256)
 def program_of(conditions: tuple[tuple[Condition, int], ...]) -> Program:
     """The program of one or more conditions of the same scope, each with the `gap` of its rule in nanoseconds."""
-    cells: dict[Key, tuple[int, CellText]] = {}
-    index: dict[Key, int] = {}
+    cells: list[Key] = []
+    by_gap: dict[int, dict[Cell, int]] = {}
     places = []
-    texts: list[str] = []
     for condition, gap_ns in conditions:
-        keys = _keys(condition, gap_ns)
-        for key, text in zip(keys, condition.cells, strict=True):
-            if key not in index:
-                index[key] = len(index)
-                own = [index.get(inner, -1) for inner in keys]
-                inputs, (quiet,) = _renumbered(text.inputs, own), _renumbered([text.quiet], own)
-                cells[key] = (gap_ns, replace(text, inputs=inputs, quiet=quiet))
-        own = [index[key] for key in keys]
-        places.append(tuple(own))
-        texts += _renumbered([condition.true], own)
-    inside = [text for _, cell in cells.values() for text in (*cell.inputs, cell.quiet)]
-    loop = _Loop.of(conditions[0][0].parameters, [*texts, *inside])
-    first, texts = _computed_once(loop.named(texts))
+        own = by_gap.setdefault(gap_ns, {})
+        for cell in condition.cells:
+            if cell not in own:
+                own[cell] = len(cells)
+                cells.append((gap_ns, cell))
+        places.append(tuple(own[cell] for cell in condition.cells))
+
+    def writers(named: Mapping[Term, str]) -> dict[int, Writer]:
+        return {gap_ns: Writer(own, flat=True, named=named) for gap_ns, own in by_gap.items()}
+
+    parameters, truths = PARAMETERS[conditions[0][0].scope], [condition.truth for condition, _ in conditions]
+    loop = _Loop.of(parameters, [*truths, *(term for _, cell in cells for term in cell.inputs)])
+    first, once = _computed_once([truth] for truth in truths)
+    of_gap = writers(once)
+    texts = [of_gap[gap_ns].true(condition.truth) for condition, gap_ns in conditions]
     asked = [f"if {text}: found.setdefault({n}, []).append(subject)" for n, text in enumerate(texts)]
     lines = loop.over([*first, *asked], "m = memory.values" if cells else "")
-    hits = function_of("hits", ["def hits(subjects, memories, numbers):", "    found = {}", *lines, "    return found"])
-    step = None
+    source = ["def hits(subjects, memories, numbers):", "    found = {}", *lines, "    return found"]
     if cells:
-        first, inside = _computed_once(loop.named(inside))
-        steps = _steps([cell for _, cell in cells.values()], iter(inside))
+        first, once = _computed_once(terms for _, cell in cells for terms in _texts(cell))
+        of_gap = writers(once)
+        steps = [line for gap_ns, cell in cells for line in _step(of_gap[gap_ns], cell, len(cells))]
         lines = loop.over([*first, *steps], "m, c = memory.values, memory.steps")
-        step = function_of("step", ["def step(subjects, memories, numbers, t):", *lines])
-    return Program(hits, step, None if loop.all_joints else np.array(loop.reads, np.intp), cells, tuple(places))
+        source += ["def step(subjects, memories, numbers, t):", *lines]
+    functions = functions_of(source)
+    reads = None if loop.all_joints else np.array(loop.reads, np.intp)
+    return Program(functions["hits"], functions.get("step"), reads, tuple(cells), tuple(places))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +138,11 @@ class _Loop:
     all_joints: bool
 
     @classmethod
-    def of(cls, parameters: str, texts: Sequence[str]) -> Self:
-        """The loop that these texts, of a condition's `parameters`, need."""
-        reads = {int(place) for text in texts for _, place in _JOINT.findall(text)}
-        return cls(parameters.split(", "), sorted(reads), any(_ALL_JOINTS.search(text) for text in texts))
-
-    def named(self, texts: Iterable[str]) -> list[str]:
-        """The texts with the names of numbers."""
-        return [_JOINT.sub(r"\1\2", text) for text in texts]
+    def of(cls, parameters: Sequence[str], terms: Iterable[Term]) -> Self:
+        """The loop that these terms, of a condition's `parameters`, need."""
+        found = list(walk(*terms))
+        reads = {one.place for one in found if isinstance(one, Joint)}
+        return cls(parameters, sorted(reads), any(isinstance(one, Argument) and one.name[0] == "k" for one in found))
 
     def over(self, lines: Iterable[str], memory: str) -> list[str]:
         """These lines for each subject, behind one that takes what they need of the memory."""
@@ -166,60 +160,29 @@ class _Loop:
         ]
 
 
-def _steps(cells: Sequence[CellText], texts: Iterator[str]) -> Iterator[str]:
-    """Lines that step each cell in frames that may change something. `texts`: its inputs, and when it is quiet."""
-    for i, cell in enumerate(cells):
-        inputs, quiet, awake = ", ".join(islice(texts, len(cell.inputs))), next(texts), len(cells) + i
-        if not quiet:
-            yield f"m[{i}] = c[{i}](t, {inputs})"
-            continue
-        falses = ", ".join(["False"] * len(cell.inputs))
-        yield f"if {quiet}:"
-        yield f"    if m[{awake}]: m[{i}] = c[{i}](t, {falses}); m[{awake}] = False"
-        yield f"else: m[{i}] = c[{i}](t, {inputs}); m[{awake}] = True"
+def _step(writer: Writer, cell: Cell, cells: int) -> Iterator[str]:
+    """Lines that step a cell in frames that may change something."""
+    place = writer.cells[cell]
+    inputs, quiet, awake = ", ".join(map(writer.value, cell.inputs)), writer.quiet(cell), cells + place
+    if not quiet:
+        yield f"m[{place}] = c[{place}](t, {inputs})"
+        return
+    falses = ", ".join(["False"] * len(cell.inputs))
+    yield f"if {quiet}:"
+    yield f"    if m[{awake}]: m[{place}] = c[{place}](t, {falses}); m[{awake}] = False"
+    yield f"else: m[{place}] = c[{place}](t, {inputs}); m[{awake}] = True"
 
 
-def _computed_once(texts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Lines that compute the calls which stand in several texts, and the texts with their values instead.
-
-    Those of cells' values are left where they are: inside a step, a cell may not have its present value yet.
-    """
-    counts = Counter(call for text in texts for call in set(_calls(text)) if not _REFERENCE.search(call))
-    names = {call: f"v{i}" for i, call in enumerate(call for call, count in counts.items() if count > 1)}
-    lines = [f"{name} = {call}" for call, name in names.items()]
-    replaced = []
-    for text in texts:
-        for call in _calls(text):
-            if call in names:
-                text = text.replace(call, names[call])  # noqa: PLW2901
-        replaced.append(text)
-    return lines, replaced
+def _texts(cell: Cell) -> Iterator[Sequence[Term]]:
+    """The terms of each text that stands in the lines of a cell's step."""
+    yield from ([one] for one in cell.inputs)
+    if CELLS[cell.kind].quiet:
+        yield cell.inputs
 
 
-def _calls(text: str) -> list[str]:
-    """The calls of costly functions in a text, with their arguments; not those inside others."""
-    found = []
-    at = 0
-    while call := _COSTLY.search(text, at):
-        at, depth = call.end(), 1
-        while depth:
-            depth += {"(": 1, ")": -1}.get(text[at], 0)
-            at += 1
-        found.append(text[call.start() : at])
-    return found
-
-
-_COSTLY = re.compile(r"\b(?:angle|above|beside|beyond|hypot|high|low|p[ab]?\.inside\.get)\(")
-
-
-def _keys(condition: Condition, gap_ns: int) -> list[Key]:
-    """The key of each cell of a condition: made of its text, with the keys of the cells inside it."""
-    keys: list[Key] = []
-    for cell in condition.cells:
-        inputs = [_REFERENCE.sub(lambda found: keys[int(found[1])], text) for text in cell.inputs]
-        keys.append(hashlib.sha256(repr((gap_ns, cell.name, cell.times, inputs)).encode()).hexdigest())
-    return keys
-
-
-def _renumbered(texts: Sequence[str], places: Sequence[int]) -> tuple[str, ...]:
-    return tuple(_REFERENCE.sub(lambda found: f"m[{places[int(found[1])]}]", text) for text in texts)
+def _computed_once(texts: Iterable[Sequence[Term]]) -> tuple[list[str], dict[Term, str]]:
+    """Lines that compute the costly values which stand in several texts, and their names."""
+    counts = Counter(value for terms in texts for value in costly(*terms))
+    names = {value: f"v{i}" for i, value in enumerate(value for value, count in counts.items() if count > 1)}
+    writer = Writer({}, flat=True)
+    return [f"{name} = {writer.value(value)}" for value, name in names.items()], names

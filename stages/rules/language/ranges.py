@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from camgraph.stages.rules.language.expression import Call, Comparison, Name, Negative, Node, Number
+from camgraph.stages.rules.language.kinds import EXACT_UNITS
 
 Range = tuple[float, float]
 """From and to, in the unit of the constant beside it: seconds, degrees, or none."""
@@ -23,7 +24,7 @@ _CALLS: dict[str, Range] = {
     **dict.fromkeys(("since", "total", "dwell", "drop", "rise", "change"), _POSITIVE),
 }
 _SAME_AS_INSIDE = frozenset({"before", "usual", "average", "least", "greatest", "lowest", "highest"})
-_EXACT = {"": 1.0, "s": 1.0, "ms": 0.001, "min": 60.0, "deg": 1.0, "deg/s": 1.0, "/s": 1.0, "px": 1.0, "px/s": 1.0}
+_EXACT = {"": 1.0, **EXACT_UNITS}
 _UNITS = {"lean": "deg", "angle": "deg"}
 
 

@@ -1,8 +1,8 @@
-"""The names that conditions know, and the Python that stands for each.
+"""The names that conditions know, and the term that stands for each.
 
-person   k: the person's joints, p: the Person          left_wrist.y  box.top  feet  speed  lean
-pair     the same with `a.` and `b.` in front           a.feet  b.speed
-scene    s: the Scene                                   count  people
+person   of the joints, and of the Person          left_wrist.y  box.top  feet  speed  lean
+pair     the same with `a.` and `b.` in front      a.feet  b.speed
+scene    of the Scene                              count  people
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import Literal, NamedTuple
 
 from camgraph.stages.rules.language.expression import GRAMMAR_WORDS, UNSEEN_WORDS
-from camgraph.stages.rules.language.kinds import Kind
+from camgraph.stages.rules.language.kinds import EXACT_UNITS, Kind
 from camgraph.stages.rules.language.people import (
     FRONTAL,
     LEAN,
@@ -24,44 +24,57 @@ from camgraph.stages.rules.language.people import (
     STATURE,
     TORSO,
 )
+from camgraph.stages.rules.language.terms import Arithmetic, Call, Constant, Fact, Joint, Term, Whose
 from camgraph.stages.vision.skeleton import COCO_17
 
 Scope = Literal["person", "pair", "scene"]
-_TALL = f"high({{p}}.h, {{k}}[{STATURE}])"
 
 
 class Measure(NamedTuple):
-    """Python text of a number, and its kind."""
+    """A number, and its kind."""
 
     kind: Kind
-    code: str
+    term: Term
 
 
 class Place(NamedTuple):
-    """Python text of the two numbers of a point. `of_body`: as a level camera would see the body; False: of the box."""
+    """The two numbers of a point. `of_body`: as a level camera would see the body; False: of the box."""
 
-    x: str
-    y: str
+    x: Term
+    y: Term
     of_body: bool = True
 
 
 MIDDLES = {f"{joint}s" if joint != "foot" else "feet": joint for joint in PAIRED}
 """Between a left and a right joint: shoulders, hips, ..."""
 _BOX = {"left": Kind.X, "right": Kind.X, "top": Kind.Y, "bottom": Kind.Y}
-_VALUES = {
-    "speed": Measure(Kind.SPEED, "{p}.speed"),
-    "age": Measure(Kind.TIME, "{p}.age"),
-    "score": Measure(Kind.NUMBER, "{p}.score"),
-    "lean": Measure(Kind.ANGLE, f"{{k}}[{LEAN}]"),
-    "frontal": Measure(Kind.NUMBER, f"{{k}}[{FRONTAL}]"),
-    "torso": Measure(Kind.LENGTH, f"{{k}}[{TORSO}]"),
-    "body_height": Measure(Kind.LENGTH, _TALL),
-    "box.width": Measure(Kind.LENGTH, "({p}.right - {p}.left)"),
-    "box.height": Measure(Kind.LENGTH, "{p}.h"),
-    **{f"box.{side}": Measure(kind, f"{{p}}.{side}") for side, kind in _BOX.items()},
-}
+
+
+def _tall(whose: Whose) -> Term:
+    return Call("high", (Fact(f"p{whose}", "h"), Joint(whose, STATURE)))
+
+
+@functools.cache
+def _values(whose: Whose) -> Mapping[str, Measure]:
+    """The numbers that are known of a person."""
+    p = f"p{whose}"
+    return {
+        "speed": Measure(Kind.SPEED, Fact(p, "speed")),
+        "age": Measure(Kind.TIME, Fact(p, "age")),
+        "score": Measure(Kind.NUMBER, Fact(p, "score")),
+        "lean": Measure(Kind.ANGLE, Joint(whose, LEAN)),
+        "frontal": Measure(Kind.NUMBER, Joint(whose, FRONTAL)),
+        "torso": Measure(Kind.LENGTH, Joint(whose, TORSO)),
+        "body_height": Measure(Kind.LENGTH, _tall(whose)),
+        "box.width": Measure(Kind.LENGTH, Arithmetic("-", Fact(p, "right"), Fact(p, "left"))),
+        "box.height": Measure(Kind.LENGTH, Fact(p, "h")),
+        **{f"box.{side}": Measure(kind, Fact(p, side)) for side, kind in _BOX.items()},
+    }
+
+
+_VALUES = tuple(_values(""))
 POINTS = (*COCO_17, *MIDDLES, "feet", "center")
-_SCENE = {"count": Measure(Kind.NUMBER, "s.count"), "people": Measure(Kind.NUMBER, "s.people")}
+_SCENE = {name: Measure(Kind.NUMBER, Fact("s", name)) for name in ("count", "people")}
 
 FUNCTIONS: dict[str, tuple[int, Kind]] = {
     "distance": (2, Kind.LENGTH),
@@ -113,23 +126,27 @@ NAMES = frozenset(
 )
 """Words with a meaning of their own, which no definition may change."""
 
-_FRAME = {
-    **{"fw": "g.width", "fh": "g.height", "px": "1.0", "px/s": "1.0"},
-    **{"s": "1.0", "ms": "0.001", "min": "60.0", "deg": "1.0", "deg/s": "1.0", "/s": "1.0"},
+_FRAME: dict[str, Term] = {
+    **{"fw": Fact("g", "width"), "fh": Fact("g", "height")},
+    **{unit: Constant(value) for unit, value in EXACT_UNITS.items()},
 }
-_BODY = {"h": "{p}.h", "bl": f"{{k}}[{TORSO}]", "bh": _TALL}
 
 
-def scale_of(unit: str, scope: Scope, k: str, p: str) -> str | None:
-    """Python text of one of a unit, in pixels, seconds or degrees; None if the scope has no such unit."""
+def _body(unit: str, whose: Whose) -> Term:
+    return {"h": Fact(f"p{whose}", "h"), "bl": Joint(whose, TORSO), "bh": _tall(whose)}[unit]
+
+
+@functools.cache
+def scale_of(unit: str, scope: Scope, whose: Whose) -> Term | None:
+    """One of a unit, in pixels, seconds or degrees; None if the scope has no such unit."""
     if unit in _FRAME:
         return _FRAME[unit]
-    body = _BODY.get(unit.removesuffix("/s"))
-    if body is None or scope == "scene":
+    body = unit.removesuffix("/s")
+    if body not in ("h", "bl", "bh") or scope == "scene":
         return None
     if scope == "person":
-        return body.format(k=k, p=p)
-    return f"(({body.format(k='ka', p='pa')} + {body.format(k='kb', p='pb')}) / 2)"
+        return _body(body, whose)
+    return Arithmetic("/", Arithmetic("+", _body(body, "a"), _body(body, "b")), Constant(2))
 
 
 def label_word(name: str) -> str:
@@ -138,66 +155,63 @@ def label_word(name: str) -> str:
     return f"_{word}" if not word or word[0].isdigit() else word
 
 
-class PersonWords:
-    """Looks names up."""
+@functools.lru_cache(maxsize=1024)
+def look_up(parts: tuple[str, ...], scope: Scope, whose: Whose = "") -> Measure | Place:
+    """The value of a dotted name. Raises KeyError with a message if there is no such name.
 
-    def look_up(self, parts: tuple[str, ...], scope: Scope, k: str = "k", p: str = "p") -> Measure | Place:
-        """The Python of a dotted name. Raises KeyError with a message if there is no such name.
+    `whose`: in the scope person, whom of a pair it is about.
+    """
+    name = ".".join(parts)
+    if scope != "pair" and parts[0] in ("a", "b"):
+        raise KeyError(f"`{name}` is about one of two people: it needs `scope: pair`")
+    if scope == "scene":
+        if name not in _SCENE:
+            raise KeyError(f"a scene has no `{name}`; known: count, people (what is asked of each person: under `who`)")
+        return _SCENE[name]
+    if name in _SCENE:
+        raise KeyError(f"`{name}` is about the whole frame: it is known only under `when`, with `scope: scene`")
+    if scope == "person":
+        return _of_person(parts, whose, "")
+    owner = parts[0]
+    if owner not in ("a", "b"):
+        raise KeyError(f"`{name}` of whom? the two people of a pair are a and b: a.{owner} or b.{owner}")
+    if len(parts) == 1:
+        raise KeyError(f"`{owner}` is a person: write what of them, such as {owner}.feet")
+    return _of_person(parts[1:], "a" if owner == "a" else "b", f"{owner}.")
 
-        `k`, `p`: the names of the joints and the Person, in the scope person.
-        """
-        name = ".".join(parts)
-        if scope != "pair" and parts[0] in ("a", "b"):
-            raise KeyError(f"`{name}` is about one of two people: it needs `scope: pair`")
-        if scope == "scene":
-            if name not in _SCENE:
-                raise KeyError(
-                    f"a scene has no `{name}`; known: count, people (what is asked of each person: under `who`)"
-                )
-            return _SCENE[name]
-        if name in _SCENE:
-            raise KeyError(f"`{name}` is about the whole frame: it is known only under `when`, with `scope: scene`")
-        if scope == "person":
-            return self._of_person(parts, k, p, "")
-        if parts[0] not in ("a", "b"):
-            raise KeyError(f"`{name}` of whom? the two people of a pair are a and b: a.{parts[0]} or b.{parts[0]}")
-        if len(parts) == 1:
-            raise KeyError(f"`{parts[0]}` is a person: write what of them, such as {parts[0]}.feet")
-        return self._of_person(parts[1:], f"k{parts[0]}", f"p{parts[0]}", f"{parts[0]}.")
 
-    def point(self, name: str, k: str, p: str) -> Place:
-        """A point's Python text."""
-        if name == "feet":
-            return Place(f"{p}.x", f"{p}.bottom", of_body=False)
-        if name == "center":
-            return Place(f"{p}.x", f"(({p}.top + {p}.bottom) / 2)", of_body=False)
-        if name in MIDDLES:
-            at = MIDDLES_AT + 2 * PAIRED.index(MIDDLES[name])
-            return Place(f"{k}[{at}]", f"{k}[{at + 1}]")
-        at = COCO_17.index(name) * 2
-        return Place(f"{k}[{at}]", f"{k}[{at + 1}]")
+def _point(name: str, whose: Whose) -> Place:
+    p = f"p{whose}"
+    if name == "feet":
+        return Place(Fact(p, "x"), Fact(p, "bottom"), of_body=False)
+    if name == "center":
+        middle = Arithmetic("/", Arithmetic("+", Fact(p, "top"), Fact(p, "bottom")), Constant(2))
+        return Place(Fact(p, "x"), middle, of_body=False)
+    at = MIDDLES_AT + 2 * PAIRED.index(MIDDLES[name]) if name in MIDDLES else COCO_17.index(name) * 2
+    return Place(Joint(whose, at), Joint(whose, at + 1))
 
-    def _of_person(self, parts: tuple[str, ...], k: str, p: str, prefix: str) -> Measure | Place:
-        name = ".".join(parts)
-        if name in _VALUES:
-            kind, code = _VALUES[name]
-            return Measure(kind, code.format(k=k, p=p))
-        if parts[0] in POINTS and len(parts) == 1:
-            return self.point(parts[0], k, p)
-        if parts[0] in POINTS and len(parts) == 2:
-            return self._coordinate(parts[0], parts[1], k, p, prefix)
-        raise KeyError(_unknown(parts, prefix))
 
-    def _coordinate(self, point: str, part: str, k: str, p: str, prefix: str) -> Measure:
-        place = self.point(point, k, p)
-        if part == "x":
-            return Measure(Kind.X, place.x)
-        if part == "y":
-            return Measure(Kind.Y, place.y)
-        if part == "c" and point in COCO_17:
-            return Measure(Kind.NUMBER, f"{p}.confidences[{COCO_17.index(point)}]")
-        known = "x, y and c (confidence)" if point in COCO_17 else "x and y"
-        raise KeyError(f"`{prefix}{point}` has no `{part}`: it has {known}")
+def _of_person(parts: tuple[str, ...], whose: Whose, prefix: str) -> Measure | Place:
+    found = _values(whose).get(".".join(parts))
+    if found:
+        return found
+    if parts[0] in POINTS and len(parts) == 1:
+        return _point(parts[0], whose)
+    if parts[0] in POINTS and len(parts) == 2:
+        return _coordinate(parts[0], parts[1], whose, prefix)
+    raise KeyError(_unknown(parts, prefix))
+
+
+def _coordinate(point: str, part: str, whose: Whose, prefix: str) -> Measure:
+    place = _point(point, whose)
+    if part == "x":
+        return Measure(Kind.X, place.x)
+    if part == "y":
+        return Measure(Kind.Y, place.y)
+    if part == "c" and point in COCO_17:
+        return Measure(Kind.NUMBER, Fact(f"p{whose}", "confidences", (COCO_17.index(point),)))
+    known = "x, y and c (confidence)" if point in COCO_17 else "x and y"
+    raise KeyError(f"`{prefix}{point}` has no `{part}`: it has {known}")
 
 
 _SIDES = {"left": "left", "l": "left", "right": "right", "r": "right"}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from camgraph.stages.rules.language.condition import Scope, compile_condition
+from camgraph.stages.rules.language.condition import compile_condition
 from camgraph.stages.rules.language.crowd import Bodies
 from camgraph.stages.rules.language.expression import (
     Arithmetic,
@@ -35,7 +35,7 @@ from camgraph.stages.rules.language.people import (
     Scene,
     with_more,
 )
-from camgraph.stages.rules.language.vocabulary import PersonWords, meant
+from camgraph.stages.rules.language.vocabulary import Scope, look_up, meant
 from camgraph.stages.vision.skeleton import COCO_17
 
 ZONES, LINES = ["door", "yard"], ["gate"]
@@ -544,7 +544,7 @@ def test_no_text_does_harm(text: str) -> None:
 def test_words_that_people_write_for_parts_of_the_body(word: str, name: str) -> None:
     assert meant(word) == name
     if name:
-        assert PersonWords().look_up(tuple(name.split(".")), "person")
+        assert look_up(tuple(name.split(".")), "person")
 
 
 @pytest.mark.parametrize(("written", "meant"), [("2m", "2min"), ("2 m", "2min"), ("2sec", "2s"), ("2 minutes", "2min")])

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.stages.vision.live_times import slow_cameras
 
-from camgraph.stages.rules.language.condition import Scope, compile_condition
+from camgraph.stages.rules.language.condition import compile_condition
 from camgraph.stages.rules.language.crowd import Picture
 from camgraph.stages.rules.language.geometry import Line, Surroundings, zone_of
 from camgraph.stages.rules.language.incidents import Timing
 from camgraph.stages.rules.language.judge import Judge, Rule, Verdict
+from camgraph.stages.rules.language.vocabulary import Scope
 
 SECOND = 1_000_000_000
 ZONES = {"door": zone_of([(100, 0), (200, 0), (200, 480), (100, 480)])}

@@ -320,7 +320,7 @@ ENDLESS: list[tuple[str, tuple[Any, ...], int]] = [
 @pytest.mark.parametrize(("name", "times", "inputs"), ENDLESS)
 def test_no_cell_keeps_more_than_it_may(name: str, times: tuple[Any, ...], inputs: int) -> None:
     """Twelve minutes, over a window of ten: rising, falling and swinging."""
-    cell, clock = CELLS[name](GAP_NS, *times), Clock()
+    cell, clock = CELLS[name].make(GAP_NS, *times), Clock()
     for i in range(12 * 60 * 10):
         clock.tick(i * 100 * MS, 200 * MS, 250 * MS)
         value = math.sin(i / 3) * 50 + abs(i - 3000) / 30

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.stages.rules.language.test_condition import AROUND, joints, person
 
-from camgraph.stages.rules.language import condition
-from camgraph.stages.rules.language.condition import Condition, Scope, compile_condition
+from camgraph.stages.rules.language import meaning
+from camgraph.stages.rules.language.condition import Condition, compile_condition
 from camgraph.stages.rules.language.expression import ExpressionError, parse
+from camgraph.stages.rules.language.vocabulary import Scope
 
 WORDS = {
     "raised": "left_wrist.y < brow",
@@ -85,7 +86,7 @@ def test_mistakes_name_the_word_and_the_place_in_it() -> None:
 
 def test_a_wrong_word_is_read_once_and_told_at_each_use(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    monkeypatch.setattr(condition, "parse", lambda text: read.append(text) or parse(text))
+    monkeypatch.setattr(meaning, "parse", lambda text: read.append(text) or parse(text))
     doubled = {f"word{n}": f"word{n - 1} or not word{n - 1}" for n in range(1, 8)}
     with pytest.raises(ExpressionError) as caught:
         compile_condition("word7 and wrong", "person", zones=[], lines=[], words={**WORDS, **doubled, "word0": "wrong"})
