@@ -20,7 +20,7 @@ from camgraph_test_stages.outboxes import crash, fill, make_event, open_outbox, 
 from camgraph.pipeline.dead_letters import DeadLetters
 from camgraph.pipeline.errors import EnvironmentProblem, NeedsNewProcess, Unavailable
 from camgraph.pipeline.graph import parse_graph, plan_of
-from camgraph.pipeline.monitoring.switches import SWITCHES_FILE, Switches
+from camgraph.pipeline.monitoring.controls import SWITCHES_FILE, Switches
 from camgraph.pipeline.stage import Stage
 from camgraph.pipeline.testing import event, opened, stamp
 from camgraph.stages.messages import Frame, Tracks
