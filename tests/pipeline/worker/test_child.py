@@ -73,8 +73,7 @@ def test_orders_that_come_along_with_the_plan_are_obeyed(graph: Path) -> None:
         assert deaths.statuses == [0]
     finally:
         process.kill("the test is over")
-        while process.pid:
-            fleet.listen(100)
+        fleet.close(lambda: 0.0, lambda: fleet.listen(100))
         folder.close()
 
 
