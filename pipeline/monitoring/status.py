@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from mmap import PAGESIZE
 from pathlib import Path
@@ -79,6 +81,7 @@ class Reporting(Protocol):
 
 _RATE_S = 2.0
 _NOTE_S = 0.5
+_MEMORY_S = 2.0
 _MOSTLY = 0.9
 _MOST_NAMED = 4
 _NOT_RUNNING: frozenset[str] = frozenset({*AWAY, "paused", "waiting", "starting", "done", "stopped", "failed"})
@@ -124,6 +127,8 @@ class StatusBuilder:
     def __init__(self, plan: RunPlan) -> None:
         self.plan = plan
         self._started = time.monotonic()
+        self._memory = -math.inf, 0.0
+        """When the memory was measured, and the result."""
         self._ages = FrameAges()
         self._last_frame: dict[str, tuple[int, float]] = {}
         self._through: dict[str, tuple[float, float]] = {}
@@ -249,12 +254,20 @@ class StatusBuilder:
             durations=self._durations(stages, cameras),
             counts=sorted((name, camera, n) for (name, camera), n in counts.items()),
             files=list(dict.fromkeys(file for p in processes for file in p.heartbeat.files)),
-            memory_mb=round(sum(_memory(p.pid) + p.shared_bytes for p in processes if p.pid) / 1e6, 1),
+            memory_mb=self._memory_mb(processes),
             processes={p.plan.name: _process(p) for p in processes},
             counters=_counters(processes, self.plan.camera_settings),
             outbox={sink: _backlog(waiting) for p in processes for sink, waiting in p.heartbeat.outbox.items()},
             outbox_folder=_outbox_folder(self.plan),
         )
+
+    def _memory_mb(self, processes: Sequence[Reporting]) -> float:
+        """The memory of all processes and of their frames; at most `_MEMORY_S` old, because the kernel counts pages."""
+        now = time.monotonic()
+        if now >= self._memory[0] + _MEMORY_S:
+            own = sum(_memory(process.pid) + process.shared_bytes for process in processes if process.pid)
+            self._memory = now, round(own / 1e6, 1)
+        return self._memory[1]
 
     def _measured(
         self, processes: Sequence[Reporting], departed: Mapping[tuple[str, str], int]
@@ -588,9 +601,13 @@ def _mean(values: list[float | None]) -> float | None:
 
 
 def _memory(pid: int) -> int:
-    """The private memory of a process, in bytes."""
-    try:
-        _, resident, shared, *_ = (Path("/proc") / str(pid) / "statm").read_text().split()
-    except OSError:
-        return 0
-    return (int(resident) - int(shared)) * PAGESIZE
+    """The memory of a process beside what it has mapped from files, in bytes. Copies share pages until they write to
+    them: of such a page, each counts its share."""
+    folder = Path("/proc") / str(pid)
+    with suppress(OSError):
+        sizes = dict(line.split(":", 1) for line in (folder / "smaps_rollup").read_text().splitlines()[1:])
+        return 1024 * int(sizes["Pss_Anon"].split()[0])
+    with suppress(OSError):  # a process with secrets shows no more than this
+        _, resident, shared, *_ = (folder / "statm").read_text().split()
+        return (int(resident) - int(shared)) * PAGESIZE
+    return 0
