@@ -201,23 +201,10 @@ def test_a_copy_of_a_folder_trusts_no_stamp(footage: Path, tmp_path: Path) -> No
     assert len(incidents_in(copy, EVERY)) == 5
 
 
-def overwrite(path: Path, begin: int, data: bytes) -> None:
-    with path.open("r+b") as file:
-        file.seek(begin)
-        file.write(data)
-
-
 def change_a_value(path: Path) -> None:
     """SQLite takes it for good."""
     data = path.read_bytes()
     path.write_bytes(data.replace(b"fall", b"Fall"))
-
-
-def of_another_program(path: Path) -> None:
-    path.unlink()
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("CREATE TABLE theirs (a)")
-        db.commit()
 
 
 def a_link(path: Path) -> None:
@@ -232,17 +219,12 @@ def a_folder(path: Path) -> None:
 
 
 DAMAGES: list[Callable[[Path], object]] = [
-    Path.unlink,
-    lambda path: path.write_bytes(b""),
     lambda path: path.write_bytes(b"garbage" * 5000),
-    lambda path: overwrite(path, 0, bytes(100)),
-    lambda path: overwrite(path, 4096, b"\xa5" * (path.stat().st_size - 4096)),
-    lambda path: os.truncate(path, path.stat().st_size // 2),
     change_a_value,
-    of_another_program,
     a_link,
     a_folder,
 ]
+"""`tests/test_store_contract.py` has more."""
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -271,12 +253,6 @@ def test_incidents_that_an_index_hides_are_listed(footage: Path) -> None:
     assert (footage / DAMAGED).exists()
 
 
-def test_the_damaged_one_is_kept_beside(footage: Path) -> None:
-    (footage / NAME).write_bytes(b"garbage" * 5000)
-    incidents_in(footage, EVERY)
-    assert (footage / DAMAGED).read_bytes().startswith(b"garbage")
-
-
 @settings(max_examples=30, deadline=None)
 @given(where=st.integers(0, 60_000), data=st.binary(min_size=1, max_size=600))
 def test_no_damage_changes_an_answer(tmp_path_factory: pytest.TempPathFactory, where: int, data: bytes) -> None:
@@ -284,7 +260,9 @@ def test_no_damage_changes_an_answer(tmp_path_factory: pytest.TempPathFactory, w
     keep(folder, 1)
     keep(folder, 3)
     incidents_in(folder, EVERY)
-    overwrite(folder / NAME, where % (folder / NAME).stat().st_size, data)
+    with (folder / NAME).open("r+b") as file:
+        file.seek(where % (folder / NAME).stat().st_size)
+        file.write(data)
     assert incidents_in(folder, EVERY) == truth(folder)
 
 
