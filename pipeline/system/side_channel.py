@@ -33,6 +33,8 @@ MOST_CLIENTS = 16
 MOST_WAITING = 1 << 20
 """Bytes that wait for one client."""
 _BACKLOG = 128
+_MOST_ADMITTED = 16
+"""Clients in one turn: enough for a channel that has ten turns a second, few for one with a turn for each packet."""
 _AGAIN_S = 0.2
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
@@ -185,14 +187,14 @@ class SideChannel:
         return self._selector.fileno()
 
     def turn(self, wait_s: float | None = 0.0) -> None:
-        """Do what is due, after waiting for so long at most (None: for ever). Accepts one client, and never blocks."""
+        """Do what is due, after waiting for so long at most (None: for ever). Never blocks after that."""
         if self._server is None:
             return
         for key, events in self._selector.select(wait_s):
             if self._is_over:
                 return
             if key.data is None:
-                self._admit()
+                self._admit_those_who_wait()
             elif not key.data.is_gone:
                 self._go_on(key.data, events)
         if self.is_busy:
@@ -210,15 +212,19 @@ class SideChannel:
             self._accept_again_s = math.inf
             self._selector.register(self._server, _READ)
 
-    def _admit(self) -> None:
+    def _admit_those_who_wait(self) -> None:
         assert self._server is not None
-        try:
-            connection, _ = self._server.accept()
-        except BlockingIOError:
-            return
-        except OSError as error:
-            self._pause_accepting(str(error))
-            return
+        for _ in range(_MOST_ADMITTED):
+            try:
+                connection, _ = self._server.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self._pause_accepting(str(error))
+                return
+            self._admit(connection)
+
+    def _admit(self, connection: socket.socket) -> None:
         connection.setblocking(False)
         if len(self._clients) >= self._most_clients:
             self._refuse(self._replaced(), self._expected)
@@ -262,7 +268,9 @@ class SideChannel:
         except WireError as error:
             self._refuse(client, f"{self._expected}: {error}")
             return
-        if messages:
+        if len(messages) > 1 or (messages and client.frames.is_begun):
+            self._refuse(client, self._expected)
+        elif messages:
             client.has_asked, client.message = True, messages[0]
             self._answer(client)
 

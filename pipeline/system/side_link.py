@@ -52,6 +52,11 @@ class Frames:
             del self._in[:end]
             yield message
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether a part of another message has come."""
+        return bool(self._in)
+
     def check_end(self) -> None:
         """Raises ConnectionResetError: the other side has ended, perhaps in the middle of a message."""
         came = len(self._in) - _LENGTH.size

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, suppress
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
@@ -125,16 +125,6 @@ def test_of_a_flood_only_a_little_is_kept(server: ControlServer, folder: RunFold
             while sent < 30 << 20:
                 sent += flood.send(bytes(1 << 20))
     assert sent < 30 << 20
-
-
-def test_clients_that_say_nothing_keep_nobody_waiting(server: ControlServer, folder: RunFolder) -> None:
-    with ExitStack() as stack:
-        for number in range(200):
-            silent = stack.enter_context(socket.socket(socket.AF_UNIX))
-            silent.connect(str(folder.control))
-            silent.sendall(b"\0" * (number % 4))
-            server.serve()
-        assert replied(server, folder, json.dumps({"event_filters": {"a": 1}})) == {"filters": [["a", 1]]}
 
 
 def test_a_run_of_an_older_version_is_told_apart_at_once(folder: RunFolder) -> None:

@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from camgraph.pipeline.errors import EnvironmentProblem
-from camgraph.pipeline.system.side_link import framed
+from camgraph.pipeline.system.side_link import ask, framed
 from camgraph.stages.sinks.footage import picture_service
 from camgraph.stages.sinks.footage.picture_service import MadePictures, PictureService, ask_picture
 from camgraph.stages.video.packets import Moment, Packet
@@ -58,6 +58,11 @@ def test_who_waits_too_long_for_his_turn_is_told(connect: Connect, monkeypatch: 
     client = connect()
     client.sendall(framed({"camera": "cam"}))
     assert b"try again" in client.recv(1000)
+
+
+@pytest.mark.parametrize("wrong", [{}, [1], None, {"camera": 1}, {"camera": b"cam"}])
+def test_wrong_requests_are_answered_in_words(service: Path, wrong: object) -> None:
+    assert "expected" in ask(service, wrong, within_s=30)["error"]
 
 
 def test_the_newest_picture_of_every_camera_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
