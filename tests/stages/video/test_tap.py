@@ -45,9 +45,7 @@ def test_a_follower_that_never_reads_is_left_behind(make_clip: Callable[..., Pat
     assert longest_s < 20.0, "no packet waited for it"
 
 
-def test_a_follower_that_is_behind_misses_no_beginning_of_a_stream(
-    make_clip: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_who_is_behind_misses_no_beginning_of_a_stream(make_clip: Callable[..., Path], tmp_path: Path) -> None:
     """Packets of a stream that it has not heard of would be nonsense to it."""
     tap, reader, got = PacketTap(tmp_path / "cam.packets", structlog.get_logger(), patient=False), PacketReader(), []
     tap._channel.most_waiting = 30_000
