@@ -333,7 +333,7 @@ class LocalRun:
             with suppress(EnvironmentProblem):
                 self._commit_emitted()
             outbox.try_to_note(time.monotonic())
-            outbox.tend(time.monotonic())
+            outbox.maintain(time.monotonic())
             for event_id, event in outbox.committed:
                 self.status_builder.note_event(event)
                 self._own_events.committed(event_id)

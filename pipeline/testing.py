@@ -229,7 +229,7 @@ def run_graph(
     folder = RunFolder(plan.graph)
     late = time.monotonic() + limit_s
 
-    def look(supervisor: Supervisor) -> None:
+    def poll(supervisor: Supervisor) -> None:
         if during:
             during(supervisor)
         if time.monotonic() > late:
@@ -238,7 +238,7 @@ def run_graph(
             supervisor.stop()
 
     with closing(folder), outbox_held(plan):
-        supervisor = Supervisor(plan, folder, look)
+        supervisor = Supervisor(plan, folder, poll)
         return supervisor.run(), _plain(supervisor)
 
 

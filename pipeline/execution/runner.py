@@ -212,7 +212,7 @@ class StageRunner:
             self._counters.add(f"dropped.{bad.reason}", camera)
             if not bad.logged:
                 self._log.warning("item_dropped", stage=self.plan.name, camera=camera, error=str(bad))
-            self._bury(payload, str(bad) or bad.reason)
+            self._keep_dead_letter(payload, str(bad) or bad.reason)
         except BUGS as error:
             if ends_the_run(error):
                 raise
@@ -220,10 +220,10 @@ class StageRunner:
             self._counters.add("dropped.error", camera)
             self._counters.add(f"failed.{self.plan.name}", camera)
             self._log.exception("stage_failed", stage=self.plan.name, camera=camera)
-            self._bury(payload, f"a bug of the sink: {type(error).__name__}: {error}")
+            self._keep_dead_letter(payload, f"a bug of the sink: {type(error).__name__}: {error}")
         return []
 
-    def _bury(self, payload: object, why: str) -> None:
+    def _keep_dead_letter(self, payload: object, why: str) -> None:
         """Keep a dropped event as a dead letter; waits while the disk does not take it. Raises Closing."""
         if isinstance(payload, Event):
             letters = self.stage.context.dead_letters

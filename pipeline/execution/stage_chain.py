@@ -53,7 +53,7 @@ class _Wanted(NamedTuple):
         return cls([edge for edge in every if not edge.inner], [edge for edge in every if edge.inner])
 
 
-class _Ways(NamedTuple):
+class _Routes(NamedTuple):
     """The routes of one stage's messages: which edges want which type, and which must be told of frames without
     outputs.
     """
@@ -62,7 +62,7 @@ class _Ways(NamedTuple):
     tombstones: Sequence[EdgePlan]
 
     @classmethod
-    def of(cls, edges: Sequence[EdgePlan]) -> _Ways:
+    def of(cls, edges: Sequence[EdgePlan]) -> _Routes:
         types = {edge.type for edge in edges}
         by_type = {kind: _Wanted.of(edge for edge in edges if edge.type == kind) for kind in types}
         return cls(by_type, [edge for edge in edges if edge.tombstones])
@@ -83,7 +83,7 @@ class StageChain:
             self._in[edge.reader].append(edge)
             if edge.sender not in handed_out:
                 self._out[edge.sender].append(edge)
-        self._ways = {name: _Ways.of(edges) for name, edges in self._out.items()}
+        self._routes = {name: _Routes.of(edges) for name, edges in self._out.items()}
         self._behind = {name: self.order[n + 1 :] for n, name in enumerate(self.order)}
         self._inner_in = Counter(edge.reader for edge in plan.edges if edge.inner)
         self._joins: dict[tuple[str, str], Join[Message]] = {}
@@ -205,7 +205,7 @@ class StageChain:
 
     def _give(self, stage: str, item: Item, root: Item, outputs: Sequence[Message], flow: _Flow) -> None:
         """Hand the outputs of `stage` for an item to the edges that want them; a tombstone if there are none."""
-        ways = self._ways.get(stage)
+        ways = self._routes.get(stage)
         if ways is None:
             return
         for part, message in enumerate(outputs):

@@ -69,7 +69,7 @@ _EXPECTED: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ValidationProblem:
     """One error: its place in the data, and the alternatives of a union (if any) that led pydantic there."""
 
     error: ErrorDetails
@@ -112,8 +112,8 @@ def explain(
     report: Report,
     origin: Origin,
     *,
-    follows: Callable[[Found], bool] = lambda _: False,
-) -> list[Found]:
+    follows: Callable[[ValidationProblem], bool] = lambda _: False,
+) -> list[ValidationProblem]:
     """Add all of pydantic's errors to the report, each with its place, and return them.
 
     `follows`: whether an error only follows from one that has been reported, so that it need not be.
@@ -137,7 +137,7 @@ def plainly(error: ValidationError, data: Any) -> str:
     return f"{dotted(first.path)}: expected {_expected(first)}, got {shown(_value_at(data, first.path))}"
 
 
-def _locate(data: Any, error: ErrorDetails) -> Found:
+def _locate(data: Any, error: ErrorDetails) -> ValidationProblem:
     path: Path = ()
     union: Path | None = None
     branch = ""
@@ -149,7 +149,7 @@ def _locate(data: Any, error: ErrorDetails) -> Found:
             path = (*path, part)
         elif union is None and part != "[key]" and not (last and error["type"] == "missing"):
             union, branch = path, str(part)
-    return Found(error, path, union, branch)
+    return ValidationProblem(error, path, union, branch)
 
 
 def _holds(value: Any, part: str | int) -> bool:
@@ -158,10 +158,10 @@ def _holds(value: Any, part: str | int) -> bool:
     return isinstance(value, dict) and part in value
 
 
-def _groups(found: Iterable[Found]) -> list[list[Found]]:
+def _groups(found: Iterable[ValidationProblem]) -> list[list[ValidationProblem]]:
     """Group errors: of the alternatives of one union, keep those of the one that got furthest."""
-    unions: dict[Path, list[Found]] = defaultdict(list)
-    groups: list[list[Found]] = []
+    unions: dict[Path, list[ValidationProblem]] = defaultdict(list)
+    groups: list[list[ValidationProblem]] = []
     for one in found:
         if one.union is None:
             groups.append([one])
@@ -186,7 +186,7 @@ class _Reporter:
     origin: Origin
     hint_at_key: Callable[[Any, Path], str]
 
-    def report_group(self, group: list[Found]) -> None:
+    def report_group(self, group: list[ValidationProblem]) -> None:
         first = group[0]
         place = self.origin(first.path)
         if self.report.covers(place) and first.kind != "extra_forbidden":
@@ -221,7 +221,7 @@ class _Reporter:
         else:
             self.report.add(place, f"{at}{self._wrong(group, place)}", error_id="setting-value")
 
-    def _unknown(self, found: Found) -> str:
+    def _unknown(self, found: ValidationProblem) -> str:
         if hint := self.hint_at_key(self.data, found.path):
             return f"unknown key `{found.key}`{hint}"
         # By pydantic's own path if a short form was expanded before.
@@ -230,7 +230,7 @@ class _Reporter:
         listed = f"; known: {', '.join(sorted(known))}" if known else "; it takes none"
         return f"unknown key `{found.key}`{guess or listed}{self._under_with(found, known)}"
 
-    def _under_with(self, found: Found, known: Collection[str]) -> str:
+    def _under_with(self, found: ValidationProblem, known: Collection[str]) -> str:
         """The hint for a setting that stands beside `use` instead of under `with`; "" if a key was surely mistyped."""
         beside = _value_at(self.data, found.path[:-1])
         if "with" not in known or not isinstance(beside, dict) or not isinstance(beside.get("use"), str):
@@ -240,13 +240,13 @@ class _Reporter:
             return ""
         return f" (a setting of `{beside['use']:.40}` stands under `with`)"
 
-    def _missing(self, found: Found) -> str:
+    def _missing(self, found: ValidationProblem) -> str:
         if isinstance(found.error["loc"][-1], int):
             return "too few items"
         words = described(self.schema, found.path).get(found.key, "")
         return f"`{found.key}` is missing{f': {words}' if words else ''}"
 
-    def _wrong(self, group: list[Found], place: Path) -> str:
+    def _wrong(self, group: list[ValidationProblem], place: Path) -> str:
         value = _value_at(self.data, group[0].path)
         wanted = list(dict.fromkeys(_expected(one) for one in group))
         if holds_secret(place) and isinstance(value, str | int | float) and not isinstance(value, bool):
@@ -256,7 +256,7 @@ class _Reporter:
         got = shown(self.report.source.shown(place, value))
         return f"expected {' or '.join(wanted)}, got {got}{_hint(group, value) or self._as_list(group, place, value)}"
 
-    def _as_list(self, group: list[Found], place: Path, value: Any) -> str:
+    def _as_list(self, group: list[ValidationProblem], place: Path, value: Any) -> str:
         """How to write a single text where several may stand."""
         wants_list = {one.kind for one in group} == {"list_type"} and isinstance(value, str)
         return (
@@ -281,7 +281,7 @@ _SURE = 0.75
 _OF_A_KEY = re.compile(r"[\w.*<-]+")
 
 
-def _unquoted(found: Found, data: Any) -> str:
+def _unquoted(found: ValidationProblem, data: Any) -> str:
     """How to write a text whose end YAML has read as a key: `{when: distance(a.feet, b.feet) < 1h}`."""
     if _OF_A_KEY.fullmatch(found.key) or not found.key.strip():
         return ""
@@ -291,7 +291,7 @@ def _unquoted(found: Found, data: Any) -> str:
 _QUOTES = "write the whole text in quotes: without them YAML ends it at a `,` or `: `, and reads {...} as `key: value`"
 
 
-def _expected(found: Found) -> str:
+def _expected(found: ValidationProblem) -> str:
     context = found.error.get("ctx", {})
     if context.get("pattern") == NAME_PATTERN or (found.kind, context.get("max_length")) == (
         "string_too_long",
@@ -312,7 +312,7 @@ def _rounded(bound: Any) -> Any:
     return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
 
 
-def _hint(group: list[Found], value: Any) -> str:
+def _hint(group: list[ValidationProblem], value: Any) -> str:
     kinds = {one.kind for one in group}
     if kinds & {"literal_error", "enum"} and isinstance(value, str):
         known = [word.strip("' ") for one in group for word in _words(one)]
@@ -325,7 +325,7 @@ def _hint(group: list[Found], value: Any) -> str:
     return ""
 
 
-def _words(found: Found) -> list[str]:
+def _words(found: ValidationProblem) -> list[str]:
     return str(found.error.get("ctx", {}).get("expected", "")).replace(" or ", ", ").split(", ")
 
 

@@ -129,7 +129,7 @@ def _node(name: str, entry: StageEntry, base_folder: FilePath, report: Report) -
         return Node(name, entry, None)
     settings = _settings(kind, entry, path, report)
     if settings is not None:
-        _look(lambda: kind.check(settings, base_folder), (*path, "with"), report, lambda rest: (*path, "with", *rest))
+        _check(lambda: kind.check(settings, base_folder), (*path, "with"), report, lambda rest: (*path, "with", *rest))
     return Node(name, entry, kind, settings)
 
 
@@ -143,7 +143,7 @@ def _settings(kind: AnyStage, entry: StageEntry, path: Path, report: Report) -> 
     return validated(kind.settings_type, entry.with_ or {}, report, origin)
 
 
-def _look(check: Callable[[], Finding], around: Path, report: Report, origin: Callable[[Path], Path]) -> None:
+def _check(check: Callable[[], Finding], around: Path, report: Report, origin: Callable[[Path], Path]) -> None:
     """Run the stage's own check, which may read files, and report its findings."""
     try:
         for rest, text in check():
@@ -198,9 +198,9 @@ def find_camera(
     settings = validated(source.camera_type, values, report, origin)
     if settings is None:
         return None
-    _look(lambda: source.check_camera(settings, base_folder), path, report, origin)
+    _check(lambda: source.check_camera(settings, base_folder), path, report, origin)
     if report.strict:
-        _look(lambda: source.unreadable(settings, base_folder), path, report, origin)
+        _check(lambda: source.unreadable(settings, base_folder), path, report, origin)
     try:
         slot_bytes, size = source.slot_bytes(settings, base_folder), source.frame_size(settings, base_folder)
     except CamgraphError:
@@ -226,4 +226,4 @@ def _ask_of_cameras(
     report: Report,
 ) -> None:
     path = (*node.path, "with")
-    _look(lambda: stage.check_cameras(node.settings, base_folder, cameras), path, report, lambda rest: (*path, *rest))
+    _check(lambda: stage.check_cameras(node.settings, base_folder, cameras), path, report, lambda rest: (*path, *rest))

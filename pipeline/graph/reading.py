@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from camgraph.pipeline.graph.definition import GraphFile
-from camgraph.pipeline.graph.explain import Found, explain
+from camgraph.pipeline.graph.explain import ValidationProblem, explain
 from camgraph.pipeline.graph.report import Report
 from camgraph.pipeline.graph.yaml_reader import Path
 from camgraph.pipeline.stage import Definition
@@ -110,7 +110,7 @@ class _Pruned:
             found = (*found, part if left is None or not isinstance(part, int) else _index(left, part))
         return found
 
-    def cut(self, found: Iterable[Found]) -> bool:
+    def cut(self, found: Iterable[ValidationProblem]) -> bool:
         """Remove the values that these errors name, or put in a placeholder; False if there is nothing to remove."""
         before = len(self._gone) + len(self._added)
         self._untried.clear()
@@ -118,7 +118,7 @@ class _Pruned:
             self._cut(path)
         return len(self._gone) + len(self._added) > before
 
-    def _wrong_paths(self, one: Found) -> list[Path]:
+    def _wrong_paths(self, one: ValidationProblem) -> list[Path]:
         """Return the paths of an error; if values contradict each other, all of them."""
         path = self.written(one.about)
         return [(*path, key) for key in one.named(_at(self._data, path))] or [path]
@@ -144,7 +144,7 @@ class _Pruned:
                 return value(_at(self._data, path)) if callable(value) else value
         return None
 
-    def follows_from_a_cut(self, one: Found) -> bool:
+    def follows_from_a_cut(self, one: ValidationProblem) -> bool:
         """Whether an error appears only because a value was removed, which has been reported."""
         path = self.written(one.about)
         if any(path[:end] in self._added for end in range(len(path) + 1)) or path in self._gone:

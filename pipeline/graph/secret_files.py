@@ -24,7 +24,7 @@ _LARGEST = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NamedSecret:
     """A secret, or the `problem` if it cannot be read; `remark`: who else can read its file."""
 
     value: str = ""
@@ -32,7 +32,7 @@ class Found:
     remark: str = ""
 
 
-def named_secret(name: str, environ: Mapping[str, str], mounted: Path = _MOUNTED) -> Found:
+def named_secret(name: str, environ: Mapping[str, str], mounted: Path = _MOUNTED) -> NamedSecret:
     """The secret of this name, from the first place that has one."""
     given = environ.get("CREDENTIALS_DIRECTORY", "")
     folders = [Path(given)] if given else []
@@ -40,21 +40,23 @@ def named_secret(name: str, environ: Mapping[str, str], mounted: Path = _MOUNTED
         if _is_there(file):
             return _read(file)
     if name in environ:
-        return Found(environ[name])
+        return NamedSecret(environ[name])
     looked = [str(folder / name) for folder in (*folders, mounted)]
-    return Found(problem=f"there is no secret {name}: expected {', '.join(looked)}, or an environment variable {name}")
+    return NamedSecret(
+        problem=f"there is no secret {name}: expected {', '.join(looked)}, or an environment variable {name}"
+    )
 
 
-def secret_file(path: str) -> Found:
+def secret_file(path: str) -> NamedSecret:
     """Return the secret in this file. If other users may read it, adds a remark."""
     if not path.startswith(("/", "~")):
-        return Found(problem=f"`{path}` is no absolute path: expected one such as /etc/camgraph/password")
+        return NamedSecret(problem=f"`{path}` is no absolute path: expected one such as /etc/camgraph/password")
     try:
         file = resolve(path, Path())
     except UserError as error:
-        return Found(problem=str(error))
+        return NamedSecret(problem=str(error))
     found = _read(file)
-    return found if found.problem else Found(found.value, remark=open_to_others(file))
+    return found if found.problem else NamedSecret(found.value, remark=open_to_others(file))
 
 
 def open_to_others(file: Path) -> str:
@@ -78,16 +80,16 @@ def _is_there(file: Path) -> bool:
         return False
 
 
-def _read(file: Path) -> Found:
+def _read(file: Path) -> NamedSecret:
     other = instead_of_file(file)
     if other:
-        return Found(problem=f"{file} is {other}: expected a file that holds the secret")
+        return NamedSecret(problem=f"{file} is {other}: expected a file that holds the secret")
     try:
         data = read_small(file, most_bytes=_LARGEST)
     except OSError as error:
         if error.errno == errno.EFBIG:
-            return Found(
+            return NamedSecret(
                 problem=f"{file} is larger than {_LARGEST} bytes: expected a file that holds a secret, and no more"
             )
-        return Found(problem=f"{file} cannot be read: {error.strerror}")
-    return Found(os.fsdecode(data).removesuffix("\n").removesuffix("\r"))
+        return NamedSecret(problem=f"{file} cannot be read: {error.strerror}")
+    return NamedSecret(os.fsdecode(data).removesuffix("\n").removesuffix("\r"))

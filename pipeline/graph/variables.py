@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from camgraph.pipeline.graph.secret_files import Found, named_secret, secret_file
+from camgraph.pipeline.graph.secret_files import NamedSecret, named_secret, secret_file
 from camgraph.pipeline.system.redaction import is_called_secret, spellings
 
 _TOKEN = re.compile(
@@ -78,7 +78,7 @@ def substitute(text: str, environ: Mapping[str, str]) -> Substituted:
     return Substituted("".join([*pieces, text[end:]]), secrets, tuple(problems), tuple(hidden), tuple(remarks))
 
 
-def _found(token: re.Match[str], environ: Mapping[str, str]) -> Found:
+def _found(token: re.Match[str], environ: Mapping[str, str]) -> NamedSecret:
     """Return the value of a token, or the problem if there is none."""
     name = token["name"]
     if name is not None:
@@ -88,16 +88,18 @@ def _found(token: re.Match[str], environ: Mapping[str, str]) -> Found:
     elif token["file"] is not None:
         what, found = f"the file {token['file']}", secret_file(token["file"])
     else:
-        return Found(problem="`${` without a name and `}`: expected ${NAME}; write $${ for the characters themselves")
+        return NamedSecret(
+            problem="`${` without a name and `}`: expected ${NAME}; write $${ for the characters themselves"
+        )
     if not found.problem and (not found.value.isprintable() or not _is_unicode(found.value)):
-        return Found(problem=f"{what} contains characters that are not text: expected printable UTF-8")
+        return NamedSecret(problem=f"{what} contains characters that are not text: expected printable UTF-8")
     return found
 
 
-def _variable(name: str, environ: Mapping[str, str]) -> Found:
+def _variable(name: str, environ: Mapping[str, str]) -> NamedSecret:
     if name in environ:
-        return Found(environ[name])
-    return Found(
+        return NamedSecret(environ[name])
+    return NamedSecret(
         problem=f"the environment variable {name} is not set: set it, name a file that does (--env-file), or write "
         f"${{secret:{name}}} for a secret of this name, $${{{name}}} for the text itself"
     )

@@ -77,7 +77,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
 _LARGEST = (1 << 63) - 1
 """The range of numbers that SQLite holds."""
 _RETRY_S = 1.0
-_TEND_S = 1.0
+_MAINTAIN_S = 1.0
 _OPEN_NOTED_S = 60
 _SAVE_S, _SAVE_S_A_BYTE = 300.0, 1e-6
 """For how long events are saved from a damaged file."""
@@ -107,7 +107,7 @@ class Outbox(Stage[OutboxSettings]):
     """Keeps events until every sink that wants them has them.
 
     `committed`: the ids of events that have not been reported yet, and what a run counts and shows of them. `unnoted`:
-    the reason if a delivery cannot be recorded. `backlog`: what waits for each sink, as of the last `tend`.
+    the reason if a delivery cannot be recorded. `backlog`: what waits for each sink, as of the last `maintain`.
     `expects_more`: cameras are about to come, see `ProcessPlan`. `wall_ns`: the clock of `Event.committed_ns`.
     """
 
@@ -138,7 +138,7 @@ class Outbox(Stage[OutboxSettings]):
         self._bounded: Backlog
         self._first_row = 1
         self._open_s, self._open_before_s, self._opened_at = 0, 0, math.nan
-        self._tend_again_at, self._untended, self._data_version = -math.inf, "", 0
+        self._maintain_again_at, self._unmaintained, self._data_version = -math.inf, "", 0
         self._letters = {sink: LetterCount(DeadLetters(Path(settings.path).parent, sink)) for sink in settings.sinks}
         self.backlog: dict[str, SinkBacklog] = {}
         self._judged: dict[tuple[str, str], int] = dict.fromkeys(self._places(), _NEVER)
@@ -246,7 +246,9 @@ class Outbox(Stage[OutboxSettings]):
         run = run_row(self.db)
         self._first_row, self._open_s, self._open_before_s = run.first_row, run.open_s, run.open_s
         times = CommitTimes(next_row(self.db), self._wall_ns, lambda: self._open_s)
-        self._deliveries = Deliveries(self.db, self.settings.sinks, self.settings.ordered, times, self._bury)
+        self._deliveries = Deliveries(
+            self.db, self.settings.sinks, self.settings.ordered, times, self._keep_dead_letter
+        )
         self._data_version = self._version_now()
         self._bounded = Backlog(self.db, self._deliveries, self.settings.bounds, self._count_given_up, self.context.log)
         if not started.exists():
@@ -267,7 +269,7 @@ class Outbox(Stage[OutboxSettings]):
             for item in left_open(self.db, self.settings.producers):
                 self._insert(item, self._wall_ns(), [])
 
-    def _bury(self, sink: str, event: Event, size: int) -> None:
+    def _keep_dead_letter(self, sink: str, event: Event, size: int) -> None:
         """Keep an event that is too large for its sink as a dead letter. Raises EnvironmentProblem."""
 
         def discarded(camera: str, n: int) -> None:
@@ -604,31 +606,31 @@ class Outbox(Stage[OutboxSettings]):
         else:
             self.unnoted = ""
 
-    def tend(self, now: float) -> None:
+    def maintain(self, now: float) -> None:
         """Keep the file within its bounds, and notice changes by other processes; call it often. `now` in seconds.
 
         It does something once a second. A failure is logged once. Raises NeedsNewProcess if the file is broken.
         """
-        if now < self._tend_again_at or self._db is None:
+        if now < self._maintain_again_at or self._db is None:
             return
-        self._tend_again_at = now + _TEND_S
+        self._maintain_again_at = now + _MAINTAIN_S
         if math.isnan(self._opened_at):
             self._opened_at = now
         self._open_s = self._open_before_s + int(now - self._opened_at)
         try:
-            if self._tend():
-                self._tend_again_at = now
+            if self._maintain():
+                self._maintain_again_at = now
         except sqlite3.Error as error:
             self._end_if_damaged(error)
             if is_full(error):
                 self._make_room()
-            if not self._untended:
+            if not self._unmaintained:
                 self.context.log.warning("outbox_not_tended", error=str(error))
-            self._untended = str(error)
+            self._unmaintained = str(error)
         else:
-            self._untended = ""
+            self._unmaintained = ""
 
-    def _tend(self) -> bool:
+    def _maintain(self) -> bool:
         """True if there is more to do. Raises sqlite3.Error."""
         version = self._version_now()
         if version != self._data_version:

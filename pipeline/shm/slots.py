@@ -45,7 +45,7 @@ from camgraph.pipeline.shm.segments import (
 )
 from camgraph.pipeline.system.paths import SHARED_MEMORY
 
-_TEND_S = 10.0
+_TRIM_S = 10.0
 """A camera that is back sooner finds its memory as it was."""
 _WORTH_BYTES = 16 << 20
 """Less than that is not given back: the sizes of small messages change all the time."""
@@ -156,8 +156,8 @@ class SlotRing:
         self._segments: list[_OwnedSegment] = []
         self._lock = threading.Lock()
         self._largest = 0
-        """The bytes of the largest message since the last look of `tend`."""
-        self._next_look_s: float | None = None
+        """The bytes of the largest message since the last look of `trim`."""
+        self._next_trim_s: float | None = None
 
     def allocate(self, nbytes: int) -> Slot:
         """A slot of at least `nbytes`.
@@ -190,17 +190,17 @@ class SlotRing:
                 self._slots = before
                 raise
 
-    def tend(self, now_s: float) -> None:
+    def trim(self, now_s: float) -> None:
         """Give back the memory that the messages of the last 10 to 20 seconds did not need. Call it often.
 
         For a ring whose messages are as large as others want, cameras say: one that has sent a large picture once
         must not keep the memory for as many of them, nor one that is away.
         """
-        if self._next_look_s is None:
-            self._next_look_s = now_s + _TEND_S
-        if now_s < self._next_look_s:
+        if self._next_trim_s is None:
+            self._next_trim_s = now_s + _TRIM_S
+        if now_s < self._next_trim_s:
             return
-        self._next_look_s = now_s + _TEND_S
+        self._next_trim_s = now_s + _TRIM_S
         with self._lock:
             largest, self._largest = round_up(self._largest, PAGE), 0
             if self._segments:

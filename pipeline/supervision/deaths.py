@@ -115,7 +115,7 @@ class OtherSettings:
     refused: str = ""
 
 
-Verdict = EndRun | EndCameras | GoOn | NotNeeded | OtherSettings
+Consequence = EndRun | EndCameras | GoOn | NotNeeded | OtherSettings
 
 
 def judge(death: Death, *, running: bool, finite: bool) -> EndRun | EndCameras | GoOn:

@@ -202,7 +202,7 @@ class Fleet:
         """True while a process closes because it is not needed, or starts because it is new or has new settings."""
         return any(process.life.changing for process in self.processes)
 
-    def settle(self) -> None:
+    def apply_plan(self) -> None:
         """All processes have the plan: close those that are not in it, and start those that are new in it."""
         wanted = {plan.name for plan in self._plan.processes}
         for process in list(self.processes):
@@ -253,7 +253,7 @@ class Fleet:
             if process.stderr_fd in ready:
                 self._log_stderr(process)
             if process.pidfd in ready:
-                self._bury(process)
+                self._record_death(process)
         return ready
 
     def _receive(self, process: Process) -> None:
@@ -302,7 +302,7 @@ class Fleet:
         if process.refuse(why):
             self._log.error("report_refused", process=process.plan.name, why=why)
 
-    def _bury(self, process: Process) -> None:
+    def _record_death(self, process: Process) -> None:
         self._receive(process)
         for _ in range(_LAST_READS):
             self._log_stderr(process)

@@ -107,7 +107,7 @@ class Wakefulness:
 
 
 class Starvation:
-    """The waiting time of one process since the first `look` at it: `seconds` in which a thread waited for a core.
+    """The waiting time of one process since the first `measure`: `seconds` in which a thread waited for a core.
 
     The kernel counts that for each thread that is ready to run. On a busy machine a process may look hung although it
     only waits for a core. A process that really hangs waits for something else, or has a core and loops: neither is
@@ -117,13 +117,13 @@ class Starvation:
     def __init__(self) -> None:
         self.seconds = 0.0
         self._before: dict[str, int] = {}
-        self._next_look = 0.0
+        self._next_measurement = 0.0
 
-    def look(self, pid: int, now: float) -> None:
+    def measure(self, pid: int, now: float) -> None:
         """Measure; call it often. If the system does not report these times, nothing is counted."""
-        if now < self._next_look:
+        if now < self._next_measurement:
             return
-        self._next_look = now + _STARVATION_EVERY_S
+        self._next_measurement = now + _STARVATION_EVERY_S
         waited = _waited_ns(pid)
         grown = [ns - self._before[thread] for thread, ns in waited.items() if thread in self._before]
         self.seconds += max(grown, default=0) / 1e9
@@ -131,7 +131,7 @@ class Starvation:
 
     def forget(self) -> None:
         """Stop measuring."""
-        self.seconds, self._before, self._next_look = 0.0, {}, 0.0
+        self.seconds, self._before, self._next_measurement = 0.0, {}, 0.0
 
 
 def _waited_ns(pid: int) -> dict[str, int]:

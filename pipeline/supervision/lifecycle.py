@@ -29,13 +29,13 @@ from camgraph.pipeline.monitoring.metrics import reason_line
 from camgraph.pipeline.plan import StagePlan
 from camgraph.pipeline.supervision.deaths import (
     NO_DEATHS,
+    Consequence,
     Death,
     EndCameras,
     EndRun,
     NotNeeded,
     OtherSettings,
     Restarts,
-    Verdict,
     judge,
     lost_at_close,
 )
@@ -140,7 +140,7 @@ class Lifecycle:
         assert self.is_alive, self.state
         return replace(self, state="dead", attempt=replace(self.attempt, exit_status=exit_status, endpoint=""))
 
-    def judge(self, run: RunState, now: float, *, all_ended: bool) -> tuple[Lifecycle, Verdict]:
+    def judge(self, run: RunState, now: float, *, all_ended: bool) -> tuple[Lifecycle, Consequence]:
         """dead -> waiting, finished: decide what its death means. `all_ended`: all of its cameras have ended."""
         assert self.state == "dead", self.state
         source_done = self.source and all_ended
@@ -160,7 +160,7 @@ class Lifecycle:
             return EXIT_GAVE_UP, lost_at_close(self.process, attempt.exit_status, attempt.killed_for)
         return None
 
-    def _judge_change(self) -> tuple[Lifecycle, Verdict]:
+    def _judge_change(self) -> tuple[Lifecycle, Consequence]:
         """It closed to restart with new settings, or did not open with them: then it gets the proven ones back."""
         after = replace(self, state="waiting", start_at=0.0)
         if self.attempt.outdated:
@@ -169,7 +169,7 @@ class Lifecycle:
         why = self.attempt.failure[1] if self.attempt.failure else "it died while it was opened"
         return replace(after, stages=self.proven), OtherSettings(refused=reason_line(why))
 
-    def _judge_death(self, run: RunState, now: float) -> tuple[Lifecycle, Verdict]:
+    def _judge_death(self, run: RunState, now: float) -> tuple[Lifecycle, Consequence]:
         after = self._died(now)
         death = after.death
         verdict = judge(death, running=run.running or self._is_optional, finite=run.finite)
@@ -207,7 +207,7 @@ class Lifecycle:
         """The machine is `short` of something: do not start before `until`."""
         return replace(self, put_off_until=until, short=short)
 
-    def hurry(self) -> Lifecycle:
+    def start_now(self) -> Lifecycle:
         """Make the next start, if there is one, due now."""
         return replace(self, start_at=0.0)
 

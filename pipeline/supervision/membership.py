@@ -213,7 +213,7 @@ class Membership:
         if source.channel:
             source.channel.send("remove", camera=camera)
         elif set(source.plan.cameras) <= set(self.leaving):
-            source.hurry()  # it keeps dying, but the next one has nothing to do that could kill it
+            source.start_now()  # it keeps dying, but the next one has nothing to do that could kill it
 
     def _has_left(self, camera: str) -> bool:
         """True when everything made of the camera's frames is done, in all processes."""
@@ -236,9 +236,9 @@ class Membership:
             self._revise({name: values for name, values in here.items() if name not in unwanted})
             return
         self._under_way = False
-        self._fleet.settle()
+        self._fleet.apply_plan()
         for source in self._fleet.processes:
-            self.greet(source)
+            self.tell_paused(source)
         self._fleet.start_sources()
 
     # ---- reports
@@ -252,7 +252,7 @@ class Membership:
                 self.problems[camera] = report.problem
                 self._log.error("camera_not_taken_in", camera=camera, why=report.problem)
 
-    def greet(self, source: Process) -> None:
+    def tell_paused(self, source: Process) -> None:
         """Tell the sources of a process which cameras are paused, before they start."""
         if source.plan.sources and self.paused.intersection(source.plan.cameras):
             self._send_paused(source)

@@ -23,11 +23,11 @@ from camgraph.pipeline.shm.segments import segments_bytes, unlink_prefix
 from camgraph.pipeline.stage import Stage
 from camgraph.pipeline.supervision.child_process import ChildProcess
 from camgraph.pipeline.supervision.child_start import ForkServer
-from camgraph.pipeline.supervision.deaths import Verdict
+from camgraph.pipeline.supervision.deaths import Consequence
 from camgraph.pipeline.supervision.hangs import Limits, Starvation, Times, hung
 from camgraph.pipeline.supervision.lifecycle import Lifecycle, RunState, State
 from camgraph.pipeline.supervision.lines import Allowance
-from camgraph.pipeline.supervision.stall_detector import Sight
+from camgraph.pipeline.supervision.stall_detector import Progress
 from camgraph.pipeline.transport.channel import Channel
 
 _EARLY = 0.25
@@ -354,9 +354,9 @@ class Process:
 
     # ---- its start and its end
 
-    def hurry(self) -> None:
+    def start_now(self) -> None:
         """Start the next incarnation as soon as possible."""
-        self._life = self._life.hurry()
+        self._life = self._life.start_now()
 
     def put_off(self, until: float, short: str) -> None:
         """Do not start before `until`, because the machine is `short` of something."""
@@ -396,7 +396,7 @@ class Process:
         self._life = self._life.reap(status)
         self._reported.die()
 
-    def judge(self, run: RunState) -> Verdict:
+    def judge(self, run: RunState) -> Consequence:
         """Decide what its death means; from then on it waits for its restart, or is finished."""
         self._life, verdict = self._life.judge(run, time.monotonic(), all_ended=self.all_ended)
         self._plan = replace(self._plan, stages=self._life.stages)
@@ -428,16 +428,16 @@ class Process:
         if not hung(starting, self.heartbeat, times, early):
             self._starvation.forget()
             return ""
-        self._starvation.look(self.pid, now)
+        self._starvation.measure(self.pid, now)
         return hung(starting, self.heartbeat, replace(times, starved=self._starvation.seconds), limits)
 
-    def sight(self, *, trusted: bool, finite: bool) -> Sight:
+    def sight(self, *, trusted: bool, finite: bool) -> Progress:
         """Return its condition for the stall detector; `trusted`: its last report is recent."""
         last = self.heartbeat
         done = (self.incarnation, [stage.items for stage in last.stages.values()], len(self.ended))
         seen = ((last.in_flight, last.queue, last.slots), list(self._reported.frames_done.items()))
         at_work = bool(last.working_since_ns or last.blocked_on or (finite and last.source_opening))
-        return Sight(
+        return Progress(
             process=self.plan.name,
             source=bool(self.plan.sources),
             done=done,

@@ -19,7 +19,7 @@ _LONGEST_WAIT_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Progress:
     """The condition of one process.
 
     `done`: changes whenever it has processed something; `seen`: whenever anything happens to it. `in_flight`: the
@@ -68,9 +68,9 @@ class StallDetector:
         self._restarted_at = 0.0
         self._restarts = 0
 
-    def look(self, sights: Sequence[Sight], now: float) -> Stuck | None:
+    def judge(self, processes: Sequence[Progress], now: float) -> Stuck | None:
         """Return the action that is due, if there is one."""
-        if self._moves(sights, now):
+        if self._moves(processes, now):
             self._still_since = now
             if now - self._restarted_at > _LONGEST_WAIT_S:
                 self._restarts = 0
@@ -79,28 +79,28 @@ class StallDetector:
             return None
         self._still_since = self._restarted_at = now
         self._restarts += 1
-        in_flight = {sight.process: sight.in_flight for sight in sights}
-        return Stuck(_culprits(sights), in_flight, over=self._finite and self._restarts > 1)
+        in_flight = {one.process: one.in_flight for one in processes}
+        return Stuck(_culprits(processes), in_flight, over=self._finite and self._restarts > 1)
 
     @property
     def _wait_s(self) -> float:
         doubled = 0 if self._finite else self._restarts
         return float(max(self._patience_s, min(self._patience_s * 2**doubled, _LONGEST_WAIT_S)))
 
-    def _moves(self, sights: Sequence[Sight], now: float) -> bool:
+    def _moves(self, processes: Sequence[Progress], now: float) -> bool:
         """True if a process moves, or has a reason not to."""
         # Lists: Python reallocates each tuple that it makes of a generator, thousands of them.
-        marks = [sight.seen if self._finite else sight.done for sight in sights if self._finite or not sight.source]
+        marks = [one.seen if self._finite else one.done for one in processes if self._finite or not one.source]
         moved, self._marks = marks != self._marks, marks
-        brought = [sight.seen for sight in sights if sight.source]
+        brought = [one.seen for one in processes if one.source]
         if brought != self._source_marks:
             self._source_marks, self._brought_at = brought, now
         idle = not self._finite and now - self._brought_at > self._patience_s / 3
-        return moved or idle or any(sight.excused for sight in sights) or not any(sight.in_flight for sight in sights)
+        return moved or idle or any(one.excused for one in processes) or not any(one.in_flight for one in processes)
 
 
-def _culprits(sights: Sequence[Sight]) -> tuple[str, ...]:
+def _culprits(processes: Sequence[Progress]) -> tuple[str, ...]:
     """The processes whose messages others wait for, and that wait for none themselves."""
-    readers = frozenset[str]().union(*(sight.readers for sight in sights if sight.in_flight))
-    waiting = {sight.process for sight in sights if sight.in_flight}
+    readers = frozenset[str]().union(*(one.readers for one in processes if one.in_flight))
+    waiting = {one.process for one in processes if one.in_flight}
     return tuple(sorted(readers - waiting or readers))

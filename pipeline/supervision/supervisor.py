@@ -332,7 +332,7 @@ class Supervisor:
         if not self._running and all(p.state == "running" or not p.plan.is_awaited for p in self.processes):
             self._running, self._running_since = True, time.monotonic()
             self._log.info("running", processes=len(self.processes), cameras=len(self.plan.camera_settings))
-        self._membership.greet(process)
+        self._membership.tell_paused(process)
         if self._running:
             self._fleet.start_sources(but=self._membership.joining)
 

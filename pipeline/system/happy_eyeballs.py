@@ -137,7 +137,7 @@ class _Race:
                 next_s = now_s + head_start_s
             elif now_s >= until_s:
                 raise self._refused or TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
-            elif made := self._look(min(until_s, next_s if self._waiting else until_s) - now_s):
+            elif made := self._poll(min(until_s, next_s if self._waiting else until_s) - now_s):
                 return made
         raise self._refused or OSError(errno.EADDRNOTAVAIL, "the host has no address")
 
@@ -166,7 +166,7 @@ class _Race:
         else:
             self._lose(stream, number)
 
-    def _look(self, wait_s: float) -> socket.socket | None:
+    def _poll(self, wait_s: float) -> socket.socket | None:
         """Wait at most `wait_s` for a connection that stands."""
         for key, _ in self._selector.select(max(wait_s, 0.001)):
             stream = key.fileobj

@@ -54,7 +54,7 @@ class OutboxRelay:
         self._report_committed()
         now = time.monotonic()
         self._outbox.try_to_note(now)
-        self._outbox.tend(now)
+        self._outbox.maintain(now)
         if now < self._read_again_at:
             return
         try:

@@ -191,7 +191,7 @@ class Worker:
         if self._path.receiver:
             self._path.receiver.flush()
         if self._plan.sources and self._plan.live:  # a file keeps its memory: without it, it would end
-            self._ring.tend(time.monotonic())
+            self._ring.trim(time.monotonic())
         self._heartbeats.send_in_time()
 
     def _pause(self, seconds: float) -> bool:

@@ -90,7 +90,7 @@ class Onlooker:
         """As `RuleSet.floor`, of the present rules."""
         return self._rules.floor(camera)
 
-    def look(self, item: Tracks, switches: Mapping[str, bool] | None = None, resets: Resets | None = None) -> Seen:
+    def judge(self, item: Tracks, switches: Mapping[str, bool] | None = None, resets: Resets | None = None) -> Seen:
         """The view of its rules of the camera's next frame; a frame with a box that is no number changes nothing.
 
         `switches`, `resets`: those that somebody has set, as in `pipeline.stage.Context`.

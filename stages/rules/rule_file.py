@@ -177,7 +177,7 @@ class LineDefinition(Settings):
 
     @field_validator("to")
     @classmethod
-    def _apart(cls, to: tuple[float, float], info: Any) -> tuple[float, float]:
+    def _has_length(cls, to: tuple[float, float], info: Any) -> tuple[float, float]:
         if info.data.get("from_") == to:
             raise ValueError("the line ends where it begins: give it a length")
         return to

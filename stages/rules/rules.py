@@ -71,7 +71,7 @@ from camgraph.stages.rules.rule_set import (
     rules_text,
 )
 from camgraph.stages.rules.schedule import Zone
-from camgraph.stages.vision.heads import Area, Found, Heads
+from camgraph.stages.vision.heads import Area, Heads, PeopleInFrame
 
 JUDGED = "judged."
 """With a rule's id behind it: a counter of the cameras (and epochs) in which its condition was ever true or false."""
@@ -691,8 +691,8 @@ def _people(verdict: Verdict) -> list[events.Person]:
 def _heads_of(camera: _Camera, picture: Picture, item: Tracks) -> list[Area]:
     """The areas of all heads of a frame, those of people without a track included."""
     joints = slice(None) if picture.joints_known else slice(0)
-    people = Found(picture.boxes, picture.keypoints[:, joints])
-    others = Found(item.other_boxes, item.other_keypoints[:, joints])
+    people = PeopleInFrame(picture.boxes, picture.keypoints[:, joints])
+    others = PeopleInFrame(item.other_boxes, item.other_keypoints[:, joints])
     return camera.heads.seen(picture.ids.tolist(), people, others, picture.time_ns)
 
 

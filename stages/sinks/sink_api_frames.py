@@ -105,7 +105,7 @@ class SinkApiFrames(Stage[SinkApiFramesSettings]):
         """Evaluate the rules once for each frame, even if the frame comes again."""
         if self._seen[0] != frame.stamp:
             asked = self.context.switches, self.context.resets
-            seen = self._onlooker.look(tracks, *asked) if self._onlooker else Seen()
+            seen = self._onlooker.judge(tracks, *asked) if self._onlooker else Seen()
             self._seen = (frame.stamp, seen, self._trails.follow(tracks))
         return _Look(frame, tracks, *self._seen[1:])
 

@@ -59,7 +59,7 @@ from camgraph.stages.sinks.delivery.mail.mail_server import (
     Refusals,
     Security,
 )
-from camgraph.stages.sinks.delivery.mail.postponed import MOST, Postponed, Rest
+from camgraph.stages.sinks.delivery.mail.postponed import MOST, Postponed, PostponedMail
 from camgraph.stages.sinks.delivery.selection import Filters, new_incidents_and_cameras
 from camgraph.stages.sinks.delivery.template import TemplateText
 from camgraph.stages.sinks.delivery.tls import TlsSettings, tls_failure, tls_problems
@@ -251,7 +251,7 @@ class SinkEmail(EventSink[SinkEmailSettings]):
         self._note_refused(view, {one: refusal.words for one, refusal in refusals.items() if not refusal.is_for_now})
         if later := {one: refusal.words for one, refusal in refusals.items() if refusal.is_for_now}:
             self.context.log.info("recipients_later", id=view.event.own_id, recipients=later)
-            if given_up := self._later.add(Rest(view.event, later, time.time_ns())):
+            if given_up := self._later.add(PostponedMail(view.event, later, time.time_ns())):
                 self._give_up_now(given_up, f"among more than {MOST} mails")
 
     def _note_refused(self, view: EventView, refused: Mapping[str, str]) -> None:
@@ -261,7 +261,7 @@ class SinkEmail(EventSink[SinkEmailSettings]):
 
     # ---- those who get it later
 
-    def _try_again(self, rest: Rest) -> Rest | None:
+    def _try_again(self, rest: PostponedMail) -> PostponedMail | None:
         """Send the mail to those who have not got it. Returns what is left to do. Runs in a thread of its own."""
         refusals = self._refused_again(view_of(rest.event), rest.why)
         final = {one: refusal.words for one, refusal in refusals.items() if not refusal.is_for_now}
@@ -295,7 +295,7 @@ class SinkEmail(EventSink[SinkEmailSettings]):
             conversation.abort()
         return dict.fromkeys(recipients, Refusal(NO_ANSWER, why.encode()))
 
-    def _give_up_now(self, rest: Rest, when: str) -> bool:
+    def _give_up_now(self, rest: PostponedMail, when: str) -> bool:
         """Whether the dead letter could be written; if not, that is logged."""
         try:
             self._give_up(rest, when)
@@ -304,7 +304,7 @@ class SinkEmail(EventSink[SinkEmailSettings]):
             return False
         return True
 
-    def _give_up(self, rest: Rest, when: str) -> None:
+    def _give_up(self, rest: PostponedMail, when: str) -> None:
         """Raises EnvironmentProblem if the dead letter cannot be written."""
         named = ", ".join(f"{one} ({why})" for one, why in rest.why.items())
         why = f"{self.settings.place}: not taken {when} for {named}; the others got the mail"

@@ -365,7 +365,7 @@ class SinkFootage(Stage[SinkFootageSettings]):
     def finish(self, camera: str, end: End) -> Iterable[Message]:
         """Wait until all is finished and announced."""
         assert self._recorder is not None
-        self._recorder.hurry()
+        self._recorder.stop_soon()
         if self._recorder.is_busy and not self._recorder.is_late:
             raise Unavailable("clips are being finished", patient=True)
         if self._recorder.is_busy:
@@ -417,7 +417,7 @@ class SinkFootage(Stage[SinkFootageSettings]):
 
     def _remove_old(self) -> None:
         assert self._retention is not None
-        removed = self._retention.look()
+        removed = self._retention.remove_due()
         if removed:
             self.context.count("removed", "", removed)
             self._touch_index()

@@ -228,7 +228,7 @@ class SinkHeatmap(Stage[SinkHeatmapSettings]):
             known.grid_s *= kept_share(seconds, self._half_life_s)
         counted = np.isfinite(item.boxes).all(axis=1)
         if self._onlooker:
-            ids = {track_id for firing in self._onlooker.look(item).firing for track_id in firing.ids}
+            ids = {track_id for firing in self._onlooker.judge(item).firing for track_id in firing.ids}
             counted &= np.isin(item.ids, list(ids))
         boxes = item.boxes[counted].astype(np.float64)
         feet = np.stack([(boxes[:, 0] + boxes[:, 2]) / 2, boxes[:, 3]], 1)

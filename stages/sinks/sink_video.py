@@ -203,7 +203,7 @@ class SinkVideo(Stage[SinkVideoSettings]):
         camera, time_ns = frame.stamp.camera, frame.stamp.time_ns
         # Also of a frame that is not written: the rules have seen it.
         asked = self.context.switches, self.context.resets
-        seen = self._onlooker.look(tracks, *asked) if self._onlooker else Seen()
+        seen = self._onlooker.judge(tracks, *asked) if self._onlooker else Seen()
         trails = self._trails.follow(tracks)
         try:
             if time_ns < self._retry_ns.get(camera, time_ns):

@@ -179,7 +179,7 @@ class SinkZmq(EventSink[SinkZmqSettings]):
             self._line = _Line(stream, settings)
         else:
             self._guard(context, stream)
-            _go(stream, settings.address, stream.bind, lambda places: places[0])
+            _attach(stream, settings.address, stream.bind, lambda places: places[0])
         return stream
 
     def _guard(self, context: zmq.Context[zmq.Socket[bytes]], stream: zmq.Socket[bytes]) -> None:
@@ -259,7 +259,7 @@ class _Line:
             if not settings.curve_secret_key:
                 _show_key(stream, zmq.curve_keypair()[1])
             stream.set(zmq.CURVE_SERVERKEY, settings.curve_server_key.encode())
-        _go(stream, settings.address, stream.connect, _that_answers)
+        _attach(stream, settings.address, stream.connect, _that_answers)
 
     def wait(self, within_s: float) -> None:
         """Until it stands. Raises Unavailable if it does not."""
@@ -290,7 +290,7 @@ class _Line:
         self._news.close(0)
 
 
-def _go(
+def _attach(
     stream: zmq.Socket[bytes], address: str, go: Callable[[str], object], choose: Callable[[list[Place]], Place]
 ) -> None:
     """Bind or connect. By itself ZeroMQ knows no IPv6, binds to no name, and tries one address of a host alone.

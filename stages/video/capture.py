@@ -21,9 +21,9 @@ from camgraph.stages.messages import Frame
 from camgraph.stages.video import addresses, examiner, inspection, pictures, pixels
 from camgraph.stages.video.camera import Camera
 from camgraph.stages.video.examination import Answer
+from camgraph.stages.video.live.camera_problems import Dropped
 from camgraph.stages.video.live.live_camera import LiveCamera
 from camgraph.stages.video.live.timeouts import timeouts_of
-from camgraph.stages.video.live.verdicts import Dropped
 from camgraph.stages.video.packets import socket_path
 from camgraph.stages.video.pixel_shape import remark_on_pixels
 from camgraph.stages.video.probe import largest_frame

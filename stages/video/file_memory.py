@@ -68,7 +68,7 @@ class FileMemory:
             "write a larger memory_mb for its camera",
         )
 
-    def look(self) -> None:
+    def measure(self) -> None:
         """Notice what a call has taken that was over before the other thread looked."""
         if self._guard.has_grown():
             self.is_too_large = True
@@ -95,6 +95,6 @@ class Calls:
     ) -> None:
         begun_s, self.begun_s = self.begun_s, None
         if begun_s is not None and time.thread_time() - begun_s > _SHORT_S:
-            self._memory.look()
+            self._memory.measure()
         if self._memory.is_too_large or isinstance(error, MemoryError):
             raise self._memory.problem() from None

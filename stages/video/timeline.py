@@ -104,7 +104,7 @@ class MediaClock(Generic[Picture]):
             return
         self._waiting.append(_Waiting(picture, ticks, self._decoding.is_behind))
         if self._origin_ticks is None:
-            yield from self.rest()
+            yield from self.remaining()
         elif len(self._waiting) > MOST_WAITING and self._is_new_line(None):
             yield from self._place_new_line()
         elif len(self._waiting) > MOST_WAITING:
@@ -113,7 +113,7 @@ class MediaClock(Generic[Picture]):
             step_ns = self.interval_ns if oldest.ticks is None else self.interval_ns // MOST_WAITING
             yield oldest.picture, self._advance(self._behind(step_ns))
 
-    def rest(self) -> Iterator[tuple[Picture, int]]:
+    def remaining(self) -> Iterator[tuple[Picture, int]]:
         """The frames that still wait, after the last one."""
         if self._is_new_line(None):
             yield from self._place_new_line()

@@ -100,11 +100,11 @@ def _timed(frames: Iterable[VideoFrame], clock: MediaClock[VideoFrame], first_se
                 yield Timed(shown, seq, time_ns, shown.pts, clock.time_base)
                 seq += 1
     except BadItem:
-        yield from _rest(clock, seq)
+        yield from _remaining(clock, seq)
         raise
-    yield from _rest(clock, seq)
+    yield from _remaining(clock, seq)
 
 
-def _rest(clock: MediaClock[VideoFrame], first_seq: int) -> Iterator[Timed]:
-    for seq, (shown, time_ns) in enumerate(clock.rest(), first_seq):
+def _remaining(clock: MediaClock[VideoFrame], first_seq: int) -> Iterator[Timed]:
+    for seq, (shown, time_ns) in enumerate(clock.remaining(), first_seq):
         yield Timed(shown, seq, time_ns, shown.pts, clock.time_base)

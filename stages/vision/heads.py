@@ -80,7 +80,7 @@ class _Sight(NamedTuple):
         return abs(time_ns - self.time_ns) <= _LOST_NS
 
 
-class Found(NamedTuple):
+class PeopleInFrame(NamedTuple):
     """People of one frame: `boxes` (N, 4) and `joints` (N, K, 3), as `head_areas` takes them."""
 
     boxes: F32
@@ -99,7 +99,7 @@ class Heads:
     """Id -> the last sight."""
     _others: list[_Sight] = field(default_factory=list)
 
-    def seen(self, ids: Sequence[int], people: Found, others: Found, time_ns: int) -> list[Area]:
+    def seen(self, ids: Sequence[int], people: PeopleInFrame, others: PeopleInFrame, time_ns: int) -> list[Area]:
         """The areas of all heads of a frame, also of people who were lost a second ago or less.
 
         `others` have no identity. They count as seen again if there is any head where theirs may be.

@@ -124,13 +124,13 @@ class _Top:
             due_s = 0.0
             while not self._view.is_over:
                 if time.monotonic() >= due_s:
-                    self._look()
+                    self._poll()
                     due_s = time.monotonic() + _EVERY_S
                 live.update(self._shown(), refresh=True)
                 for key in pressed(max(0.0, due_s - time.monotonic())):
                     self._view.press(key)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         if self._view.is_paused:
             return
         try:

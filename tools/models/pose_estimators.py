@@ -31,7 +31,7 @@ IOU = 0.6
 YOLO_SIZE: Size = (640, 640)
 
 
-class Found(NamedTuple):
+class Poses(NamedTuple):
     """N people in pixels of the picture, best first: `boxes_xyxy` (N, 4), `scores` (N,), `keypoints` (N, 17, 3)."""
 
     boxes_xyxy: F32
@@ -39,7 +39,7 @@ class Found(NamedTuple):
     keypoints: F32
 
 
-Estimator = Callable[[U8], Found]
+Estimator = Callable[[U8], Poses]
 """People in a picture (H, W, 3) BGR."""
 
 
@@ -58,7 +58,7 @@ def multipose_heads(model: Any, pictures: U8) -> dict[str, F32]:
 def multipose(model: Any, long_side: int, min_score: float) -> Estimator:
     """Pictures are scaled to `long_side` and padded at the right and the bottom to multiples of 32."""
 
-    def estimate(bgr: U8) -> Found:
+    def estimate(bgr: U8) -> Poses:
         frame_size, size, fit = scaled(bgr, long_side)
         heads = multipose_heads(model, placed(bgr, size, fit)[None])
         poses = decode_multipose({name: head[0] for name, head in heads.items()}, min_score=min_score, iou=IOU)
@@ -72,7 +72,7 @@ def yolo(model: Any, min_score: float) -> Estimator:
     name = model.get_inputs()[0].name
     asked = Asked(min_score=min_score, iou=IOU, most=300)
 
-    def estimate(bgr: U8) -> Found:
+    def estimate(bgr: U8) -> Poses:
         frame_size: Size = (bgr.shape[1], bgr.shape[0])
         fit = letterbox_fit(frame_size, YOLO_SIZE)
         picture = placed(bgr, YOLO_SIZE, fit).transpose(2, 0, 1)[None].astype(np.float32) / np.float32(255)
@@ -99,5 +99,5 @@ def placed(bgr: U8, size: Size, fit: Fit) -> U8:
     return out
 
 
-def _in_picture(boxes: F32, scores: F32, keypoints: F32, fit: Fit, frame_size: Size) -> Found:
-    return Found(boxes_to_frame(boxes, fit, frame_size), scores, keypoints_to_frame(keypoints, fit))
+def _in_picture(boxes: F32, scores: F32, keypoints: F32, fit: Fit, frame_size: Size) -> Poses:
+    return Poses(boxes_to_frame(boxes, fit, frame_size), scores, keypoints_to_frame(keypoints, fit))

@@ -25,7 +25,7 @@ from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.system.disk import write_whole
 from camgraph.pipeline.system.paths import asset_folder
 from camgraph.stages.people.inference.engines.engine import Source
-from camgraph.stages.people.inference.engines.onnxruntime_engine import look_into
+from camgraph.stages.people.inference.engines.onnxruntime_engine import analyse
 from camgraph.stages.people.inference.model.candidate_selection import CannotSelect, Selection, fold_selection
 from camgraph.stages.people.inference.model.model_files import stored_bytes
 from camgraph.stages.people.inference.model.pixel_folding import NOTHING_NORMALISED, fold_pixels
@@ -144,7 +144,7 @@ def _folded(path: Path, folds: Folds) -> bytes:
     what = " and ".join(["its preprocessing"] * folds.pixels + ["a selection"] * bool(folds.selection))
     copy: bytes = model.SerializeToString()
     try:
-        seen = look_into(copy)
+        seen = analyse(copy)
     except UserError as error:
         raise CannotFold(f"with {what} in its graph it does not load: {error}") from None
     if _declared(seen.outputs) != _declared(signature_of_file(path).outputs):

@@ -9,7 +9,7 @@ from onnx import ModelProto, TensorProto, ValueInfoProto
 
 from camgraph.pipeline.errors import UserError
 from camgraph.stages.messages import Tensor
-from camgraph.stages.people.inference.engines.onnxruntime_engine import look_into
+from camgraph.stages.people.inference.engines.onnxruntime_engine import analyse
 from camgraph.stages.people.inference.model.model_safety import checked_model, too_large_to_analyse
 from camgraph.stages.vision.foreign_text import shown
 from camgraph.stages.vision.recognition import MIXING, Declared, Port, Reading, Signature, Unrecognised, recognise
@@ -29,7 +29,7 @@ def signature_of_file(path: Path, libraries: tuple[Path, ...] = ()) -> Signature
 
     Raises UserError if it is none, or one that must not be opened.
     """
-    return _looked_at(path, libraries)[0]
+    return _reading_of(path, libraries)[0]
 
 
 def why_not_analysed(path: Path, libraries: tuple[Path, ...] = ()) -> str:
@@ -37,25 +37,25 @@ def why_not_analysed(path: Path, libraries: tuple[Path, ...] = ()) -> str:
 
     Raises as `signature_of_file`.
     """
-    return _looked_at(path, libraries)[1]
+    return _reading_of(path, libraries)[1]
 
 
-def _looked_at(path: Path, libraries: tuple[Path, ...]) -> tuple[Signature, str]:
+def _reading_of(path: Path, libraries: tuple[Path, ...]) -> tuple[Signature, str]:
     try:
         status = path.stat()
     except OSError as error:
         raise UserError(
             f"{path}: cannot be read: {error.strerror}; expected an ONNX file", error_id="model-unreadable"
         ) from None
-    return _look(path, status.st_mtime_ns, status.st_size, libraries)
+    return _read(path, status.st_mtime_ns, status.st_size, libraries)
 
 
 @lru_cache(maxsize=16)
-def _look(path: Path, _changed_ns: int, _size: int, libraries: tuple[Path, ...]) -> tuple[Signature, str]:
+def _read(path: Path, _changed_ns: int, _size: int, libraries: tuple[Path, ...]) -> tuple[Signature, str]:
     model = checked_model(path, custom_ops=bool(libraries))
     too_large = too_large_to_analyse(model)
     # Without opening it: looking at a model runs no code of its libraries, and must not take for ever.
-    signature = _declared(model) if libraries or too_large else look_into(path)
+    signature = _declared(model) if libraries or too_large else analyse(path)
     for port in signature.outputs:
         if port.onnx_type not in _NUMBERS:
             raise UserError(

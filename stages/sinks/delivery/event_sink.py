@@ -258,7 +258,7 @@ class EventSink(SelectingSink[D]):
         expires_s = seconds(self.settings.expires) if self.settings.expires else math.inf
         late = [view for view in views if self.waited_s(view) > expires_s]
         for view in late:
-            self._bury(
+            self._keep_dead_letter(
                 view, _EXPIRED, f"not delivered within {self.settings.expires}: {self._attempts.why}".rstrip(": ")
             )
         return [view for view in views if view not in late]
@@ -267,7 +267,7 @@ class EventSink(SelectingSink[D]):
 
     def _deliver_merged(self, view: EventView) -> None:
         """Deliver one event as merging decides; remember it once it is delivered or left out, and not before."""
-        decision = self._merging.look(view)
+        decision = self._merging.decide(view)
         is_sent = decision.what != "leave_out" and self._selection.fits(view, phase=decision.phase)
         if not is_sent:
             self._finished(view, decision.why or "filtered")
@@ -337,7 +337,7 @@ class EventSink(SelectingSink[D]):
         if not refused:
             raise RuntimeError(f"Refused names none of the events that were sent: {error}")
         for view in refused:
-            self._bury(view, _REFUSED, error.reasons[view.event.id])
+            self._keep_dead_letter(view, _REFUSED, error.reasons[view.event.id])
 
     def _still_away(self) -> Unavailable:
         wait_s = self._attempts.next_s - time.monotonic()
@@ -355,7 +355,7 @@ class EventSink(SelectingSink[D]):
 
     # ---- what became of them
 
-    def _bury(self, view: EventView, counter: str, why: str) -> None:
+    def _keep_dead_letter(self, view: EventView, counter: str, why: str) -> None:
         """An event that will not be delivered: a dead letter, which `camgraph outbox` shows and can requeue."""
         why = redact_urls(why)
         attempts = self._vain_tries.get(view.event.id, 0) + (counter == _REFUSED)

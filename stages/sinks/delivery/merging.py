@@ -6,7 +6,7 @@
 `cooldown: 10min` After an alert, further incidents of the same rule and camera that begin within this time are left
                   out. So are further losses of a camera, which some networks make each minute.
 
-`look` decides and remembers nothing. `done` remembers, and is called once the event is delivered or left out. An alert
+`decide` remembers nothing. `done` remembers, and is called once the event is delivered or left out. An alert
 that was not sent, for whatever reason, never holds back another: it starts no cooldown, and until something of a group
 was sent, its next beginning is sent as one.
 """
@@ -76,7 +76,7 @@ class Merging:
 
     # ---- deciding
 
-    def look(self, view: EventView) -> Decision:
+    def decide(self, view: EventView) -> Decision:
         """What becomes of an incident's event; events of other kinds are sent as they are."""
         if view.kind not in _WITH_PHASES:
             return Decision("send", view.phase)

@@ -219,7 +219,7 @@ class Recorder:
         """Have the thread do something for this record."""
 
         def do() -> None:
-            with self._apart(ascii_form(record.camera), lambda _: self._give_up_record(record)):
+            with self._logging_failures(ascii_form(record.camera), lambda _: self._give_up_record(record)):
                 job()
 
         self._jobs.put(do)
@@ -275,7 +275,7 @@ class Recorder:
         """Whether the run that ends has waited long enough for unfinished files."""
         return bool(self._closing_at_s) and time.monotonic() > self._closing_at_s + _GIVEN_UP_S
 
-    def hurry(self) -> None:
+    def stop_soon(self) -> None:
         """The run ends: wait no longer for packets than cameras need to send their last ones."""
         if not self._closing_at_s:
             self._closing_at_s = time.monotonic() + _CLOSING_S
@@ -293,13 +293,15 @@ class Recorder:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            with self._apart():
+            with self._logging_failures():
                 self._feed.turn(_TURN_S)
-            with self._apart():
+            with self._logging_failures():
                 self._work()
 
     @contextmanager
-    def _apart(self, name: str = "", give_up: Callable[[Exception], object] = lambda _: None) -> Iterator[None]:
+    def _logging_failures(
+        self, name: str = "", give_up: Callable[[Exception], object] = lambda _: None
+    ) -> Iterator[None]:
         """Log an exception of this block, then `give_up` the work that would fail again. `name`: the camera's.
 
         A bug must cost a few files, not those of other cameras, nor all that come.
@@ -323,12 +325,12 @@ class Recorder:
     def _work(self) -> None:
         self._do_jobs()
         if self._recording is not None:
-            with self._apart():
-                self._recording.tend()
+            with self._logging_failures():
+                self._recording.trim()
         now_s = time.monotonic()
         closing = bool(self._closing_at_s) and now_s > self._closing_at_s
         for name, camera in list(self._cameras.items()):
-            with self._apart(name, partial(self._give_up_camera, camera)):
+            with self._logging_failures(name, partial(self._give_up_camera, camera)):
                 self._work_on(camera, now_s, closing=closing)
         if self._present is not None:
             self._forget_gone(self._present, now_s)
@@ -432,10 +434,10 @@ class Recorder:
 
     def _packet(self, name: str, packet: Packet) -> None:
         if self._recording is not None:
-            with self._apart(name):
+            with self._logging_failures(name):
                 self._recording.add(name, packet)
         camera = self._camera(name)
-        with self._apart(name, partial(self._give_up_camera, camera)):
+        with self._logging_failures(name, partial(self._give_up_camera, camera)):
             self._keep(camera, packet)
 
     def _keep(self, camera: _Camera, packet: Packet) -> None:
@@ -461,7 +463,7 @@ class Recorder:
     def _over(self, name: str) -> None:
         self._camera(name).is_over = True
         if self._recording is not None:
-            with self._apart(name):
+            with self._logging_failures(name):
                 self._recording.over(name)
 
     def _refused(self, name: str, why: str) -> None:
@@ -521,7 +523,7 @@ class Recorder:
     def _try(self, camera: _Camera, waiting: _Waiting) -> bool:
         """Make the file, or begin to, if its packets are there."""
         made, record = True, waiting.record
-        with self._apart(ascii_form(record.camera), lambda _: self._give_up_file(camera, waiting)):
+        with self._logging_failures(ascii_form(record.camera), lambda _: self._give_up_file(camera, waiting)):
             made = self._join(camera, waiting) if waiting.kind == "clip" else self._picture(camera, waiting)
         if made and waiting in camera.waiting:
             camera.waiting.remove(waiting)

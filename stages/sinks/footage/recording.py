@@ -27,7 +27,7 @@ _RETRY_S = 10.0
 """How long recording pauses after the disk has failed."""
 _LEFT_S = 120.0
 """A file to which nobody has written for so long was left by a killed process."""
-_TEND_S = 300.0
+_TRIM_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Recording:
     limits: RecordingLimits
     trouble: Callable[[str, str], object]
     _cameras: dict[str, _Camera] = field(default_factory=dict)
-    _tend_at_s: float = 0.0
+    _trim_at_s: float = 0.0
 
     def add(self, name: str, packet: Packet) -> None:
         """Write the next packet of a camera (its name in ASCII). Packets of files are left alone: the file is there.
@@ -143,14 +143,14 @@ class Recording:
 
     # ---- the files
 
-    def tend(self) -> None:
+    def trim(self) -> None:
         """Name the files of killed processes, and remove files beyond the limits, if it is time to do so."""
-        if time.monotonic() >= self._tend_at_s:
-            self._tend_at_s = time.monotonic() + _TEND_S
+        if time.monotonic() >= self._trim_at_s:
+            self._trim_at_s = time.monotonic() + _TRIM_S
             self.sweep(time.time())
 
     def sweep(self, now_s: float) -> int:
-        """Do the work of `tend` at this time (seconds since 1970). Returns the number of removed files."""
+        """Do the work of `trim` at this time (seconds since 1970). Returns the number of removed files."""
         self._name_what_was_left(now_s)
         total, removed = 0, 0
         for path in sorted(self._files("*.mp4"), key=lambda path: (path.parent.name, path.name), reverse=True):

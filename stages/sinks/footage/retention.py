@@ -63,7 +63,7 @@ class Retention:
         self._sweeps: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def look(self) -> int:
+    def remove_due(self) -> int:
         """Begin to remove due incidents, if it is time to look again: in a thread, because 100,000 of them take 20 s.
 
         Returns the number of incidents that were removed since the last call.

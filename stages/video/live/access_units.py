@@ -36,7 +36,7 @@ ORDINARY = AccessUnit(disposable=False, gap=False)
 class Reader(Protocol):
     """Looks at the packets of one stream, in order."""
 
-    def look(self, data: bytes) -> AccessUnit:
+    def observe(self, data: bytes) -> AccessUnit:
         """At the next one, in Annex B; an unreadable one counts as ordinary."""
         ...
 
@@ -50,14 +50,14 @@ def reader_for(codec: str, extradata: bytes | None) -> Reader:
         return Opaque()
     kinds: dict[str, Callable[[], Reader]] = {"h264": H264, "hevc": H265}
     reader = kinds.get(codec, Opaque)()
-    reader.look(extradata or b"")
+    reader.observe(extradata or b"")
     return reader
 
 
 class Opaque:
     """A stream without known parameters."""
 
-    def look(self, data: bytes) -> AccessUnit:
+    def observe(self, data: bytes) -> AccessUnit:
         return ORDINARY
 
 
@@ -69,7 +69,7 @@ class H264:
         self._last: int | None = None
         self._planes = False
 
-    def look(self, data: bytes) -> AccessUnit:
+    def observe(self, data: bytes) -> AccessUnit:
         try:
             for head in _heads(data):
                 kind = head[0] & 31
@@ -126,7 +126,7 @@ class H265:
     def __init__(self) -> None:
         self._highest = 0
 
-    def look(self, data: bytes) -> AccessUnit:
+    def observe(self, data: bytes) -> AccessUnit:
         for head in _heads(data):
             kind = head[0] >> 1 & 63
             if kind in _H265_SLICES and len(head) > 1:

@@ -24,13 +24,13 @@ from camgraph.pipeline.stage import Stop
 from camgraph.stages.video.camera import Camera
 from camgraph.stages.video.ffmpeg_log import FfmpegLog
 from camgraph.stages.video.live.arrivals import Arrival
+from camgraph.stages.video.live.camera_problems import Dropped
 from camgraph.stages.video.live.clocks import Ticks
 from camgraph.stages.video.live.gate.gate import Gate
 from camgraph.stages.video.live.gate.web_gate import WebGate
-from camgraph.stages.video.live.lifeline import Lifeline
 from camgraph.stages.video.live.options import PICTURES, format_of, options_of
+from camgraph.stages.video.live.reading_watchdog import ReadingWatchdog
 from camgraph.stages.video.live.timeouts import Timeouts, timeouts_of
-from camgraph.stages.video.live.verdicts import Dropped
 from camgraph.stages.video.waiting import wait
 
 if TYPE_CHECKING:
@@ -51,13 +51,15 @@ LONGEST_GAP_S = 1.0
 class Connection:
     """An open connection; used by the thread that opened it alone."""
 
-    def __init__(self, container: InputContainer, timeouts: Timeouts, lifeline: Lifeline, codec: str = "") -> None:
+    def __init__(
+        self, container: InputContainer, timeouts: Timeouts, watchdog: ReadingWatchdog, codec: str = ""
+    ) -> None:
         """``codec``: the name of the video's format, if the camera or FFmpeg has said."""
         self._container = container
         self._codec = codec
         self._demuxed: Demuxed | None = None
         self._timeouts = timeouts
-        self._lifeline = lifeline
+        self._watchdog = watchdog
         self._pacer = Pacer() if container.format.name == _PORTIONS else None
         # FFmpeg counts 25 pictures a second, whatever comes.
         self._ticks = Ticks() if container.format.name == PICTURES else None
@@ -105,7 +107,7 @@ class Connection:
         took_s = time.monotonic() - began
         if packet is None or took_s > self._timeouts.give_up_s:
             raise Dropped(why_no_packet(took_s, self._timeouts.give_up_s))
-        self._lifeline.note_arrival()
+        self._watchdog.note_arrival()
         return packet
 
     def close(self) -> None:
@@ -113,14 +115,14 @@ class Connection:
         # The generator's end takes PyAV's read time-out back: it has expired by now, and no TEARDOWN would be sent.
         if self._demuxed is not None:
             self._demuxed.close()
-        with self._lifeline.lease(CLOSE_S, heeds_stop=False):
+        with self._watchdog.lease(CLOSE_S, heeds_stop=False):
             self._container.close()
 
     def _read(self) -> Packet[VideoStream] | None:
         """The next packet; None when the read timed out."""
         if self._demuxed is None:
             self._demuxed = cast("Demuxed", self._container.demux(self.stream))
-        with self._lifeline.lease(self._timeouts.give_up_s + _MARGIN_S):
+        with self._watchdog.lease(self._timeouts.give_up_s + _MARGIN_S):
             try:
                 packet = next(self._demuxed, None)
             except av.ExitError:
@@ -135,7 +137,7 @@ class Connection:
         if self._pacer is None or packet.dts is None or self.stream.time_base is None:
             return False
         wait_s = self._pacer.wait_s(float(packet.dts * self.stream.time_base), time.monotonic())
-        return wait(wait_s, stop, self._lifeline.alive)
+        return wait(wait_s, stop, self._watchdog.alive)
 
 
 def why_no_packet(took_s: float, give_up_s: float) -> str:
@@ -151,18 +153,18 @@ def why_no_packet(took_s: float, give_up_s: float) -> str:
 
 @contextmanager
 def connected(
-    camera: Camera, lifeline: Lifeline, gate: Gate | None = None, log: FfmpegLog | None = None
+    camera: Camera, watchdog: ReadingWatchdog, gate: Gate | None = None, log: FfmpegLog | None = None
 ) -> Iterator[Connection]:
     """A connection to this camera, through its gate. Raises av.FFmpegError, OSError or Dropped if there is none.
 
     `log`: FFmpeg's, of this thread.
     """
     # FFmpeg has this time to connect, and then as much again to identify the stream.
-    with lifeline.lease(2 * camera.connect_s + _MARGIN_S):
+    with watchdog.lease(2 * camera.connect_s + _MARGIN_S):
         container = _open(camera, gate)
     codec = (gate.codec if gate else "") or (log.codec() if log else "")
-    connection = Connection(container, timeouts_of(camera), lifeline, codec)
-    lifeline.note_arrival()
+    connection = Connection(container, timeouts_of(camera), watchdog, codec)
+    watchdog.note_arrival()
     try:
         yield connection
     finally:

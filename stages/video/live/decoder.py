@@ -107,7 +107,7 @@ class Decoder:
         """Those that are finished with this packet, trusted and wanted; the others are counted."""
         packet = arrival.packet
         self._number += 1
-        disposable = self._look(packet)
+        disposable = self._observe(packet)
         self._note_times(arrival)
         self._begun = self._begun or packet.is_keyframe
         if not self._begun:
@@ -127,9 +127,9 @@ class Decoder:
             else:
                 yield self._picture(frame, arrival, number)
 
-    def _look(self, packet: Packet[VideoStream]) -> bool:
+    def _observe(self, packet: Packet[VideoStream]) -> bool:
         """Tell `Trust` of the packet; whether no other picture needs it."""
-        unit = self._units.look(bytes(packet))
+        unit = self._units.observe(bytes(packet))
         if "loss" in self._log.take() or packet.is_corrupt:
             self._trust.lost(self._number)
         if unit.gap:
@@ -161,7 +161,7 @@ class Decoder:
             self._trust.damaged(self._number)
         if frames:
             self.refused = 0
-            self._look_where(frames[0])
+            self._report_device(frames[0])
         return frames
 
     def _drained(self) -> list[VideoFrame]:
@@ -197,7 +197,7 @@ class Decoder:
             self._placed = True
             self._reporter.shows(decoder="cpu")
 
-    def _look_where(self, frame: VideoFrame) -> None:
+    def _report_device(self, frame: VideoFrame) -> None:
         """Once, at the first picture of a decoder with a device: did it come from there?"""
         if self._placed:
             return

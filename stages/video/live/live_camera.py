@@ -23,6 +23,7 @@ from camgraph.pipeline.system.redaction import redact_url
 from camgraph.stages.messages import Frame
 from camgraph.stages.video import addresses, ffmpeg_log
 from camgraph.stages.video.camera import Camera
+from camgraph.stages.video.live.camera_problems import Dropped, camera_problem, is_bug
 from camgraph.stages.video.live.camera_reporter import CameraReporter, Facts
 from camgraph.stages.video.live.connection import Connection, connected
 from camgraph.stages.video.live.decoder import Decoder, LivePicture
@@ -30,12 +31,11 @@ from camgraph.stages.video.live.gate.gate import Gate, Road
 from camgraph.stages.video.live.gate.host_lookup import LOOK_UP_S, HostLookup
 from camgraph.stages.video.live.gate.rtsp_gate import RtspGate
 from camgraph.stages.video.live.gate.web_gate import WebGate
-from camgraph.stages.video.live.lifeline import Lifeline
 from camgraph.stages.video.live.no_picture_timeout import NoPictureTimeout
+from camgraph.stages.video.live.reading_watchdog import ReadingWatchdog
 from camgraph.stages.video.live.retries import Attempt, Retries
 from camgraph.stages.video.live.sockets import Peer
 from camgraph.stages.video.live.timeouts import timeouts_of
-from camgraph.stages.video.live.verdicts import Dropped, is_bug, verdict_on
 from camgraph.stages.video.memory import MemoryGuard
 from camgraph.stages.video.shots import Shot
 from camgraph.stages.video.tap import PacketTap
@@ -116,7 +116,7 @@ class LiveCamera:
             return
         now_s = time.monotonic()
         opening_s, live_s = attempt.opening_s(now_s), attempt.live_s(now_s)
-        verdict = verdict_on(error, redact_url(self._camera.url), opening_s, self._camera.connect_s)
+        verdict = camera_problem(error, redact_url(self._camera.url), opening_s, self._camera.connect_s)
         self._reporter.is_now(*verdict)
         wait(self._retries.pause_s(verdict.state, opening_s, live_s), stop, self._reporter.alive)
 
@@ -127,11 +127,11 @@ class LiveCamera:
             ffmpeg_log.listening() as log,
             self._gate(peers) as gate,
             MemoryGuard(self._camera.memory_mb, alone=self._alone) as memory,
-            Lifeline(
+            ReadingWatchdog(
                 self._reporter, stop, peers, stalled_s, log, cut=gate.close if gate else None, memory=memory
-            ) as lifeline,
-            self._true_causes(gate, lifeline),
-            connected(self._camera, lifeline, gate, log) as connection,
+            ) as watchdog,
+            self._true_causes(gate, watchdog),
+            connected(self._camera, watchdog, gate, log) as connection,
         ):
             self._facts.connected(self._camera, connection.stream)
             decoder = Decoder(connection.stream, self._camera, self._reporter, log)
@@ -168,14 +168,14 @@ class LiveCamera:
         return RtspGate(road) if addresses.is_rtsp(camera.url) else WebGate(road)
 
     @contextmanager
-    def _true_causes(self, gate: Gate | None, lifeline: Lifeline) -> Iterator[None]:
+    def _true_causes(self, gate: Gate | None, watchdog: ReadingWatchdog) -> Iterator[None]:
         """Instead of FFmpeg's own error for a connection that was ended here. Raises Dropped, OSError."""
         try:
             yield
         except CamgraphError:
             raise
         except Exception:
-            if lifeline.too_much_memory:
+            if watchdog.too_much_memory:
                 limit = f"{self._camera.memory_mb} MB (memory_mb)"
                 raise Dropped(f"too much memory: FFmpeg took more than {limit} for its stream") from None
             if gate is not None and gate.problem is not None:

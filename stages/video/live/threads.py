@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from camgraph.stages.video.live.verdicts import Dropped
+from camgraph.stages.video.live.camera_problems import Dropped
 
 
 def start(thread: threading.Thread) -> None:

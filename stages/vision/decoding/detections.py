@@ -39,7 +39,7 @@ def no_detections(keypoints: int) -> Detections:
 
 def best(detections: Detections, *, iou: float, most: int) -> Detections:
     """At most ``most``, best first; of two of one class that overlap by more than ``iou`` the better one."""
-    spread = _apart(detections.boxes_xyxy, detections.classes)
+    spread = _separated(detections.boxes_xyxy, detections.classes)
     return detections.take(nms(spread, detections.scores, iou=iou)[:most])
 
 
@@ -62,7 +62,7 @@ def points_of(values: F32, each: int) -> F32:
     return np.concatenate([points, np.ones((*points.shape[:2], 1), np.float32)], axis=2)
 
 
-def _apart(boxes_xyxy: F32, classes: I64) -> F32:
+def _separated(boxes_xyxy: F32, classes: I64) -> F32:
     """Shift the boxes of each class so that none of another class can overlap them."""
     if not len(classes) or (classes == classes[0]).all():
         return boxes_xyxy

@@ -24,9 +24,9 @@ def counts(outbox: Outbox) -> dict[tuple[str, str], int]:
     return {key: n for key, n in reports_of(outbox).counts.items() if key[0].startswith("given_up.")}
 
 
-def tend(outbox: Outbox, *times: float) -> None:
+def maintain(outbox: Outbox, *times: float) -> None:
     for now in times:
-        outbox.tend(now)
+        outbox.maintain(now)
 
 
 def test_the_oldest_are_given_up_for_the_sink_that_is_away(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_the_oldest_are_given_up_for_the_sink_that_is_away(tmp_path: Path) -> No
         outbox.accept([make_event(n, "front" if n % 2 else "yard")])
         deliver(outbox, "log")
     with capture_logs() as logs:
-        tend(outbox, 0.0, 1.0, 2.0)
+        maintain(outbox, 0.0, 1.0, 2.0)
     assert pull_ids(outbox, "crm") == [f"e{n}" for n in range(15, 25)]
     assert counts(outbox) == {("given_up.crm", "front"): 7, ("given_up.crm", "yard"): 8}
     assert [(line["event"], line["sink"]) for line in logs] == [("events_given_up", "crm")]
@@ -49,8 +49,8 @@ def test_a_burst_is_logged_at_its_begin_and_at_its_end(tmp_path: Path) -> None:
     with capture_logs() as logs:
         for n in range(20):
             outbox.accept([make_event(n)])
-            tend(outbox, float(n))
-        tend(outbox, 50.0, 90.0, 91.0)
+            maintain(outbox, float(n))
+        maintain(outbox, 50.0, 90.0, 91.0)
     names = [(line["event"], line.get("events")) for line in logs]
     assert names == [("events_given_up", None), ("events_given_up_until_now", 19)]
     outbox.close()
@@ -60,7 +60,7 @@ def test_what_a_sink_has_in_its_hands_is_not_given_up(tmp_path: Path) -> None:
     outbox = open_outbox(tmp_path, keep_events=2)
     outbox.accept([make_event(n) for n in range(10)])
     rows = outbox.pull("log", 4)
-    tend(outbox, 0.0)
+    maintain(outbox, 0.0)
     assert [event.id for _, event in rows] == ["e0", "e1", "e2", "e3"]
     assert pull_ids(outbox) == [], "all others were given up, and these count as well"
     outbox.acknowledge("log", [row for row, _ in rows])
@@ -73,14 +73,14 @@ def test_age_is_the_time_in_which_the_outbox_was_open(tmp_path: Path) -> None:
     """The first process lives for 5 days; the machine is off for years; the next one goes on to count."""
     outbox = open_outbox(tmp_path, keep_days=7)
     outbox.accept([make_event(1)])
-    tend(outbox, 0.0, 3 * DAY_S)
+    maintain(outbox, 0.0, 3 * DAY_S)
     outbox.accept([make_event(2)])
-    tend(outbox, 5 * DAY_S)
+    maintain(outbox, 5 * DAY_S)
     outbox.close()
     again = open_outbox(tmp_path, run=2, keep_days=7, wall_ns=lambda: 1 << 62)
-    tend(again, 100.0, 100.0 + DAY_S)
+    maintain(again, 100.0, 100.0 + DAY_S)
     assert again.backlog["log"].waiting == 2
-    tend(again, 100.0 + 2.1 * DAY_S)
+    maintain(again, 100.0 + 2.1 * DAY_S)
     assert pull_ids(again) == ["before 2 e2"]
     assert counts(again) == {("given_up.log", "cam"): 1}
     again.close()
@@ -91,10 +91,10 @@ def test_a_clock_that_is_set_makes_no_event_of_this_process_old(tmp_path: Path) 
     clock = [5 * 10**9]
     outbox = open_outbox(tmp_path, wall_ns=lambda: clock[0])
     outbox.accept([make_event(1)])
-    tend(outbox, 0.0)
+    maintain(outbox, 0.0)
     outbox.accept([make_event(2)])
     clock[0] = 1_700_000_000 * 10**9
-    tend(outbox, 10.0)
+    maintain(outbox, 10.0)
     [first, second] = [event.committed_ns for _, event in outbox.pull("log", 9)]
     assert first == second == clock[0] - 10 * 10**9
     assert outbox.backlog["log"].oldest_s == 10.0
@@ -112,7 +112,7 @@ def test_the_file_stays_below_its_size(tmp_path: Path) -> None:
         deliver(outbox, "log")
         for _ in range(3):
             now += 1.0
-            tend(outbox, now)
+            maintain(outbox, now)
     assert 300 < outbox.backlog["crm"].waiting < 1000
     left = pull_ids(outbox, "crm")
     assert left == [f"e{n}" for n in range(2000 - len(left), 2000)]
@@ -127,7 +127,7 @@ def test_the_last_event_of_an_open_incident_stays_for_its_end(tmp_path: Path, mo
     outbox.accept([make_event(0, phase="start", incident="open"), make_event(1, phase="update", incident="open")])
     for n in range(2, 60):
         outbox.accept([make_event(n)])
-        tend(outbox, float(n))
+        maintain(outbox, float(n))
     assert outbox.db.execute("SELECT id FROM events WHERE row < 40").fetchall() == [("1 e1",)]
     outbox.end_lost("rules", ["cam"], 1)
     [*_, last] = [event for _, event in outbox.pull("log", 99)]
@@ -141,7 +141,7 @@ def test_events_for_a_removed_sink_are_bounded_too(tmp_path: Path) -> None:
     deliver(first, "log")
     first.close()
     again = open_outbox(tmp_path, ["log"], run=2, keep_events=4)
-    tend(again, 0.0)
+    maintain(again, 0.0)
     assert again.backlog["gone"].waiting == 4
     assert counts(again) == {("given_up.gone", "cam"): 6}
     again.close()
@@ -189,21 +189,21 @@ class Bounded(RuleBasedStateMachine):
         self.outbox.pull("log", n)
 
     @rule()
-    def tend(self) -> None:
+    def maintain(self) -> None:
         self.now += 1.0
-        self.outbox.tend(self.now)
+        self.outbox.maintain(self.now)
 
     @rule(n=st.integers(0, 30))
     def requeue(self, n: int) -> None:
         if self.delivered:
             event_id = self.delivered[n % len(self.delivered)].rpartition(" ")[2]
             self.requeued += self._view.requeue_events("log", [event_id])
-            self.tend()
+            self.maintain()
 
     @rule(n=st.integers(2, 4))
     def drop(self, n: int) -> None:
         self.dropped += self._view.drop("log", lambda event: event.row % n == 0)
-        self.tend()
+        self.maintain()
 
     @property
     def _view(self) -> OutboxView:

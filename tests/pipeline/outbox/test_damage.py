@@ -171,7 +171,7 @@ def opened_at_last(folder: Path, **more: Any) -> tuple[Outbox, list[str], list[d
         for incarnation in range(1, 5):
             outbox = open_outbox(folder, run=2, incarnation=incarnation, **more)
             try:
-                outbox.tend(0.0)
+                outbox.maintain(0.0)
                 return outbox, pull_ids(outbox), [line for line in logs if line["event"] == "outbox_set_aside"]
             except NeedsNewProcess:
                 crash(outbox)
@@ -252,7 +252,7 @@ def test_a_damaged_clock_makes_no_event_old(tmp_path: Path, open_s: int) -> None
     with closing(sqlite3.connect(closed_file(tmp_path, 20), isolation_level=None)) as db:
         db.execute("UPDATE run SET open_s = ?", (open_s,))
     outbox, found, _ = opened_at_last(tmp_path)
-    outbox.tend(1.0)
+    outbox.maintain(1.0)
     assert (len(found), outbox.backlog["log"].waiting, outbox.backlog["log"].given_up) == (20, 20, 0)
     outbox.close()
 
@@ -263,8 +263,8 @@ def test_what_was_saved_waits_anew(tmp_path: Path, off_s: int) -> None:
     with closing(sqlite3.connect(closed_file(tmp_path, 20), isolation_level=None)) as db:
         db.execute("UPDATE run SET open_s = 1 << 40")
     outbox = open_outbox(tmp_path, run=2, wall_ns=lambda: time.time_ns() + off_s * 10**9)
-    outbox.tend(0.0)
-    outbox.tend(6 * 86_400.0)
+    outbox.maintain(0.0)
+    outbox.maintain(6 * 86_400.0)
     assert outbox.backlog["log"].waiting == 20
     outbox.close()
 
@@ -364,7 +364,7 @@ def test_lost_events_are_given_up_for_each_sink(tmp_path: Path) -> None:
             pull_ids(outbox, "crm")
             break
         crash(outbox)
-    outbox.tend(0.0)
+    outbox.maintain(0.0)
     assert given_up(outbox) == {"log": 1, "crm": 2}
     assert {sink: one.given_up for sink, one in outbox.backlog.items()} == {"log": 1, "crm": 2}
     outbox.close()
@@ -399,7 +399,7 @@ def test_a_wrong_number_of_unused_pages_costs_no_events(tmp_path: Path) -> None:
     path.write_bytes(data)
     first = open_outbox(tmp_path, run=2)
     with pytest.raises(NeedsNewProcess, match="unused pages"):
-        first.tend(0.0)
+        first.maintain(0.0)
     crash(first)
     outbox, found, [told] = opened_at_last(tmp_path)
     assert (len(found), told["not_readable"], told["more_may_be_lost"]) == (20, 0, False)
@@ -525,7 +525,7 @@ def test_opening_does_not_depend_on_what_waits(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sqlite3, "connect", traced)
         outbox = open_outbox(tmp_path, run=2)
-        outbox.tend(0.0)
+        outbox.maintain(0.0)
     with closing(sqlite3.connect(path)) as db:
         for line in statements:
             if line.lstrip().startswith(("SELECT", "UPDATE", "DELETE")):

@@ -37,7 +37,7 @@ def bury(folder: Path, *seqs: int, sink: str = "log") -> None:
 
 def looked(outbox: Outbox, now: float) -> Outbox:
     """Once it has had the time to notice what others did."""
-    outbox.tend(now)
+    outbox.maintain(now)
     return outbox
 
 
@@ -217,7 +217,7 @@ def test_a_full_disk_keeps_dead_letters_and_the_run_going(small_disk: Path) -> N
         OutboxView(small_disk).requeue_letters("log", lambda _: True)
     assert len(list(DeadLetters(small_disk, "log"))) == 3000
     for now in range(20):
-        outbox.tend(float(now))
+        outbox.maintain(float(now))
     assert outbox.backlog["log"].waiting == 100, "to give events up needs no room"
     ballast.unlink()
     deliver(outbox)
@@ -253,7 +253,7 @@ def run_and_kill(code: str, outbox: Outbox, changed: int, now: float) -> None:
     until(lambda: process.poll() is not None or abs(outbox.left("log") - before) >= changed)
     process.kill()
     process.wait()
-    outbox.tend(now)
+    outbox.maintain(now)
 
 
 def test_a_requeue_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_requeue_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> N
         run_and_kill(_REQUEUE, outbox, 300, 2.0 * now)
         got.update(own(deliver(outbox, most=150)))
     OutboxView(tmp_path).requeue_letters("log", lambda _: True)
-    outbox.tend(100.0)
+    outbox.maintain(100.0)
     while some := deliver(outbox):
         got.update(own(some))
     assert got == Counter({f"e{n}": 1 for n in range(2000)})
@@ -277,7 +277,7 @@ def test_a_drop_that_is_killed_costs_nothing_else(tmp_path: Path) -> None:
     outbox.accept([make_event(n) for n in range(3000)])
     run_and_kill(_DROP, outbox, 200, 0.0)
     OutboxView(tmp_path).drop("log", lambda event: int(event.id[1:]) % 2 == 0)
-    outbox.tend(5.0)
+    outbox.maintain(5.0)
     got: list[str] = []
     while some := deliver(outbox):
         got += own(some)
@@ -293,7 +293,7 @@ outbox = open_outbox(Path(sys.argv[1]), sync="none", incarnation=int(sys.argv[2]
 first = int(sys.argv[3])
 for n in range(1_000_000):
     outbox.accept([make_event(first + n)])
-    outbox.tend(n / 3)
+    outbox.maintain(n / 3)
     rows = outbox.pull("log", 2)
     print(" ".join(event.own_id for _, event in rows), flush=True)
     outbox.acknowledge("log", [row for row, _ in rows])

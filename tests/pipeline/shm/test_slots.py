@@ -85,7 +85,7 @@ def held() -> int:
 def after(ring: SlotRing, seconds: float) -> None:
     """So much time passes."""
     for second in range(int(seconds) + 1):
-        ring.tend(float(second))
+        ring.trim(float(second))
 
 
 def test_memory_is_returned_when_messages_shrink(ring: SlotRing) -> None:
@@ -103,7 +103,7 @@ def test_memory_is_returned_when_messages_shrink(ring: SlotRing) -> None:
     ring.release(small)
     small = ring.allocate(MB)
     small.bytes()[:MB] = 9
-    ring.tend(20.0)
+    ring.trim(20.0)
     assert held() == HEADER + LARGE + 2 * MB, "one slot is still in use"
     assert (reader.bytes(small.index)[:MB] == 9).all()
     assert reader.holds(small.index, small.generation)
@@ -212,7 +212,7 @@ def test_no_two_messages_share_memory_and_none_loses_its_own(steps: list[tuple[s
         for number, (step, size) in enumerate(steps):
             if step == "wait":
                 now_s += 10.0
-                ring.tend(now_s)
+                ring.trim(now_s)
             elif step == "take":
                 try:
                     slot = ring.allocate(size)

@@ -15,12 +15,12 @@ from camgraph.pipeline.graph import load_plan
 from camgraph.pipeline.supervision.deaths import (
     MOST_DEATHS,
     NO_DEATHS,
+    Consequence,
     Death,
     EndCameras,
     EndRun,
     GoOn,
     Restarts,
-    Verdict,
     is_finite,
     judge,
 )
@@ -89,7 +89,7 @@ REFUSED = replace(KILLED, status=3, failure=(EXIT_ENVIRONMENT, "no memory"))
         ),
     ],
 )
-def test_what_a_death_means(death: Death, running: bool, finite: bool, verdict: Verdict) -> None:
+def test_what_a_death_means(death: Death, running: bool, finite: bool, verdict: Consequence) -> None:
     assert judge(death, running=running, finite=finite) == verdict
 
 

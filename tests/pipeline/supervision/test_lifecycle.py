@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP, EXIT_USER, ProblemText, WireError
 from camgraph.pipeline.plan import StagePlan
-from camgraph.pipeline.supervision.deaths import EndCameras, EndRun, GoOn, NotNeeded, OtherSettings, Verdict
+from camgraph.pipeline.supervision.deaths import Consequence, EndCameras, EndRun, GoOn, NotNeeded, OtherSettings
 from camgraph.pipeline.supervision.lifecycle import STEADY_S, Lifecycle, RunState, State
 
 NOW = 1000.0
@@ -48,7 +48,9 @@ def dead(life: Lifecycle, at: float = NOW, *, exit_status: int = KILLED, run: Ru
     return life.reap(exit_status).judge(run, at, all_ended=False)[0]
 
 
-def verdict_on(life: Lifecycle, *, exit_status: int = KILLED, run: RunState = LIVE, all_ended: bool = False) -> Verdict:
+def verdict_on(
+    life: Lifecycle, *, exit_status: int = KILLED, run: RunState = LIVE, all_ended: bool = False
+) -> Consequence:
     return life.reap(exit_status).judge(run, NOW, all_ended=all_ended)[1]
 
 
@@ -143,7 +145,7 @@ class AnyLife(RuleBasedStateMachine):
                 assert after.state == "finished"
 
     @rule(
-        event=st.sampled_from(["time", "time", "sleep", "hurry", "settings", "settings", "running"]),
+        event=st.sampled_from(["time", "time", "sleep", "start_now", "settings", "settings", "running"]),
         seconds=st.sampled_from([0.01, 1.0, 40.0, 100.0]),
         number=st.integers(1, 3),
     )
@@ -154,8 +156,8 @@ class AnyLife(RuleBasedStateMachine):
             case "sleep":
                 self.now += seconds
                 self.to(self.life.slept(seconds))
-            case "hurry":
-                self.to(self.life.hurry())
+            case "start_now":
+                self.to(self.life.start_now())
             case "settings":
                 self.to(self.life.change(stages(number)))
             case "running":
@@ -288,7 +290,7 @@ def test_settings_that_are_changed_back_in_time_are_no_trial(life: Lifecycle) ->
 
 
 def test_dying_file_source_ends_its_cameras_then_the_run(life: Lifecycle) -> None:
-    source, verdicts = replace(life, source=True), list[Verdict]()
+    source, verdicts = replace(life, source=True), list[Consequence]()
     while source.state != "finished":
         source, verdict = opened(source).reap(KILLED).judge(FILES, NOW, all_ended=False)
         verdicts.append(verdict)

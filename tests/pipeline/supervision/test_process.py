@@ -185,7 +185,7 @@ def test_a_plan_with_other_settings_waits_for_no_pause(process: Process) -> None
     assert not process.life.is_due(time.monotonic(), 0.0)
     process.put_off(0.0, "")
     process.change_settings(process.plan)
-    process.hurry()
+    process.start_now()
     assert process.life.is_due(time.monotonic(), 0.0)
 
 

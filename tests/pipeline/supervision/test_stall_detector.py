@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from camgraph.pipeline.supervision.stall_detector import Sight, StallDetector, Stuck
+from camgraph.pipeline.supervision.stall_detector import Progress, StallDetector, Stuck
 
 PATIENCE_S = 30.0
 
@@ -28,8 +28,8 @@ class Watched:
         }
         self.work = dict.fromkeys(self.processes, 0)
 
-    def sights(self) -> Sequence[Sight]:
-        return [Sight(n, done=self.work[n], seen=self.work[n], **p) for n, p in self.processes.items()]
+    def sights(self) -> Sequence[Progress]:
+        return [Progress(n, done=self.work[n], seen=self.work[n], **p) for n, p in self.processes.items()]
 
     def wait(self, seconds: int, *working: str) -> list[Stuck]:
         """Let time pass while some of them work; what was said."""
@@ -38,7 +38,7 @@ class Watched:
             self.now += 1
             for name in working:
                 self.work[name] += 1
-            reported.append(self.detector.look(self.sights(), self.now))
+            reported.append(self.detector.judge(self.sights(), self.now))
         return [stuck for stuck in reported if stuck]
 
 

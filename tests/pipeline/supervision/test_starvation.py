@@ -36,7 +36,7 @@ def watch(pid: int, seconds: float, limit_s: float) -> Starvation:
     """Looked at until it has starved for so long, or the time is over."""
     found, until = Starvation(), time.monotonic() + limit_s
     while found.seconds < seconds and time.monotonic() < until:
-        found.look(pid, time.monotonic())
+        found.measure(pid, time.monotonic())
         time.sleep(0.01)
     return found
 

@@ -13,7 +13,7 @@ import structlog
 from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EXIT_GAVE_UP
 from camgraph.pipeline.plan import BLOCKED_LIMIT_S
 from camgraph.pipeline.supervision.hangs import Limits
-from camgraph.pipeline.supervision.stall_detector import Sight
+from camgraph.pipeline.supervision.stall_detector import Progress
 from camgraph.pipeline.supervision.watchdog import Watchdog
 
 HANG_S = 10.0
@@ -53,10 +53,10 @@ class OneProcess:
     def sleep(self, seconds: float) -> None:
         self.slept_s.append(seconds)
 
-    def sight(self, *, trusted: bool, finite: bool) -> Sight:
+    def sight(self, *, trusted: bool, finite: bool) -> Progress:
         source = self.name == "src"
         readers = frozenset({"model"}) if source else frozenset[str]()
-        return Sight(self.name, source, 0, 0, self.in_flight, readers, excused=not trusted)
+        return Progress(self.name, source, 0, 0, self.in_flight, readers, excused=not trusted)
 
 
 class Run:

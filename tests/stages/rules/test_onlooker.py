@@ -65,7 +65,7 @@ def test_nothing_of_a_photograph_is_shown_in_the_next_one() -> None:
     for seq in range(2):
         item = tracks(seq, 80)
         people = item.ids if seq == 0 else item.ids + 1
-        seen.append(onlooker.look(replace(item, stamp=item.stamp._replace(alone=True), ids=people)))
+        seen.append(onlooker.judge(replace(item, stamp=item.stamp._replace(alone=True), ids=people)))
     assert [sorted((one.action, one.ids) for one in each.firing) for each in seen] == [
         [("here", (7,)), ("once", (7,))],
         [("here", (8,)), ("once", (8,))],
@@ -74,7 +74,7 @@ def test_nothing_of_a_photograph_is_shown_in_the_next_one() -> None:
 
 def test_it_shows_an_incident_from_its_start_to_its_end(tmp_path: Path) -> None:
     onlooker = Onlooker(parse_rules(RULES, "r"))
-    shown = [actions(onlooker.look(item)) for item in walk()]
+    shown = [actions(onlooker.judge(item)) for item in walk()]
     with opened(Rules, {"file": "r.yaml", "text": RULES}, folder=tmp_path) as stage:
         reported: dict[str, list[int]] = {}
         for item in walk():
@@ -87,13 +87,13 @@ def test_it_shows_an_incident_from_its_start_to_its_end(tmp_path: Path) -> None:
 
 def test_what_is_told_once_is_shown_for_two_seconds() -> None:
     onlooker = Onlooker(parse_rules(RULES, "r"))
-    shown = [seq for seq in range(40) if "appears" in actions(onlooker.look(tracks(seq, 250)))]
+    shown = [seq for seq in range(40) if "appears" in actions(onlooker.judge(tracks(seq, 250)))]
     assert shown == list(range(1, 1 + ONCE_NS // 100_000_000))
 
 
 def test_it_says_whose_it_is_and_why() -> None:
     onlooker = Onlooker(parse_rules(RULES, "r"))
-    seen = [onlooker.look(item) for item in walk()][5]
+    seen = [onlooker.judge(item) for item in walk()][5]
     firing = {one.action: one for one in seen.firing}
     assert firing["trespass"].ids == (7,)
     assert firing["trespass"].why == "in left_half"
@@ -103,10 +103,10 @@ def test_it_says_whose_it_is_and_why() -> None:
 
 def test_zones_and_lines_are_those_of_the_camera_in_pixels() -> None:
     onlooker = Onlooker(parse_rules(RULES, "r"))
-    seen = onlooker.look(tracks(0, 80))
+    seen = onlooker.judge(tracks(0, 80))
     assert seen.zones == {"left_half": [(0, 0), (160, 0), (160, 240), (0, 240)]}
     assert seen.lines == {"middle": ((160, 0), (160, 240))}
-    assert set(onlooker.look(tracks(0, 80, camera="yard")).zones) == {"left_half", "other"}
+    assert set(onlooker.judge(tracks(0, 80, camera="yard")).zones) == {"left_half", "other"}
 
 
 def test_the_floor_of_joints_is_the_lowest_that_a_rule_asks_for() -> None:
@@ -141,30 +141,30 @@ def test_a_schedule_counts_by_the_clock_that_the_rules_are_told(
     item = replace(item, stamp=item.stamp._replace(clock=clock, wall_ns=NOON_NS))
     with opened(Rules, {"file": "r.yaml", "text": NIGHT, "clocks": written}, folder=tmp_path) as stage:
         assert bool(list(stage.process([item]))) is is_shown
-    assert bool(Onlooker(parse_rules(NIGHT, "r"), written).look(item).firing) is is_shown
+    assert bool(Onlooker(parse_rules(NIGHT, "r"), written).judge(item).firing) is is_shown
 
 
 @pytest.mark.parametrize("new", [{"epoch": 1}, {"camera": "yard"}])
 def test_another_epoch_and_another_camera_begin_anew(new: dict[str, Any]) -> None:
     onlooker = Onlooker(parse_rules(RULES, "r"))
     for item in walk()[:9]:
-        onlooker.look(item)
-    assert not onlooker.look(tracks(9, 80, **new)).firing
+        onlooker.judge(item)
+    assert not onlooker.judge(tracks(9, 80, **new)).firing
 
 
 def test_a_camera_that_has_ended_is_forgotten() -> None:
     onlooker = Onlooker(parse_rules(RULES, "r"))
     for item in walk()[:9]:
-        onlooker.look(item)
+        onlooker.judge(item)
     onlooker.forget("cam")
-    assert not onlooker.look(tracks(9, 80)).firing
+    assert not onlooker.judge(tracks(9, 80)).firing
 
 
 def test_a_box_that_is_no_number_is_looked_past() -> None:
     onlooker = Onlooker(parse_rules(RULES, "r"))
     for item in walk()[:9]:
-        onlooker.look(item)
-    assert actions(onlooker.look(tracks(9, np.nan))) == {"trespass", "appears"}
+        onlooker.judge(item)
+    assert actions(onlooker.judge(tracks(9, np.nan))) == {"trespass", "appears"}
 
 
 @pytest.mark.parametrize(

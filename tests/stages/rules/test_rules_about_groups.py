@@ -99,7 +99,7 @@ def test_a_reload_keeps_the_groups_of_unchanged_rules(tmp_path: Path) -> None:
 
 def test_a_view_of_the_rules_shows_the_members() -> None:
     onlooker = Onlooker(parse_rules("rules: [{id: g, scope: group, when: count > 2, near: 0.5h, together: 1s}]", "r"))
-    firing = [onlooker.look(item).firing for item in stand(0, 12, *THREE)][-1]
+    firing = [onlooker.judge(item).firing for item in stand(0, 12, *THREE)][-1]
     assert [(one.action, one.ids) for one in firing] == [("g", (1, 2, 3))]
 
 

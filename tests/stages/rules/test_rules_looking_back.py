@@ -92,7 +92,7 @@ rules:
 zones: {door: [[0.25, 0], [0.5, 0], [0.5, 1], [0.25, 1]]}
 """
     onlooker = Onlooker(parse_rules(text, "rules.yaml"))
-    seen = [onlooker.look(tracks(i, [(7, 120.0 + i, 200.0)])) for i in range(8)]
+    seen = [onlooker.judge(tracks(i, [(7, 120.0 + i, 200.0)])) for i in range(8)]
     assert [sorted(one.action for one in frame.firing) for frame in seen[2:4]] == [[], ["there", "turns"]]
 
 

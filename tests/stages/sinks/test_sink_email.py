@@ -44,7 +44,7 @@ from camgraph.stages.sinks.delivery.event_sink import Refused
 from camgraph.stages.sinks.delivery.mail import postponed
 from camgraph.stages.sinks.delivery.mail.mail_answers import answer_of, is_for_good
 from camgraph.stages.sinks.delivery.mail.mail_server import Conversation
-from camgraph.stages.sinks.delivery.mail.postponed import Postponed, Rest
+from camgraph.stages.sinks.delivery.mail.postponed import Postponed, PostponedMail
 from camgraph.stages.sinks.sink_email import SinkEmail, SinkEmailSettings
 
 PASSWORD = "open-sesame-7731"
@@ -453,7 +453,7 @@ def test_postponed_mail_outlives_a_restart_and_an_outage(tmp_path: Path) -> None
     with serving(box, port), sink_to(port, tmp_path) as stage:
         hand_in(stage, [start()])
     with sink_to(port, tmp_path) as stage:
-        until(lambda: any(rest.tries > 2 for rest, _ in stage._later._rests.values()))
+        until(lambda: any(rest.tries > 2 for rest, _ in stage._later._mails.values()))
         box.refused = {}
         with serving(box, port):
             until(lambda: box.recipients == [[NIGHT], [CHIEF]])
@@ -601,18 +601,18 @@ def test_mail_on_its_way_is_not_given_up_for_newer_ones(tmp_path: Path, monkeypa
     monkeypatch.setattr(postponed, "MOST", 1)
     tried, goes_on = threading.Event(), threading.Event()
 
-    def try_again(rest: Rest) -> None:
+    def try_again(rest: PostponedMail) -> None:
         tried.set()
         goes_on.wait(60)
 
     later = Postponed(tmp_path / "a.postponed", try_again, structlog.get_logger())
-    later._rests = {start(1).id: (Rest(start(1), {CHIEF: "451"}, 0), 0.0)}
-    later.add(Rest(start(1), {CHIEF: "451"}, 0))
+    later._mails = {start(1).id: (PostponedMail(start(1), {CHIEF: "451"}, 0), 0.0)}
+    later.add(PostponedMail(start(1), {CHIEF: "451"}, 0))
     with later._changed:
-        later._rests[start(1).id] = later._rests[start(1).id][0], 0.0
+        later._mails[start(1).id] = later._mails[start(1).id][0], 0.0
         later._changed.notify_all()
     until(tried.is_set)
-    given_up = later.add(Rest(start(2), {CHIEF: "451"}, 0))
+    given_up = later.add(PostponedMail(start(2), {CHIEF: "451"}, 0))
     assert given_up is not None
     assert given_up.event.id == start(2).id
     goes_on.set()

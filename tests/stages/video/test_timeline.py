@@ -17,7 +17,7 @@ MS = 1_000_000
 def shown(pts: list[int | None], clock: MediaClock[int], dts: list[int | None] | None = None) -> list[int]:
     """The time of each frame in nanoseconds; frames leave in the order in which they came."""
     decoded = dts or [None] * len(pts)
-    pairs = [pair for i, p in enumerate(pts) for pair in clock.show(i, p, decoded[i])] + list(clock.rest())
+    pairs = [pair for i, p in enumerate(pts) for pair in clock.show(i, p, decoded[i])] + list(clock.remaining())
     assert [index for index, _ in pairs] == list(range(len(pts)))
     return [time_ns for _, time_ns in pairs]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from camgraph.stages.vision.heads import Found, Heads, head_areas
+from camgraph.stages.vision.heads import Heads, PeopleInFrame, head_areas
 
 HEAD = 40.0
 """From the chin to the hair; a body is 7.5 times as long."""
@@ -79,14 +79,14 @@ def test_a_suspected_joint_belongs_to_a_head_that_is_sure() -> None:
     assert area_of(joints)[0] > MIDDLE[0] - 3 * HEAD
 
 
-NOBODY = Found(np.empty((0, 4), np.float32), np.empty((0, 17, 3), np.float32))
+NOBODY = PeopleInFrame(np.empty((0, 4), np.float32), np.empty((0, 17, 3), np.float32))
 """The boxes and joints of no people."""
 
 
-def somebody(across: float = 0.0) -> Found:
+def somebody(across: float = 0.0) -> PeopleInFrame:
     """So many pixels farther right than `BOX`."""
     moved = np.float32([across, 0, 0])
-    return Found(np.array([BOX], np.float32) + np.float32([across, 0, across, 0]), person()[None] + moved)
+    return PeopleInFrame(np.array([BOX], np.float32) + np.float32([across, 0, across, 0]), person()[None] + moved)
 
 
 def test_lost_heads_are_kept_for_a_second_and_may_move() -> None:
@@ -104,7 +104,7 @@ def test_lost_heads_are_kept_for_a_second_and_may_move() -> None:
 
 
 def test_who_is_seen_again_is_where_he_is_now() -> None:
-    heads, both = Heads(), Found(*(np.repeat(one, 2, 0) for one in somebody()))
+    heads, both = Heads(), PeopleInFrame(*(np.repeat(one, 2, 0) for one in somebody()))
     before, _ = heads.seen([1, 2], both, NOBODY, 0)
     first, second = heads.seen([1], somebody(30.0), NOBODY, S // 2)
     assert first[0] == pytest.approx(before[0] + 30)
@@ -119,7 +119,7 @@ def test_people_without_a_track_stay_hidden_until_a_head_is_seen() -> None:
     assert elsewhere == head_areas(*far)[0]
     assert lost[0] < seen[0]
     assert len(heads.seen([9], far, somebody(5.0), S // 5)) == 2, "found again"
-    both = Found(np.concatenate([far.boxes, somebody().boxes]), np.concatenate([far.joints, somebody().joints]))
+    both = PeopleInFrame(np.concatenate([far.boxes, somebody().boxes]), np.concatenate([far.joints, somebody().joints]))
     assert len(heads.seen([9, 10], both, NOBODY, S // 4)) == 2, "tracked by now"
     heads = Heads()
     heads.seen([], NOBODY, somebody(), 0)

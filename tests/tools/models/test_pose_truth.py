@@ -8,7 +8,7 @@ import pytest
 
 from camgraph.pipeline.errors import UserError
 from camgraph.tools.assets import asset_path
-from camgraph.tools.models.pose_estimators import Found, multipose, placed, scaled, session
+from camgraph.tools.models.pose_estimators import Poses, multipose, placed, scaled, session
 from camgraph.tools.models.pose_truth import coco_truth, precision, yolo_truth
 
 # Left and right of COCO's keypoints, exchanged.
@@ -38,7 +38,7 @@ def answering(truth, change):
     for image_id, _ in truth.pictures():
         known = [np.array(a["keypoints"]) for a in truth.coco["annotations"] if a["image_id"] == image_id]
         keypoints = np.array([change(one.reshape(17, 3)) for one in known])
-        answers.append(Found(np.zeros((len(known), 4), np.float32), np.full(len(known), 0.9, np.float32), keypoints))
+        answers.append(Poses(np.zeros((len(known), 4), np.float32), np.full(len(known), 0.9, np.float32), keypoints))
     left = iter(answers)
     return lambda bgr: next(left)
 
@@ -58,7 +58,7 @@ def test_the_truth_itself_is_perfect_and_a_mirrored_one_is_not(truth):
 
 
 def test_nobody_found_is_no_precision(truth):
-    nobody = Found(np.empty((0, 4)), np.empty(0), np.empty((0, 17, 3)))
+    nobody = Poses(np.empty((0, 4)), np.empty(0), np.empty((0, 17, 3)))
     assert precision(truth, lambda bgr: nobody) == (0, 0, 0, 0)
 
 

@@ -8,32 +8,32 @@ import av
 from av.codec.codec import UnknownCodecError
 
 from camgraph.stages.video.live.hardware import why_no_cuda
-from camgraph.tools.commands.doctor.finding import Finding
+from camgraph.tools.commands.doctor.notice import Notice
 
 _NEEDED = ("h264", "hevc", "mjpeg")
 _CURE = "pip install --force-reinstall av (the packages of PyPI have all of them)"
 
 
-def look_at_codecs() -> Iterator[Finding]:
+def look_at_codecs() -> Iterator[Notice]:
     """Decoders for cameras, and an encoder for videos of a run."""
     missing = [name for name in _NEEDED if not _has(name, "r")]
     if missing:
-        yield Finding("wrong", "decoders", f"this FFmpeg lacks {', '.join(missing)}", _CURE)
+        yield Notice("wrong", "decoders", f"this FFmpeg lacks {', '.join(missing)}", _CURE)
     else:
-        yield Finding("ok", "decoders", f"{', '.join(_NEEDED)} (PyAV {av.__version__})")
+        yield Notice("ok", "decoders", f"{', '.join(_NEEDED)} (PyAV {av.__version__})")
     if _has("libx264", "w"):
-        yield Finding("ok", "encoders", "libx264")
+        yield Notice("ok", "encoders", "libx264")
     else:
-        yield Finding("warning", "encoders", "no libx264: `sink_video` writes MPEG-4, which is larger", _CURE)
+        yield Notice("warning", "encoders", "no libx264: `sink_video` writes MPEG-4, which is larger", _CURE)
 
 
-def look_at_hardware() -> Iterator[Finding]:
+def look_at_hardware() -> Iterator[Notice]:
     """Whether `decode: cuda` works."""
     why = why_no_cuda()
     if why:
-        yield Finding("ok", "decode: cuda", f"not available here ({why}); the CPU decodes")
+        yield Notice("ok", "decode: cuda", f"not available here ({why}); the CPU decodes")
     else:
-        yield Finding("ok", "decode: cuda", "a device can be opened")
+        yield Notice("ok", "decode: cuda", "a device can be opened")
 
 
 def _has(name: str, mode: str) -> bool:

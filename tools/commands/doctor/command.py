@@ -12,7 +12,7 @@ import click
 from camgraph.pipeline.errors import EXIT_ENVIRONMENT
 from camgraph.tools.commands.demo import PORT as DEMO_PORT
 from camgraph.tools.commands.doctor import gpu, machine, packages
-from camgraph.tools.commands.doctor.finding import Finding, worst
+from camgraph.tools.commands.doctor.notice import Notice, worst
 from camgraph.tools.commands.env_file_option import env_file_option
 from camgraph.tools.commands.local_path import LocalPath
 
@@ -33,7 +33,7 @@ def doctor(ctx: click.Context, graph_file: Path | None, as_json: bool, env_files
 
     Exits with status 3 if something is wrong; warnings do not change it.
     """
-    found: list[Finding] = []
+    found: list[Notice] = []
     for finding in _looks(graph_file, env_files):
         found.append(finding)
         if not as_json:
@@ -44,7 +44,7 @@ def doctor(ctx: click.Context, graph_file: Path | None, as_json: bool, env_files
         ctx.exit(EXIT_ENVIRONMENT)
 
 
-def _looks(graph_file: Path | None, env_files: Sequence[Path]) -> Iterator[Finding]:
+def _looks(graph_file: Path | None, env_files: Sequence[Path]) -> Iterator[Notice]:
     nvidia = gpu.look_for_nvidia()
     yield from packages.look_at_python()
     yield from packages.look_at_requirements()
@@ -65,42 +65,42 @@ def _looks(graph_file: Path | None, env_files: Sequence[Path]) -> Iterator[Findi
     yield from machine.look_at_port(DEMO_PORT, "camgraph demo", _DEMO)
 
 
-def _if_it_can_be(what: str, look: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+def _if_it_can_be(what: str, look: Callable[[], Iterable[Notice]]) -> Iterator[Notice]:
     """Checks that need packages which may be broken; `look_at_imports` has reported those."""
     try:
         yield from look()
     except (ImportError, AttributeError) as error:
-        yield Finding(
+        yield Notice(
             "wrong", what, f"cannot be checked: {error}", "first repair the packages that cannot be imported (above)"
         )
 
 
-def _codecs() -> Iterator[Finding]:
+def _codecs() -> Iterator[Notice]:
     from camgraph.tools.commands.doctor import codecs  # noqa: PLC0415 - PyAV may be broken
 
     yield from codecs.look_at_codecs()
     yield from codecs.look_at_hardware()
 
 
-def _cuda(nvidia: gpu.Nvidia) -> Iterator[Finding]:
+def _cuda(nvidia: gpu.Nvidia) -> Iterator[Notice]:
     import onnxruntime as ort  # noqa: PLC0415 - as above
 
     yield from gpu.look_at_cuda(nvidia, getattr(ort, "cuda_version", ""))
 
 
-def _providers(nvidia: gpu.Nvidia) -> Iterator[Finding]:
+def _providers(nvidia: gpu.Nvidia) -> Iterator[Notice]:
     from camgraph.stages.people.inference.engines import openvino_engine  # noqa: PLC0415 - as above
     from camgraph.tools.commands.doctor import providers  # noqa: PLC0415
 
     yield from providers.look_at_providers(nvidia=nvidia.is_here, openvino=openvino_engine.is_installed())
 
 
-def _graph(graph_file: Path, nvidia: gpu.Nvidia, env_files: Sequence[Path]) -> Iterator[Finding]:
+def _graph(graph_file: Path, nvidia: gpu.Nvidia, env_files: Sequence[Path]) -> Iterator[Notice]:
     from camgraph.tools.commands.doctor import graph  # noqa: PLC0415 - as above
 
     yield from graph.look_at_graph(graph_file, nvidia.gpus, env_files)
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: Notice) -> str:
     line = f"{_MARKS[finding.state]} {finding.what}: {finding.found}"
     return f"{line}\n        -> {finding.cure}" if finding.cure else line

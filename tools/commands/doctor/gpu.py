@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from camgraph.tools.commands.doctor.finding import Finding
+from camgraph.tools.commands.doctor.notice import Notice
 from camgraph.tools.measuring.nvidia_smi import GPUS, Gpu, Version, cuda_of, gpus_of, version_of
 
 _DRIVER = Path("/proc/driver/nvidia/version")
@@ -51,20 +51,20 @@ def _ask(options: Sequence[str]) -> str:
     return done.stdout
 
 
-def look_at_gpu(nvidia: Nvidia) -> Iterator[Finding]:
+def look_at_gpu(nvidia: Nvidia) -> Iterator[Notice]:
     """The driver, and its GPUs with their memory."""
     if not nvidia.is_here:
-        yield Finding("ok", "gpu", "no NVIDIA driver is loaded: models run on the CPU")
+        yield Notice("ok", "gpu", "no NVIDIA driver is loaded: models run on the CPU")
     elif nvidia.silent:
         found = f"a driver is loaded, and nvidia-smi does not answer: {nvidia.silent}"
-        yield Finding("warning", "gpu", found, "install nvidia-smi (nvidia-utils) of the driver's own version")
+        yield Notice("warning", "gpu", found, "install nvidia-smi (nvidia-utils) of the driver's own version")
     elif not nvidia.gpus:
-        yield Finding("warning", "gpu", "a driver is loaded, and it sees no GPU", _NO_GPU)
+        yield Notice("warning", "gpu", "a driver is loaded, and it sees no GPU", _NO_GPU)
     for name, version, free, total in nvidia.gpus:
-        yield Finding("ok", "gpu", f"{name}, driver {version}, {free} of {total} free")
+        yield Notice("ok", "gpu", f"{name}, driver {version}, {free} of {total} free")
 
 
-def look_at_cuda(nvidia: Nvidia, built_for: str) -> Iterator[Finding]:
+def look_at_cuda(nvidia: Nvidia, built_for: str) -> Iterator[Notice]:
     """``built_for``: the CUDA of this ONNX Runtime, "13.0"; "" if it was built without.
 
     Within a major version a driver runs newer CUDA than its own as well. Source: "minor version compatibility" in
@@ -75,21 +75,21 @@ def look_at_cuda(nvidia: Nvidia, built_for: str) -> Iterator[Finding]:
         return
     if wanted is None:
         found, cure = "this ONNX Runtime was built without CUDA", "pip uninstall -y onnxruntime; "
-        yield Finding("warning", "cuda", found, f"{cure}pip install 'camgraph[cuda]'")
+        yield Notice("warning", "cuda", found, f"{cure}pip install 'camgraph[cuda]'")
     elif nvidia.cuda is None:
         found = f"nvidia-smi does not say which CUDA the driver runs; this ONNX Runtime was built for {built_for}"
-        yield Finding("warning", "cuda", found, "look at the first lines of nvidia-smi")
+        yield Notice("warning", "cuda", found, "look at the first lines of nvidia-smi")
     else:
         yield _compared(nvidia.cuda, wanted)
 
 
-def _compared(driver: Version, wanted: Version) -> Finding:
+def _compared(driver: Version, wanted: Version) -> Notice:
     found = f"the driver runs CUDA up to {_dotted(driver)}, this ONNX Runtime was built for {_dotted(wanted)}"
     if driver[0] >= wanted[0]:
-        return Finding("ok", "cuda", found)
+        return Notice("ok", "cuda", found)
     newer = f"install a driver for CUDA {wanted[0]} ({_DRIVERS.get(wanted[0], 'see its release notes')})"
     older = f"pip install '{_RUNTIMES[driver[0]]}'" if driver[0] in _RUNTIMES else ""
-    return Finding("wrong", "cuda", found, f"{newer}, or {older}" if older else newer)
+    return Notice("wrong", "cuda", found, f"{newer}, or {older}" if older else newer)
 
 
 def _dotted(version: Version) -> str:

@@ -22,7 +22,7 @@ from camgraph.stages.people.inference.engines.host_runs import MOST_SESSIONS
 from camgraph.stages.people.inference.engines.options import records
 from camgraph.stages.people.inference.infer_settings import InferSettings
 from camgraph.stages.vision.batching import buckets
-from camgraph.tools.commands.doctor.finding import Finding
+from camgraph.tools.commands.doctor.notice import Notice
 from camgraph.tools.measuring.nvidia_smi import Gpu
 
 _MIB = re.compile(r"(\d+) MiB")
@@ -40,13 +40,13 @@ class Share(NamedTuple):
     sessions: int
 
 
-def look_at_graph(graph_file: Path, gpus: Sequence[Gpu], env_files: Sequence[Path] = ()) -> Iterator[Finding]:
+def look_at_graph(graph_file: Path, gpus: Sequence[Gpu], env_files: Sequence[Path] = ()) -> Iterator[Notice]:
     """A finding for each GPU that the graph names, and for each folder of clips."""
     try:
         graph = load_graph(graph_file, environ=Variables(env_files).anew()[0])
         plan = plan_of(graph)
     except CamgraphError as error:
-        yield Finding("wrong", "graph", str(error), f"camgraph check {graph_file}")
+        yield Notice("wrong", "graph", str(error), f"camgraph check {graph_file}")
         return
     yield from limits_against(shares_of(plan), gpus)
     yield from map(_about_links, _clip_folders(graph))
@@ -58,13 +58,13 @@ def _clip_folders(graph: Graph) -> Iterator[Path]:
             yield from node.stage.written_folders(node.settings, graph.base_folder)
 
 
-def _about_links(folder: Path) -> Finding:
+def _about_links(folder: Path) -> Notice:
     """Incidents that share a clip need hard links."""
     why = why_no_links(folder)
     if not why:
-        return Finding("ok", "clips", f"{folder}: incidents can share a clip")
+        return Notice("ok", "clips", f"{folder}: incidents can share a clip")
     found = f"{folder}: no hard links ({why}): incidents that share a clip each take its room on the disk"
-    return Finding("warning", "clips", found, "put `path` of `sink_footage` on a disk such as ext4, XFS or NTFS")
+    return Notice("warning", "clips", found, "put `path` of `sink_footage` on a disk such as ext4, XFS or NTFS")
 
 
 def shares_of(plan: RunPlan) -> Iterator[Share]:
@@ -96,7 +96,7 @@ def _sessions(settings: InferSettings, batch_max: int) -> int:
     return min(MOST_SESSIONS, len(settings.batch_sizes or buckets(min(batch_max, settings.max_rows))))
 
 
-def limits_against(shares: Iterable[Share], gpus: Sequence[Gpu]) -> Iterator[Finding]:
+def limits_against(shares: Iterable[Share], gpus: Sequence[Gpu]) -> Iterator[Notice]:
     """``gpus``: in the order of their numbers."""
     by_device: defaultdict[int, list[Share]] = defaultdict(list)
     for share in shares:
@@ -106,27 +106,27 @@ def limits_against(shares: Iterable[Share], gpus: Sequence[Gpu]) -> Iterator[Fin
         if gpus and device >= len(gpus):
             names = ", ".join(sorted({share.stage for share in own}))
             seen = "GPU 0 alone" if len(gpus) == 1 else f"GPUs 0 to {len(gpus) - 1}"
-            yield Finding("warning", what, f"{names}: is to run there, and nvidia-smi sees {seen}", _NOT_THERE)
+            yield Notice("warning", what, f"{names}: is to run there, and nvidia-smi sees {seen}", _NOT_THERE)
             continue
         found = _MIB.fullmatch(gpus[device].total) if gpus else None
         there = int(found[1]) << 20 if found else None
         if unlimited := {share.stage for share in own if not share.limit_bytes}:
             names = ", ".join(sorted(unlimited))
-            yield Finding("ok", what, f"{names}: no `gpu_mem_limit`, so ONNX Runtime takes as much as it needs")
+            yield Notice("ok", what, f"{names}: no `gpu_mem_limit`, so ONNX Runtime takes as much as it needs")
         else:
             yield _compared(what, own, there)
 
 
-def _compared(what: str, shares: Sequence[Share], there: int | None) -> Finding:
+def _compared(what: str, shares: Sequence[Share], there: int | None) -> Notice:
     """Compare the sum with the GPU's memory. Contexts, inputs and outputs need an unknown amount more."""
     together = sum(share.limit_bytes * share.sessions for share in shares)
     sessions = sum(share.sessions for share in shares)
     processes = "1 process" if len(shares) == 1 else f"{len(shares)} processes"
     message = f"limits of {together / 1e6:,.0f} MB together ({sessions} sizes of batches in {processes})"
     if there is None:
-        return Finding(
+        return Notice(
             "warning", what, f"{message}, and nvidia-smi does not say how much it has", "look with nvidia-smi"
         )
     if together > there:
-        return Finding("warning", what, f"{message}, but it has {there / 1e6:,.0f}: they do not protect it", _CURE)
-    return Finding("ok", what, f"{message}, and it has {there / 1e6:,.0f}")
+        return Notice("warning", what, f"{message}, but it has {there / 1e6:,.0f}: they do not protect it", _CURE)
+    return Notice("ok", what, f"{message}, and it has {there / 1e6:,.0f}")

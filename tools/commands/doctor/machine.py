@@ -10,7 +10,7 @@ from pathlib import Path
 
 from camgraph.pipeline.system.cores import usable_cores
 from camgraph.pipeline.system.paths import SHARED_MEMORY
-from camgraph.tools.commands.doctor.finding import Finding
+from camgraph.tools.commands.doctor.notice import Notice
 
 _SHM_BYTES = 512 * 2**20
 """Sixteen cameras of 1080p."""
@@ -26,38 +26,38 @@ _FAST = {
 }
 
 
-def look_at_shared_memory(folder: Path = SHARED_MEMORY) -> Iterator[Finding]:
+def look_at_shared_memory(folder: Path = SHARED_MEMORY) -> Iterator[Notice]:
     """Frames lie there, but in a graph with `processes: one`, which is all that other systems can run."""
     if not hasattr(os, "statvfs") or platform.system() != "Linux":
-        yield Finding("ok", "shared memory", f"none on {platform.system()}: write `processes: one` in graphs")
+        yield Notice("ok", "shared memory", f"none on {platform.system()}: write `processes: one` in graphs")
         return
     try:
         status = os.statvfs(folder)
     except OSError as error:
-        yield Finding("wrong", "shared memory", f"{folder}: {error.strerror}", f"mount -t tmpfs tmpfs {folder}")
+        yield Notice("wrong", "shared memory", f"{folder}: {error.strerror}", f"mount -t tmpfs tmpfs {folder}")
         return
     free, total = status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
     found = f"{free / 2**20:.0f} of {total / 2**20:.0f} MiB free in {folder}"
     if free < _SHM_BYTES:
         cure = f"mount -o remount,size=1G {folder} (in a container: docker run --shm-size 1g)"
-        yield Finding("warning", "shared memory", found, cure)
+        yield Notice("warning", "shared memory", found, cure)
     else:
-        yield Finding("ok", "shared memory", found)
+        yield Notice("ok", "shared memory", found)
 
 
-def look_at_descriptors(limits: tuple[int, int] | None = None) -> Iterator[Finding]:
+def look_at_descriptors(limits: tuple[int, int] | None = None) -> Iterator[Notice]:
     """Each process has sockets to its neighbours, and files of shared memory."""
     soft, hard = limits or _limits()
     found = f"{soft} files may be open at once, {hard} at most"
     if soft == _UNLIMITED:
-        yield Finding("ok", "descriptors", "not limited here")
+        yield Notice("ok", "descriptors", "not limited here")
     elif hard != _UNLIMITED and hard < _DESCRIPTORS:
         cure = f"raise it: LimitNOFILE={_DESCRIPTORS} in systemd, --ulimit nofile={_DESCRIPTORS} for docker"
-        yield Finding("warning", "descriptors", found, cure)
+        yield Notice("warning", "descriptors", found, cure)
     elif soft < _DESCRIPTORS:
-        yield Finding("ok", "descriptors", f"{found}; `ulimit -n {_DESCRIPTORS}` for very many cameras")
+        yield Notice("ok", "descriptors", f"{found}; `ulimit -n {_DESCRIPTORS}` for very many cameras")
     else:
-        yield Finding("ok", "descriptors", found)
+        yield Notice("ok", "descriptors", found)
 
 
 def _limits() -> tuple[int, int]:
@@ -68,7 +68,7 @@ def _limits() -> tuple[int, int]:
     return resource.getrlimit(resource.RLIMIT_NOFILE)
 
 
-def look_at_memory(meminfo: str | None = None) -> Iterator[Finding]:
+def look_at_memory(meminfo: str | None = None) -> Iterator[Notice]:
     """Its free bytes; nothing if the system does not report them."""
     text = _text_of("/proc/meminfo") if meminfo is None else meminfo
     if not text:
@@ -77,18 +77,18 @@ def look_at_memory(meminfo: str | None = None) -> Iterator[Finding]:
     free = int(known.get("MemAvailable", "0 kB").split()[0]) * 1024
     found = f"{free / 2**30:.1f} GiB free"
     if free < _MEMORY_BYTES:
-        yield Finding("warning", "memory", found, "a graph of four cameras takes about 1 GiB: close something")
+        yield Notice("warning", "memory", found, "a graph of four cameras takes about 1 GiB: close something")
     else:
-        yield Finding("ok", "memory", found)
+        yield Notice("ok", "memory", found)
 
 
-def look_at_processors(cpuinfo: str | None = None) -> Iterator[Finding]:
+def look_at_processors(cpuinfo: str | None = None) -> Iterator[Notice]:
     """The number of cores for this process, and their instructions that make models fast."""
     text = _text_of("/proc/cpuinfo") if cpuinfo is None else cpuinfo
     flags = next((set(line.split()) for line in text.splitlines() if line.startswith(("flags", "Features"))), set())
     fast = sorted({name for flag, name in _FAST.items() if flag in flags})
     known = ", ".join(fast) or ("no VNNI, no bf16" if text else "the system does not report them")
-    yield Finding("ok", "processors", f"{usable_cores()} cores; {known}")
+    yield Notice("ok", "processors", f"{usable_cores()} cores; {known}")
 
 
 def _text_of(path: str) -> str:
@@ -99,7 +99,7 @@ def _text_of(path: str) -> str:
         return ""
 
 
-def look_at_port(port: int, used_by: str, cure: str = "") -> Iterator[Finding]:
+def look_at_port(port: int, used_by: str, cure: str = "") -> Iterator[Notice]:
     """Whether the port that `used_by` takes by default is in use already."""
     with socket.socket() as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -107,6 +107,6 @@ def look_at_port(port: int, used_by: str, cure: str = "") -> Iterator[Finding]:
             tried.bind(("127.0.0.1", port))
         except OSError as error:
             found = f"127.0.0.1:{port} cannot be had: {error.strerror}"
-            yield Finding("warning", f"port {port}", found, cure or f"{used_by} needs it, or `--port` with another one")
+            yield Notice("warning", f"port {port}", found, cure or f"{used_by} needs it, or `--port` with another one")
             return
-    yield Finding("ok", f"port {port}", f"127.0.0.1:{port} is free for {used_by}")
+    yield Notice("ok", f"port {port}", f"127.0.0.1:{port} is free for {used_by}")

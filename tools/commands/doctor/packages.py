@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from packaging.requirements import Requirement
 
-from camgraph.tools.commands.doctor.finding import Finding, State
+from camgraph.tools.commands.doctor.notice import Notice, State
 
 _TESTED = ((3, 11), (3, 13))
 _MERGED = re.compile(r"[-_.]+")
@@ -24,29 +24,29 @@ Owners = Mapping[str, Sequence[str]]
 """Module -> the packages that have files in it, as `packages_distributions` gives them."""
 
 
-def look_at_python() -> Iterator[Finding]:
+def look_at_python() -> Iterator[Notice]:
     """Its version, and the machine."""
     found = f"Python {platform.python_version()} on {platform.machine()} {platform.system()}"
     if not _TESTED[0] <= sys.version_info[:2] <= _TESTED[1]:
-        yield Finding("warning", "python", found, "it was not tried with this one; 3.11 to 3.13 were")
+        yield Notice("warning", "python", found, "it was not tried with this one; 3.11 to 3.13 were")
     elif platform.system() != "Linux":
-        yield Finding("warning", "python", found, "the runtime is for Linux; `processes: one` should work, unverified")
+        yield Notice("warning", "python", found, "the runtime is for Linux; `processes: one` should work, unverified")
     else:
-        yield Finding("ok", "python", found)
+        yield Notice("ok", "python", found)
 
 
-def look_at_requirements(package: str = "camgraph") -> Iterator[Finding]:
+def look_at_requirements(package: str = "camgraph") -> Iterator[Notice]:
     """Whether the package's requirements are installed, in versions that it accepts."""
     try:
         wanted = [Requirement(text) for text in requires(package) or ()]
     except PackageNotFoundError:
-        yield Finding("warning", "packages", f"{package} is not installed, it runs from its folder", "pip install -e .")
+        yield Notice("warning", "packages", f"{package} is not installed, it runs from its folder", "pip install -e .")
         return
     problems = [text for one in wanted if _applies(one) and (text := _problem(one))]
     if problems:
-        yield Finding("wrong", "packages", "; ".join(problems), f"pip install --upgrade {package}")
+        yield Notice("wrong", "packages", "; ".join(problems), f"pip install --upgrade {package}")
     else:
-        yield Finding("ok", "packages", f"{package} {version(package)} and all that it needs")
+        yield Notice("ok", "packages", f"{package} {version(package)} and all that it needs")
 
 
 def _applies(wanted: Requirement) -> bool:
@@ -64,12 +64,12 @@ def _problem(wanted: Requirement) -> str:
     return "" if fits else f"{wanted.name} is {there}, expected {wanted.specifier}"
 
 
-def look_at_runtimes(owners: Owners | None = None) -> Iterator[Finding]:
+def look_at_runtimes(owners: Owners | None = None) -> Iterator[Notice]:
     """ONNX Runtime comes in several packages that overwrite one another: only one may be there."""
     found = _of_module("onnxruntime", owners)
     wanted = runtime_of_this_system()
     if not found:
-        yield Finding("wrong", "onnxruntime", "not installed", f"pip install {wanted}")
+        yield Notice("wrong", "onnxruntime", "not installed", f"pip install {wanted}")
     else:
         yield _once("onnxruntime", found, "wrong", wanted)
 
@@ -86,7 +86,7 @@ def _runtime_of(system: str, machine: str) -> str:
     return "onnxruntime-gpu" if (system, machine) == ("Linux", "x86_64") else "onnxruntime"
 
 
-def look_at_plugins(owners: Owners | None = None) -> Iterator[Finding]:
+def look_at_plugins(owners: Owners | None = None) -> Iterator[Notice]:
     """Additions to ONNX Runtime, or neighbours of it: OpenVINO, and packages with providers (`onnxruntime-ep-`).
 
     Two that bring the same overwrite one another (openvino and openvino-nightly), or were built for two versions of
@@ -99,15 +99,15 @@ def look_at_plugins(owners: Owners | None = None) -> Iterator[Finding]:
         versions = [*same]
         if len(versions) > 1:
             cure = f"pip uninstall -y {versions[0]} (or the other)"
-            yield Finding("warning", "plugin", f"installed more than once: {', '.join(versions)}", cure)
+            yield Notice("warning", "plugin", f"installed more than once: {', '.join(versions)}", cure)
 
 
-def _once(what: str, found: Sequence[str], state: State, wanted: str) -> Finding:
+def _once(what: str, found: Sequence[str], state: State, wanted: str) -> Notice:
     if len(found) == 1:
-        return Finding("ok", what, f"{found[0]} {_version(found[0])}".rstrip())
+        return Notice("ok", what, f"{found[0]} {_version(found[0])}".rstrip())
     shown = ", ".join(f"{name} {_version(name)}".rstrip() for name in found)
     cure = f"pip uninstall -y {' '.join(found)} && pip install {wanted}"
-    return Finding(state, what, f"installed more than once ({shown}): they overwrite one another", cure)
+    return Notice(state, what, f"installed more than once ({shown}): they overwrite one another", cure)
 
 
 def _of_module(module: str, owners: Owners | None) -> list[str]:
@@ -155,14 +155,14 @@ _NATIVE: Mapping[str, _Native] = {
 Import = Callable[[str], object]
 
 
-def look_at_imports(runtime: str, load: Import = importlib.import_module) -> Iterator[Finding]:
+def look_at_imports(runtime: str, load: Import = importlib.import_module) -> Iterator[Notice]:
     """One line for all that can be imported, one for each that cannot. ``runtime``: the package of ONNX Runtime."""
     broken = {module: why for module in _NATIVE if (why := _why_not(module, load))}
     for module, why in broken.items():
         cure = f"pip install --force-reinstall {_NATIVE[module].package or runtime}"
-        yield Finding("wrong", f"import {module}", why, cure)
+        yield Notice("wrong", f"import {module}", why, cure)
     if fine := [module for module in _NATIVE if module not in broken]:
-        yield Finding("ok", "imports", ", ".join(fine))
+        yield Notice("ok", "imports", ", ".join(fine))
 
 
 def _why_not(module: str, load: Import) -> str:

@@ -11,7 +11,7 @@ from camgraph.stages.people.inference.engines.convolution import convolution
 from camgraph.stages.people.inference.engines.engine import ProviderName
 from camgraph.stages.people.inference.selection.opening import Asked
 from camgraph.stages.people.inference.selection.trial import Trial, try_in_process
-from camgraph.tools.commands.doctor.finding import Finding, State
+from camgraph.tools.commands.doctor.notice import Notice, State
 
 _TRY_S = 60.0
 _CURES: dict[ProviderName, str] = {
@@ -26,7 +26,7 @@ Try = Callable[[ProviderName], Trial]
 """The result of running a convolution on a provider."""
 
 
-def look_at_providers(attempt: Try | None = None, *, nvidia: bool, openvino: bool) -> Iterator[Finding]:
+def look_at_providers(attempt: Try | None = None, *, nvidia: bool, openvino: bool) -> Iterator[Notice]:
     """Each is tried with a convolution, in a process of its own, because CUDA keeps its memory.
 
     ``nvidia``: the machine has NVIDIA's driver; ``openvino``: that package is installed.
@@ -35,19 +35,19 @@ def look_at_providers(attempt: Try | None = None, *, nvidia: bool, openvino: boo
         trial = (attempt or _tried)(name)
         why, what = trial.failure, f"provider {name}"
         if not trial.begun:
-            yield Finding("wrong", "providers", why, "mend that, for models are tried in a process of their own")
+            yield Notice("wrong", "providers", why, "mend that, for models are tried in a process of their own")
             return
         if not why:
-            yield Finding("ok", what, "runs a model")
+            yield Notice("ok", what, "runs a model")
         elif name == "cpu":
-            yield Finding("wrong", what, why, "pip install --force-reinstall onnxruntime-gpu")
+            yield Notice("wrong", what, why, "pip install --force-reinstall onnxruntime-gpu")
         elif nvidia and name in _ON_NVIDIA:
-            yield Finding(_ON_NVIDIA[name], what, f"does not work, and NVIDIA's driver is here ({why})", _CURES[name])
+            yield Notice(_ON_NVIDIA[name], what, f"does not work, and NVIDIA's driver is here ({why})", _CURES[name])
         elif openvino and name == "openvino":
             cure = "pip install --force-reinstall openvino"
-            yield Finding("warning", what, f"is installed, and does not work ({why})", cure)
+            yield Notice("warning", what, f"is installed, and does not work ({why})", cure)
         elif name in _CURES:
-            yield Finding("ok", what, f"not available here ({why})", f"if wanted: {_CURES[name]}")
+            yield Notice("ok", what, f"not available here ({why})", f"if wanted: {_CURES[name]}")
 
 
 def _tried(name: ProviderName) -> Trial:

@@ -183,7 +183,7 @@ class CameraQuestions:
 
     def _looked(self, address: Address) -> tuple[Address, Seen]:
         """Look there; at the usual paths, if the camera says that it has nothing at its root."""
-        seen = self._look(address)
+        seen = self._try_address(address)
         guessed = address.path in USUAL_PATHS
         if seen.state != "gone" or (address.has_path and not guessed):
             return address, seen
@@ -192,12 +192,12 @@ class CameraQuestions:
         # The camera may have asked for a password first, at a path that it does not have either.
         for path in USUAL_PATHS[USUAL_PATHS.index(address.path) + 1 if guessed else 0 :]:
             there = address.with_path(path)
-            found = self._look(there)
+            found = self._try_address(there)
             if found.state != "gone":
                 return there, found
         return address, seen
 
-    def _look(self, address: Address) -> Seen:
+    def _try_address(self, address: Address) -> Seen:
         """Connect; but with no password that was refused before, and with none after the last that may be wrong."""
         login = (address.hostname, address.user, address.password)
         if address.password and (login in self._refused or self.wrong[address.hostname] >= MOST_WRONG):

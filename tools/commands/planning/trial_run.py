@@ -36,7 +36,7 @@ _OVER = ("done", "failed", "stopped")
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Moment:
     """The run at one moment: sums that only grow. `cpu_s`: by process; `busy_s`: by stage."""
 
     at_s: float
@@ -51,8 +51,8 @@ class Look:
 class Span:
     """From one look to a later one."""
 
-    before: Look
-    after: Look
+    before: Moment
+    after: Moment
 
     @property
     def seconds(self) -> float:
@@ -178,16 +178,16 @@ class _Watch:
             return
         yield min(_SETTLING_S, self._seconds)
         self._show_line(f"measuring for 2 x {self._seconds:g} s")
-        begin = _look(supervisor)
+        begin = _moment_of(supervisor)
         yield self._seconds
-        loaded = Span(begin, _look(supervisor))
+        loaded = Span(begin, _moment_of(supervisor))
         memory = sample(os.getpid(), self._plan.graph)
         for camera in self._paused():
             supervisor.pause_camera(camera)
         yield min(_SETTLING_S, self._seconds)
-        begin = _look(supervisor)
+        begin = _moment_of(supervisor)
         yield self._seconds
-        self._measured = Trial(loaded, Span(begin, _look(supervisor)), memory, self._absent)
+        self._measured = Trial(loaded, Span(begin, _moment_of(supervisor)), memory, self._absent)
 
     def _paused(self) -> list[str]:
         """Half of the cameras that are there; the only one."""
@@ -218,13 +218,13 @@ def _why(camera: CameraStatus) -> str:
     return redact_urls(why)
 
 
-def _look(supervisor: Supervisor) -> Look:
+def _moment_of(supervisor: Supervisor) -> Moment:
     cpu_s = {process.plan.name: process.heartbeat.cpu_s for process in supervisor.processes}
     counts = sum((process.counts() for process in supervisor.processes), Counter[tuple[str, str]]())
     busy: Counter[str] = Counter()
     for process in supervisor.processes:
         busy.update({name: stats.busy_ns for name, stats in process.heartbeat.stages.items()})
-    return Look(
+    return Moment(
         time.monotonic(),
         {**cpu_s, SUPERVISOR: time.process_time()},
         {name: ns / 1e9 for name, ns in busy.items()},

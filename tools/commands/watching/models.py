@@ -67,7 +67,7 @@ def pose_model(model: str, side: int | None) -> PoseModel:
     if model == ASSET_PREFIX + MULTIPOSE:
         found = PoseModel(model)
     else:
-        found = replace(_look_into(model_file(model)), model=model)
+        found = replace(_examined(model_file(model)), model=model)
     if side is None:
         return found
     if found.size is None:
@@ -77,7 +77,7 @@ def pose_model(model: str, side: int | None) -> PoseModel:
     )
 
 
-def _look_into(path: Path) -> PoseModel:
+def _examined(path: Path) -> PoseModel:
     # ONNX Runtime takes a while to import, and the default model does without a look.
     from camgraph.stages.people.inference.signatures import read_model, signature_of_file  # noqa: PLC0415
     from camgraph.stages.vision.model_contract import declared_size  # noqa: PLC0415

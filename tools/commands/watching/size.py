@@ -31,7 +31,7 @@ from camgraph.stages.video.inspection import MEMORY_MB
 from camgraph.stages.vision.same_person import best_of_each, wholeness
 
 if TYPE_CHECKING:
-    from camgraph.tools.models.pose_estimators import Found
+    from camgraph.tools.models.pose_estimators import Poses
 
 F64 = NDArray[np.float64]
 U8 = NDArray[np.uint8]
@@ -115,16 +115,16 @@ def _chosen_sides(model: Path, cameras: Mapping[str, Frames]) -> dict[str, Choic
     each = max(LOOKS_EACH, LOOKS // max(1, len(looked)))
     chosen = {}
     for camera in looked:
-        chosen[camera] = choose([person for frame in cameras[camera](each) for person in look(opened, frame)])
+        chosen[camera] = choose([person for frame in cameras[camera](each) for person in detect(opened, frame)])
     usual = _most_common([choice.side for choice in chosen.values()])
     others = {camera: Choice(usual, "as for most of the other cameras") for camera in cameras if camera not in chosen}
     return chosen | others
 
 
-def look(model: Any, frame: U8) -> list[Sighting]:
+def detect(model: Any, frame: U8) -> list[Sighting]:
     """The people of a frame (H, W, 3) BGR, out of what each size shows of it. Raises CannotLook."""
     from camgraph.stages.people.inference.engines.onnxruntime_engine import ORT_ERRORS  # noqa: PLC0415 - as above
-    from camgraph.tools.models.pose_estimators import Found, multipose  # noqa: PLC0415 - as above
+    from camgraph.tools.models.pose_estimators import Poses, multipose  # noqa: PLC0415 - as above
 
     # Small frames are not made larger: all sides beyond theirs make the same picture.
     longest = max(frame.shape)
@@ -134,11 +134,11 @@ def look(model: Any, frame: U8) -> list[Sighting]:
         shown = [multipose(model, side, MIN_SCORE)(frame) for side in sides]
     except failures as error:  # ValueError: WrongShape, NotFinite, and ONNX Runtime's for a name that it lacks
         raise CannotLook(one_line(error)) from None
-    found = Found(*(np.concatenate(arrays) for arrays in zip(*shown, strict=True)))
+    found = Poses(*(np.concatenate(arrays) for arrays in zip(*shown, strict=True)))
     return sightings(found, np.repeat(sides, [len(one.scores) for one in shown]), longest)
 
 
-def sightings(found: Found, sides: NDArray[np.int64], longest: int) -> list[Sighting]:
+def sightings(found: Poses, sides: NDArray[np.int64], longest: int) -> list[Sighting]:
     """The people in detections of several sizes; `sides` (N,): which has shown each, `longest`: the frame's side."""
     whole = wholeness(found.scores, found.keypoints)
     best = best_of_each(found.boxes_xyxy, whole, found.keypoints)

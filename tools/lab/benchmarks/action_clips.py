@@ -36,7 +36,7 @@ from camgraph.stages.vision.drawing import draw_caption, draw_people
 from camgraph.stages.vision.tracking import Tracker
 from camgraph.tools.commands.watching.size import choose_sides, of_files
 from camgraph.tools.lab.report_page import at_most
-from camgraph.tools.models.pose_estimators import Estimator, Found, multipose, session, yolo
+from camgraph.tools.models.pose_estimators import Estimator, Poses, multipose, session, yolo
 
 U8 = NDArray[np.uint8]
 
@@ -60,7 +60,7 @@ class Watched:
     """A clip as a model saw it: the people of each frame."""
 
     times_ns: Sequence[int]
-    found: Sequence[Found]
+    found: Sequence[Poses]
     size: tuple[int, int]
     max_fps: float
 
@@ -126,8 +126,8 @@ def watched(clip: Path, model: Path, max_fps: float, cache: Path | None) -> Watc
     if kept and kept.exists():
         with np.load(kept) as stored:
             ends = np.cumsum(stored["counts"])[:-1]
-            parts = [np.split(stored[name], ends) for name in Found._fields]
-            people = [Found(*one) for one in zip(*parts, strict=True)]
+            parts = [np.split(stored[name], ends) for name in Poses._fields]
+            people = [Poses(*one) for one in zip(*parts, strict=True)]
             width, height = stored["size"].tolist()
             return Watched(stored["times_ns"].tolist(), people, (width, height), max_fps)
     estimate = estimator(model, clip)
@@ -138,7 +138,7 @@ def watched(clip: Path, model: Path, max_fps: float, cache: Path | None) -> Watc
         size = (picture.shape[1], picture.shape[0])
     if kept:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        arrays: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in found]) for name in Found._fields}
+        arrays: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in found]) for name in Poses._fields}
         arrays |= {"times_ns": times, "counts": [len(one.scores) for one in found], "size": size}
         np.savez_compressed(kept, allow_pickle=False, **{name: np.asarray(values) for name, values in arrays.items()})
     return Watched(times, found, size, max_fps)
@@ -211,7 +211,7 @@ def draw(clip: Path, seen: Watched, found: Sequence[Incident], folder: Path) -> 
         cv2.imwrite(str(folder / f"{one.name}-{ids}.jpg"), strip, [cv2.IMWRITE_JPEG_QUALITY, 78])
 
 
-def _cell(picture: U8, found: Found, one: Incident, told: bool) -> U8:
+def _cell(picture: U8, found: Poses, one: Incident, told: bool) -> U8:
     """The part of a frame around the incident's people, with everybody's joints."""
     shown = picture.copy()
     certain = np.flatnonzero(found.scores >= 0.15)

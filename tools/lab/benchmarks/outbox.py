@@ -85,7 +85,7 @@ def rate(folder: Path, sync: str, at_once: int, seconds: float) -> float:
         done += at_once
         _deliver(outbox, _FORGET)
         outbox.committed.clear()
-        outbox.tend(now)
+        outbox.maintain(now)
     elapsed = time.perf_counter() - started
     outbox.end("front")
     outbox.close()
@@ -120,7 +120,7 @@ def measured_start(folder: Path) -> dict[str, float]:
     """The `Start` of the next run, measured in this process."""
     started = time.perf_counter()
     outbox = opened(folder, "full", run=2)
-    outbox.tend(time.monotonic())
+    outbox.maintain(time.monotonic())
     first = _deliver(outbox, _FORGET)
     seconds = time.perf_counter() - started
     assert first
@@ -133,7 +133,7 @@ def _drain(outbox: Outbox, seconds: float) -> float:
     done, started = 0, time.perf_counter()
     while (now := time.perf_counter()) - started < seconds and (taken := _deliver(outbox, _FORGET)):
         done += taken
-        outbox.tend(now)
+        outbox.maintain(now)
     return done / (time.perf_counter() - started)
 
 

@@ -19,7 +19,7 @@ from camgraph.stages.people.preprocess import USUAL_MAX_SIDE
 from camgraph.stages.video import examiner
 from camgraph.stages.video.inspection import MEMORY_MB
 from camgraph.tools.commands.watching.models import MULTIPOSE
-from camgraph.tools.commands.watching.size import F64, SIDES, look, shares_of_best
+from camgraph.tools.commands.watching.size import F64, SIDES, detect, shares_of_best
 from camgraph.tools.lab.benchmarks.action_clips import videos_in
 from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.models.pose_estimators import session
@@ -32,7 +32,7 @@ def shares(model: Path, clips: Sequence[Path]) -> dict[str, F64]:
     opened = session(model)
     found = {}
     for clip in clips:
-        people = [person for frame in examiner.frames(clip, FRAMES, MEMORY_MB) for person in look(opened, frame)]
+        people = [person for frame in examiner.frames(clip, FRAMES, MEMORY_MB) for person in detect(opened, frame)]
         if people:
             found[clip.name] = shares_of_best(people)
     return found

@@ -277,9 +277,9 @@ def judge_some(rules: RuleSet) -> None:
     """Judge the people of some frames, then those of a photograph."""
     onlooker = Onlooker(rules)
     for item in film():
-        onlooker.look(item)
+        onlooker.judge(item)
     last = film()[-1]
-    onlooker.look(replace(last, stamp=last.stamp._replace(alone=True)))
+    onlooker.judge(replace(last, stamp=last.stamp._replace(alone=True)))
 
 
 @cache

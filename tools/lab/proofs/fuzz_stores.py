@@ -193,7 +193,7 @@ def make_outbox(folder: Path) -> None:
         outbox.end("cam")
         outbox.acknowledge("half", [row for row, _ in outbox.pull("half", 200)])
         outbox.note_delivered()
-        outbox.tend(time.monotonic())
+        outbox.maintain(time.monotonic())
         if not killed:
             outbox.accept([_item(n, size, run="e") for n, size in enumerate(sizes) if n >= _IN_FILE])
             outbox.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -261,7 +261,7 @@ def try_outbox(template: Path, work: Path, chance: random.Random, *, of_log: boo
 
 
 def _use(outbox: Outbox, incarnation: int, got: dict[str, set[bytes]]) -> None:
-    outbox.tend(time.monotonic())
+    outbox.maintain(time.monotonic())
     outbox.accept([_item(number, 300, run=f"new{incarnation}-") for number in range(20)])
     outbox.end_lost("rules", ["cam"], 1)
     outbox.end("cam")

@@ -135,12 +135,12 @@ def _run(rounds: Rounds, watch: Watch) -> bool:
     try:
         rounds.open()
         for number in rounds.run():
-            watch.look()
+            watch.sample()
             click.echo(f"round {number} is over", err=True)
     except KeyboardInterrupt:
         return True
     finally:
-        watch.look()
+        watch.sample()
         rounds.close()
     return False
 

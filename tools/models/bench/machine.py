@@ -27,14 +27,14 @@ def processor() -> str:
 
 
 class Watch:
-    """Notes, whenever `look` is called, how busy the machine is."""
+    """Notes, whenever `sample` is called, how busy the machine is."""
 
     def __init__(self) -> None:
         self._loads: list[float] = []
         self._times: list[CpuTime] = []
-        self.look()
+        self.sample()
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Now."""
         if hasattr(os, "getloadavg"):
             self._loads.append(os.getloadavg()[0])

@@ -19,10 +19,10 @@ from camgraph.pipeline.errors import BadItem, EnvironmentProblem, UserError
 from camgraph.pipeline.single_stage import stamp
 from camgraph.stages.messages import Frame
 from camgraph.tools.models.chain import Chain
-from camgraph.tools.models.pose_estimators import U8, Estimator, Found
+from camgraph.tools.models.pose_estimators import U8, Estimator, Poses
 from camgraph.tools.models.pose_truth import KEYPOINTS, Precision, Truth, precision, yolo_truth
 
-_NOBODY = Found(np.empty((0, 4), np.float32), np.empty(0, np.float32), np.empty((0, KEYPOINTS, 3), np.float32))
+_NOBODY = Poses(np.empty((0, 4), np.float32), np.empty(0, np.float32), np.empty((0, KEYPOINTS, 3), np.float32))
 _WANTED = "expected a file of COCO's keypoints (person_keypoints_val2017.json), or a folder with images and labels"
 
 
@@ -85,13 +85,13 @@ def precision_of(chain: Chain, truth: Truth) -> Precision | None:
 
 
 def _estimator(chain: Chain) -> Estimator:
-    def estimate(bgr: U8) -> Found:
+    def estimate(bgr: U8) -> Poses:
         height, width = bgr.shape[:2]
         prepared = chain.prepared(Frame(stamp(), np.ascontiguousarray(bgr), width, height))
         try:
             found = chain.people(chain.inferred(prepared))
         except BadItem:  # a graph would drop the frame
             return _NOBODY
-        return Found(found.boxes, found.scores, found.keypoints)
+        return Poses(found.boxes, found.scores, found.keypoints)
 
     return estimate

@@ -57,8 +57,8 @@ def _cells(one: Compared, first: Compared) -> Iterator[str]:
     yield _figure(one.runs_a_second, 1)
     yield from [_NOT_MEASURED] * 3 if one.classifies else _found(found)
     yield from (_figure(value, 3) for value in (found.scores, found.classes, found.mean_oks))
-    yield _apart(found.apart_px, 1)
-    yield _apart(found.apart_of_size, 100)
+    yield _distances(found.apart_px, 1)
+    yield _distances(found.apart_of_size, 100)
     yield _figure(found.confidences, 3)
 
 
@@ -71,7 +71,7 @@ def _figure(value: float | None, decimals: int) -> str:
     return _NOT_MEASURED if value is None else f"{value:.{decimals}f}"
 
 
-def _apart(distances: array[float], factor: float) -> str:
+def _distances(distances: array[float], factor: float) -> str:
     found = spread(distances)
     return _NOT_MEASURED if found is None else ", ".join(f"{factor * value:.1f}" for value in found)
 

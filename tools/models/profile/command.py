@@ -72,7 +72,7 @@ def profile_model(file: str, **options: Any) -> None:
     libraries, limit_s = declared.declaration.libraries, options["limit_seconds"]
     wanted = profile_run.Wanted(providers, *limits, libraries, limit_s)
     done = profile_run.profile(model, {pictures.contract.name: batch}, wanted)
-    watch.look()
+    watch.sample()
     machine = watch.machine()
     title = f"{model.name}, {rows} x {pictures.size[0]} x {pictures.size[1]} ({pictures.source})"
     head = [*bench_machine.lines(machine), f"{title}, {options['intra_op']} threads a run"]

@@ -31,12 +31,12 @@ from camgraph.stages.people.decode import Decode, DecodeSettings
 from camgraph.stages.people.infer import Infer, InferSettings
 from camgraph.stages.people.preprocess import Preprocess
 from camgraph.tools.scenes.animator import noise_figures as figures
-from camgraph.tools.scenes.animator.noise_figures import CERTAIN, Found
+from camgraph.tools.scenes.animator.noise_figures import CERTAIN, FramePoses
 from camgraph.tools.scenes.animator.pose_model import logit
 
 F64 = NDArray[np.float64]
 U8 = NDArray[np.uint8]
-Detect = Callable[[U8], Found]
+Detect = Callable[[U8], FramePoses]
 
 MIN_SCORE = 0.1
 TALL_PX = 150.0
@@ -62,12 +62,12 @@ def detector(model: Path) -> Iterator[Detect]:
 
         chain: list[Stage[Any]] = [prepare, infer, decode]
 
-        def detect(pixels: U8) -> Found:
+        def detect(pixels: U8) -> FramePoses:
             message: Message = Frame.of_bgr(stamp(), np.ascontiguousarray(pixels))
             for stage in chain:
                 [message] = stage.process([message])
             assert isinstance(message, People)
-            return Found(message.boxes, message.scores, message.keypoints)
+            return FramePoses(message.boxes, message.scores, message.keypoints)
 
         yield detect
 
@@ -105,7 +105,7 @@ def rate(clip: Path) -> float:
         return float(container.streams.video[0].average_rate or 25)
 
 
-def whole(found: Found, size: tuple[int, int]) -> NDArray[np.int64]:
+def whole(found: FramePoses, size: tuple[int, int]) -> NDArray[np.int64]:
     """Rows of people who are certain, entire, upright and tall, away from the borders."""
     if not len(found.boxes):
         return np.zeros(0, np.int64)
@@ -116,7 +116,7 @@ def whole(found: Found, size: tuple[int, int]) -> NDArray[np.int64]:
     return np.flatnonzero(sure & inside & upright & (tall > 80))
 
 
-def same(box: F64, found: Found, least: float = 0.3) -> int | None:
+def same(box: F64, found: FramePoses, least: float = 0.3) -> int | None:
     """The row of the person whose box overlaps most, None if that is less than ``least``."""
     if not len(found.boxes):
         return None
@@ -127,7 +127,7 @@ def same(box: F64, found: Found, least: float = 0.3) -> int | None:
     return best if overlap[best] / both[best] >= least else None
 
 
-def shrink(picture: U8, base: Found, detect: Detect, scale: float, trials: Trials) -> None:
+def shrink(picture: U8, base: FramePoses, detect: Detect, scale: float, trials: Trials) -> None:
     """``scale``: the model's pixels for each of the picture, at full size."""
     height, width = picture.shape[:2]
     for factor in SHRUNK:
@@ -135,7 +135,9 @@ def shrink(picture: U8, base: Found, detect: Detect, scale: float, trials: Trial
         small = cv2.resize(picture, (width // factor, height // factor), interpolation=cv2.INTER_AREA)
         canvas[: small.shape[0], : small.shape[1]] = small
         found = detect(canvas)
-        found = Found(found.boxes * factor, found.scores, found.keypoints * np.array([factor, factor, 1], np.float32))
+        found = FramePoses(
+            found.boxes * factor, found.scores, found.keypoints * np.array([factor, factor, 1], np.float32)
+        )
         for row in whole(base, (width, height)):
             box = base.boxes[row].astype(float)
             tall = float(box[3] - box[1]) * scale / factor
@@ -147,7 +149,7 @@ def shrink(picture: U8, base: Found, detect: Detect, scale: float, trials: Trial
                 trials.small.append((tall, float(found.scores[match]), float(base.scores[row]), moved))
 
 
-def cut(picture: U8, base: Found, detect: Detect, trials: Trials) -> None:
+def cut(picture: U8, base: FramePoses, detect: Detect, trials: Trials) -> None:
     """The picture ends below the hips of the tallest person."""
     rows = whole(base, (picture.shape[1], picture.shape[0]))
     if not len(rows):
@@ -167,7 +169,7 @@ def cut(picture: U8, base: Found, detect: Detect, trials: Trials) -> None:
     trials.outside_places += share.tolist()
 
 
-def cover(picture: U8, base: Found, detect: Detect, trials: Trials, rng: np.random.Generator) -> None:
+def cover(picture: U8, base: FramePoses, detect: Detect, trials: Trials, rng: np.random.Generator) -> None:
     """Something stands before the lower half of the tallest person, then before the right half."""
     rows = whole(base, (picture.shape[1], picture.shape[0]))
     if not len(rows):
@@ -210,7 +212,7 @@ def model_scale(size: tuple[int, int], model_side: int | None) -> float:
 
 
 def report(
-    tracks: Sequence[figures.Track], founds: Sequence[Found], fps: float, trials: Trials, scale: float
+    tracks: Sequence[figures.Track], founds: Sequence[FramePoses], fps: float, trials: Trials, scale: float
 ) -> Iterator[str]:
     """Lines for people to read."""
     tall = TALL_PX / scale
@@ -272,7 +274,7 @@ def measure(
     detect: Detect, clip: Path, frames: int, model_side: int | None, truth: Path | None = None
 ) -> Iterator[str]:
     """One clip."""
-    founds: list[Found] = []
+    founds: list[FramePoses] = []
     trials = Trials()
     rng = np.random.default_rng(0)
     scale = 1.0

@@ -29,7 +29,7 @@ STILL = 0.012
 """A joint stands still while it goes less than this part of the height in half a second."""
 
 
-class Found(NamedTuple):
+class FramePoses(NamedTuple):
     """One frame: boxes (N, 4), scores (N,), keypoints (N, 17, 3)."""
 
     boxes: F32
@@ -55,7 +55,7 @@ def heights(boxes: F64, keypoints: F64) -> F64:
     return np.asarray(np.maximum(torso, boxes[:, 3] - boxes[:, 1]))
 
 
-def tracks_of(founds: Sequence[Found], fps: float) -> list[Track]:
+def tracks_of(founds: Sequence[FramePoses], fps: float) -> list[Track]:
     """Everybody whom camgraph's tracker follows, each in stretches without a missing frame, of ten frames and more."""
     tracker = Tracker(TrackerOptions(good_score=0.2, new_score=0.25))
     rows: dict[int, list[tuple[int, int]]] = {}
@@ -67,7 +67,7 @@ def tracks_of(founds: Sequence[Found], fps: float) -> list[Track]:
     return [track for seen in rows.values() for track in _stretches(founds, seen) if len(track.frames) >= 10]
 
 
-def _stretches(founds: Sequence[Found], seen: Sequence[tuple[int, int]]) -> Iterable[Track]:
+def _stretches(founds: Sequence[FramePoses], seen: Sequence[tuple[int, int]]) -> Iterable[Track]:
     numbers = np.array([number for number, _ in seen])
     for part in np.split(np.arange(len(seen)), np.flatnonzero(np.diff(numbers) != 1) + 1):
         picked = [seen[i] for i in part]
@@ -206,7 +206,7 @@ class AgainstTruth:
     false_scores: F64
 
 
-def against_truth(founds: Sequence[Found], truths: Sequence[F64]) -> AgainstTruth:
+def against_truth(founds: Sequence[FramePoses], truths: Sequence[F64]) -> AgainstTruth:
     """``truths``: the true boxes (M, 4) xyxy of each frame."""
     missed = clear = doubled = 0
     scores: list[float] = []
@@ -239,7 +239,7 @@ def _overlaps(first: F64, second: F64) -> F64:
     return np.asarray(both / np.maximum(areas[0][:, None] + areas[1][None] - both, 1e-9))
 
 
-def nested_share(founds: Sequence[Found]) -> float:
+def nested_share(founds: Sequence[FramePoses]) -> float:
     """Boxes that lie by four fifths in a stronger one of at least their size, per person."""
     nested = people = 0
     for found in founds:

@@ -201,12 +201,12 @@ class EventHistory:
         Raises EnvironmentProblem for a file of a newer version.
         """
         try:
-            self._look()
+            self._prepare_file()
             self._kept_before = self._newest
         finally:
             self._tidier.start()
 
-    def _look(self) -> None:
+    def _prepare_file(self) -> None:
         with suppress(_SetAside), self._changing():
             return
         with self._changing():

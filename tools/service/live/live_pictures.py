@@ -108,7 +108,7 @@ class PictureFilm(WatchedCamera[PictureViewer]):
     def why_late(self) -> str:
         return _NO_TIME if self._has_key else super().why_late
 
-    def greet(self, viewer: PictureViewer) -> None:
+    def admit(self, viewer: PictureViewer) -> None:
         if self._newest is not None:
             viewer.hand(self._newest)
 

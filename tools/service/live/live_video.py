@@ -95,7 +95,7 @@ class Film(WatchedCamera[FilmViewer]):
             raise Unavailable("the camera sends no picture now", error_id="no-picture")
         return self._facts
 
-    def greet(self, viewer: FilmViewer) -> None:
+    def admit(self, viewer: FilmViewer) -> None:
         viewer.begin_with(self._kept)
 
     def take(self, packet: Packet) -> None:

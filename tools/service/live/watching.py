@@ -69,12 +69,12 @@ class WatchedCamera(ABC, Generic[V]):
         """The next packet. Raises UserError for a stream that cannot be shown, WireError if it ends with this one."""
 
     @abstractmethod
-    def greet(self, viewer: V) -> None:
+    def admit(self, viewer: V) -> None:
         """Give a new viewer what it begins with."""
 
     def join(self, viewer: V) -> None:
         self.viewers.add(viewer)
-        self.greet(viewer)
+        self.admit(viewer)
 
     def leave(self, viewer: V) -> None:
         """The last who leaves ends it."""

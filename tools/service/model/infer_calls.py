@@ -121,7 +121,7 @@ class _Asking:
         begun_s = time.monotonic()
         try:
             with _about(name):
-                looked = await self._threads.run(self._link.look, way, coded)
+                looked = await self._threads.run(self._link.find_people, way, coded)
         finally:
             if needed:
                 self._spare.spend(time.monotonic() - begun_s)

@@ -94,7 +94,7 @@ class ModelLink:
         """Whether cameras send frames now, so that requests have to give way."""
         return any(one.fps for one in self._run.status().cameras.values())
 
-    def look(self, way: ModelWay, coded: bytes) -> Looked:
+    def find_people(self, way: ModelWay, coded: bytes) -> Looked:
         """Find the people in a picture. Raises UserError if it is none, or none for the model."""
         frame = read_picture(coded)
         of_stages = self._run.settings([way.prepare, way.decode])

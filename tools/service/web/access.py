@@ -265,7 +265,7 @@ def _values_of(cookie: str, header: str) -> Iterator[str]:
             yield value.strip('"')
 
 
-class Refusal(NamedTuple):
+class AccessProblem(NamedTuple):
     """`error_id`: of the kind of error, as `camgraph explain` knows it."""
 
     status: int
@@ -276,8 +276,8 @@ class Refusal(NamedTuple):
         return failure(self.status, self.why, error_id=self.error_id)
 
 
-_UNKNOWN = Refusal(401, "this token is not known", error_id="token-unknown")
-TOO_MANY_WRONG = Refusal(
+_UNKNOWN = AccessProblem(401, "this token is not known", error_id="token-unknown")
+TOO_MANY_WRONG = AccessProblem(
     429,
     "too many wrong tokens came from your address: wait a minute. Tokens that were used from there before are taken",
     error_id="too-many-requests",
@@ -296,7 +296,7 @@ class AccessLayer:
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         client = client_of(scope)
-        refused = self._refusal(scope, headers, client)
+        refused = self._problem_of(scope, headers, client)
         who = None
         if refused is None:
             try:
@@ -309,20 +309,22 @@ class AccessLayer:
             scope["camgraph.role"], scope["camgraph.name"] = who.role, who.name
         await app(scope, receive, _with_headers(send))
 
-    def _refusal(self, scope: Scope, headers: Mapping[str, str], client: str) -> Refusal | None:
+    def _problem_of(self, scope: Scope, headers: Mapping[str, str], client: str) -> AccessProblem | None:
         host = headers.get("host", "")
         if not self._access.believes_host(host):
             why = "the service is not known under this name: add it to `hosts`, or set `tokens`"
-            return Refusal(421, why, error_id="host-unknown")
+            return AccessProblem(421, why, error_id="host-unknown")
         if not self._access.rates.take(client):
-            return Refusal(429, "too many requests", error_id="too-many-requests")
+            return AccessProblem(429, "too many requests", error_id="too-many-requests")
         if scope["method"] not in ("GET", "HEAD") and not self._access.is_own_page(
             headers, host, scope.get("scheme", "http")
         ):
-            return Refusal(403, "changes are accepted from pages of this service alone", error_id="page-of-others")
+            return AccessProblem(
+                403, "changes are accepted from pages of this service alone", error_id="page-of-others"
+            )
         length, most = headers.get("content-length", "0"), self._most_bodies.get(scope["path"], MOST_BODY)
         if not length.isdecimal() or int(length) > most:
-            return Refusal(413, f"expected a body of at most {most} bytes", error_id="too-large")
+            return AccessProblem(413, f"expected a body of at most {most} bytes", error_id="too-large")
         return None
 
 

@@ -346,7 +346,7 @@ class _Renewal:
         self._looked_s = time.monotonic()
         self._loaded = self._failed = self._stamps()
 
-    def look(self, context: ssl.SSLContext) -> None:
+    def renew(self, context: ssl.SSLContext) -> None:
         """Call it often: it looks at the files once in a while."""
         if time.monotonic() - self._looked_s < _RENEW_S:
             return
@@ -381,7 +381,7 @@ class _Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         self.turned_s = time.monotonic()
         if self.renewal is not None and self.config.ssl is not None:
-            self.renewal.look(self.config.ssl)
+            self.renewal.renew(self.config.ssl)
         return await super().on_tick(counter)
 
 

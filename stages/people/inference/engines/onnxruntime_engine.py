@@ -415,7 +415,7 @@ def _for_session(model: Source) -> str | bytes:
     return str(model) if isinstance(model, Path) else model
 
 
-def look_into(model: Source, libraries: Sequence[Path] = ()) -> Signature:
+def analyse(model: Source, libraries: Sequence[Path] = ()) -> Signature:
     """A model's metadata, opened as fast as can be. Raises UserError if it is none."""
     ort.set_default_logger_severity(4)
     options = ort.SessionOptions()

@@ -28,7 +28,7 @@ from camgraph.stages.people.inference.selection.closeness import (
 )
 from camgraph.stages.people.inference.selection.kept import keep, recall
 from camgraph.stages.people.inference.selection.opening import Asked, open_model
-from camgraph.stages.people.inference.selection.rates import RIVALS, look
+from camgraph.stages.people.inference.selection.rates import RIVALS, measured_rate
 from camgraph.stages.people.inference.selection.trial import Arrays, Trial, try_in_process
 from camgraph.stages.vision.foreign_text import shown
 from camgraph.stages.vision.recognition.signature import Side
@@ -105,7 +105,7 @@ def example_of(path: Path, asked: Asked, inputs: Arrays, *, with_rate: bool = Fa
     engine = open_model(path, replace(asked, providers=("cpu",))).engine
     try:
         outputs = engine.run(inputs)
-        rate = look(engine, inputs, asked.at_once) if with_rate else 0.0
+        rate = measured_rate(engine, inputs, asked.at_once) if with_rate else 0.0
     except RunFailed as error:
         raise UserError(f"{path}: it does not run on a picture: {error}", error_id="model-does-not-run") from None
     declared = {port.name: port.shape for port in engine.signature.outputs}

@@ -73,7 +73,7 @@ def _open(name: ProviderName, path: Path, behind: Sequence[ProviderName], asked:
     """OpenVINO comes from its own package, unless ONNX Runtime was built with it."""
     threads = asked.threads_with(name)
     if name == "openvino" and name not in onnxruntime_engine.offered():
-        signature = onnxruntime_engine.look_into(path, asked.libraries)
+        signature = onnxruntime_engine.analyse(path, asked.libraries)
         return openvino_engine.open_openvino(
             path, signature, threads=threads, at_once=asked.at_once, precision=asked.precision
         )

@@ -14,7 +14,7 @@ RIVALS: tuple[ProviderName, ...] = ("openvino",)
 _LOOK_S = 0.4
 
 
-def look(engine: Engine, inputs: Mapping[str, Array], at_once: int) -> float:
+def measured_rate(engine: Engine, inputs: Mapping[str, Array], at_once: int) -> float:
     """Runs a second, by the better of two short looks. Raises RunFailed."""
     with ThreadPoolExecutor(at_once) as pool:
         runs_per_s(engine, inputs, at_once, 0.0, pool)  # work that is put off until a thread's first run

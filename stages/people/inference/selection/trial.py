@@ -26,7 +26,7 @@ from camgraph.pipeline.messages import Array
 from camgraph.stages.people.inference.engines.engine import RunFailed
 from camgraph.stages.people.inference.model.model_memory import KILLED, ModelMemory, lift, models_bytes, most_of
 from camgraph.stages.people.inference.selection.opening import Asked, NoProvider, open_model
-from camgraph.stages.people.inference.selection.rates import RIVALS, look
+from camgraph.stages.people.inference.selection.rates import RIVALS, measured_rate
 
 LIMIT_S = 40
 """Longer than CUDA takes to start, and two of them within the time that a stage has to open."""
@@ -113,7 +113,7 @@ def tried(path: Path, asked: Asked, inputs: Arrays) -> Trial:
         if passed_over:
             return Trial(passed_over[asked.providers[0]])
         outputs = engine.run(inputs) if inputs else {}
-        rate = look(engine, inputs, asked.at_once) if inputs and asked.providers[0] in RIVALS else 0.0
+        rate = measured_rate(engine, inputs, asked.at_once) if inputs and asked.providers[0] in RIVALS else 0.0
     except NoProvider as error:
         return Trial(error.why[asked.providers[0]])
     except (CamgraphError, RunFailed) as error:

@@ -34,7 +34,7 @@ _CLOSED_S = 2.0
 
 
 @dataclass(frozen=True)
-class Rest:
+class PostponedMail:
     """A mail and the recipients who still lack it. `since_ns` is UTC since 1970."""
 
     event: Event
@@ -51,10 +51,10 @@ class Rest:
 class Postponed:
     """See the module. A thread tries again; all methods may be called from any other."""
 
-    def __init__(self, file: Path, try_again: Callable[[Rest], Rest | None], log: Logger) -> None:
+    def __init__(self, file: Path, try_again: Callable[[PostponedMail], PostponedMail | None], log: Logger) -> None:
         """`try_again` returns what is left then, None if that is nothing. The thread calls it for one at a time."""
         self._file, self._try_again, self._log = file, try_again, log
-        self._rests: dict[str, tuple[Rest, float]] = {}
+        self._mails: dict[str, tuple[PostponedMail, float]] = {}
         """Id of an event -> the rest, and when it is tried again, in monotonic seconds."""
         self._changed = threading.Condition()
         self._trying = ""
@@ -75,30 +75,30 @@ class Postponed:
             return
         found = [rest for line in lines if (rest := self._read(line)) is not None]
         with self._changed:
-            self._rests = {rest.event.id: (rest, 0.0) for rest in found}
+            self._mails = {rest.event.id: (rest, 0.0) for rest in found}
             self._wake()
         if found:
             self._log.info("postponed_mails_found", mails=len(found), file=str(self._file))
 
-    def _read(self, line: str) -> Rest | None:
+    def _read(self, line: str) -> PostponedMail | None:
         try:
-            return _rest(line)
+            return _read_mail(line)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             self._log.warning("postponed_mails_not_read", file=str(self._file), why=str(error))
             return None
 
-    def add(self, rest: Rest) -> Rest | None:
+    def add(self, rest: PostponedMail) -> PostponedMail | None:
         """Returns the oldest if there are too many of them: it is given up."""
         with self._changed:
-            self._rests[rest.event.id] = rest, time.monotonic() + PAUSES_S[0]
-            oldest = self._oldest() if len(self._rests) > MOST else None
+            self._mails[rest.event.id] = rest, time.monotonic() + PAUSES_S[0]
+            oldest = self._oldest() if len(self._mails) > MOST else None
             self._keep()
             self._wake()
         return oldest
 
-    def _oldest(self) -> Rest:
+    def _oldest(self) -> PostponedMail:
         """Take out the oldest mail, but not the one that is on the way: its recipients may get it after all."""
-        return self._rests.pop(next(one for one in self._rests if one != self._trying))[0]
+        return self._mails.pop(next(one for one in self._mails if one != self._trying))[0]
 
     def try_last(self, within_s: float) -> bool:
         """Let each mail be tried once more, and then no more. Returns whether that is over: call again until it is.
@@ -108,23 +108,23 @@ class Postponed:
         with self._changed:
             if math.isinf(self._last_until):
                 self._last_until = time.monotonic() + within_s
-                self._rests = {one: (rest, 0.0) for one, (rest, _) in self._rests.items()}
+                self._mails = {one: (rest, 0.0) for one, (rest, _) in self._mails.items()}
                 self._changed.notify_all()
         return self._thread is None or not self._thread.is_alive()
 
-    def give_up(self, write: Callable[[Rest], None]) -> None:
+    def give_up(self, write: Callable[[PostponedMail], None]) -> None:
         """Hand each mail that is left to `write`, and forget the mail once `write` has returned.
 
         Call it once `try_last` is over: otherwise somebody may still get a mail that is given up. What `write` raises
         is raised; the mails that are left stay, for another call.
         """
-        for rest in [rest for rest, _ in self._rests.values()]:
+        for rest in [rest for rest, _ in self._mails.values()]:
             write(rest)
             with self._changed:
-                self._rests.pop(rest.event.id, None)
+                self._mails.pop(rest.event.id, None)
                 self._keep()
 
-    def close(self) -> Sequence[Rest]:
+    def close(self) -> Sequence[PostponedMail]:
         """What is left stays in the file. Returns the mails that could not be written into the file."""
         with self._changed:
             self._is_closed = True
@@ -132,14 +132,14 @@ class Postponed:
         if self._thread is not None:
             self._thread.join(_CLOSED_S)
         with self._changed:
-            if self._rests and not self._keep():
-                return [rest for rest, _ in self._rests.values()]
-        if self._rests:
-            self._log.warning("postponed_mails_left", mails=len(self._rests), kept_in=str(self._file))
+            if self._mails and not self._keep():
+                return [rest for rest, _ in self._mails.values()]
+        if self._mails:
+            self._log.warning("postponed_mails_left", mails=len(self._mails), kept_in=str(self._file))
         return []
 
     def _wake(self) -> None:
-        if self._thread is None and self._rests:
+        if self._thread is None and self._mails:
             self._thread = threading.Thread(target=self._work, name="postponed", daemon=True)
             self._thread.start()
         self._changed.notify_all()
@@ -154,25 +154,25 @@ class Postponed:
             with self._changed:
                 self._tried(rest, left)
 
-    def _tried(self, rest: Rest, left: Rest | None) -> None:
+    def _tried(self, rest: PostponedMail, left: PostponedMail | None) -> None:
         """Note what is left, also while it closes: at the next start, whoever has the mail would get it once more."""
         self._trying = ""
         if left is None:
-            del self._rests[rest.event.id]
+            del self._mails[rest.event.id]
         elif self._is_closed:  # the connection was cut, which is no answer of the server
             kept = replace(rest, why={one: rest.why[one] for one in left.why})
-            self._rests[rest.event.id] = kept, math.inf
+            self._mails[rest.event.id] = kept, math.inf
         else:
             left = replace(left, tries=rest.tries + 1)
             pause_s = PAUSES_S[min(left.tries, len(PAUSES_S)) - 1] if math.isinf(self._last_until) else math.inf
-            self._rests[rest.event.id] = left, time.monotonic() + pause_s
+            self._mails[rest.event.id] = left, time.monotonic() + pause_s
         self._keep()
 
-    def _next(self) -> Rest | None:
+    def _next(self) -> PostponedMail | None:
         """Wait until one is due; None once there is none to try any more."""
         with self._changed:
             while not self._is_over:
-                rest, due_s = min(self._rests.values(), key=lambda one: one[1], default=(None, math.inf))
+                rest, due_s = min(self._mails.values(), key=lambda one: one[1], default=(None, math.inf))
                 now_s = time.monotonic()
                 if rest is not None and due_s <= now_s:
                     self._trying = rest.event.id
@@ -185,14 +185,14 @@ class Postponed:
         """Whether no try begins any more."""
         if math.isinf(self._last_until) or self._is_closed:
             return self._is_closed
-        return time.monotonic() > self._last_until or all(math.isinf(due_s) for _, due_s in self._rests.values())
+        return time.monotonic() > self._last_until or all(math.isinf(due_s) for _, due_s in self._mails.values())
 
     def _keep(self) -> bool:
         """Whether the file has the mails that are left."""
         try:
-            if self._rests:
+            if self._mails:
                 self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                text = "".join(f"{rest.line()}\n" for rest, _ in self._rests.values())
+                text = "".join(f"{rest.line()}\n" for rest, _ in self._mails.values())
                 write_whole(self._file, text.encode(), durable=True, mode=0o600)
             else:
                 self._file.unlink(missing_ok=True)
@@ -204,11 +204,11 @@ class Postponed:
         return True
 
 
-def _rest(line: str) -> Rest:
+def _read_mail(line: str) -> PostponedMail:
     """Raises ValueError, KeyError, TypeError or AttributeError for a line that was not written here."""
     values = json.loads(line)
     letter = read_letter(json.dumps(values["letter"]).encode())
     if letter is None:
         raise ValueError("it holds no event")
     why = {str(address): str(answer) for address, answer in values["why"].items()}
-    return Rest(letter.event, why, letter.at_ns, letter.attempts)
+    return PostponedMail(letter.event, why, letter.at_ns, letter.attempts)

@@ -21,11 +21,11 @@ from typing import ClassVar, NamedTuple, Self
 from camgraph.pipeline.foreign_text import shown
 from camgraph.pipeline.system.happy_eyeballs import Place, connect_first, host_and_port, places_of
 from camgraph.pipeline.system.redaction import redact_urls
+from camgraph.stages.video.live.camera_problems import Dropped
 from camgraph.stages.video.live.gate.authorization import Authorization
 from camgraph.stages.video.live.gate.host_lookup import LOOK_UP_S, HostLookup
 from camgraph.stages.video.live.gate.origins import Origin, Target, login_of, may_be_reached, target_of
 from camgraph.stages.video.live.threads import start
-from camgraph.stages.video.live.verdicts import Dropped
 
 MOST_AT_ONCE = 16
 """Connections of FFmpeg: a playlist of variants needs two for each."""

@@ -8,10 +8,10 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from camgraph.stages.video.ffmpeg_errors import reason_of
+from camgraph.stages.video.live.camera_problems import Dropped
 from camgraph.stages.video.live.gate.origins import target_of
 from camgraph.stages.video.live.sockets import Peer
 from camgraph.stages.video.live.threads import start
-from camgraph.stages.video.live.verdicts import Dropped
 
 DEFAULT_PORTS = {"rtsp": 554, "rtsps": 322, "http": 80, "https": 443, "rtmp": 1935, "rtmps": 443}
 LOOK_UP_S = 2.0

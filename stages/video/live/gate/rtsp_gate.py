@@ -11,12 +11,12 @@ import socket
 import ssl
 from dataclasses import dataclass, field
 
+from camgraph.stages.video.live.camera_problems import Dropped
 from camgraph.stages.video.live.gate import statuses
 from camgraph.stages.video.live.gate.authorization import Authorization, why_not_answered
 from camgraph.stages.video.live.gate.gate import MOST_REDIRECTS, Gate, Road
 from camgraph.stages.video.live.gate.origins import Target, target_of
 from camgraph.stages.video.live.gate.rtsp_stream import Malformed, Message, Splitter
-from camgraph.stages.video.live.verdicts import Dropped
 
 _CHUNK = 1 << 16
 _MOST_UNANSWERED = 32

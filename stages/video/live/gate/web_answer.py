@@ -9,8 +9,8 @@ from typing import Literal
 
 from camgraph.pipeline.foreign_text import shown
 from camgraph.stages.video import playlists
+from camgraph.stages.video.live.camera_problems import Dropped
 from camgraph.stages.video.live.gate import mjpeg_stream
-from camgraph.stages.video.live.verdicts import Dropped
 
 Served = Literal["playlist", "pictures", "stream"]
 """`pictures`: JPEG after JPEG, or a single one; `stream`: everything else, which FFmpeg has to recognise."""

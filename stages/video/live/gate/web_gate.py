@@ -29,13 +29,13 @@ from urllib.parse import quote
 import av
 
 from camgraph.stages.video import playlists
+from camgraph.stages.video.live.camera_problems import Dropped
 from camgraph.stages.video.live.gate import statuses
 from camgraph.stages.video.live.gate.authorization import why_not_answered
 from camgraph.stages.video.live.gate.gate import MOST_REDIRECTS, Gate, Road, fit_to_show
 from camgraph.stages.video.live.gate.mjpeg_stream import MOST_PICTURE, PictureCutter, PictureTooLarge
 from camgraph.stages.video.live.gate.origins import Origin, Target, target_from, target_of
 from camgraph.stages.video.live.gate.web_answer import BEGIN_BYTES, PLAYLIST_BEGIN, Served, WebBody, is_enough, served
-from camgraph.stages.video.live.verdicts import Dropped
 
 Kind = Literal["camera", "list", "segment"]
 

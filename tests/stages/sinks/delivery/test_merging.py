@@ -15,7 +15,7 @@ MINUTE = 60 * 10**9
 
 def fate(merging: Merging, view: EventView, phases: tuple[str, ...] = ("start", "update", "end", "single")) -> str:
     """What is sent of an event: `phase of incident`, or why it is left out. `phases`: those that a filter wants."""
-    decision = merging.look(view)
+    decision = merging.decide(view)
     told = decision.why
     if decision.what == "send":
         told = f"{view.phase} of {view.incident}"
@@ -73,7 +73,7 @@ def test_the_merged_end_tells_the_whole_time() -> None:
     for view in (incident("a", "start"), incident("b", "start", at_s=5), incident("a", "end", at_s=10)):
         fate(merging, view)
     last = incident("b", "end", at_s=20.5, end_time="2026-11-23T12:00:20.500Z", duration_s=15.5)
-    body = merging.joined(last, merging.look(last))
+    body = merging.joined(last, merging.decide(last))
     assert body["type"] == "camgraph.incident.end"
     assert (body["data"]["start_time"], body["data"]["duration_s"]) == ("2026-11-23T12:00:00.000Z", 20.5)
 
@@ -113,8 +113,8 @@ def test_a_cooldown_drops_repeated_losses_of_a_camera() -> None:
 
 def test_what_could_not_be_sent_consumes_nothing() -> None:
     merging = Merging(0, MINUTE)
-    assert merging.look(incident("a", "start")).what == "send"
-    assert merging.look(incident("b", "start", at_s=1)).what == "send"
+    assert merging.decide(incident("a", "start")).what == "send"
+    assert merging.decide(incident("b", "start", at_s=1)).what == "send"
 
 
 def test_a_beginning_that_no_filter_wants_starts_no_cooldown() -> None:

@@ -215,7 +215,7 @@ def test_a_bug_in_a_sweep_is_logged(tmp_path: Path) -> None:
     retention._rules = []
     incident(tmp_path, 5)
     with capture_logs() as lines:
-        retention.look()
+        retention.remove_due()
         until(lambda: lines)
     assert lines[0]["event"] == "retention_failed"
-    assert retention.look() == 0
+    assert retention.remove_due() == 0

@@ -32,7 +32,7 @@ def clip_of(make_clip: MakeClip, codec: str) -> list[tuple[bytes, bool]]:
 
 def looked(codec: str, packets: list[tuple[bytes, bool]]) -> list[AccessUnit]:
     reader = reader_for(codec, None)
-    return [reader.look(data) for data, _ in packets]
+    return [reader.observe(data) for data, _ in packets]
 
 
 def luma_of(codec: str, packets: list[tuple[bytes, bool]]) -> list[bytes]:
@@ -84,7 +84,7 @@ def test_gap_is_seen_with_parameters_in_extradata_only(make_clip: MakeClip) -> N
     for extradata, gaps in ((described, [False, False, True]), (None, [False, False, False])):
         reader = reader_for("h264", extradata)
         # A keyframe, and of the three pictures behind it that others refer to all but the second.
-        assert [reader.look(bare[n]).gap for n in (0, 1, 7)] == gaps
+        assert [reader.observe(bare[n]).gap for n in (0, 1, 7)] == gaps
 
 
 def test_one_that_nobody_refers_to_leaves_no_gap(make_clip: MakeClip) -> None:
@@ -97,11 +97,11 @@ def test_one_that_nobody_refers_to_leaves_no_gap(make_clip: MakeClip) -> None:
 def test_nothing_is_known_of_other_streams() -> None:
     assert isinstance(reader_for("mjpeg", None), Opaque)
     assert isinstance(reader_for("h264", b"\x01\x64\x00"), Opaque)
-    assert reader_for("mjpeg", None).look(b"\xff\xd8") == ORDINARY
+    assert reader_for("mjpeg", None).observe(b"\xff\xd8") == ORDINARY
 
 
 @given(st.lists(st.binary(max_size=80) | st.sampled_from([b"\0\0\1g", b"\0\0\1\x41", b"\0\0\1\x02\x01"])))
 def test_nonsense_is_survived(parts: list[bytes]) -> None:
     for reader in (H264(), H265()):
         for part in (b"\0\0\1g\x64\0\x1f" + b"\0\0\1".join(parts), *parts):
-            assert isinstance(reader.look(part), AccessUnit)
+            assert isinstance(reader.observe(part), AccessUnit)

@@ -14,11 +14,11 @@ import pytest
 
 from camgraph.pipeline.testing import HandContext
 from camgraph.stages.video.camera import Camera
-from camgraph.stages.video.live import lifeline
+from camgraph.stages.video.live import reading_watchdog
+from camgraph.stages.video.live.camera_problems import Dropped
 from camgraph.stages.video.live.camera_reporter import CameraReporter
 from camgraph.stages.video.live.connection import Connection, connected, why_no_packet
-from camgraph.stages.video.live.lifeline import Lifeline
-from camgraph.stages.video.live.verdicts import Dropped
+from camgraph.stages.video.live.reading_watchdog import ReadingWatchdog
 from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 HEAD = "v=0\r\ns=x\r\nt=0 0\r\n"
@@ -33,7 +33,7 @@ def simulator() -> Iterator[RtspSimulator]:
 
 @contextmanager
 def opened(url: str, context: HandContext, stop: threading.Event, connect_s: float = 3.0) -> Iterator[Connection]:
-    with Lifeline(CameraReporter("cam", context), stop, frozenset(), 10.0) as line:
+    with ReadingWatchdog(CameraReporter("cam", context), stop, frozenset(), 10.0) as line:
         with connected(Camera(url=url, connect_s=connect_s), line) as connection:
             yield connection
 
@@ -48,8 +48,8 @@ def test_all_packets_come_also_those_before_a_keyframe(keyless_camera: Any, tmp_
 def test_each_packet_is_a_sign_of_life(
     simulator: RtspSimulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thread that is busy decoding is seldom in FFmpeg when the lifeline looks."""
-    monkeypatch.setattr(lifeline, "TICK_S", 60.0)
+    """A thread that is busy decoding is seldom in FFmpeg when the watchdog looks."""
+    monkeypatch.setattr(reading_watchdog, "TICK_S", 60.0)
     context, stop = HandContext(tmp_path, tmp_path), threading.Event()
     with opened(simulator.camera("a").url, context, stop) as connection:
         for count, _ in enumerate(islice(connection.packets(stop), 10), start=1):

@@ -30,7 +30,7 @@ from camgraph.stages.video.live.arrivals import Arrival
 from camgraph.stages.video.live.camera_reporter import CameraReporter
 from camgraph.stages.video.live.connection import connected
 from camgraph.stages.video.live.decoder import Decoder, LivePicture
-from camgraph.stages.video.live.lifeline import Lifeline
+from camgraph.stages.video.live.reading_watchdog import ReadingWatchdog
 from camgraph.tools.lab.benchmarks.damage_rate import OnSilentDevice
 from camgraph.tools.scenes.simulator import CameraHandle, CameraSettings, ClipSettings, RtspSimulator
 
@@ -81,8 +81,8 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def reading(camera: CameraHandle, decodes: type[Decoder] = Decoder, **settings: Any) -> Iterator[Read]:
     wanted, context = Camera.model_validate({"url": camera.url, **settings}), HandContext(Path(), Path())
     reporter, stop = CameraReporter("front", context), threading.Event()
-    lifeline = Lifeline(reporter, stop, frozenset(), 10.0)
-    with listening() as log, lifeline, connected(wanted, lifeline) as connection:
+    watchdog = ReadingWatchdog(reporter, stop, frozenset(), 10.0)
+    with listening() as log, watchdog, connected(wanted, watchdog) as connection:
         decoder = decodes(connection.stream, wanted, reporter, log)
         yield Read((arrival.packet for arrival in connection.packets(stop)), decoder, context)
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from camgraph.stages.people.inference.selection.trial import Trial
 from camgraph.tools.cli import main
 from camgraph.tools.commands.doctor import command, graph, machine, packages, providers
-from camgraph.tools.commands.doctor.finding import Finding, worst
+from camgraph.tools.commands.doctor.notice import Notice, worst
 from camgraph.tools.lab.blinking import write_clip
 from camgraph.tools.lab.light_model import write_model
 from camgraph.tools.scenes.simulator.command import simulator
@@ -37,9 +37,9 @@ stages:
 """
 
 
-def only(findings: Any) -> Finding:
+def only(findings: Any) -> Notice:
     [finding] = findings
-    assert isinstance(finding, Finding)
+    assert isinstance(finding, Notice)
     return finding
 
 
@@ -155,7 +155,7 @@ def test_a_provider_that_only_claims_to_work_is_named() -> None:
 
 def providers_found(
     why_not: Callable[[str], str], *, nvidia: bool = False, openvino: bool = False
-) -> dict[str, Finding]:
+) -> dict[str, Notice]:
     found = providers.look_at_providers(lambda name: Trial(why_not(name)), nvidia=nvidia, openvino=openvino)
     return {one.what: one for one in found}
 
@@ -187,12 +187,12 @@ def test_ports_are_those_that_commands_take_by_default() -> None:
 
 
 def test_the_worst_finding_decides() -> None:
-    assert worst([Finding("ok", "a", "b"), Finding("warning", "a", "b")]) == "warning"
-    assert worst([Finding("wrong", "a", "b"), Finding("warning", "a", "b")]) == "wrong"
+    assert worst([Notice("ok", "a", "b"), Notice("warning", "a", "b")]) == "warning"
+    assert worst([Notice("wrong", "a", "b"), Notice("warning", "a", "b")]) == "wrong"
     assert worst([]) == "ok"
 
 
-def about_clips(file: Path) -> list[Finding]:
+def about_clips(file: Path) -> list[Notice]:
     return [finding for finding in graph.look_at_graph(file, ()) if finding.what == "clips"]
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from camgraph.tools.commands.doctor.finding import Finding
 from camgraph.tools.commands.doctor.gpu import Nvidia, look_at_cuda, look_at_gpu, look_for_nvidia
+from camgraph.tools.commands.doctor.notice import Notice
 from camgraph.tools.measuring.nvidia_smi import GPUS, Gpu
 
 HEAD = "| NVIDIA-SMI 550.40.07              Driver Version: 550.40.07      CUDA Version: 12.4     |\n"
@@ -44,7 +44,7 @@ def test_nvidia_smi_suffices_without_driver_file(tmp_path: Path) -> None:
     found = look_for_nvidia(tmp_path / "absent", answers)
     assert found == Nvidia(driver=False, gpus=[L4], cuda=(12, 4))
     assert found.is_here
-    assert [*look_at_gpu(found)] == [Finding("ok", "gpu", "NVIDIA L4, driver 550.40.07, 22491 MiB of 23034 MiB free")]
+    assert [*look_at_gpu(found)] == [Notice("ok", "gpu", "NVIDIA L4, driver 550.40.07, 22491 MiB of 23034 MiB free")]
 
 
 def test_without_a_driver_all_is_well(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from camgraph.tools.commands.doctor.finding import Finding
 from camgraph.tools.commands.doctor.graph import Share, limits_against, look_at_graph
+from camgraph.tools.commands.doctor.notice import Notice
 from camgraph.tools.measuring.nvidia_smi import Gpu
 
 GPU = Gpu("NVIDIA L4", "580.65.06", "22491 MiB", "23034 MiB")
@@ -38,7 +38,7 @@ def folder(tmp_path: Path, two_people: Path, short_clip: Path) -> Path:
     return tmp_path
 
 
-def findings(folder: Path, options: str, *gpus: Gpu) -> list[Finding]:
+def findings(folder: Path, options: str, *gpus: Gpu) -> list[Notice]:
     (folder / "g.yaml").write_text(GRAPH.replace("OPTIONS", options))
     return [*look_at_graph(folder / "g.yaml", gpus)]
 

@@ -12,7 +12,7 @@ from camgraph.pipeline.graph.loading import parse_graph
 from camgraph.pipeline.graph.planning import plan_of
 from camgraph.pipeline.plan import RunPlan
 from camgraph.tools.commands.planning.costs import affine, costs_of
-from camgraph.tools.commands.planning.trial_run import Look, Span, Trial
+from camgraph.tools.commands.planning.trial_run import Moment, Span, Trial
 from camgraph.tools.measuring.processes import Member, Sample
 
 GRAPH = """
@@ -33,8 +33,8 @@ def plan(tmp_path: Path, threads: int = 1) -> RunPlan:
 def span(
     cpu_s: dict[str, float], frames: dict[str, int], *, busy_s: float = 0.0, drops: int = 0, seconds: float = 10.0
 ) -> Span:
-    nothing = Look(100.0, dict.fromkeys(cpu_s, 1.0), {"twice": 1.0}, dict.fromkeys(frames, 7), {"a": 3}, 0.0)
-    later = Look(
+    nothing = Moment(100.0, dict.fromkeys(cpu_s, 1.0), {"twice": 1.0}, dict.fromkeys(frames, 7), {"a": 3}, 0.0)
+    later = Moment(
         100.0 + seconds,
         {name: 1 + used for name, used in cpu_s.items()},
         {"twice": 1 + busy_s},

@@ -17,7 +17,7 @@ from camgraph.tools.commands.watching.size import (
     of_files,
     sightings,
 )
-from camgraph.tools.models.pose_estimators import Found
+from camgraph.tools.models.pose_estimators import Poses
 
 pytestmark = [pytest.mark.slow, pytest.mark.processes]
 
@@ -28,7 +28,7 @@ def person(*whole: float, height: float = TALL, agreed: bool = True) -> Sighting
     return Sighting(height, whole, agreed)
 
 
-def found(*rows: tuple[Sequence[float], float, int]) -> Found:
+def found(*rows: tuple[Sequence[float], float, int]) -> Poses:
     """Detections of (box, score, number of certain joints); joints lie at the same share of each box."""
     boxes = np.array([box for box, _, _ in rows], np.float32)
     keypoints = np.zeros((len(rows), 17, 3), np.float32)
@@ -36,7 +36,7 @@ def found(*rows: tuple[Sequence[float], float, int]) -> Found:
         keypoints[row, :, 0] = (box[0] + box[2]) / 2
         keypoints[row, :, 1] = np.linspace(box[1], box[3], 17)
         keypoints[row, :certain, 2] = 0.9
-    return Found(boxes, np.array([score for _, score, _ in rows], np.float32), keypoints)
+    return Poses(boxes, np.array([score for _, score, _ in rows], np.float32), keypoints)
 
 
 @pytest.mark.parametrize(

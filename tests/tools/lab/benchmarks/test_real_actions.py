@@ -23,7 +23,7 @@ from camgraph.tools.lab.benchmarks.real_actions.report import Result, listed, ta
 from camgraph.tools.lab.benchmarks.real_actions.scores import layer_of, score
 from camgraph.tools.lab.benchmarks.real_actions.truth import Clip, Happening, folds_of, read_truth
 from camgraph.tools.lab.report_page import marks_of
-from camgraph.tools.models.pose_estimators import Found
+from camgraph.tools.models.pose_estimators import Poses
 from camgraph.tools.scenes.animator import Actor, Scene
 from camgraph.tools.scenes.animator.library import fall, standing, waiting
 from camgraph.tools.scenes.animator.messages import tracks
@@ -48,7 +48,7 @@ def falling(fps: float = 12.5) -> list[Seen]:
 
 
 def watched(frames: list[Seen], fps: float = 12.5) -> Watched:
-    found = [Found(one.boxes, one.scores, one.keypoints) for one in frames]
+    found = [Poses(one.boxes, one.scores, one.keypoints) for one in frames]
     return Watched([one.time_ns for one in frames], found, frames[0].frame_size, fps)
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from camgraph.tools.scenes.animator import YOLO11N, Camera
 from camgraph.tools.scenes.animator.noise_figures import (
-    Found,
+    FramePoses,
     against_truth,
     box_noise,
     confidences,
@@ -20,7 +20,7 @@ from camgraph.tools.scenes.animator.scenes import alone, crossing_walks, standin
 
 def founds_of(scene, fps=25.0, seed=0, camera=None):
     camera = camera or Camera(1.6, fov_deg=60, size=(640, 480)).at(6.0, 20.0)
-    return [Found(seen.boxes, seen.scores, seen.keypoints) for seen in scene.frames(fps, seed, camera, YOLO11N)]
+    return [FramePoses(seen.boxes, seen.scores, seen.keypoints) for seen in scene.frames(fps, seed, camera, YOLO11N)]
 
 
 def test_the_figures_of_the_animator_are_those_of_its_model():
@@ -69,15 +69,17 @@ def test_swaps_and_nested_boxes_are_counted():
     ]
     assert swap_share(tracks) > before
     whole, half = np.array([0, 0, 10, 30.0]), np.array([1, 0, 9, 15.0])
-    two = Found(np.array([whole, half], np.float32), np.array([0.9, 0.5], np.float32), np.zeros((2, 17, 3), np.float32))
-    one = Found(two.boxes[:1], two.scores[:1], two.keypoints[:1])
+    two = FramePoses(
+        np.array([whole, half], np.float32), np.array([0.9, 0.5], np.float32), np.zeros((2, 17, 3), np.float32)
+    )
+    one = FramePoses(two.boxes[:1], two.scores[:1], two.keypoints[:1])
     assert nested_share([two, one, one]) == pytest.approx(1 / 3)
 
 
 def test_false_missed_and_doubled_boxes_are_told_apart():
     people = np.array([[0, 0, 10, 30], [50, 0, 60, 30.0]])
     boxes = np.array([[0, 0, 10, 30], [0, 0, 10, 9], [200, 0, 210, 30]], np.float32)
-    found = Found(boxes, np.array([0.9, 0.5, 0.3], np.float32), np.zeros((3, 17, 3), np.float32))
+    found = FramePoses(boxes, np.array([0.9, 0.5, 0.3], np.float32), np.zeros((3, 17, 3), np.float32))
     checked = against_truth([found, found], [people, people])
     assert checked.missed == 0.5
     assert checked.doubled == 1.0

@@ -11,12 +11,12 @@ import pytest
 from camgraph_test_stages.browser import Browser
 
 from camgraph.stages.sinks.delivery.event_words import span
+from camgraph.stages.video.live.camera_problems import Dropped, camera_problem
 from camgraph.stages.video.live.gate.authorization import why_not_answered
 from camgraph.stages.video.live.gate.statuses import of_rtsp
 from camgraph.stages.video.live.gate.web_answer import served
 from camgraph.stages.video.live.gate.web_gate import _no_picture
 from camgraph.stages.video.live.no_picture_timeout import NoPictureTimeout
-from camgraph.stages.video.live.verdicts import Dropped, verdict_on
 
 pytestmark = pytest.mark.processes
 
@@ -386,7 +386,7 @@ def refused(begin: bytes, content_type: str) -> str:
             "it asks for a kind of login that camgraph does not know: Negotiate",
         ),
         (
-            verdict_on(av.InvalidDataError(1, "x"), "rtsp://cam/", 0.0, 5.0).why,
+            camera_problem(av.InvalidDataError(1, "x"), "rtsp://cam/", 0.0, 5.0).why,
             "rtsp://cam/: what it sends cannot be read as video",
         ),
         (

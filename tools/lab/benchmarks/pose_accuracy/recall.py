@@ -30,7 +30,7 @@ from camgraph.tools.lab.benchmarks.real_actions.people import Finder
 from camgraph.tools.lab.benchmarks.real_actions.truth import FALL, Clip, read_truth
 from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.report_page import machine_line
-from camgraph.tools.models.pose_estimators import PAD, U8, Estimator, Found, multipose, session, yolo
+from camgraph.tools.models.pose_estimators import PAD, U8, Estimator, Poses, multipose, session, yolo
 
 GROUPS: Mapping[str, Sequence[str]] = {
     "upright": ("walking", "standing"),
@@ -72,7 +72,7 @@ class Look:
     """A way of looking at a moment. ``spent_s``: processor time of all moments, on one thread."""
 
     name: str
-    see: Callable[[Moment], Found]
+    see: Callable[[Moment], Poses]
     scores: ScoreRange
     tallies: dict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
     spent_s: float = 0.0
@@ -158,16 +158,16 @@ def looks(models: Sequence[Path]) -> list[Look]:
     return result + [Look(f"{model.stem}, 640", _whole(yolo(session(model, 1), usual.weak)), usual) for model in models]
 
 
-def _whole(estimate: Estimator) -> Callable[[Moment], Found]:
+def _whole(estimate: Estimator) -> Callable[[Moment], Poses]:
     return lambda moment: estimate(moment.picture)
 
 
-def _by_thunder(find: Estimator, thunder: Any) -> Callable[[Moment], Found]:
+def _by_thunder(find: Estimator, thunder: Any) -> Callable[[Moment], Poses]:
     """The joints of each person by a model that looks at one person alone; whom it finds is as before."""
     size = (256, 256)
     name = thunder.get_inputs()[0].name
 
-    def see(moment: Moment) -> Found:
+    def see(moment: Moment) -> Poses:
         found = find(moment.picture)
         joints = found.keypoints.copy()
         for row, fit in enumerate(crop_fits(found.boxes_xyxy, size, 1.25)):
@@ -179,10 +179,10 @@ def _by_thunder(find: Estimator, thunder: Any) -> Callable[[Moment], Found]:
     return see
 
 
-def _twice(find: Estimator, again: Estimator, scores: ScoreRange) -> Callable[[Moment], Found]:
+def _twice(find: Estimator, again: Estimator, scores: ScoreRange) -> Callable[[Moment], Poses]:
     """Where nobody is found, look once more around the place of the person who was there."""
 
-    def see(moment: Moment) -> Found:
+    def see(moment: Moment) -> Poses:
         found = find(moment.picture)
         if moment.before is None or found.scores.max(initial=0.0) >= scores.good:
             return found

@@ -19,7 +19,7 @@ from camgraph.stages.messages import People
 from camgraph.stages.vision.decoding.score_ranges import ScoreRange, score_range
 from camgraph.tools.commands.watching.size import choose_sides, of_files
 from camgraph.tools.lab.benchmarks.action_clips import Watched, format_of, pictures_of
-from camgraph.tools.models.pose_estimators import Estimator, Found, multipose, session, yolo
+from camgraph.tools.models.pose_estimators import Estimator, Poses, multipose, session, yolo
 
 KEPT_SCORE = 0.05
 """People below the weak score of a model are kept, too: a try may ask for another one."""
@@ -76,7 +76,7 @@ def _keep(seen: Watched, path: Path) -> None:
     """Written under another name first: a run that is stopped leaves no half file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Any] = {
-        name: np.concatenate([getattr(one, name) for one in seen.found]) for name in Found._fields
+        name: np.concatenate([getattr(one, name) for one in seen.found]) for name in Poses._fields
     }
     arrays |= {"times_ns": seen.times_ns, "counts": [len(one.scores) for one in seen.found], "size": seen.size}
     part = path.with_name(f"{path.name}.part.npz")
@@ -87,8 +87,8 @@ def _keep(seen: Watched, path: Path) -> None:
 def _read(path: Path, fps: float) -> Watched:
     with np.load(path) as stored:
         ends = np.cumsum(stored["counts"])[:-1]
-        parts = [np.split(stored[name], ends) for name in Found._fields]
-        people = [Found(*one) for one in zip(*parts, strict=True)]
+        parts = [np.split(stored[name], ends) for name in Poses._fields]
+        people = [Poses(*one) for one in zip(*parts, strict=True)]
         width, height = stored["size"].tolist()
         return Watched(stored["times_ns"].tolist(), people, (width, height), fps)
 

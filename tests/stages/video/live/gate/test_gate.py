@@ -15,13 +15,13 @@ import pytest
 from camgraph_test_stages.waiting import until
 from tests.stages.video.live.gate.conftest import WITHIN_S, Callers, Listener, Listeners
 
+from camgraph.stages.video.live.camera_problems import Dropped
 from camgraph.stages.video.live.gate import gate as gate_module
 from camgraph.stages.video.live.gate.gate import MOST_STRANGERS, Gate, Road
 from camgraph.stages.video.live.gate.host_lookup import HostLookup
 from camgraph.stages.video.live.gate.rtsp_gate import RtspGate
 from camgraph.stages.video.live.gate.web_gate import WebGate
 from camgraph.stages.video.live.sockets import connections
-from camgraph.stages.video.live.verdicts import Dropped
 
 GATES: list[tuple[type[Gate], str]] = [(RtspGate, "rtsp"), (WebGate, "http")]
 HERE = frozenset({"127.0.0.1"})

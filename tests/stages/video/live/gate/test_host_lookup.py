@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from camgraph.stages.video.live.camera_problems import Dropped
 from camgraph.stages.video.live.gate.host_lookup import HostLookup, host_of
 from camgraph.stages.video.live.sockets import Peer
-from camgraph.stages.video.live.verdicts import Dropped
 
 
 @pytest.mark.parametrize(

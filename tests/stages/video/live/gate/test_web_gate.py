@@ -11,9 +11,9 @@ import pytest
 from camgraph_test_stages.waiting import until
 from tests.stages.video.live.gate.conftest import WITHIN_S, Callers, Line, Listener, Listeners
 
+from camgraph.stages.video.live.camera_problems import Dropped
 from camgraph.stages.video.live.gate.gate import Road
 from camgraph.stages.video.live.gate.web_gate import MOST_WITH_COOKIES, WebGate
-from camgraph.stages.video.live.verdicts import Dropped
 
 Asking = Callable[[WebGate], "Asked"]
 

@@ -7,7 +7,7 @@ import numpy as np
 from camgraph.stages.vision.decoding.score_ranges import score_range
 from camgraph.tools.lab.benchmarks.pose_accuracy.recall import NOBODY, Look, Moment, report, times_of
 from camgraph.tools.lab.benchmarks.real_actions.truth import Clip
-from camgraph.tools.models.pose_estimators import Found
+from camgraph.tools.models.pose_estimators import Poses
 
 USUAL = score_range("yolo_pose")
 
@@ -18,13 +18,13 @@ def clip(*events: dict[str, object]) -> Clip:
     )
 
 
-def found(*scores: float, trunk: float = 0.9) -> Found:
+def found(*scores: float, trunk: float = 0.9) -> Poses:
     joints = np.zeros((len(scores), 17, 3), np.float32)
     joints[:, :, 2] = trunk
-    return Found(np.zeros((len(scores), 4), np.float32), np.array(scores, np.float32), joints)
+    return Poses(np.zeros((len(scores), 4), np.float32), np.array(scores, np.float32), joints)
 
 
-def judged(found_: Found, group: str = "lying") -> Look:
+def judged(found_: Poses, group: str = "lying") -> Look:
     look = Look("model", lambda _: found_, USUAL)
     look.judge(Moment(group, np.zeros((4, 4, 3), np.uint8), None), [group])
     return look

@@ -1,7 +1,7 @@
 """Watches the thread that reads a camera from outside, and pulls it out if FFmpeg does not let go of it.
 
     reading thread      | lease: in FFmpeg, back within so long |  no lease: at work  | lease ...
-    lifeline              signs of life, `stalled` when due        looks on
+    watchdog              signs of life, `stalled` when due        looks on
                           lease over, or a stop not heard: shuts the connection's sockets down, so that FFmpeg returns
 
 A thread that stays in FFmpeg even then gives no more signs of life, and the supervisor ends its process (`hang_s`).
@@ -30,7 +30,7 @@ _ASLEEP_S = 2.0
 """Between two ticks: the whole process was stopped, and no lease ran meanwhile."""
 
 
-class Lifeline:
+class ReadingWatchdog:
     """Guards one connection, from before it is opened until it is closed, for the thread that reads it.
 
     ``cut`` ends its sockets; without it these are found by ``peers``: connections of this process to the same address
@@ -63,7 +63,7 @@ class Lifeline:
         self._silent_since: float | None = None
         self._stopped_at: float | None = None
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="lifeline", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def __enter__(self) -> Self:
         start(self._thread)

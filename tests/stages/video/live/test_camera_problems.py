@@ -5,13 +5,13 @@ from __future__ import annotations
 import av
 import pytest
 
-from camgraph.stages.video.live.verdicts import Dropped, Verdict, is_bug, verdict_on
+from camgraph.stages.video.live.camera_problems import CameraProblem, Dropped, camera_problem, is_bug
 
 URL = "rtsp://v:geheim@h/x"
 
 
-def verdict(error: Exception, spent_s: float = 0.1) -> Verdict:
-    return verdict_on(error, "rtsp://***@h/x", spent_s, 3.0)
+def verdict(error: Exception, spent_s: float = 0.1) -> CameraProblem:
+    return camera_problem(error, "rtsp://***@h/x", spent_s, 3.0)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_the_machine_does_not_give_is_lost_with_a_way_out(error: Exception)
 def test_bug_gives_lost_without_showing_its_text() -> None:
     error = AttributeError(f"no attribute of {URL}")
     assert is_bug(error)
-    assert verdict(error) == Verdict(
+    assert verdict(error) == CameraProblem(
         "lost", "rtsp://***@h/x: camgraph itself failed (AttributeError): the log has the details"
     )
 

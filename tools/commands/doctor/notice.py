@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 State = Literal["ok", "warning", "wrong"]
 
 
-class Finding(NamedTuple):
+class Notice(NamedTuple):
     """The part that was checked (`what`), the result (`found`), and the `cure`, a command or a sentence, if one is
     needed.
     """
@@ -18,7 +18,7 @@ class Finding(NamedTuple):
     cure: str = ""
 
 
-def worst(findings: list[Finding]) -> State:
+def worst(findings: list[Notice]) -> State:
     """The state of the whole."""
     states = {finding.state for finding in findings}
     return "wrong" if "wrong" in states else "warning" if "warning" in states else "ok"

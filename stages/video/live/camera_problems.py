@@ -25,7 +25,7 @@ class Dropped(Exception):
         self.state: CameraState = state
 
 
-class Verdict(NamedTuple):
+class CameraProblem(NamedTuple):
     """The state of the camera, and why, without secrets."""
 
     state: CameraState
@@ -37,18 +37,18 @@ def is_bug(error: Exception) -> bool:
     return not isinstance(error, (av.FFmpegError, OSError, MemoryError, Dropped))
 
 
-def verdict_on(error: Exception, shown_url: str, opening_s: float, connect_s: float) -> Verdict:
+def camera_problem(error: Exception, shown_url: str, opening_s: float, connect_s: float) -> CameraProblem:
     """``opening_s``: how long it took to fail, or to the first picture; ``connect_s``: how long connecting may take."""
     if isinstance(error, (av.HTTPUnauthorizedError, av.HTTPForbiddenError)):
-        return Verdict(
+        return CameraProblem(
             "unauthorised",
             f"the camera refuses the user or password of `url` ({shown_url}): correct them there "
             "(in a password / # ? @ : % are written percent-encoded), or the rights of this user in the camera",
         )
     if isinstance(error, av.HTTPNotFoundError):
-        return Verdict("gone", f"the camera has no stream at the path of `url` ({shown_url}): correct it there")
+        return CameraProblem("gone", f"the camera has no stream at the path of `url` ({shown_url}): correct it there")
     state = error.state if isinstance(error, Dropped) else "lost"
-    return Verdict(state, f"{shown_url}: {_reason(error, opening_s, connect_s)}")
+    return CameraProblem(state, f"{shown_url}: {_reason(error, opening_s, connect_s)}")
 
 
 def _reason(error: Exception, opening_s: float, connect_s: float) -> str:
