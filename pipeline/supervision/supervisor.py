@@ -103,6 +103,9 @@ class Supervisor:
         self._watchdog = Watchdog(plan, self._fleet, finite=self._finite, fail=stuck, log=self._log)
         self._running = False
         self._running_since = 0.0
+        self._next_turn = 0.0
+        self._has_news = False
+        """Whether something has come that the next turn should decide about at once."""
         self._closing_since = 0.0
         self._stop_since = 0.0
         self._hurried = False
@@ -206,8 +209,11 @@ class Supervisor:
         return self.outcome
 
     def _turn(self) -> None:
-        self._listen()
+        self._listen(max(0, math.ceil(1000 * (self._next_turn - time.monotonic()))))
         now = time.monotonic()
+        if not self._has_news and now < self._next_turn:
+            return  # nothing but heartbeats has come
+        self._has_news, self._next_turn = False, now + _LOOP_MS / 1000
         slept_s = self._watchdog.absorb_sleep(now)
         if self._stop_since:
             self._stop_since += slept_s
@@ -248,13 +254,14 @@ class Supervisor:
             self._fleet.tell_cameras_now(self._cameras.states())
 
     def _close_turn(self) -> None:
-        self._listen()
+        self._listen(_LOOP_MS)
         self.status_builder.enter(self.phase)
         self._show()
 
-    def _listen(self) -> None:
-        if self._control.fileno() in self._fleet.listen(_LOOP_MS) or self._control.owes:
+    def _listen(self, wait_ms: int) -> None:
+        if self._control.fileno() in self._fleet.listen(wait_ms) or self._control.owes:
             self._control.serve()
+            self._has_news = True
 
     def _steer(self, process: Process, now: float) -> None:
         if process.channel:
@@ -285,6 +292,7 @@ class Supervisor:
 
     def reported(self, process: Process, report: Report) -> None:
         """See `pipeline.supervision.fleet.Listener`."""
+        self._has_news |= not isinstance(report, Heartbeat | Committed)
         match report:
             case Ready():
                 self._ready(process, report.endpoint)
@@ -296,6 +304,7 @@ class Supervisor:
                 self.status_builder.note_durations(heartbeat.stage_calls, heartbeat.frame_ages)
                 self.status_builder.note_frames(process)
                 self._cameras.note_heartbeat(process.plan, heartbeat)
+                self._has_news |= self._told_changes != self._cameras.changes
             case Ended():
                 process.note_end(report)
                 self._cameras.ended(report.camera, report.reason, report.error)
@@ -340,6 +349,7 @@ class Supervisor:
 
     def died(self, process: Process) -> None:
         """See `pipeline.supervision.fleet.Listener`."""
+        self._has_news = True
         match verdict := process.judge(self._run_state):
             case NotNeeded():
                 self._finished(process, verdict)
