@@ -32,7 +32,6 @@ from camgraph.pipeline.items import END_SEQ, Item, Key
 from camgraph.pipeline.messages import End, Event, Stamp
 from camgraph.pipeline.monitoring.cameras import Cameras
 from camgraph.pipeline.monitoring.controls import CounterResets, Switches
-from camgraph.pipeline.monitoring.event_format import EventSummary
 from camgraph.pipeline.monitoring.health import Phase
 from camgraph.pipeline.monitoring.metrics import Counters, counter_of
 from camgraph.pipeline.monitoring.outcome import Outcome, blocked_too_long, not_drained
@@ -89,8 +88,7 @@ class LocalRun:
     def __init__(self, plan: RunPlan, report: Callable[[LocalRun], None] | None = None) -> None:
         self.plan = plan
         self.outcome = Outcome()
-        self.events: deque[EventSummary] = deque(maxlen=50)
-        self.status_builder = StatusBuilder(plan)
+        self._status_builder = StatusBuilder(plan)
         self._report_run = report
         self._log = structlog.get_logger()
         self._process = _OneProcess(plan.processes[0])
@@ -118,7 +116,7 @@ class LocalRun:
     @property
     def phase(self) -> Phase:
         """Where the run is on its way from start to end."""
-        return "stopping" if self._stop_since else self.status_builder.phase
+        return "stopping" if self._stop_since else self._status_builder.phase
 
     def reload(self) -> None:
         """Nothing of a graph in one process can be changed."""
@@ -157,11 +155,11 @@ class LocalRun:
             self._threads = [self._source_thread(*source) for source in self._built.sources]
             try:
                 self._built.chain.open()
-                self.status_builder.note_paused((), waiting=self.plan.camera_settings)
-                self.status_builder.note_paused(())
+                self._status_builder.note_paused((), waiting=self.plan.camera_settings)
+                self._status_builder.note_paused(())
                 for thread in self._threads:
                     thread.start(None)
-                self.status_builder.enter("running")
+                self._status_builder.enter("running")
                 while len(self._process.ended) < len(self._threads):
                     self._turn()
             except Closing:
@@ -174,7 +172,7 @@ class LocalRun:
         self.outcome.add_absent(self._cameras.absent(), self._process.ended, stopped=bool(self._stop_since))
         self.outcome.add_losses(self._process.counts())
         self._look()
-        self.status_builder.enter("over")
+        self._status_builder.enter("over")
         return self.outcome
 
     def _close(self) -> None:
@@ -335,13 +333,12 @@ class LocalRun:
             outbox.try_to_note(time.monotonic())
             outbox.maintain(time.monotonic())
             for event_id, event in outbox.committed:
-                self.status_builder.note_event(event)
+                self._status_builder.note_event(event)
                 self._own_events.committed(event_id)
-                self.events.append(event)
             outbox.committed.clear()
         self._note_cameras()
-        self.status_builder.note_ages(self._process.plan.name, chain.ages_ms())
-        self.status_builder.note_durations(chain.take_calls(), chain.take_ages())
+        self._status_builder.note_ages(self._process.plan.name, chain.ages_ms())
+        self._status_builder.note_durations(chain.take_calls(), chain.take_ages())
         stages = {name: StageStats(**runner.times.snapshot()) for name, runner in chain.runners.items()}
         files = self._process.counters.files
         troubles = [*self._retry.troubles, *self._process.counters.troubles]
@@ -356,7 +353,7 @@ class LocalRun:
             counters=self._process.counters.of_stages,
             outbox=outbox.backlog if outbox else {},
         )
-        self.status_builder.measure([self._process])
+        self._status_builder.measure([self._process])
         if self._report_run:
             self._report_run(self)
 
@@ -365,12 +362,12 @@ class LocalRun:
         changes, facts = counters.camera_changes(), counters.camera_facts
         heartbeat = Heartbeat.model_construct(camera_changes=changes, camera_facts=facts, counts=counters.snapshot())
         self._cameras.note_heartbeat(self._process.plan, heartbeat)
-        self.status_builder.note_frames(self._process)
+        self._status_builder.note_frames(self._process)
         if self._told_changes != self._cameras.changes:
             self._told_changes = self._cameras.changes
             self._built.chain.tell_cameras_now(self._cameras.states())
 
     def status(self) -> RunStatus:
         """See `pipeline.run_view.RunView`."""
-        status = self.status_builder.status([self._process], list(self.events), self._cameras.now())
+        status = self._status_builder.status([self._process], self._cameras.now())
         return replace(status, switches=self.switches())

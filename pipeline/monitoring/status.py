@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from camgraph.pipeline.messages import Event
 from camgraph.pipeline.monitoring.bottleneck import Limit, limit_of
 from camgraph.pipeline.monitoring.camera_states import ERROR_IDS, CameraNow, Fact
-from camgraph.pipeline.monitoring.event_format import EventSummary
+from camgraph.pipeline.monitoring.event_format import EventStatus, EventSummary
 from camgraph.pipeline.monitoring.health import CameraCondition, Flow, Health, Phase, Plight, Trouble, health_of
 from camgraph.pipeline.monitoring.histogram import BOUNDS_S, Histogram
 from camgraph.pipeline.monitoring.incidents import Incidents, totals
@@ -84,6 +84,7 @@ _NOTE_S = 0.5
 _MEMORY_S = 2.0
 _MOSTLY = 0.9
 _MOST_NAMED = 4
+_MOST_EVENTS = 10
 _NOT_RUNNING: frozenset[str] = frozenset({*AWAY, "paused", "waiting", "starting", "done", "stopped", "failed"})
 """In such a state a camera brings no frames now, whatever it brought in the seconds before."""
 
@@ -142,6 +143,7 @@ class StatusBuilder:
         self._paused: Collection[str] = ()
         self._waiting: Collection[str] = ()
         self._incidents = Incidents()
+        self._events: deque[EventStatus] = deque(maxlen=_MOST_EVENTS)
         self._recent = Recent()
         self._calls: dict[str, Histogram] = {}
         self._frame_ages: dict[str, Histogram] = {}
@@ -218,11 +220,11 @@ class StatusBuilder:
     def note_event(self, event: EventSummary) -> None:
         """An event has been committed."""
         self._incidents.note(event)
+        self._events.append(event.shown)
 
     def status(
         self,
         processes: Sequence[Reporting],
-        events: Sequence[EventSummary],
         known: Mapping[str, CameraNow] = MappingProxyType({}),
         departed: Mapping[tuple[str, str], int] = MappingProxyType({}),
         plights: Mapping[str, Plight] = MappingProxyType({}),
@@ -248,7 +250,7 @@ class StatusBuilder:
             bottleneck=self._limit(cameras, troubles),
             cameras=cameras,
             stages=stages,
-            events=[event.shown for event in events[-10:]],
+            events=list(self._events),
             actions=self._incidents.actions,
             totals=totals(counts, self._incidents),
             durations=self._durations(stages, cameras),

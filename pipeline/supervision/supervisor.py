@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
@@ -24,7 +23,6 @@ import zmq
 from camgraph.pipeline.errors import EXIT_GAVE_UP, ProblemText
 from camgraph.pipeline.monitoring.cameras import Cameras
 from camgraph.pipeline.monitoring.controls import CounterResets, Switches
-from camgraph.pipeline.monitoring.event_format import EventSummary
 from camgraph.pipeline.monitoring.health import Phase
 from camgraph.pipeline.monitoring.outcome import Outcome, not_drained
 from camgraph.pipeline.monitoring.reports import (
@@ -57,7 +55,6 @@ from camgraph.pipeline.system.run_folder import RunFolder
 from camgraph.pipeline.wanted import Loader
 
 _LOOP_MS = 100
-_KEPT_EVENTS = 50
 _LONGEST_WAIT_AFTER_STOP_S = 1.0
 _LAST_EVENTS_S = 2.0
 """How long the sources go on after a stop at most, until the outbox has accepted the last events of their cameras."""
@@ -78,8 +75,7 @@ class Supervisor:
     ) -> None:
         self.folder = folder
         self.outcome = Outcome()
-        self.events: deque[EventSummary] = deque(maxlen=_KEPT_EVENTS)
-        self.status_builder = StatusBuilder(plan)
+        self._status_builder = StatusBuilder(plan)
         self._report_run = report
         self._next_report = 0.0
         self._log = structlog.get_logger()
@@ -165,7 +161,7 @@ class Supervisor:
         now, processes = time.monotonic(), list(self.processes)
         plights = {process.plan.name: plight for process in processes if (plight := process.plight(now))}
         departed = self._fleet.departed
-        status = self.status_builder.status(processes, list(self.events), self._cameras.now(), departed, plights)
+        status = self._status_builder.status(processes, self._cameras.now(), departed, plights)
         cameras = status.cameras
         # A camera with new settings was added after all others, but keeps its place in the order of the graph file.
         ordered = {name: cameras[name] for name in self._membership.wanted if name in cameras}
@@ -231,9 +227,9 @@ class Supervisor:
             self._take_over(self.plan)
         self._tell_cameras_now()
         waiting = self._membership.joining if self._running else self.plan.camera_settings
-        self.status_builder.note_paused(self._membership.paused, waiting)
-        self.status_builder.enter(self.phase)
-        self.status_builder.measure(list(self.processes), self._fleet.departed)
+        self._status_builder.note_paused(self._membership.paused, waiting)
+        self._status_builder.enter(self.phase)
+        self._status_builder.measure(list(self.processes), self._fleet.departed)
         self._show()
 
     def _show(self) -> None:
@@ -244,8 +240,8 @@ class Supervisor:
 
     def _take_over(self, plan: RunPlan) -> None:
         """Follow the present plan and its cameras in status, events and incidents."""
-        if self.status_builder.plan is not plan:
-            self.status_builder.follow(plan)
+        if self._status_builder.plan is not plan:
+            self._status_builder.follow(plan)
             self._cameras.follow(plan, self._membership.wanted)
 
     def _tell_cameras_now(self) -> None:
@@ -255,7 +251,7 @@ class Supervisor:
 
     def _close_turn(self) -> None:
         self._listen(_LOOP_MS)
-        self.status_builder.enter(self.phase)
+        self._status_builder.enter(self.phase)
         self._show()
 
     def _listen(self, wait_ms: int) -> None:
@@ -300,9 +296,9 @@ class Supervisor:
                 process.note_opening(report)
             case Heartbeat():
                 heartbeat = process.note_heartbeat(report)
-                self.status_builder.note_ages(process.plan.name, heartbeat.ages)
-                self.status_builder.note_durations(heartbeat.stage_calls, heartbeat.frame_ages)
-                self.status_builder.note_frames(process)
+                self._status_builder.note_ages(process.plan.name, heartbeat.ages)
+                self._status_builder.note_durations(heartbeat.stage_calls, heartbeat.frame_ages)
+                self._status_builder.note_frames(process)
                 self._cameras.note_heartbeat(process.plan, heartbeat)
                 self._has_news |= self._told_changes != self._cameras.changes
             case Ended():
@@ -318,8 +314,7 @@ class Supervisor:
             case Committed():
                 self._send_committed(report.id)
                 if self._own_events.committed(report.id) or not report.again:
-                    self.status_builder.note_event(report.summary)
-                    self.events.append(report.summary)
+                    self._status_builder.note_event(report.summary)
             case Emitted():
                 self._emitters[report.id] = process.plan.name
                 values = report.model_dump(include={"id", "incident", "phase", "time_ns", "body"})
@@ -436,4 +431,4 @@ class Supervisor:
         counts = sum((process.counts() for process in self.processes), self._fleet.departed)
         self.outcome.add_losses(counts, edges_drop=self.plan.edges_drop)
         self._running = False
-        self.status_builder.enter("over")
+        self._status_builder.enter("over")

@@ -107,7 +107,7 @@ class Scene:
         }
         plights = {"log.0": Plight("has died of: signal 9; it is being opened again", 3.26)}
         departed = {("frames", "attic"): 5, ("dropped.wire", "attic"): 1}
-        return self.builder.status(self.processes, self.events, known, departed, plights)
+        return self.builder.status(self.processes, known, departed, plights)
 
     def _note(self) -> None:
         one = Histogram()
@@ -121,9 +121,8 @@ class Scene:
             }
             for phase in ("start", "end")
         )
-        self.events = [event_format().summary(json.dumps(body).encode()) for body in bodies]
-        for event in self.events:
-            self.builder.note_event(event)
+        for body in bodies:
+            self.builder.note_event(event_format().summary(json.dumps(body).encode()))
 
 
 def written(status: Any, folder: Path) -> str:
@@ -139,7 +138,7 @@ def test_status_json_is_as_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     scene = Scene(tmp_path, monkeypatch)
     working = written(scene.status(), tmp_path)
     scene.builder.enter("over")
-    over = written(scene.builder.status(scene.processes, scene.events), tmp_path)
+    over = written(scene.builder.status(scene.processes), tmp_path)
     assert working + over == RECORDED.read_text()
 
 

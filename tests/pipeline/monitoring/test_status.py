@@ -54,7 +54,7 @@ def test_an_event_of_a_strange_form_is_shown_as_far_as_it_can_be(tmp_path: Path,
     builder = StatusBuilder(load_plan(tmp_path / "g.yaml"))
     event = event_of({"id": "1", "subject": "a", **odd})
     builder.note_event(event)
-    status = json.loads(json.dumps(as_json(builder.status(processes=[], events=[event]))))
+    status = json.loads(json.dumps(as_json(builder.status([]))))
     for shown in RunStatus.from_json(status).events:
         assert isinstance(event_text(shown), str)
 
@@ -94,7 +94,7 @@ class Scene:
 
     def camera(self, state: str = "", why: str = "", since_s: float = 0.0, losses: int = 0) -> CameraStatus:
         known = CameraNow(state, why, since_s, losses, {"codec": "h264"})
-        return self.builder.status([self.capture], [], {"a": known}).cameras["a"]
+        return self.builder.status([self.capture], {"a": known}).cameras["a"]
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_what_the_source_says_of_its_camera_is_shown(scene: Scene) -> None:
 
 
 def test_a_process_says_what_was_dropped_in_it(scene: Scene) -> None:
-    processes = scene.builder.status([scene.capture], []).processes
+    processes = scene.builder.status([scene.capture]).processes
     assert {name: process.drops for name, process in processes.items()} == {
         scene.capture.plan.name: {"a": {"stale": 2}}
     }
@@ -150,7 +150,7 @@ def test_memory_of_departed_cameras_is_bounded(scene: Scene) -> None:
         scene.builder.follow(replace(plan, camera_settings={name: {"frames": 1}}))
         scene.builder.note_event(event_of({"type": "x", "data": {"camera": name}}))
         scene.builder.note_ages(scene.capture.plan.name, {name: 1.0})
-    status = scene.builder.status([scene.capture], [])
+    status = scene.builder.status([scene.capture])
     assert list(status.cameras) == [name]
     assert len(status.actions) == MOST_DEPARTED + 1
 
@@ -200,10 +200,10 @@ def test_the_totals_of_a_run_never_fall_when_a_camera_goes(scene: Scene) -> None
     for phase in ("start", "update", "end"):
         scene.builder.note_event(event_of({"type": "x", "data": {"camera": "a", "phase": phase}}))
     scene.frame(1)
-    before = scene.builder.status([scene.capture], []).totals
+    before = scene.builder.status([scene.capture]).totals
     assert before == Totals(frames=1, drops=2, events=1, committed=3)
     scene.builder.follow(replace(scene.builder.plan, camera_settings={}))
-    assert scene.builder.status([], [], departed=scene.capture.counts()).totals == before
+    assert scene.builder.status([], departed=scene.capture.counts()).totals == before
 
 
 def test_readded_camera_starts_its_rate_anew(scene: Scene) -> None:
@@ -212,11 +212,11 @@ def test_readded_camera_starts_its_rate_anew(scene: Scene) -> None:
     scene.builder.follow(replace(plan, camera_settings={}))
     for _ in range(2):
         scene.now += 1
-        scene.builder.status([scene.capture], [])
+        scene.builder.status([scene.capture])
     scene.builder.follow(plan)
     for _ in range(4):
         scene.now += 0.25
-        assert scene.builder.status([scene.capture], []).cameras["a"].fps < 10
+        assert scene.builder.status([scene.capture]).cameras["a"].fps < 10
 
 
 def test_waiting_camera_is_starting(scene: Scene) -> None:
@@ -264,7 +264,7 @@ def test_a_stage_is_as_busy_as_it_is_now(scene: Scene) -> None:
 
     def busy(now_ns: int) -> float:
         scene.capture.heartbeat = Heartbeat(stages={"out": StageStats(items=1, busy_ns=now_ns)})
-        return float(scene.builder.status([scene.capture], []).stages["out"].busy)
+        return float(scene.builder.status([scene.capture]).stages["out"].busy)
 
     busy(0)
     scene.now += 600
@@ -276,7 +276,7 @@ def test_a_stage_is_as_busy_as_it_is_now(scene: Scene) -> None:
 
 
 def status_of(scene: Scene, known: CameraNow | None = None, **more: Any) -> RunStatus:
-    return scene.builder.status([scene.capture], [], {"a": known} if known else {}, **more)
+    return scene.builder.status([scene.capture], {"a": known} if known else {}, **more)
 
 
 def test_healthy_means_that_a_frame_went_through_lately(scene: Scene) -> None:
@@ -323,9 +323,9 @@ def test_behind_a_process_that_does_nothing_frames_are_missed(scene: Scene) -> N
     [reader] = [one for one in scene.builder.plan.processes if one.incoming]
     silent = Capture(reader)
     plights = {reader.name: Plight("gives no sign of life", 6.0)}
-    status = scene.builder.status([scene.capture, silent], [], plights=plights)
+    status = scene.builder.status([scene.capture, silent], plights=plights)
     assert status.health.level == "down"
-    status = scene.builder.status([scene.capture, silent], [], plights={"src.a": Plight("is being opened", 1.0)})
+    status = scene.builder.status([scene.capture, silent], plights={"src.a": Plight("is being opened", 1.0)})
     assert status.health.level == "degraded", "the process of a source has nothing to do with it"
 
 
@@ -493,7 +493,7 @@ def test_cameras_that_are_gone_are_forgotten() -> None:
 
 def test_durations_are_sums_without_those_of_removed_cameras(scene: Scene) -> None:
     def counted(kind: str) -> dict[str, int]:
-        durations = scene.builder.status([scene.capture], []).durations
+        durations = scene.builder.status([scene.capture]).durations
         return {name: sum(one.counts) for name, one in getattr(durations, kind).items()}
 
     scene.capture.heartbeat = Heartbeat(stages={"out": StageStats()})
@@ -515,7 +515,7 @@ def test_a_worker_that_leaves_changes_no_sum_and_no_rate(scene: Scene) -> None:
         scene.now += 1
         for worker in here:
             worker.heartbeat = Heartbeat(stages={"out": StageStats(items=items, busy_ns=items * 1_000_000)})
-        return scene.builder.status(here, []).stages["out"]
+        return scene.builder.status(here).stages["out"]
 
     for second in range(5):
         found = stage(workers, 1000 + 10 * second)
@@ -542,7 +542,7 @@ def test_drops_of_a_worker_that_has_gone_are_no_drops_of_now(scene: Scene) -> No
         look([scene.capture, worker], Counter())
     for _ in range(10):
         look([scene.capture], worker.counts())
-    status = scene.builder.status([scene.capture], [], departed=worker.counts())
+    status = scene.builder.status([scene.capture], departed=worker.counts())
     assert status.health == Health("healthy", "1 camera, 2.0 frames/s")
 
 
@@ -553,5 +553,5 @@ def test_what_the_processes_of_a_stage_tell_is_shown_together(tmp_path: Path) ->
     two = [Capture(process), Capture(process)]
     for number, one in enumerate(two):
         one.heartbeat = Heartbeat(stage_facts={"out": {"provider": "CUDA", "device": number}})
-    stages = StatusBuilder(plan).status(processes=two, events=[]).stages
+    stages = StatusBuilder(plan).status(two).stages
     assert stages["out"].facts == {"provider": "CUDA", "device": "0, 1"}
