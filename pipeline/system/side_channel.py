@@ -282,6 +282,7 @@ class SideChannel:
         for other in self._clients:  # nobody could read from them meanwhile
             other.until_s += took_s
         if answer is not None:
+            client.message = None  # a picture is large
             client.end(answer)
 
     def _answered(self, client: Client) -> bytes | None:

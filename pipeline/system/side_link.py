@@ -85,8 +85,8 @@ def _unpacked(data: memoryview) -> Any:
 class Link:
     """A connected socket on which both sides send messages, blocking or not. `most`: bytes of a message that comes.
 
-    `send` and `arrive` raise OSError. So does whatever receives; ConnectionResetError at the end, and WireError for
-    anything else than messages.
+    All methods raise OSError; those that receive raise ConnectionResetError at the end, and WireError for anything else
+    than messages.
     """
 
     def __init__(self, connection: socket.socket, most: int = MOST_BYTES) -> None:
