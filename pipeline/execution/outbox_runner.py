@@ -1,6 +1,6 @@
-"""The runner of the outbox: it takes events, and hands them to the sinks that are in the same process.
+"""The runner of the outbox takes events, and hands the events to sinks in the same process.
 
-Sinks in processes of their own get their events from `pipeline.worker.outbox_relay`.
+Sinks in processes of their own get events from `pipeline.worker.outbox_relay`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PULL_AT_ONCE = 64
 
 
 class OutboxRunner:
-    """See the module's docstring. Its items need no answer: an event belongs to no frame once it is committed."""
+    """See the module's docstring. Items need no answer: once an event is committed, the event belongs to no frame."""
 
     hands_out = True
 
@@ -43,7 +43,7 @@ class OutboxRunner:
         self._tracer = tracer
 
     def run(self, items: Sequence[Item]) -> list[list[Message]]:
-        """Commit the events among `items`, and note the frames that made none. Waits while the disk is full."""
+        """Commit the events among `items`, and note the frames without events. Waits while the disk is full."""
         self._retry.until_taken(self.plan.name, lambda: self._accept(items))
         self._hand_out()
         return [[] for _ in items]
@@ -52,21 +52,21 @@ class OutboxRunner:
         started = time.perf_counter_ns()
         self.stage.accept(items)
         took_ns = time.perf_counter_ns() - started
-        # Also for the supervisor, which soon restarts a process that works between its deaths.
+        # The supervisor counts this as work: a process that works between two deaths is soon restarted.
         self.times.add(took_ns, len(items))
         if self._tracer is not None:
             self._tracer.committed(items, took_ns)
 
     def end(self, camera: str, end: End) -> list[Message]:
-        """The camera sends no more events; after the last camera, the sinks get the end of all.
+        """The camera sends no more events; after the last camera has ended, each sink gets the end of all cameras.
 
-        Not before their deliveries are recorded: waits while the disk does not take them.
+        A sink gets the end once all deliveries are recorded. Waits while the disk does not take these records.
         """
         self.stage.end(camera, end.reason)
         self._hand_out()
         if self.stage.all_ended:
             for name in sorted(self._sinks, key=lambda name: len(self.stage.goes_before(name))):
-                self._deliver_rest()  # an earlier sink's end may have made events for it
+                self._deliver_rest()  # the end of an earlier sink may have made events for this sink
                 self._sinks[name].end(EVERY_CAMERA, self.stage.last_word)
         return []
 
@@ -75,7 +75,7 @@ class OutboxRunner:
             self._hand_out()
 
     def _is_over(self) -> bool:
-        """Record deliveries; True if no sink here waits for more. Raises EnvironmentProblem."""
+        """Record deliveries; True if no sink in this process waits for more events. Raises EnvironmentProblem."""
         self.stage.note_delivered()
         return all(self.stage.over(name) for name in self._sinks)
 

@@ -18,7 +18,7 @@ from camgraph.pipeline.stage import FrameSize, Source, Stage
 from camgraph.pipeline.system.names import ascii_form, is_camera_name
 
 EVENTS = "events"
-"""The name under `from` that means all stages that make events."""
+"""Under `from`, this name stands for all stages that make events."""
 
 OUTBOX = "outbox"
 """The name of the stage that is inserted between the stages that make events and the event sinks."""
@@ -28,12 +28,13 @@ RESERVED = {
     OUTBOX: "camgraph adds the outbox to every graph with events",
 }
 
-Finding = Iterable[tuple[tuple[str | int, ...], str]]
+SettingProblems = Iterable[tuple[tuple[str | int, ...], str]]
+"""(path of a key, text) of each wrong setting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One stage of the graph. `kind` is None if the stage was not found (which has been reported)."""
+    """One stage of the graph. `kind`: the class; None if no class was found, which has been reported."""
 
     name: str
     entry: StageEntry
@@ -42,22 +43,22 @@ class Node:
 
     @property
     def path(self) -> Path:
-        """Its place in the file."""
+        """The stage's place in the file."""
         return ("stages", self.name)
 
     @property
     def source(self) -> type[Source[Any]] | None:
-        """Its class, if it is a source."""
+        """The stage's class, if the stage is a source; else None."""
         return self.kind if self.kind is not None and issubclass(self.kind, Source) else None
 
     @property
     def stage(self) -> type[Stage[Any]] | None:
-        """Its class, if it is no source."""
+        """The stage's class, if the stage is no source; else None."""
         return self.kind if self.kind is not None and issubclass(self.kind, Stage) else None
 
     @property
     def ports(self) -> Mapping[str, type[Message]]:
-        """The message types of its ports; "" is the one unnamed input."""
+        """Port -> message type; "" is the port of a stage with one unnamed input."""
         if self.stage is None:
             return {}
         inputs = self.stage.inputs
@@ -65,12 +66,12 @@ class Node:
 
     @property
     def outputs(self) -> tuple[type[Message], ...]:
-        """The message types of its outputs."""
+        """The message types that the stage makes."""
         return self.kind.outputs if self.kind else ()
 
     @property
     def threads(self) -> int:
-        """The threads of each process: from the file, else from the stage."""
+        """The number of threads in each process: the file's number, else the stage's."""
         if "threads" in self.entry.model_fields_set or self.stage is None or self.settings is None:
             return self.entry.threads
         return self.stage.usual_threads(self.settings, self.entry.workers or 1)
@@ -82,7 +83,7 @@ class Node:
 
     @property
     def takes_events(self) -> bool:
-        """True for event sinks: they read from the outbox, whatever their `from` names."""
+        """True for event sinks. An event sink reads from the outbox, whichever stages are named under `from`."""
         wanted = self.ports.get("")
         return wanted is not None and issubclass(wanted, Event)
 
@@ -93,7 +94,7 @@ class Node:
 
     @property
     def makes_events(self) -> bool:
-        """True if its events go to the outbox."""
+        """True if the stage's outputs go to the outbox."""
         return any(issubclass(made, Event) for made in self.outputs)
 
 
@@ -110,7 +111,7 @@ class Camera:
 
 
 def find_nodes(graph: GraphFile, base_folder: FilePath, report: Report) -> dict[str, Node]:
-    """All stages, by name, in the order of the file; mistakes in their kinds and settings are reported."""
+    """All stages, by name, in the order of the file. Unknown stages and mistakes in settings are reported."""
     return {name: _node(name, entry, base_folder, report) for name, entry in graph.stages.items()}
 
 
@@ -143,8 +144,8 @@ def _settings(kind: AnyStage, entry: StageEntry, path: Path, report: Report) -> 
     return validated(kind.settings_type, entry.with_ or {}, report, origin)
 
 
-def _check(check: Callable[[], Finding], around: Path, report: Report, origin: Callable[[Path], Path]) -> None:
-    """Run the stage's own check, which may read files, and report its findings."""
+def _check(check: Callable[[], SettingProblems], around: Path, report: Report, origin: Callable[[Path], Path]) -> None:
+    """Run a stage's own check, which may read files, and report the problems that the check finds."""
     try:
         for rest, text in check():
             path = origin(rest)
@@ -164,7 +165,7 @@ def _check(check: Callable[[], Finding], around: Path, report: Report, origin: C
 def find_cameras(
     graph: GraphFile, source: type[Source[Any]], base_folder: FilePath, report: Report
 ) -> dict[str, Camera]:
-    """All cameras, by name, in the order of the file; mistakes in their settings are reported."""
+    """All cameras, by name, in the order of the file. Mistakes in settings of cameras are reported."""
     cameras: dict[str, Camera] = {}
     for name, own in graph.cameras.items():
         camera = find_camera(name, {**(graph.camera_defaults or {}), **(own or {})}, source, base_folder, report)
@@ -174,7 +175,7 @@ def find_cameras(
 
 
 def check_forms(names: Iterable[str], report: Report) -> None:
-    """Report cameras with the same ASCII form as an earlier one: they would share paths and addresses."""
+    """Report each camera with the ASCII form of an earlier camera: the two would share paths and addresses."""
     owners: dict[str, str] = {}
     for name in names:
         form = ascii_form(name)
@@ -187,7 +188,7 @@ def check_forms(names: Iterable[str], report: Report) -> None:
 def find_camera(
     name: str, values: dict[str, Any], source: type[Source[Any]], base_folder: FilePath, report: Report
 ) -> Camera | None:
-    """One camera with these settings and its defaults; None if they are wrong, which is reported."""
+    """One camera with the settings `values`; None if a setting is wrong, which is reported."""
     path: Path = ("cameras", name)
     own = report.source.mapping(*path)
 
@@ -212,7 +213,7 @@ def find_camera(
 def check_cameras_of_stages(
     nodes: Iterable[Node], cameras: Mapping[str, FrameSize | None], base_folder: FilePath, report: Report
 ) -> None:
-    """Report settings of stages that name missing cameras, or do not fit their cameras."""
+    """Report settings of stages that name missing cameras, or that do not fit the stage's cameras."""
     for node in nodes:
         if node.stage is not None and node.settings is not None:
             _ask_of_cameras(node, node.stage, cameras, base_folder, report)

@@ -1,7 +1,7 @@
-"""An event as it stands in the file of the outbox, with a checksum.
+"""An event in the file of the outbox, with a checksum.
 
-SQLite notices damage to its own structure, and none to values: without the checksum, sinks would get what a disk has
-made of an event. A row of an older version has the checksum 0; of its event, the form alone is checked.
+SQLite notices damage to the structure of a file, and no damage to values. Without the checksum, sinks would get events
+that a disk has changed. Rows of older versions have the checksum 0: then only the form of the event is checked.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from camgraph.pipeline.outbox.event_file import Broken
 
 _HEAD = "e.id, e.camera, e.incident, e.phase, e.epoch, e.seq, e.time_ns, e.checksum"
 _NO_BLOB = "WHEN typeof(e.body) != 'blob' THEN 0"
-"""So a body that is damaged differs from one that is left out."""
+"""A damaged body is read as 0, a body that is left out as NULL."""
 WHOLE = f"{_HEAD}, CASE {_NO_BLOB} ELSE e.body END"
 """The columns of `events e` for `read_event`."""
 TO_SEND = f"{_HEAD}, CASE {_NO_BLOB} WHEN length(e.body) <= {LONGEST_BODY} THEN e.body END"
-"""As `WHOLE`, without a body that is too large to be sent: a hundred of them would not fit into the memory."""
+"""As `WHOLE`, without bodies that are too large to be sent: a hundred such bodies would not fit into memory."""
 _TYPES = [str, str, str, str, int, int, int, int]
 
 
 class StoredEvent(NamedTuple):
-    """`stored`: its id in the file, see `pipeline.outbox.event_file`. `body`: None if it is too large to be sent."""
+    """`stored`: the id in the file (`pipeline.outbox.event_file`). `body`: None if the body is too large to be sent."""
 
     stored: str
     camera: str
@@ -38,16 +38,16 @@ class StoredEvent(NamedTuple):
 
 
 def checksum(facts: Sequence[object], body: bytes) -> int:
-    """Of an event with these facts: id, camera, incident, phase, epoch, seq, time. 0 is for events without one.
+    """The checksum of an event with the facts id, camera, incident, phase, epoch, seq, time; never 0.
 
-    The id is the one in the file; a requeued event has the same checksum.
+    `facts` has the id in the file. A requeued event has the checksum of the original event.
     """
     facts = " ".join(map(str, (own_id(str(facts[0])), *facts[1:])))
     return zlib.crc32(body, zlib.crc32(facts.encode(errors="surrogatepass"))) or 1
 
 
 def read_event(values: Sequence[Any]) -> StoredEvent:
-    """The event in a row of `WHOLE` or `TO_SEND`. Raises Broken if it is not as it was written."""
+    """The event in a row of `WHOLE` or `TO_SEND`. Raises Broken if the row is not as it was written."""
     *head, body = values
     if list(map(type, head)) != _TYPES or head[3] not in EVENT_PHASES:
         raise Broken("an event lacks its facts")

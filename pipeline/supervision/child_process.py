@@ -77,7 +77,7 @@ class ChildProcess:
             os.close(self.stderr_fd)
             self.stderr_fd = -1
 
-    def bury(self) -> int:
+    def reap(self) -> int:
         """Clean up after the child's death, and return its exit status, negative for a signal."""
         status = self._started.wait()
         self.channel.close()

@@ -14,8 +14,7 @@
                                     '------------------------> finished
 
 Only in `dead` is there a choice, and `Lifecycle.judge` makes it. Other facts change no state: a start is put off, a
-process is killed, it must close for new settings, or it leaves the plan. They decide what its death
-means.
+process is killed, must close for new settings, or leaves the plan. These facts decide what a death means.
 """
 
 from __future__ import annotations
@@ -52,9 +51,9 @@ _A_ROW = 3
 class RunState:
     """The part of the run's state that decides about a death.
 
-    `running`: all processes that the run waits for were ready once. `finite`: its cameras end by themselves.
-    `closing`: all processes must close; `hurried`: without waiting for them any longer. `longest_pause_s`: the longest
-    pause before a restart.
+    `running`: all processes that the run waits for were ready once. `finite`: the cameras end by themselves.
+    `closing`: all processes must close; `hurried`: the run waits for none of them. `longest_pause_s`: the longest pause
+    before a restart.
     """
 
     running: bool
@@ -66,13 +65,13 @@ class RunState:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One start of a process and its outcome.
+    """One start of a process, and the outcome.
 
-    `number`: its incarnation, 0 before the first. `stages`: its stages with their settings. `opening`: the slow part
-    of its opening, and the time until which it may take. `endpoint`: the address for its senders, "" until it is
-    ready. `opened`: it has been ready. `failure`: exit status and reason, if reported. `killed_for`: the reason if
-    it was killed; `refused`: for a wrong report, after which no more are read. `outdated`: it must close for new
-    settings. `exit_status`: as in `subprocess`, once it is dead.
+    `number`: the incarnation, 0 before the first. `stages`: the stages with their settings. `opening`: a slow part of
+    the opening, and the time until which this part may take. `endpoint`: the address for senders, "" until the process
+    is ready. `opened`: the process was ready. `failure`: exit status and reason, if reported. `killed_for`: the reason
+    for a kill; `refused`: the reason is a wrong report, after which no report is read. `outdated`: the process must
+    close for new settings. `exit_status`: as in `subprocess`, once the process is dead.
     """
 
     number: int = 0
@@ -95,11 +94,12 @@ _NO_ATTEMPT = Attempt()
 class Lifecycle:
     """The state of a process; each transition returns the next value. Times are monotonic seconds, 0 for never.
 
-    `process`, `source`: its name, and whether it has sources. `stages`: the settings that it should have; `proven`:
-    those with which it last opened. `start_at`: when the next start is due; `short`: the resource that the machine
-    lacks, so that no start is tried before `put_off_until`. `died_of`: the reason of the last unwanted death;
-    `row_since`: the time of the first death of that row. `trouble`: why it has not opened since its last death.
-    `gave_up`: why it only ends its cameras from now on. `leaving`: it is in no plan any more.
+    `process`, `source`: the name, and whether the process has sources. `stages`: the stages with the settings that the
+    process should have; `proven`: with the settings of the last opening. `start_at`: when the next start is due;
+    `short`: the resource that the machine lacks, so that no start is tried before `put_off_until`. `died_of`: the
+    reason of the last unwanted death; `row_since`: the time of the first death in a row. `trouble`: why the stages have
+    not been opened since the last death. `gave_up`: why the process only ends its cameras from now on. `leaving`: the
+    process is in no plan any more.
     """
 
     process: str
@@ -129,19 +129,19 @@ class Lifecycle:
         return replace(self, state="starting", attempt=attempt, short="")
 
     def ready(self, endpoint: str, now: float) -> Lifecycle:
-        """starting -> running: it has opened its stages. Raises WireError if it was ready before."""
+        """starting -> running: the stages are open. Raises WireError if they were open before."""
         if self.state != "starting":
             raise WireError(f"{self.process} reports that it is ready while it is {self.state}: expected it once")
         attempt = replace(self.attempt, endpoint=endpoint, opened=True)
         return replace(self, state="running", attempt=attempt, ready_at=now, proven=attempt.stages, trouble="")
 
     def reap(self, exit_status: int) -> Lifecycle:
-        """starting, running -> dead: it is dead and cleaned up."""
+        """starting, running -> dead: the child is dead and cleaned up."""
         assert self.is_alive, self.state
         return replace(self, state="dead", attempt=replace(self.attempt, exit_status=exit_status, endpoint=""))
 
     def judge(self, run: RunState, now: float, *, all_ended: bool) -> tuple[Lifecycle, Consequence]:
-        """dead -> waiting, finished: decide what its death means. `all_ended`: all of its cameras have ended."""
+        """dead -> waiting, finished: decide what the death means. `all_ended`: all cameras have ended."""
         assert self.state == "dead", self.state
         source_done = self.source and all_ended
         if run.closing or self.leaving or source_done:
@@ -161,7 +161,7 @@ class Lifecycle:
         return None
 
     def _judge_change(self) -> tuple[Lifecycle, Consequence]:
-        """It closed to restart with new settings, or did not open with them: then it gets the proven ones back."""
+        """The process closed to take new settings; or it did not open with them, and gets the proven settings back."""
         after = replace(self, state="waiting", start_at=0.0)
         if self.attempt.outdated:
             return after, OtherSettings(lost=self.attempt.opened)
@@ -172,15 +172,15 @@ class Lifecycle:
     def _judge_death(self, run: RunState, now: float) -> tuple[Lifecycle, Consequence]:
         after = self._died(now)
         death = after.death
-        verdict = judge(death, running=run.running or self._is_optional, finite=run.finite)
+        consequence = judge(death, running=run.running or self._is_optional, finite=run.finite)
         if self._is_optional and death.failure and self.attempt.number == 1 and not self.attempt.opened:
-            verdict = EndRun(*death.failure)  # a mistake of its settings, as of those that the run waits for
-        if isinstance(verdict, EndRun):
-            return replace(after, state="finished"), verdict
-        if isinstance(verdict, EndCameras):
-            return replace(after, state="waiting", start_at=0.0, gave_up=verdict.problem), verdict
+            consequence = EndRun(*death.failure)  # a mistake in settings, as for processes that the run waits for
+        if isinstance(consequence, EndRun):
+            return replace(after, state="finished"), consequence
+        if isinstance(consequence, EndCameras):
+            return replace(after, state="waiting", start_at=0.0, gave_up=consequence.problem), consequence
         pause_s = min(run.longest_pause_s, after.restarts.pause_s)
-        return replace(after, state="waiting", start_at=now + pause_s), replace(verdict, pause_s=pause_s)
+        return replace(after, state="waiting", start_at=now + pause_s), replace(consequence, pause_s=pause_s)
 
     @property
     def _is_optional(self) -> bool:
@@ -212,37 +212,37 @@ class Lifecycle:
         return replace(self, start_at=0.0)
 
     def note_opening(self, doing: str, until: float) -> Lifecycle:
-        """A slow part of its opening may take until then, and is no hang."""
+        """A slow part of the opening may take until `until`, and is no hang."""
         return replace(self, attempt=replace(self.attempt, opening=(doing, until)))
 
     def note_failure(self, exit_status: int, why: ProblemText) -> Lifecycle:
-        """It has reported why it fails."""
+        """The process has reported why it fails."""
         return replace(self, attempt=replace(self.attempt, failure=(exit_status, why)))
 
     def kill(self, why: str, *, refused: bool = False) -> Lifecycle:
-        """It is killed; `refused`: for a wrong report. Without a child this does nothing."""
+        """The child is killed; `refused`: for a wrong report. Without a child this changes nothing."""
         if not self.is_alive:
             return self
         attempt = replace(self.attempt, killed_for=why, refused=refused or self.attempt.refused)
         return replace(self, attempt=attempt)
 
     def change(self, stages: tuple[StagePlan, ...]) -> Lifecycle:
-        """It gets new settings: a child closes first; without one the next start is due now."""
+        """The process gets new settings: a child closes first; without a child the next start is due now."""
         if self.is_alive:
             return replace(self, stages=stages, attempt=replace(self.attempt, outdated=True))
         return replace(self, stages=stages, start_at=0.0)
 
     def settled(self) -> Lifecycle:
-        """Its child has taken the settings that it is to have, and need not close for them."""
+        """The living child has taken the new settings, and need not close for them."""
         attempt = replace(self.attempt, stages=self.stages, outdated=False)
         return replace(self, attempt=attempt, proven=self.stages)
 
     def leave(self) -> Lifecycle:
-        """It is in no plan any more: its next death is its end."""
+        """The process is in no plan any more, and the next death is the end."""
         return replace(self, leaving=True)
 
     def worked(self) -> Lifecycle:
-        """It has finished some work."""
+        """The process has finished some work."""
         return replace(self, restarts=self.restarts.after_work()) if self.restarts.fruitless else self
 
     def slept(self, seconds: float) -> Lifecycle:
@@ -260,28 +260,28 @@ class Lifecycle:
 
     @property
     def on_trial(self) -> bool:
-        """True while it has not opened with its present settings yet, but has with earlier ones."""
+        """True while the stages have not been opened with the present settings, but were with earlier settings."""
         return self.proven is not None and self.proven != self.stages
 
     @property
     def changing(self) -> bool:
-        """True while it is leaving, or has not opened yet with the settings that it should have."""
+        """True while the process is leaving, or is not open yet with the settings that it should have."""
         opening = self.attempt.outdated or self.on_trial or not self.ready_at
         return self.leaving or (opening and self.state != "finished")
 
     @property
     def opened_in_s(self) -> float:
-        """How long the last opening took, 0 while it is not open."""
+        """How long the last opening took; 0 while the stages are not open."""
         return max(0.0, self.ready_at - self.attempt.started_at)
 
     def is_due(self, now: float, stopped_at: float) -> bool:
-        """Whether to start it now. After a stop (0: none) it is due at once, or its frames would be lost."""
+        """Whether a start is due. After a stop of the run (0: none) a start is due at once, or frames would be lost."""
         due = now >= self.start_at or 0 < stopped_at >= self.died_at
         return self.state == "waiting" and due and now >= self.put_off_until
 
     @property
     def death(self) -> Death:
-        """The death of the last incarnation, once it is counted."""
+        """The death of the last incarnation, once the death is counted."""
         attempt = self.attempt
         return Death(
             process=self.process,
@@ -295,7 +295,7 @@ class Lifecycle:
         )
 
     def plight(self, now: float) -> Plight | None:
-        """Return why it processes nothing at present, or may soon stop; None if all is well, or it is not needed."""
+        """Return why the process does nothing now, or may soon stop; None if all is well or it is not needed."""
         if self.state == "finished" or self.leaving:
             return None
         if self.state == "running":

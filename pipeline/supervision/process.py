@@ -31,11 +31,11 @@ from camgraph.pipeline.supervision.stall_detector import Progress
 from camgraph.pipeline.transport.channel import Channel
 
 _EARLY = 0.25
-"""After this share of its limit a process may be hanging, and its waiting time for a core is measured from then on."""
+"""After this share of a limit, a process may be hanging: from then on, waiting times for a core are measured."""
 _SILENT_S = 5.0
-"""Without a report for so long, a process does nothing as far as anybody can see; it reports once a second at least."""
+"""A process that has not reported for this long shows no sign of work; a process reports at least once a second."""
 _COUNTED = frozenset({"counts", "stages", "files"})
-"""Of a heartbeat, what is added up over incarnations."""
+"""The values of a heartbeat that are added up over incarnations."""
 _OVER_AT_DEATH: dict[str, Any] = {
     "queue": 0,
     "blocked_on": "",
@@ -65,7 +65,7 @@ class Reported:
     def __init__(self) -> None:
         self.heartbeat = Heartbeat()
         self._last = Heartbeat()
-        """Of this incarnation alone."""
+        """The last heartbeat of this incarnation alone."""
         self.counters = CumulativeCounters()
         self.frames_done: dict[str, Any] = {}
         self.ended: dict[str, tuple[str, ProblemText]] = {}
@@ -80,7 +80,7 @@ class Reported:
         self.reported_at, self.slowest_s = now, 0.0
 
     def note_heartbeat(self, report: Heartbeat, now: float) -> Heartbeat:
-        """Record a heartbeat, with the progress in it, and return the whole of it."""
+        """Record a heartbeat and its progress, and return the whole heartbeat."""
         heartbeat = self._last = report.after(self._last)
         together = {"stages": self.heartbeat.stages, "files": self.heartbeat.files}
         if not report.model_fields_set.isdisjoint(_COUNTED):
@@ -95,19 +95,19 @@ class Reported:
         return heartbeat
 
     def note_end(self, end: Ended, status: int) -> None:
-        """Record the end of a camera; `status`: the exit status of its error."""
+        """Record the end of a camera; `status`: the exit status of the camera's error."""
         self.ended[end.camera] = (end.reason, ProblemText(end.error, error_id=end.error_id))
         self.end_status[end.camera] = status
 
     def die(self) -> None:
-        """Keep the work of this dead incarnation, and drop its condition."""
+        """Keep the work of a dead incarnation, and drop the condition in which the incarnation was."""
         self.counters.died()
         self._last = Heartbeat()
         self.heartbeat = self.heartbeat.model_copy(update=_OVER_AT_DEATH)
         self.blocked_since = 0.0
 
     def forget_all_but(self, cameras: Collection[str]) -> None:
-        """Forget cameras that are gone: one that comes again under the same name is a new one."""
+        """Forget cameras that are gone: a camera that comes again under the same name is a new camera."""
         for known in (self.ended, self.end_status, self.frames_done):
             for camera in [camera for camera in known if camera not in cameras]:
                 del known[camera]
@@ -135,21 +135,21 @@ class Process:
         self._stderr_allowance = Allowance()
         self._settings_sent = 0
         self._handed = 0
-        """The number of the settings that its child has been sent and has not taken yet; 0 if there are none."""
+        """The number of the settings that the child was sent and has not taken yet; 0 if there are none."""
 
     @property
     def number(self) -> int:
-        """Its place in the run, which no other process has."""
+        """The place of the process in the run, which no other process has."""
         return self._number
 
     @property
     def plan(self) -> ProcessPlan:
-        """Its part of the plan, with the settings that it should have."""
+        """The process's part of the plan, with the settings that the process should have."""
         return self._plan
 
     @property
     def life(self) -> Lifecycle:
-        """Its state."""
+        """The state of the process, with all facts that decide about the next state."""
         return self._life
 
     @property
@@ -159,44 +159,44 @@ class Process:
 
     @property
     def incarnation(self) -> int:
-        """The number of its starts."""
+        """How often the process has been started."""
         return self._life.attempt.number
 
     @property
     def trouble(self) -> str:
-        """Why it has not opened its stages since its last death, "" if it has."""
+        """Why the stages have not been opened since the last death; "" if they are open."""
         return self._life.trouble
 
     @property
     def restarts(self) -> int:
-        """The number of its restarts."""
+        """How often the process has been restarted."""
         return self._life.restarts.total
 
     @property
     def revision(self) -> int:
-        """The number of the newest plan that it has."""
+        """The number of the newest plan that the process has."""
         return self._revision
 
-    # ---- its child
+    # ---- the child
 
     @property
     def pid(self) -> int:
-        """The process id, 0 while there is none."""
+        """The process id; 0 while there is no child."""
         return self._child.pid if self._child else 0
 
     @property
     def pidfd(self) -> int:
-        """Becomes readable when the child is dead; -1 while there is none."""
+        """Becomes readable when the child is dead; -1 while there is no child."""
         return self._child.pidfd if self._child else -1
 
     @property
     def channel(self) -> Channel | None:
-        """Carries orders to the child and reports from it; None while there is none."""
+        """Carries orders to the child and reports of the child; None while there is no child."""
         return self._child.channel if self._child else None
 
     @property
     def stderr_fd(self) -> int:
-        """Becomes readable when the child has written to its standard error; -1 while there is none."""
+        """Becomes readable when the child has written to standard error; -1 while there is no child."""
         return self._child.stderr_fd if self._child else -1
 
     def read_stderr(self) -> list[str]:
@@ -205,19 +205,19 @@ class Process:
 
     @property
     def stderr_allowance(self) -> Allowance:
-        """Limits how many of these lines reach the log."""
+        """Limits how many lines of `read_stderr` reach the log."""
         return self._stderr_allowance
 
     @property
     def shared_bytes(self) -> int:
-        """The size of its segments."""
+        """The bytes of the process's segments in shared memory."""
         return segments_bytes(self._boot.shm_prefix) if self._boot else 0
 
-    # ---- its plan
+    # ---- the plan
 
     @property
     def readers(self) -> set[str]:
-        """The names of the processes that read from it."""
+        """The names of the processes that read from this process."""
         return {reader for routes in self.plan.routes.values() for reader in routes.values()}
 
     @property
@@ -227,14 +227,14 @@ class Process:
 
     @property
     def stateful_stages(self) -> list[str]:
-        """Its stages whose state is lost with its death."""
+        """The stages whose state is lost if the process dies."""
         return [stage.name for stage in self.plan.stages if find_stage(stage.use).stateful]
 
-    # ---- its reports
+    # ---- the reports
 
     @property
     def reported(self) -> Reported:
-        """Its reports, of all incarnations."""
+        """The reports of all incarnations."""
         return self._reported
 
     @property
@@ -244,12 +244,12 @@ class Process:
 
     @property
     def ended(self) -> Mapping[str, tuple[str, ProblemText]]:
-        """Camera -> (reason, error) of those that have ended."""
+        """Camera -> (reason, error), for cameras that have ended."""
         return self._reported.ended
 
     @property
     def all_ended(self) -> bool:
-        """True when all of its cameras have ended."""
+        """Whether all cameras of the process have ended."""
         return set(self.plan.cameras) <= set(self.ended)
 
     def counts(self) -> Counter[tuple[str, str]]:
@@ -257,42 +257,42 @@ class Process:
         return self._reported.counters.counts
 
     def note_ready(self, endpoint: str) -> None:
-        """It has opened its stages, and its senders connect to `endpoint`. Raises WireError if it was ready before."""
+        """Note that the stages are open: senders connect to `endpoint`. Raises WireError if noted before."""
         now = time.monotonic()
         self._life = self._life.ready(endpoint, now)
         self._reported.reported_at = now
 
     def note_opening(self, opening: Opening) -> None:
-        """It reports a slow part of its opening, which is no hang."""
+        """Note that a slow part of the opening goes on, which is no hang."""
         now = self._reported.reported_at = time.monotonic()
         self._life = self._life.note_opening(opening.doing, now + opening.within_s)
 
     def note_heartbeat(self, report: Heartbeat) -> Heartbeat:
-        """It has sent a heartbeat. Returns the whole of it."""
+        """Note a heartbeat, and return the whole heartbeat."""
         heartbeat = self._reported.note_heartbeat(report, time.monotonic())
         if self._reported.counters.this_life:
             self._life = self._life.worked()
         return heartbeat
 
     def note_end(self, end: Ended) -> None:
-        """A camera has ended in it. A camera that was given up after deaths is no error of the source."""
+        """Note that a camera has ended. A camera that was given up after deaths is no error of the source."""
         self._reported.note_end(end, EXIT_GAVE_UP if self._life.gave_up else end.status)
 
     def note_failure(self, failed: Failed) -> None:
-        """It reports why it fails."""
+        """Note why the process fails, as the process reports."""
         self._life = self._life.note_failure(failed.status, ProblemText(failed.error, error_id=failed.error_id))
 
     def note_revised(self, revised: Revised) -> None:
-        """It has a newer plan."""
+        """Note that the process has a newer plan."""
         self._revision = revised.number
 
     def note_oversize(self) -> None:
-        """It is alive, but has a report that is too large to send."""
+        """Note that the process is alive, but has a report that is too large to send."""
         self._reported.reported_at = time.monotonic()
         self._reported.counters.count("reports_too_large")
 
     def refuse(self, why: str) -> bool:
-        """Kill it for a wrong report, and read no more of its reports; False if that was done before."""
+        """Kill the process for a wrong report, and read no further report; False if that was done before."""
         if self._life.attempt.refused:
             return False
         self._reported.counters.count("reports_refused")
@@ -302,13 +302,13 @@ class Process:
     # ---- another plan
 
     def revise(self, plan: ProcessPlan, number: int, boot: Callable[[], Boot]) -> None:
-        """Go on with other cameras. A running child gets the new plan from `boot`, and answers with its number."""
+        """Go on with other cameras. A running child gets the new plan from `boot`, and answers with `number`."""
         self._plan = plan
         if self.channel:
             self.channel.send("revise", number=number, boot=boot().to_wire())
 
     def has_revision(self, number: int) -> None:
-        """The plan of this number changes nothing for it."""
+        """Note that the plan of this number changes nothing for the process."""
         self._revision = number
 
     def change_settings(self, plan: ProcessPlan) -> None:
@@ -320,7 +320,7 @@ class Process:
             self.channel.send("close")
 
     def takes(self, plan: ProcessPlan) -> bool:
-        """Whether its child can go on with these settings of its stages: nothing else differs, and all can do that."""
+        """Whether the child can take the settings of this plan: nothing else differs, and all stages take settings."""
         closing = self._life.attempt.outdated and not self._handed
         if self.state != "running" or closing or self._life.leaving or len(plan.stages) != len(self.plan.stages):
             return False
@@ -328,7 +328,7 @@ class Process:
         return all(_goes_on(before, after) for before, after in pairs if before != after)
 
     def hand_over(self, plan: ProcessPlan, boot: Callable[[], Boot]) -> None:
-        """Go on with other settings, which its child takes while it lives, and says so. It dies of those it cannot."""
+        """Hand other settings to the living child, which reports that it has taken them, or dies of them."""
         self._plan = plan
         self._life = self._life.change(plan.stages)
         self._settings_sent += 1
@@ -337,7 +337,7 @@ class Process:
             self.channel.send("settings", number=self._handed, boot=boot().to_wire())
 
     def note_settings_taken(self, taken: SettingsTaken) -> None:
-        """Its child has taken these settings; if others were sent since, it is asked for those."""
+        """Note that the child has taken these settings. If newer settings were sent, the child still owes these."""
         if taken.number == self._handed:
             self._handed = 0
             self._life = self._life.settled()
@@ -352,7 +352,7 @@ class Process:
         """Forget cameras that are gone."""
         self._reported.forget_all_but(cameras)
 
-    # ---- its start and its end
+    # ---- start and end
 
     def start_now(self) -> None:
         """Start the next incarnation as soon as possible."""
@@ -363,7 +363,7 @@ class Process:
         self._life = self._life.put_off(until, short)
 
     def start(self, boot: Boot, revision: int, fork_server: ForkServer) -> None:
-        """Start the next incarnation, with the plan of this number. Raises as `ChildProcess`, changing nothing."""
+        """Start the next incarnation, with plan number `revision`. Raises as `ChildProcess`, changing nothing."""
         if self._boot:
             unlink_prefix(self._boot.shm_prefix)
         self._child = ChildProcess(boot, fork_server)
@@ -391,21 +391,21 @@ class Process:
     def reap(self) -> None:
         """Clean up after the death of this incarnation; then call `judge`."""
         assert self._child
-        status = self._child.bury()
+        status = self._child.reap()
         self._child = None
         self._life = self._life.reap(status)
         self._reported.die()
 
     def judge(self, run: RunState) -> Consequence:
-        """Decide what its death means; from then on it waits for its restart, or is finished."""
-        self._life, verdict = self._life.judge(run, time.monotonic(), all_ended=self.all_ended)
+        """Decide what the death means; afterwards the process waits for a restart, or is finished."""
+        self._life, consequence = self._life.judge(run, time.monotonic(), all_ended=self.all_ended)
         self._plan = replace(self._plan, stages=self._life.stages)
-        return verdict
+        return consequence
 
-    # ---- its condition
+    # ---- the condition
 
     def plight(self, now: float) -> Plight | None:
-        """Return why it processes nothing at present, or may soon stop; None if all is well, or it is not needed."""
+        """Return why the process does nothing now, or may soon stop; None if all is well or it is not needed."""
         silent_s = now - self._reported.reported_at
         if self.state == "running" and not self._life.leaving and silent_s > _SILENT_S:
             return Plight("gives no sign of life", silent_s)
@@ -431,8 +431,8 @@ class Process:
         self._starvation.measure(self.pid, now)
         return hung(starting, self.heartbeat, replace(times, starved=self._starvation.seconds), limits)
 
-    def sight(self, *, trusted: bool, finite: bool) -> Progress:
-        """Return its condition for the stall detector; `trusted`: its last report is recent."""
+    def progress(self, *, trusted: bool, finite: bool) -> Progress:
+        """Return the progress for the stall detector; `trusted`: the last report is recent."""
         last = self.heartbeat
         done = (self.incarnation, [stage.items for stage in last.stages.values()], len(self.ended))
         seen = ((last.in_flight, last.queue, last.slots), list(self._reported.frames_done.items()))

@@ -87,8 +87,8 @@ class Watchdog:
 
     def _look_for_stall(self, plan: RunPlan, now: float, *, running: bool) -> None:
         trusted = running and self._wakefulness.trusts(now)
-        sights = [process.sight(trusted=trusted, finite=self._finite) for process in self._fleet.processes]
-        stuck = self._stall_detector.judge(sights, now)
+        progress = [process.progress(trusted=trusted, finite=self._finite) for process in self._fleet.processes]
+        stuck = self._stall_detector.judge(progress, now)
         if stuck:
             self._log.error("nothing_moves", for_s=_PATIENCE * plan.hang_s, in_flight=stuck.in_flight)
             self._get_going(stuck)

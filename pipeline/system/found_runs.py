@@ -1,8 +1,8 @@
 """Finds the runs on this machine, of all users and in all folders, and the graph files of a folder.
 
-A run is known by its control socket, `<folder>/<run>/camgraph.control`. Linux shows everybody the addresses of all
-listening sockets, also those in folders of other users. A run in one process has no socket: it is found by its lock, in
-the folders where this user's runs usually are.
+A run is known by the run's control socket, `<folder>/<run>/camgraph.control`. Linux shows every user the addresses of
+all listening sockets, including sockets in folders of other users. A run in one process has no socket. Such a run is
+found by the run's lock, in the folders where runs of this user usually are.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _STAGES, _OURS = (re.compile(text, re.MULTILINE) for text in (rb"^stages\s*:", r
 
 @dataclass(frozen=True, slots=True)
 class FoundRun:
-    """A run that goes on. `owner`: the user's number; `here`: it is where this process would start runs."""
+    """A run that goes on. `owner`: the user's number; `here`: the run is where this process would start runs."""
 
     name: str
     folder: Path
@@ -44,11 +44,11 @@ class FoundRun:
 
     @property
     def graph_file(self) -> str:
-        """The graph file that it was started from; "" if there was none, or if it is another user's run."""
+        """The graph file of the run; "" for a run without a file, and for a run of another user."""
         return graph_of(self.folder)[1] if self.own else ""
 
     def is_of(self, folder: Path) -> bool:
-        """Whether its graph is in this folder."""
+        """Whether the graph of the run is in this folder."""
         graph_folder = graph_of(self.folder)[0] if self.own else ""
         return bool(graph_folder) and os.path.realpath(graph_folder) == os.path.realpath(folder)
 
@@ -59,12 +59,12 @@ class FoundRun:
 
     @property
     def answers(self) -> bool:
-        """False for a run that only keeps its name to itself, and cannot be asked."""
+        """Whether the run can be asked; False for a run in one process, which only holds its name."""
         return (self.folder / CONTROL).exists()
 
     @property
     def where(self) -> str:
-        """Who has it and in which folder, for people."""
+        """The user and the folder of the run, for people."""
         return f"in {self.folder}" if self.own else f"of {user_name(self.owner)}"
 
 
@@ -92,7 +92,7 @@ def _is_graph(path: Path) -> bool:
 
 
 def found_runs() -> list[FoundRun]:
-    """All of them, those of this process's folder first; only these if the user chose a folder for runs.
+    """All runs; runs in the folder of this process come first, and are the only ones if the user chose that folder.
 
     Raises UserError.
     """
@@ -107,7 +107,7 @@ def found_runs() -> list[FoundRun]:
         folder = address.parent
         if address.name == CONTROL and is_name(folder.name) and folder not in known:
             owner = _owner(address)
-            # The table may be wrong (see `_listened_on`); of this user's own runs the lock says whether they go on.
+            # The table may be wrong (see `_listened_on`); the lock says whether a run of this user goes on.
             if owner is not None and (owner != own_user() or is_going_on(folder)):
                 found.append(FoundRun(folder.name, folder, owner, here=False))
     return found
@@ -121,11 +121,10 @@ def refuse_second_run(name: str, folder: Path) -> None:
 
 
 def _listened_on() -> Iterator[Path]:
-    """The paths of all Unix sockets that somebody listens on, of those that could be the address of a run.
+    """The paths of all listening Unix sockets that could be the address of a run.
 
-    Anybody may give a socket any path, line breaks included, and Linux writes them as they are: so each line may be
-    somebody's invention. One that is no line of this table is skipped, and so are paths that hold control characters
-    or are no UTF-8.
+    Every user may give a socket any path, line breaks included, and Linux writes paths as they are. So any line may be
+    invented. A line with another form is skipped, and so are paths with control characters or in no UTF-8.
     """
     try:
         lines = _SOCKETS.read_bytes().split(b"\n")
@@ -138,9 +137,9 @@ def _listened_on() -> Iterator[Path]:
 
 
 def _owner(path: Path) -> int | None:
-    """The owner of a socket; None if it is gone, or if others could put another in its place.
+    """The owner of a socket; None if the socket is gone, or if other users could replace the socket.
 
-    The owner of the folder could do that too, by a symbolic link, so the socket counts as theirs.
+    The owner of the folder could replace the socket by a symbolic link, so the socket counts as this user's.
     """
     owner = _ROOT
     for one in (*reversed(path.parents), path):

@@ -23,10 +23,10 @@ from camgraph.pipeline.transport.sender import Sender
 
 
 class OutboxRelay:
-    """Gives each sink as many events as it has room for, acknowledges its deliveries, and ends it after the last event.
+    """Gives each sink the events that fit, acknowledges deliveries, and ends each sink after the last event.
 
-    The sinks' keys count up within an incarnation of this process, and a later incarnation's come after all of an
-    earlier one's: a sink that gets an event again knows it by its id.
+    Keys count up within an incarnation of this process, and the keys of a later incarnation come after all keys of an
+    earlier one. So a key says nothing about an event that comes again: sinks know repeated events by the event's id.
     """
 
     def __init__(
@@ -41,16 +41,14 @@ class OutboxRelay:
         self._handed: Counter[str] = Counter()
         self._ended: set[str] = set()
         self._closed: set[str] = set()
-        """Sinks that have processed their end."""
+        """The names of sinks that have processed the end."""
         self._unread, self._read_again_at = "", 0.0
         """Why events cannot be handed out at present."""
         self._unkept = False
-        """The supervisor's last event could not be kept."""
+        """Whether the supervisor's last event could not be committed."""
 
     def turn(self) -> None:
-        """Report committed events to the supervisor, record deliveries, and give the sinks events that they have room
-        for.
-        """
+        """Report committed events to the supervisor, record deliveries, and give each sink the events that fit."""
         self._report_committed()
         now = time.monotonic()
         self._outbox.try_to_note(now)
@@ -76,7 +74,7 @@ class OutboxRelay:
 
     @property
     def waits_for(self) -> str:
-        """Why the sinks, or their end, wait for the outside, "" if they do not."""
+        """Why events, or the end of a sink, wait for the outside; "" if nothing waits."""
         return self._unread or self._outbox.unnoted
 
     @property
@@ -108,22 +106,22 @@ class OutboxRelay:
             processed.closed()
 
     def emit(self, values: Mapping[str, Any]) -> None:
-        """Keep the supervisor's event of a stage that lost its memory, and end the incidents that the stage had left
-        open.
+        """Commit the supervisor's event about a stage that lost its memory, and end the stage's open incidents.
 
-        It comes again until the supervisor knows that it is committed, and must not end incidents that began since.
+        The supervisor repeats the event until the commit is reported. A repeated event must not end incidents that
+        began after the first one.
         """
         stamp = Stamp(values["camera"], 0, 0, values["time_ns"], 0, 0)
         event = Event(stamp, values["id"], values["incident"], values["phase"], values["body"])
         try:
             if self._outbox.knows(event.id):
-                self._report_committed()  # it may be among them, and is counted when it is first reported
+                self._report_committed()  # the event may be among these, and is counted when first reported
                 self._channel.send("event", id=event.id, **_plain(event_format().summary(event.body)), again=True)
                 return
             self._outbox.end_lost(values["sender"], [values["camera"]], values["incarnation"])
             self._outbox.accept([Item(values["camera"], Key(0, 0, 0), event, values["sender"])])
         except EnvironmentProblem as error:
-            if not self._unkept:  # it comes again each second
+            if not self._unkept:  # the supervisor sends the event again each second
                 self._log.error("event_not_kept", error=str(error), error_id=error.error_id, id=event.id)
             self._unkept = True
         else:

@@ -1,6 +1,6 @@
-"""The facts of an event that sinks select, merge and describe it by, read from its body.
+"""The facts by which sinks select, merge and describe an event, read from the body of the event.
 
-Any JSON object is an event: stages of others may put into it whatever they like. A fact that is not there is "".
+Any JSON object is an event, because stages of other packages choose what they write. A missing fact is "".
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _INCIDENTS = "camgraph.incident."
 
 @dataclass(frozen=True)
 class EventView:
-    """`body`: the event as a plain object. Build it with `view_of`."""
+    """An event and its `body` as a plain object. `view_of` builds the view."""
 
     event: Event
     body: Mapping[str, Any]
 
     @cached_property
     def data(self) -> Mapping[str, Any]:
-        """Its `data`; empty if it has none."""
+        """The event's `data`; empty if the event has none."""
         data = self.body.get("data")
         return data if isinstance(data, dict) else {}
 
@@ -55,7 +55,7 @@ class EventView:
 
     @property
     def about(self) -> str:
-        """What its rule finds, in words for people."""
+        """What the event's rule finds, in words for people."""
         rule = self.data.get("rule")
         return str(rule.get("about") or "") if isinstance(rule, dict) else ""
 
@@ -69,7 +69,7 @@ class EventView:
 
     @property
     def phase(self) -> str:
-        """`start`, `update`, `end` or `single`; "" for a picture that is ready and for a counter, which have none."""
+        """`start`, `update`, `end` or `single`; "" for events without phases: pictures that are ready, and counters."""
         of_others = self.event.phase if self.kind == "other" else ""
         return str(self.data.get("phase") or of_others)
 
@@ -79,12 +79,12 @@ class EventView:
 
     @cached_property
     def wall_ns(self) -> int:
-        """Its time, in nanoseconds since 1970; 0 if it has none."""
+        """The event's time, in nanoseconds since 1970; 0 if the event has none."""
         return _ns_of(self._text("time"))
 
     @cached_property
     def begun_ns(self) -> int:
-        """When its incident began, in nanoseconds since 1970; its own time if it is about no incident."""
+        """When the incident began, in nanoseconds since 1970; without an incident, the event's own time."""
         return _ns_of(str(self.data.get("start_time", ""))) or self.wall_ns
 
     def _text(self, key: str) -> str:
@@ -92,7 +92,7 @@ class EventView:
 
 
 def _ns_of(time: str) -> int:
-    """0 for no time, and for one beyond 64 bits, which no zone and no receiver can show."""
+    """A time in nanoseconds since 1970; 0 for a text that is no time, and for times beyond 64 bits."""
     try:
         at_ns = int(datetime.fromisoformat(time).timestamp() * 1000) * 1_000_000
     except (ValueError, OverflowError):
@@ -110,7 +110,7 @@ def view_of(event: Event) -> EventView:
 
 
 def because(condition: Mapping[str, Any]) -> str:
-    """One part of an incident's evidence as its rule has it: `lean > 60deg: 74.1 deg against 60 deg`."""
+    """One part of an incident's evidence, in the words of the rule: `lean > 60deg: 74.1 deg against 60 deg`."""
     text, unit = str(condition.get("text", "")), str(condition.get("unit", ""))
     if condition.get("holds") is not None:
         return f"{text}: {'true' if condition['holds'] else 'not true'}"

@@ -1,6 +1,6 @@
 """A CSV file that only grows, by whole rows, and is never mixed with rows of other columns.
 
-A row of a killed writer that is not whole goes. Only one process writes a file.
+The part of a row that a killed writer left is removed. Only one process writes to a file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.system.disk import ends_within_line, open_regular, sync_data, try_lock
 
 _BOM = b"\xef\xbb\xbf"
-"""Spreadsheets take a file without it for one in an old encoding."""
+"""Spreadsheets read a file without a byte-order mark in an old encoding."""
 _LONGEST_ROW = 1 << 16
 _MOST_READ = 16 << 20
 
@@ -22,10 +22,10 @@ class TableFile:
     """The file at `path`, made with its header if it is missing or empty."""
 
     def __init__(self, path: Path, header: str) -> None:
-        """Raises UserError if it is another table or another process writes it, EnvironmentProblem, OSError."""
+        """Raises UserError if the file is another table or is in use; EnvironmentProblem, OSError."""
         self.path = path
         self.kept_bytes = 0
-        """The length of an unfinished last line of another program: it was ended and kept."""
+        """The length of another program's unfinished last line, which was ended and kept."""
         self._end = 0
         self._descriptor = open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         try:
@@ -61,7 +61,7 @@ class TableFile:
         return os.fstat(self._descriptor).st_size
 
     def append(self, rows: bytes) -> None:
-        """The rows are on the disk when this returns. Raises OSError; then none of them is in the file."""
+        """Append rows; all rows are on the disk when this returns. Raises OSError, and then no row is in the file."""
         before = self.size
         if before != self._end and ends_within_line(self._descriptor, before):
             self.kept_bytes = before - self._end
@@ -77,7 +77,7 @@ class TableFile:
             raise
 
     def rows_from(self, start: int) -> Iterator[str]:
-        """The lines from this byte on, at most the last 16 MB of them."""
+        """The lines behind the byte `start`, but of more than 16 MB only the last 16 MB."""
         start = max(start, self.size - _MOST_READ)
         pieces = []
         while piece := os.pread(self._descriptor, 1 << 20, start):
@@ -86,7 +86,7 @@ class TableFile:
         yield from b"".join(pieces).decode(errors="replace").splitlines()
 
     def is_whole(self) -> bool:
-        """False once somebody has moved or removed it, or made it shorter: then it may lack its header."""
+        """False once another program has moved, removed or shortened the file, which may lack its header then."""
         try:
             found, own = self.path.stat(), os.fstat(self._descriptor)
         except OSError:

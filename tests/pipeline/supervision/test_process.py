@@ -219,7 +219,7 @@ def test_an_end_after_deaths_is_nobodys_mistake(process: Process) -> None:
 
 
 def test_it_looks_still_to_the_stall_detector_only_if_it_is(process: Process) -> None:
-    sight = process.sight(trusted=True, finite=True)
+    sight = process.progress(trusted=True, finite=True)
     assert sight.excused, "it has not been started"
     assert (sight.process, sight.in_flight, sight.readers) == ("sum.0", 0, frozenset({"out.0"}))
 

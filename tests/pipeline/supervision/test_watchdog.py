@@ -53,7 +53,7 @@ class OneProcess:
     def sleep(self, seconds: float) -> None:
         self.slept_s.append(seconds)
 
-    def sight(self, *, trusted: bool, finite: bool) -> Progress:
+    def progress(self, *, trusted: bool, finite: bool) -> Progress:
         source = self.name == "src"
         readers = frozenset({"model"}) if source else frozenset[str]()
         return Progress(self.name, source, 0, 0, self.in_flight, readers, excused=not trusted)

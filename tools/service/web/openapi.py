@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of the table of calls: it says nothing of its own that a call could contradict."""
+"""The OpenAPI document. Everything in the document comes from the table of calls, so no call can contradict it."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def openapi_of(calls: Sequence[Call]) -> dict[str, Any]:
 
 
 class _Untitled(GenerateJsonSchema):
-    """Without a title for each value, which says what its name says."""
+    """Schemas without titles: the title of a value would repeat the name of the value."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
 
 class _Schemas:
-    """Those of all answers and bodies: each is written once, under its name."""
+    """The schemas of all answers and bodies. Each schema is written once, under the name of its type."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
         answers = {_name(call.gives.type): call.gives.type for call in calls if call.gives.type is not None}
@@ -66,7 +66,7 @@ class _Schemas:
         self.named = together.get("$defs", {})
 
     def of(self, kind: Any) -> Mapping[str, Any]:
-        """The schema of a type, or where it stands."""
+        """The schema of a type, or a reference to the schema."""
         return self._of[_name(kind)]
 
 
@@ -119,7 +119,7 @@ def _answers(call: Call, schemas: _Schemas) -> dict[str, Any]:
 
 
 def _errors(call: Call, names: Sequence[str], schemas: _Schemas) -> dict[str, Any]:
-    """Those that follow from the call, and those that it names. Its own words come first."""
+    """The errors that follow from a call, and the errors that the call names; a call's own words replace usual ones."""
     follow = dict(_ALWAYS)
     if call.role in ("operator", "admin"):
         follow[403] = f"the role {call.role} is needed"
