@@ -1,4 +1,5 @@
-"""A stage is one file, one test and one entry point: nothing else has to be extended, and nothing is forgotten."""
+"""A stage is one file, one test and one entry point, and nothing of it is forgotten. A sink also has a case of the
+contract of sinks (`test_sink_contract.py`)."""
 
 from __future__ import annotations
 
