@@ -32,6 +32,7 @@ from camgraph.stages.sinks.footage.incident_record import FileState, IncidentRec
 from camgraph.stages.sinks.sink_heatmap import SinkHeatmap
 from camgraph.stages.sinks.sink_tracks import SinkTracks
 from camgraph.stages.sinks.sink_video import SinkVideo
+from camgraph.stages.testing import tracks
 from camgraph.tools.service.history.event_history import EventHistory
 
 AGAIN = (EnvironmentProblem, Unavailable)
@@ -161,10 +162,8 @@ def held_switches(folder: Path) -> set[int]:
     return {int(name[1:]) for name, on in switches.now(plan).items() if on}
 
 
-def tracks(number: int) -> Tracks:
-    boxes, scores = np.array([[8, 8, 40, 56]], np.float32), np.array([0.9], np.float32)
-    keypoints = np.full((1, 17, 3), 20, np.float32)
-    return Tracks(stamp(number), boxes, scores, keypoints, (96, 64), np.zeros(1, np.int64), "coco-17", np.array([1]))
+def somebody(number: int) -> Tracks:
+    return tracks({1: (8, 8, 40, 56)}, number, frame_size=(96, 64))
 
 
 def adding(sink: type[Stage[Any]], settings: dict[str, Any], item: Callable[[int], Any]) -> Callable[[Path, int], None]:
@@ -190,7 +189,7 @@ def left(file: str, content: str, begin: Callable[[Path], object]) -> Callable[[
 
 
 def film(number: int) -> dict[str, Any]:
-    return {"frames": Frame.of_bgr(stamp(number), np.zeros((64, 96, 3), np.uint8)), "tracks": tracks(number)}
+    return {"frames": Frame.of_bgr(stamp(number), np.zeros((64, 96, 3), np.uint8)), "tracks": somebody(number)}
 
 
 COUNTS = '{"cam": {"emitted": [0, 1], "counters": {"door": {"hash": "0"}}}}'
@@ -211,8 +210,8 @@ STORES = {
     "deaths in conditions": StoreCase(
         left("conditions.0.json", '{"limps": 1}', lambda folder: watch_calls(folder, 0)), None, "conditions.0.json"
     ),
-    "sink_heatmap": StoreCase(adding(SinkHeatmap, HEAT, tracks), None, "heatmaps.0.json"),
-    "sink_tracks": StoreCase(adding(SinkTracks, {"format": "jsonl"}, tracks), None, "tracks.0.json"),
+    "sink_heatmap": StoreCase(adding(SinkHeatmap, HEAT, somebody), None, "heatmaps.0.json"),
+    "sink_tracks": StoreCase(adding(SinkTracks, {"format": "jsonl"}, somebody), None, "tracks.0.json"),
     "sink_video": StoreCase(adding(SinkVideo, {}, film), None, "videos.0.json"),
 }
 """The states of the other sinks are tried by `SinkContract`."""

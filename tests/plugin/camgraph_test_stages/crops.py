@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages import testing
 from camgraph.stages.messages import Frame, People, Tensor
 from camgraph.stages.people.crop import Crop
 
@@ -16,12 +17,8 @@ SIZE = (320, 240)
 
 def people(*boxes: tuple[float, ...], seq: int = 0, size: tuple[int, int] = SIZE) -> People:
     """People without keypoints; the later ones have the better scores."""
-    scores = np.linspace(0.5, 0.9, len(boxes), dtype=np.float32)
-    count = len(boxes)
-    box = np.array(boxes, np.float32).reshape(-1, 4)
-    return People(
-        stamp(seq), box, scores, np.zeros((count, 0, 3), np.float32), size, np.zeros(count, np.int64), "kpts-0"
-    )
+    scores = np.linspace(0.5, 0.9, len(boxes))
+    return testing.people(boxes, seq, frame_size=size, scores=scores, keypoints=np.zeros((0, 3)))
 
 
 def frame(seq: int = 0) -> Frame:

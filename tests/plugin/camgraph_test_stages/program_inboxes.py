@@ -5,20 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from camgraph.inbox import Board, Inbox
 from camgraph.pictures import frame_of
-from camgraph.pipeline.testing import stamp
+from camgraph.stages import testing
 from camgraph.stages.messages import Tracks
 from camgraph_test_stages.waiting import until
 
 
 def tracks(seq: int, camera: str = "cam") -> Tracks:
     """One person in a frame of 96 x 64, whose id is the number of the frame."""
-    boxes, scores = np.array([[8, 8, 40, 56]], np.float32), np.array([0.9], np.float32)
-    keypoints = np.full((1, 17, 3), 20, np.float32)
-    return Tracks(stamp(seq, camera), boxes, scores, keypoints, (96, 64), np.zeros(1, np.int64), ids=np.array([seq]))
+    return testing.tracks({seq: (8, 8, 40, 56)}, seq, camera, frame_size=(96, 64))
 
 
 def listening(folder: Path, mode: str) -> Inbox[Any]:

@@ -15,7 +15,8 @@ from camgraph_test_stages.two_people import write_two_people
 from camgraph.pipeline.errors import GraphError
 from camgraph.pipeline.graph import load_plan
 from camgraph.pipeline.graph.loading import Graph, parse_graph
-from camgraph.pipeline.testing import feed, opened, run_graph, stamp
+from camgraph.pipeline.testing import feed, opened, run_graph
+from camgraph.stages import testing
 from camgraph.stages.messages import Labels, Tensor, Tracks
 from camgraph.stages.people.add_labels import AddLabels
 from camgraph.stages.people.classify import Classify
@@ -51,9 +52,7 @@ def tracks(seq: int, above: dict[int, float]) -> Tracks:
     keypoints[:, :, 0] = 50
     keypoints[:, :, 1] = 60
     keypoints[:, LEFT_WRIST, 1] -= list(above.values())
-    ids, boxes = np.array(list(above), np.int64), np.tile(np.array([40, 10, 60, 90], np.float32), (n, 1))
-    ones = np.ones(n, np.float32)
-    return Tracks(stamp(seq), boxes, ones, keypoints, (200, 100), np.zeros(n, np.int64), "coco-17", ids)
+    return testing.tracks(dict.fromkeys(above, (40, 10, 60, 90)), seq, frame_size=(200, 100), keypoints=keypoints)
 
 
 @pytest.mark.parametrize(("axes", "coordinates", "unit"), [("nctvm", "centred", 1.0), ("nmtvc", "signed", 2.0)])

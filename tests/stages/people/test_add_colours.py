@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages import testing
 from camgraph.stages.messages import Frame, People
 from camgraph.stages.people.add_colours import AddColours
 from camgraph.stages.vision.planes import U8
@@ -18,9 +19,7 @@ BOXES = ((20, 20, 60, 200), (120, 20, 160, 200), (220, 20, 260, 200))
 
 
 def people(*boxes: tuple[float, ...]) -> People:
-    n = len(boxes)
-    box = np.array(boxes, np.float32).reshape(-1, 4)
-    return People(stamp(), box, np.ones(n, np.float32), np.zeros((n, 0, 3), np.float32), SIZE, np.zeros(n, np.int64))
+    return testing.people(boxes, frame_size=SIZE, keypoints=np.zeros((0, 3)))
 
 
 def picture() -> U8:

@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 from camgraph.pipeline.errors import BadItem, UserError
 from camgraph.pipeline.graph import load_plan
 from camgraph.pipeline.testing import feed, opened, run_graph, stamp
+from camgraph.stages import testing
 from camgraph.stages.messages import People, Tensor
 from camgraph.stages.people.add_embeddings import AddEmbeddings
 
@@ -23,9 +24,7 @@ BOXES = ((20, 20, 60, 200), (120, 20, 160, 200), (220, 20, 260, 200))
 
 
 def people(*boxes: tuple[float, ...]) -> People:
-    n = len(boxes)
-    box = np.array(boxes, np.float32).reshape(-1, 4)
-    return People(stamp(), box, np.ones(n, np.float32), np.zeros((n, 0, 3), np.float32), SIZE, np.zeros(n, np.int64))
+    return testing.people(boxes, frame_size=SIZE, keypoints=np.zeros((0, 3)))
 
 
 def crops(rows: Any, *owner: int) -> Tensor:

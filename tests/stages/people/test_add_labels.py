@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages import testing
 from camgraph.stages.messages import Labels, Tracks
 from camgraph.stages.people.add_labels import AddLabels
 
@@ -16,11 +18,7 @@ NAN = float("nan")
 
 
 def tracks(seq: int, ids: Sequence[int], **labels: Any) -> Tracks:
-    n = len(ids)
-    return Tracks(
-        stamp(seq), np.zeros((n, 4), np.float32), np.ones(n, np.float32), np.zeros((n, 17, 3), np.float32), (64, 48),
-        np.zeros(n, np.int64), ids=np.array(ids, np.int64), **labels,
-    )  # fmt: skip
+    return replace(testing.tracks(dict.fromkeys(ids, (0, 0, 0, 0)), seq, frame_size=(64, 48)), **labels)
 
 
 def labels(seq: int, scores: Mapping[int, Sequence[float]], names: tuple[str, ...] = ("walk", "run")) -> Labels:

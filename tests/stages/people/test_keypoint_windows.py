@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.pipeline.testing import feed, opened
+from camgraph.stages import testing
 from camgraph.stages.messages import Tensor, Tracks
 from camgraph.stages.people.keypoint_windows import KeypointWindows
 
@@ -17,14 +19,9 @@ SETTINGS = {"window_s": 1.0, "every_s": 0.5, "steps": 5}
 
 def tracks(seq: int, ids: Sequence[int] = (1,), *, epoch: int = 0, **given: Any) -> Tracks:
     """People whose joints all lie at x = 10 times the number of the frame, a tenth of a second apart."""
-    n = len(ids)
-    keypoints = np.full((n, 17, 3), 0.9, np.float32)
-    keypoints[:, :, :2] = 10 * seq, 50
-    return Tracks(
-        stamp(seq, epoch=epoch), np.zeros((n, 4), np.float32), np.ones(n, np.float32), keypoints, (400, 100),
-        np.zeros(n, np.int64), given.pop("skeleton", "coco-17"), np.array(ids, np.int64),
-        np.array(given.pop("continues", [0] * n), np.int64),
-    )  # fmt: skip
+    joints = np.full((17, 3), (10 * seq, 50, 0.9))
+    made = testing.tracks(dict.fromkeys(ids, (0, 0, 0, 0)), seq, epoch=epoch, frame_size=(400, 100), keypoints=joints)
+    return replace(made, **{name: np.array(one) if name == "continues" else one for name, one in given.items()})
 
 
 def windows(items: Sequence[Tracks], folder: Path, **more: Any) -> list[Tensor]:

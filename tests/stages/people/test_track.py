@@ -13,6 +13,7 @@ from camgraph.pipeline.errors import BadItem
 from camgraph.pipeline.messages import End
 from camgraph.pipeline.stage import Upstream
 from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages import testing
 from camgraph.stages.messages import People, Tracks
 from camgraph.stages.people.track import SEEN, Track
 
@@ -21,11 +22,8 @@ SECOND = {"sure_score": 1.0, "confirm_s": 0.1}
 
 
 def people(seq: int, camera: str = "cam", *, lefts: tuple[float, ...] = (10.0,), epoch: int = 0) -> People:
-    boxes = np.array([[x, 10, x + 20, 70] for x in lefts], np.float32).reshape(-1, 4)
-    n = len(boxes)
-    keypoints = np.arange(n * 17 * 3, dtype=np.float32).reshape(n, 17, 3)
-    at = stamp(seq, camera, epoch=epoch)
-    return People(at, boxes, np.full(n, 0.9, np.float32), keypoints, (320, 240), np.zeros(n, np.int64))
+    boxes, keypoints = [(x, 10, x + 20, 70) for x in lefts], np.arange(len(lefts) * 17 * 3).reshape(-1, 17, 3)
+    return testing.people(boxes, seq, camera, epoch=epoch, frame_size=(320, 240), keypoints=keypoints)
 
 
 def ids(outputs: list) -> list[list[int]]:

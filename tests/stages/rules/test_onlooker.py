@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from camgraph.pipeline.testing import opened, stamp
+from camgraph.pipeline.testing import opened
+from camgraph.stages import testing
 from camgraph.stages.messages import Tracks
 from camgraph.stages.rules.evidence import in_words
 from camgraph.stages.rules.firing import ONCE_NS
@@ -35,18 +36,8 @@ rules:
 
 def tracks(seq: int, x: float, *, camera: str = "cam", epoch: int = 0) -> Tracks:
     """One person, 40 wide and 100 tall, whose feet are at x."""
-    at = stamp(seq, camera, fps=10)._replace(epoch=epoch)
-    box = np.array([[x - 20, 50, x + 20, 150]], np.float32)
-    return Tracks(
-        at,
-        box,
-        np.array([0.9], np.float32),
-        np.zeros((1, 17, 3), np.float32),
-        (320, 240),
-        np.zeros(1, np.int64),
-        "coco-17",
-        np.array([7]),
-    )
+    box, joints = (x - 20, 50, x + 20, 150), np.zeros((17, 3))
+    return testing.tracks({7: box}, seq, camera, epoch=epoch, frame_size=(320, 240), keypoints=joints)
 
 
 def walk() -> list[Tracks]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -13,6 +14,7 @@ import pytest
 
 from camgraph.pipeline.system.side_link import Link, follow
 from camgraph.pipeline.testing import opened, stamp
+from camgraph.stages import testing
 from camgraph.stages.messages import Tracks
 from camgraph.stages.rules import people_tap
 from camgraph.stages.rules.rules import Rules
@@ -27,10 +29,8 @@ SETTINGS: dict[str, Any] = {
 def tracks(seq: int, x: float = 100.0, camera: str = "cam") -> Tracks:
     """One person, 40 wide and 100 tall, whose feet are at x, in a frame of 400 x 200."""
     at = stamp(seq, camera, fps=10)._replace(pts=900 * seq, time_base=(1, 9000))
-    box = np.array([[x - 20, 50, x + 20, 150]], np.float32)
-    joints = np.tile(np.array([x, 60.0, 0.9], np.float32), (1, 17, 1))
-    ids, kinds = np.array([7]), np.zeros(1, np.int64)
-    return Tracks(at, box, np.array([0.9], np.float32), joints, (400, 200), kinds, "coco-17", ids)
+    joints = np.full((17, 3), (x, 60.0, 0.9))
+    return replace(testing.tracks({7: (x - 20, 50, x + 20, 150)}, frame_size=(400, 200), keypoints=joints), stamp=at)
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ from camgraph.pipeline.supervision.membership import Membership
 from camgraph.pipeline.supervision.requests import Requests
 from camgraph.pipeline.system.run_folder import RunFolder
 from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages import testing
 from camgraph.stages.events import CloudEvent, IncidentData
 from camgraph.stages.messages import Tracks
 from camgraph.stages.rules.rules import Rules, RulesSettings
@@ -47,9 +48,8 @@ def tracks(seq: int, people: Sequence[Person] = (), camera: str = "cam", *, epoc
     boxes = np.array([[x - 10, y - 60, x + 10, y] for _, x, y in people], np.float32).reshape(-1, 4)
     n = len(boxes)
     keypoints = np.dstack([np.tile(boxes[:, None, :2], (1, 17, 1)), np.full((n, 17, 1), 0.9, np.float32)])
-    ids = np.array([track for track, *_ in people], np.int64)
-    at, scores = stamp(seq, camera, epoch=epoch), np.full(n, 0.9, np.float32)
-    return Tracks(at, boxes, scores, keypoints, (400, 300), np.zeros(n, np.int64), "coco-17", ids)
+    known = {track: box for (track, *_), box in zip(people, boxes, strict=True)}
+    return testing.tracks(known, seq, camera, epoch=epoch, frame_size=(400, 300), keypoints=keypoints)
 
 
 def coming_in() -> list[Tracks]:

@@ -14,7 +14,8 @@ import pytest
 from camgraph_test_stages.two_people import write_two_people
 
 from camgraph.pipeline.graph import load_plan
-from camgraph.pipeline.testing import feed, opened, run_graph, stamp
+from camgraph.pipeline.testing import feed, opened, run_graph
+from camgraph.stages import testing
 from camgraph.stages.events import CloudEvent, IncidentData
 from camgraph.stages.messages import Tracks
 from camgraph.stages.rules.python_functions import taken_failures
@@ -38,9 +39,7 @@ def tracks(seq: int, wrist_y: float = 100.0, *, known: bool = True, x: float = 5
     keypoints[0, LEFT_WRIST] = x, wrist_y, 0.9
     if not known:
         keypoints[0, [LEFT_SHOULDER, LEFT_WRIST], 2] = 0.1
-    boxes = np.array([[x - 10, 140, x + 10, 200]], np.float32)
-    one = np.ones(1, np.float32)
-    return Tracks(stamp(seq), boxes, one, keypoints, (400, 300), np.zeros(1, np.int64), "coco-17", np.array([7]))
+    return testing.tracks({7: (x - 10, 140, x + 10, 200)}, seq, frame_size=(400, 300), keypoints=keypoints)
 
 
 def judged(rules: list[dict[str, Any]], items: list[Tracks], folder: Path) -> tuple[list[IncidentData], Mock, Any]:

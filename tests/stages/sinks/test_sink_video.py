@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import pairwise
@@ -22,6 +23,7 @@ from camgraph.pipeline.graph import parse_graph
 from camgraph.pipeline.messages import End, Stamp
 from camgraph.pipeline.stage import Settings, Upstream
 from camgraph.pipeline.testing import HandContext, feed, opened, stamp
+from camgraph.stages import testing
 from camgraph.stages.messages import Frame, Tracks
 from camgraph.stages.sinks.sink_video import SinkVideo, SinkVideoSettings
 from camgraph.stages.sinks.writing.annotation import annotated, clock_text
@@ -40,16 +42,8 @@ def frame(at: Stamp, width: int = 320, height: int = 240) -> Frame:
 
 
 def tracks(at: Stamp, width: int = 320, height: int = 240, people: int = 1) -> Tracks:
-    return Tracks(
-        at,
-        np.tile(np.array([[150, 60, 220, 220]], np.float32), (people, 1)),
-        np.full(people, 0.9, np.float32),
-        np.zeros((people, 17, 3), np.float32),
-        (width, height),
-        np.zeros(people, np.int64),
-        "coco-17",
-        np.arange(1, people + 1),
-    )
+    boxes, joints = dict.fromkeys(range(1, people + 1), (150, 60, 220, 220)), np.zeros((17, 3))
+    return replace(testing.tracks(boxes, frame_size=(width, height), keypoints=joints), stamp=at)
 
 
 def items(count: int, camera: str = "cam", *, fps: float = 10, first: int = 0, **size: int) -> list[dict[str, object]]:
