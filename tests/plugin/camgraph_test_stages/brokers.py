@@ -14,7 +14,7 @@ import pytest
 import trustme
 
 from camgraph.pipeline.messages import Event
-from camgraph.pipeline.testing import stamp
+from camgraph.pipeline.testing import event
 from camgraph.tools.lab import broker_servers
 from camgraph.tools.lab.broker_servers import BrokerServer as Server
 from camgraph.tools.lab.broker_servers import free_port, serving
@@ -52,21 +52,9 @@ def or_skip(start: Callable[[], T]) -> T:
         pytest.skip(str(missing))
 
 
-def incident(number: int, camera: str = "cam", *, phase: str = "single", name: str = "", **data: Any) -> Event:
-    """An event as `rules` make it, with as much as a sink looks at."""
-    name = name or f"{number:08x}"
-    facts = {"incident": name, "phase": phase, "rule": {"id": "fall", "hash": "0"}, "action": "fall"}
-    body = {
-        "specversion": "1.0",
-        "id": f"{number:016x}",
-        "source": "camgraph/test",
-        "type": f"camgraph.incident.{phase}",
-        "subject": camera,
-        "time": "2026-01-01T12:00:00.000Z",
-        "datacontenttype": "application/json",
-        "data": {**facts, "camera": camera, "severity": "alarm", **data},
-    }
-    return Event(stamp(number, camera), body["id"], name, phase, json.dumps(body).encode())
+def incident(number: int, camera: str = "cam", *, phase: Any = "single", name: str = "", **data: Any) -> Event:
+    """`event` of `pipeline.testing`; `name`: of its incident."""
+    return event(number, camera, phase=phase, incident=name, **data)
 
 
 def certify(folder: Path, name: str) -> None:
@@ -84,8 +72,8 @@ def stream(count: int) -> list[Event]:
 def assert_all_in_order(sent: Sequence[Event], received: Sequence[bytes]) -> None:
     """All arrived, unchanged, and those of each camera in order, apart from repetitions."""
     unique = list(dict.fromkeys(received))
-    for camera in {event.stamp.camera for event in sent}:
-        wanted = [event.body for event in sent if event.stamp.camera == camera]
+    for camera in {one.stamp.camera for one in sent}:
+        wanted = [one.body for one in sent if one.stamp.camera == camera]
         assert [body for body in unique if json.loads(body)["subject"] == camera] == wanted
     assert len(unique) == len(sent)
 

@@ -286,7 +286,7 @@ def test_onvif(tmp_path) -> None:
             with reading(server.port) as late:  # properties are retained
                 until(lambda: late.last(loss))
                 shown = json.loads(late.last(fall) or b"")
-                assert shown["UtcTime"] == "2026-01-01T12:00:00.000Z"
+                assert shown["UtcTime"] == "2026-01-01T12:00:03.000Z"
                 assert shown["Source"] == {"VideoSource": "a", "Rule": "fall"}
                 assert shown["Data"]["State"] is True  # the second one goes on
                 assert json.loads(late.last(loss) or b"")["Data"] == {"State": True}

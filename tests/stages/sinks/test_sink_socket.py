@@ -21,16 +21,16 @@ from camgraph_test_stages.delivering import hand_in
 from camgraph_test_stages.waiting import until
 from structlog.testing import capture_logs
 
+from camgraph.pipeline import testing
 from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem, Unavailable, UserError
 from camgraph.pipeline.messages import Event
-from camgraph.pipeline.testing import opened, stamp
+from camgraph.pipeline.testing import opened
 from camgraph.stages.sinks.sink_socket import SinkSocket, SinkSocketSettings
 from camgraph.stages.sinks.sockets.listener import MOST_CLIENTS, Listener
 
 
 def event(number: int, size: int = 0) -> Event:
-    body = json.dumps({"id": f"e{number}", "text": "x" * size}).encode()
-    return Event(stamp(number), f"e{number}", "", "single", body)
+    return testing.event(number, text="x" * size)
 
 
 def events(*numbers: int) -> list[Event]:
@@ -176,7 +176,7 @@ def test_a_receiver_that_only_reads_is_no_lost_one(tmp_path) -> None:
             connection.shutdown(socket.SHUT_WR)
             for n in range(3):
                 sink.process(events(n))
-            assert connection.recv(1000).count(b"\n") == 3
+            assert connection.recv(100_000).count(b"\n") == 3
             connection.close()
 
 
