@@ -161,11 +161,11 @@ class RunStatus:
     uptime_s: float = 0.0
     phase: str = "running"
     health: Health = field(default_factory=Health)
-    troubles: Sequence[Trouble] = ()
+    troubles: tuple[Trouble, ...] = ()
     bottleneck: Annotated[Limit | None, Field(alias="limit")] = None
     cameras: Mapping[str, CameraStatus] = field(default_factory=dict)
     stages: Mapping[str, StageStatus] = field(default_factory=dict)
-    events: Sequence[EventStatus] = ()
+    events: tuple[EventStatus, ...] = ()
     actions: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     totals: Totals = field(default_factory=Totals)
     durations: AllDurations = field(default_factory=AllDurations)

@@ -359,12 +359,12 @@ def test_troubles_are_told_by_name_and_since_when(scene: Scene) -> None:
     scene.builder.measure([scene.capture])
     scene.now += 90
     scene.builder.measure([scene.capture])
-    assert status_of(scene).troubles == [
+    assert status_of(scene).troubles == (
         Trouble("log", "events.jsonl: No space left on device", 90.0),
         Trouble("videos", "camera a: a.mp4: No space left on device", 90.0),
-    ]
+    )
     scene.capture.heartbeat = Heartbeat()
-    assert status_of(scene).troubles == []
+    assert status_of(scene).troubles == ()
     scene.capture.heartbeat = Heartbeat(troubles=[full])
     assert status_of(scene).troubles[0].since_s == 0
 
