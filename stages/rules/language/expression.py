@@ -26,6 +26,7 @@ import unicodedata
 from dataclasses import dataclass
 from itertools import pairwise
 
+from camgraph.stages.rules.language.functions import FUNCTIONS
 from camgraph.stages.rules.language.kinds import FOREIGN_UNITS, UNITS, meant
 
 MAX_CHARACTERS = 2000
@@ -39,8 +40,6 @@ GRAMMAR_WORDS = KEYWORDS | {"first", "then", "was", "within", "for", "while"}
 """Names that no word may have that is defined in a file."""
 UNSEEN_WORDS = ("lost", "gone")
 """True of somebody who is no longer seen: within the picture, or because they left it."""
-WINDOW_AT = {"drop": 1, "rise": 1, "change": 1, "velocity": 1, "speed": 1, "swings": 2}
-"""Functions whose window may stand behind the comparison, and the place of the window among the arguments."""
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 _RUNNING = re.compile(r"\s*([^\s(),]+)\s*(?=\))")
@@ -551,8 +550,8 @@ class _Parser:
 def _lacks_window(node: Node) -> bool:
     """Whether a function in a value has no window."""
     if isinstance(node, Call):
-        place = WINDOW_AT.get(node.function)
-        return (place is not None and 0 < len(node.arguments) <= place) or any(map(_lacks_window, node.arguments))
+        place = FUNCTIONS[node.function].window_at if node.function in FUNCTIONS else 0
+        return 0 < len(node.arguments) <= place or any(map(_lacks_window, node.arguments))
     if isinstance(node, Arithmetic):
         return _lacks_window(node.left) or _lacks_window(node.right)
     return isinstance(node, Negative) and _lacks_window(node.operand)

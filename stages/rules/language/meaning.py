@@ -32,6 +32,7 @@ from camgraph.stages.rules.language.expression import (
     parse,
 )
 from camgraph.stages.rules.language.expression import Sequence as SequenceNode
+from camgraph.stages.rules.language.functions import FUNCTIONS
 from camgraph.stages.rules.language.kinds import (
     EXACT_UNITS,
     MEASURES,
@@ -52,7 +53,6 @@ from camgraph.stages.rules.language.people import LOST_NS, PAIRED
 from camgraph.stages.rules.language.ranges import is_constant, never_true
 from camgraph.stages.rules.language.terms import Cell, Recalled, Report, Term, Truth, Whose
 from camgraph.stages.rules.language.vocabulary import (
-    FUNCTIONS,
     Measure,
     Place,
     Scope,
@@ -336,9 +336,9 @@ class Reader:
 
     def _running(self, node: Call) -> Truth:
         """running(rule): of the same person, pair or scene, or of one that they are part of."""
-        named = node.arguments[0] if len(node.arguments) == 1 else None
+        named = node.arguments[0]
         if not isinstance(named, Name):
-            raise ExpressionError(node.begin, f"expected {_CALLS['running']}")
+            raise _call_of(node)
         name = named.text
         if self._known_rules is not None and name not in self._known_rules:
             guess = suggestion(name, self._known_rules) or f"; known: {', '.join(sorted(self._known_rules)[:_LISTED])}"
@@ -373,7 +373,7 @@ class Reader:
             text = "is about one person: use it with `scope: person`, or in a word: a.word of a pair"
             raise ExpressionError(node.begin, f"`{node.function}(...)` {text}")
         if len(node.arguments) != 1 or not isinstance(node.arguments[0], Name):
-            raise ExpressionError(node.begin, f"expected {_CALLS[node.function]}")
+            raise _call_of(node)
         return node.arguments[0]
 
     def _cell(self, node: Node, kind: str, times: tuple[Any, ...], *inputs: Term) -> Recalled:
@@ -457,14 +457,14 @@ class Reader:
     def _only_name(self, node: Call, what: str) -> Name:
         if len(node.arguments) != 1:
             raise ExpressionError(
-                node.begin, f"{node.function}(...) takes the name of a {what}, as in {_CALLS[node.function]}"
+                node.begin, f"{node.function}(...) takes the name of a {what}, as in {_example(node)}"
             )
         return self._name(node.arguments[0], node, what)
 
     def _name(self, argument: Node, call: Call, what: str) -> Name:
         if not isinstance(argument, Name):
             raise ExpressionError(
-                argument.begin, f"{call.function}(...) takes the name of a {what}, as in {_CALLS[call.function]}"
+                argument.begin, f"{call.function}(...) takes the name of a {what}, as in {_example(call)}"
             )
         return argument
 
@@ -685,27 +685,13 @@ class Reader:
         return Measure(kind, terms.Arithmetic(node.operator, left.term, right.term))
 
     def _call(self, node: Call) -> _Value:
-        if node.function in _OVER_A_WINDOW:
-            return self._over_a_window(node)
-        written: Mapping[str, Callable[[Call], _Value]] = {
-            **dict.fromkeys(("crosses", "enters", "leaves"), self._step),
-            **dict.fromkeys(("distance", "angle"), self._of_points),
-            **dict.fromkeys(("abs", "min", "max"), self._of_measures),
-            **dict.fromkeys(("since", "total"), self._time_of),
-            **dict.fromkeys(("above", "beside"), self._along_the_body),
-            **dict.fromkeys(("either", "both"), self._of_both_sides),
-            "beyond": self._beyond,
-            "running": self._running,
-            "label": self._label,
-            "looks_like": self._looks_like,
-            "swings": self._swings,
-            "dwell": self._dwell,
-            "speed": self._speed,
-        }
-        if node.function in written:
-            return written[node.function](node)
-        if function := self._function(node):
-            return self._in_python(node, function)
+        function = FUNCTIONS.get(node.function)
+        if function:
+            if function.arguments and not function.arguments[0] <= len(node.arguments) <= function.arguments[1]:
+                raise _call_of(node)
+            return _READINGS[function.reading](self, node)
+        if asked := self._function(node):
+            return self._in_python(node, asked)
         known = [*FUNCTIONS, *(self._functions.names() if self._functions else ())]
         raise ExpressionError(
             node.begin,
@@ -759,26 +745,26 @@ class Reader:
             raise ExpressionError(node.begin, problem)
         return measure.term
 
-    def _of_points(self, node: Call) -> Measure:
-        count, kind = FUNCTIONS[node.function]
+    def _points(self, node: Call, count: int) -> list[Place]:
+        """The arguments of a function that takes so many points."""
         places = _each(self._value, node.arguments)
         points = [place for place in places if isinstance(place, Place)]
         if len(points) != count or len(places) != count:
-            example = _CALLS[node.function]
-            raise ExpressionError(node.begin, f"{node.function}(...) takes {count} points, as in {example}")
-        if node.function == "distance":
-            one, other = points
-            across, down = terms.Arithmetic("-", one.x, other.x), terms.Arithmetic("-", one.y, other.y)
-            return Measure(kind, terms.Call("hypot", (across, down)))
-        return Measure(kind, terms.Call("angle", tuple((point.x, point.y) for point in points)))
+            raise ExpressionError(node.begin, f"{node.function}(...) takes {count} points, as in {_example(node)}")
+        return points
+
+    def _distance(self, node: Call) -> Measure:
+        one, other = self._points(node, 2)
+        across, down = terms.Arithmetic("-", one.x, other.x), terms.Arithmetic("-", one.y, other.y)
+        return Measure(Kind.LENGTH, terms.Call("hypot", (across, down)))
+
+    def _angle(self, node: Call) -> Measure:
+        points = self._points(node, 3)
+        return Measure(Kind.ANGLE, terms.Call("angle", tuple((point.x, point.y) for point in points)))
 
     def _along_the_body(self, node: Call) -> Measure:
         """above(p, q), beside(p, q): in a pair along the body of the one whose point p is."""
-        places = _each(self._value, node.arguments)
-        points = [place for place in places if isinstance(place, Place)]
-        if len(points) != 2 or len(places) != 2:
-            raise ExpressionError(node.begin, f"{node.function}(...) takes 2 points, as in {_CALLS[node.function]}")
-        one, other = ((point.x, point.y) for point in points)
+        one, other = ((point.x, point.y) for point in self._points(node, 2))
         body = terms.Argument(f"k{self._owner_of(node.arguments[0])}")
         return Measure(Kind.LENGTH, terms.Call(node.function, (body, one, other)))
 
@@ -792,11 +778,11 @@ class Reader:
         """beyond(joint), beyond(joint, side)."""
         name, *sides = node.arguments or (node,)
         if not isinstance(name, Name) or len(sides) > 1:
-            raise ExpressionError(node.begin, f"expected {_CALLS['beyond']}")
+            raise _call_of(node)
         self._value(name)
         joint = self._sided(name.parts[-1])
         if joint not in COCO_17:
-            raise ExpressionError(name.begin, f"`{name.text}` is no joint: expected one, as in {_CALLS['beyond']}")
+            raise ExpressionError(name.begin, f"`{name.text}` is no joint: expected one, as in {_example(node)}")
         side = sides[0].text if sides and isinstance(sides[0], Name) else ""
         if sides and side not in _BORDERS:
             text = f"`{self._slice(sides[0])}` is no side of the picture: expected {', '.join(_BORDERS)}"
@@ -808,8 +794,6 @@ class Reader:
 
     def _of_both_sides(self, node: Call) -> Truth:
         """either(C), both(C): C of the left and C of the right."""
-        if len(node.arguments) != 1:
-            raise ExpressionError(node.begin, f"expected {_CALLS[node.function]}")
         before, used = self._reading, self._sides_used
         if before.side:
             raise ExpressionError(node.begin, "`either` and `both` do not stand inside each other")
@@ -846,12 +830,10 @@ class Reader:
 
     def _time_of(self, node: Call) -> Measure:
         """since(C), total(C, 60s)."""
-        if len(node.arguments) != FUNCTIONS[node.function][0]:
-            raise ExpressionError(node.begin, f"expected {_CALLS[node.function]}")
         with self._untold():
             truth = self.truth(node.arguments[0])
         times = tuple(self._time_ns(argument) for argument in node.arguments[1:])
-        return Measure(Kind.TIME, self._cell(node, node.function.title(), times, truth))
+        return Measure(Kind.TIME, self._cell(node, FUNCTIONS[node.function].cell, times, truth))
 
     def _dwell(self, node: Call) -> Measure:
         """dwell(zone), dwell(zone, 5s), dwell(point, zone), dwell(point, zone, 5s)."""
@@ -859,29 +841,28 @@ class Reader:
         time_ns = self._time_ns(last) if isinstance(last, Number) else _DWELL_NS
         names = places if isinstance(last, Number) else [*places, last]
         if not 1 <= len(names) <= 2 or not isinstance(names[-1], Name):
-            raise ExpressionError(node.begin, f"expected {_CALLS['dwell']}")
+            raise _call_of(node)
         with self._untold():
             truth = self._inside(Inside(node.begin, node.end, names[0] if len(names) > 1 else None, names[-1]))
         return Measure(Kind.TIME, self._cell(node, "Dwell", (time_ns,), truth))
 
-    def _window_ns(self, node: Call, place: int) -> int:
+    def _window_ns(self, node: Call, place: int = 1) -> int:
         """The window of a function: its argument, or else that of the comparison, or else the usual one."""
         if len(node.arguments) > place:
             return self._time_ns(node.arguments[place])
         if self._window:
             return self._time_ns(self._window)
-        if node.function not in _USUAL_WINDOW_NS:
-            raise ExpressionError(node.begin, f"over which time? expected {_CALLS[node.function]}")
-        return _USUAL_WINDOW_NS[node.function]
+        usual_ns = FUNCTIONS[node.function].usual_ns
+        if not usual_ns:
+            raise ExpressionError(node.begin, f"over which time? expected {_example(node)}")
+        return usual_ns
 
     def _over_a_window(self, node: Call) -> Measure:
         """drop(x, 1s), usual(x, 10s) and so on: of one value."""
-        if not 1 <= len(node.arguments) <= 2:
-            raise ExpressionError(node.begin, f"expected {_CALLS[node.function]}")
-        window_ns = self._window_ns(node, 1)
+        window_ns = self._window_ns(node)
         inner = self._inner_measure(node.arguments[0])
-        name, more = _OVER_A_WINDOW[node.function]
-        kind = inner.kind
+        function = FUNCTIONS[node.function]
+        kind, more = inner.kind, function.more
         if node.function in ("lowest", "highest") and kind == Kind.Y:
             place = {"lowest": "greatest", "highest": "least"}[node.function]
             text = (
@@ -898,12 +879,10 @@ class Reader:
             kind = PER_SECOND.get(Kind.LENGTH if kind in (Kind.X, Kind.Y) else kind, Kind.TRUTH)
             if kind == Kind.TRUTH:
                 raise ExpressionError(node.begin, f"velocity(...) of {inner.kind.value} means nothing here")
-        return Measure(kind, self._cell(node, name, (window_ns, *more), inner.term))
+        return Measure(kind, self._cell(node, function.cell, (window_ns, *more), inner.term))
 
     def _swings(self, node: Call) -> Measure:
         """swings(value), swings(value, amplitude), swings(value, amplitude, 2s)."""
-        if not 1 <= len(node.arguments) <= 3:
-            raise ExpressionError(node.begin, f"expected {_CALLS['swings']}")
         inner = self._inner_measure(node.arguments[0])
         kind = Kind.LENGTH if inner.kind in (Kind.X, Kind.Y) else inner.kind
         if len(node.arguments) > 1:
@@ -917,7 +896,7 @@ class Reader:
         else:
             body = scale_of("bl", self._scope, self._whose)
             if kind not in _COMMON_LENGTHS or not body:
-                raise ExpressionError(node.begin, f"how far each way? expected {_CALLS['swings']}")
+                raise ExpressionError(node.begin, f"how far each way? expected {_example(node)}")
             size = terms.Arithmetic("*", terms.Constant(_USUAL_SWING_BL), body)
         window_ns = self._window_ns(node, 2)
         return Measure(Kind.RATE, self._cell(node, "Swings", (window_ns,), inner.term, size))
@@ -934,8 +913,8 @@ class Reader:
         """speed(point), speed(point, 0.3s)."""
         point = self._value(node.arguments[0]) if 1 <= len(node.arguments) <= 2 else None
         if not isinstance(point, Place):
-            raise ExpressionError(node.begin, f"expected a point, as in {_CALLS['speed']}")
-        window_ns = self._window_ns(node, 1)
+            raise ExpressionError(node.begin, f"expected a point, as in {_example(node)}")
+        window_ns = self._window_ns(node)
         return Measure(Kind.SPEED, self._cell(node, "Speed", (window_ns,), point.x, point.y))
 
     # ---- words
@@ -980,6 +959,16 @@ def _other_unit(node: Comparison, i: int, left: Kind, right: Kind) -> str:
     return ""
 
 
+def _example(node: Call) -> str:
+    """How the function is called."""
+    return FUNCTIONS[node.function].example
+
+
+def _call_of(node: Call) -> ExpressionError:
+    """The mistake in a call that is not as the function's."""
+    return ExpressionError(node.begin, f"expected {_example(node)}")
+
+
 def _usage(function: AskedFunction) -> str:
     """limps(least, over): those that may be left out stand in brackets."""
     named = [one.name if one.required else f"[{one.name}]" for one in function.declared.parameters]
@@ -1022,56 +1011,6 @@ _WHOSE: dict[Scope, str] = {
     "scene": "write it under `who`",
     "person": "",
 }
-_CALLS = {
-    "crosses": "crosses(gate) or crosses(gate, rightward)",
-    "enters": "enters(door)",
-    "leaves": "leaves(door)",
-    "distance": "distance(left_wrist, nose)",
-    "angle": "angle(left_shoulder, left_elbow, left_wrist)",
-    "above": "above(left_wrist, left_shoulder)",
-    "beside": "beside(left_wrist, hips)",
-    "beyond": "beyond(left_wrist, top)",
-    "either": "either(wrist.y < nose.y)",
-    "both": "both(wrist.y < nose.y)",
-    "swings": "swings(left_wrist.x, 0.3bl) or swings(left_wrist.x, 0.3bl, 2s)",
-    "running": "running(other_rule)",
-    "label": "label(falling_down), a class of a classifier, compared with a number from 0 to 1",
-    "looks_like": "looks_like(fall), compared with a number from 0 to 1",
-    "since": "since(in door)",
-    "total": "total(in door, 60s)",
-    "dwell": "dwell(door) or dwell(door, 5s), which survives exits of up to 5 s",
-    "drop": "drop(hips.y, 0.8s)",
-    "rise": "rise(hips.y, 0.8s)",
-    "change": "change(lean, 1s)",
-    "before": "before(hips.y, 1s)",
-    "usual": "usual(hips.y, 10s)",
-    "least": "least(hips.y, 10s)",
-    "greatest": "greatest(hips.y, 10s)",
-    "lowest": "lowest(lean, 10s)",
-    "highest": "highest(lean, 10s)",
-    "average": "average(hips.y, 10s)",
-    "velocity": "velocity(hips.y) or velocity(hips.y, 0.5s)",
-    "speed": "speed(left_wrist) or speed(left_wrist, 0.5s)",
-}
-_OVER_A_WINDOW: dict[str, tuple[str, tuple[int, ...]]] = {
-    "drop": ("Growth", ()),
-    "rise": ("Growth", ()),
-    "change": ("Change", ()),
-    "before": ("Before", ()),
-    "usual": ("Median", ()),
-    "least": ("Extreme", (1,)),
-    "greatest": ("Extreme", (-1,)),
-    "lowest": ("Extreme", (1,)),
-    "highest": ("Extreme", (-1,)),
-    "average": ("Average", ()),
-    "velocity": ("Velocity", ()),
-}
-"""Function of a value -> its cell, and the cell's further arguments."""
-_USUAL_WINDOW_NS = {
-    **dict.fromkeys(("drop", "rise", "change"), 1_000_000_000),
-    **dict.fromkeys(("velocity", "speed"), 300_000_000),
-    "swings": 2_000_000_000,
-}
 _USUAL_SWING_BL, _USUAL_SWING_DEG = 0.25, 20.0
 _BORDERS = ("top", "bottom", "left", "right")
 _OTHER_SIDE = {"left": "right", "right": "left"}
@@ -1084,3 +1023,21 @@ _RESULTS: dict[str, Callable[[Kind, Kind], Kind]] = {
     "/": divided,
 }
 _COMMON_LENGTHS = MEASURES & {Kind.LENGTH, Kind.FRAME_WIDTH, Kind.FRAME_HEIGHT, Kind.PIXELS}
+_READINGS: dict[str, Callable[[Reader, Call], _Value]] = {
+    "step": Reader._step,
+    "distance": Reader._distance,
+    "angle": Reader._angle,
+    "measures": Reader._of_measures,
+    "along the body": Reader._along_the_body,
+    "both sides": Reader._of_both_sides,
+    "beyond": Reader._beyond,
+    "running": Reader._running,
+    "label": Reader._label,
+    "looks": Reader._looks_like,
+    "time": Reader._time_of,
+    "dwell": Reader._dwell,
+    "over a window": Reader._over_a_window,
+    "swings": Reader._swings,
+    "speed": Reader._speed,
+}
+"""How the arguments of a function are read, by `Function.reading`."""

@@ -74,8 +74,8 @@ class Program:
     step: Callable[[Iterable[Subject], Iterable[Memory], Numbers, Clock], None] | None
     reads: NDArray[np.intp] | None
     """The places in somebody's row of joints that it looks at; None: all, because a function does."""
-    cells: tuple[Key, ...] = ()
-    places: tuple[tuple[int, ...], ...] = ()
+    cells: tuple[Key, ...]
+    places: tuple[tuple[int, ...], ...]
 
     def new_memory(self, inherited: dict[Key, Any] | None = None) -> Memory:
         """The memory of somebody new; with cells of the same keys that were stepped by another program."""

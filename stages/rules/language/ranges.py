@@ -5,25 +5,14 @@ from __future__ import annotations
 import math
 
 from camgraph.stages.rules.language.expression import Call, Comparison, Name, Negative, Node, Number
+from camgraph.stages.rules.language.functions import ANY, DEGREES, FUNCTIONS, POSITIVE, SHARE, Range
 from camgraph.stages.rules.language.kinds import EXACT_UNITS
 
-Range = tuple[float, float]
-"""From and to, in the unit of the constant beside it: seconds, degrees, or none."""
-
-_ANY: Range = (-math.inf, math.inf)
-_POSITIVE: Range = (0.0, math.inf)
 _NAMES: dict[str, Range] = {
-    "score": (0.0, 1.0),
-    "lean": (0.0, 180.0),
-    **dict.fromkeys(("age", "speed", "torso", "body_height", "box.width", "box.height", "count", "people"), _POSITIVE),
+    "score": SHARE,
+    "lean": DEGREES,
+    **dict.fromkeys(("age", "speed", "torso", "body_height", "box.width", "box.height", "count", "people"), POSITIVE),
 }
-_CALLS: dict[str, Range] = {
-    **dict.fromkeys(("label", "looks_like"), (0.0, 1.0)),
-    "angle": (0.0, 180.0),
-    **dict.fromkeys(("distance", "abs", "speed", "swings"), _POSITIVE),
-    **dict.fromkeys(("since", "total", "dwell", "drop", "rise", "change"), _POSITIVE),
-}
-_SAME_AS_INSIDE = frozenset({"before", "usual", "average", "least", "greatest", "lowest", "highest"})
 _EXACT = {"": 1.0, **EXACT_UNITS}
 _UNITS = {"lean": "deg", "angle": "deg"}
 
@@ -72,24 +61,25 @@ def _range_of(node: Node) -> Range:
         return -high, -low
     if isinstance(node, Name):
         return _of_name(node)
-    return _of_call(node) if isinstance(node, Call) else _ANY
+    return _of_call(node) if isinstance(node, Call) else ANY
 
 
 def _of_number(node: Number) -> Range:
     """Of a unit that is measured on the body, only whether it is 0 or more."""
     if node.unit in _EXACT:
         return node.value * _EXACT[node.unit], node.value * _EXACT[node.unit]
-    return _POSITIVE if node.value else (0.0, 0.0)
+    return POSITIVE if node.value else (0.0, 0.0)
 
 
 def _of_name(node: Name) -> Range:
     parts = node.parts[1:] if node.parts[0] in ("a", "b") else node.parts
     if len(parts) == 2 and parts[1] == "c":
-        return 0.0, 1.0
-    return _NAMES.get(".".join(parts), _ANY)
+        return SHARE
+    return _NAMES.get(".".join(parts), ANY)
 
 
 def _of_call(node: Call) -> Range:
-    if node.function in _SAME_AS_INSIDE and node.arguments:
-        return _range_of(node.arguments[0])
-    return _CALLS.get(node.function, _ANY)
+    function = FUNCTIONS.get(node.function)
+    if function and function.range:
+        return function.range
+    return _range_of(node.arguments[0]) if function and node.arguments else ANY

@@ -110,8 +110,7 @@ class InZone(Term):
 
     @property
     def within(self) -> tuple[Term, ...]:
-        whose = () if self.body is None else (Argument(f"p{self.body}"),)
-        return self.x, self.y, *whose
+        return self.x, self.y
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +119,6 @@ class Running(Term):
 
     rule: str
     people: tuple[Whose, ...]
-
-    @property
-    def within(self) -> tuple[Term, ...]:
-        return tuple(Fact(f"p{one}", "id") for one in self.people)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,10 +231,6 @@ class Unseen(Truth):
 
     word: str
     after_ns: int
-
-    @property
-    def within(self) -> tuple[Term, ...]:
-        return Fact("p", "lost_ns"), Fact("p", "left_picture")
 
 
 def walk(*terms: Term) -> Iterator[Term]:

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from camgraph.stages.rules.language.expression import GRAMMAR_WORDS, UNSEEN_WORDS
+from camgraph.stages.rules.language.functions import FUNCTIONS
 from camgraph.stages.rules.language.kinds import EXACT_UNITS, Kind
 from camgraph.stages.rules.language.people import (
     FRONTAL,
@@ -75,42 +76,6 @@ def _values(whose: Whose) -> Mapping[str, Measure]:
 _VALUES = tuple(_values(""))
 POINTS = (*COCO_17, *MIDDLES, "feet", "center")
 _SCENE = {name: Measure(Kind.NUMBER, Fact("s", name)) for name in ("count", "people")}
-
-FUNCTIONS: dict[str, tuple[int, Kind]] = {
-    "distance": (2, Kind.LENGTH),
-    "angle": (3, Kind.ANGLE),
-    "abs": (1, Kind.LENGTH),
-    "min": (2, Kind.LENGTH),
-    "max": (2, Kind.LENGTH),
-    "crosses": (2, Kind.TRUTH),
-    "enters": (1, Kind.TRUTH),
-    "leaves": (1, Kind.TRUTH),
-    "since": (1, Kind.TIME),
-    "total": (2, Kind.TIME),
-    "dwell": (1, Kind.TIME),
-    "drop": (1, Kind.LENGTH),
-    "rise": (1, Kind.LENGTH),
-    "change": (1, Kind.LENGTH),
-    "before": (2, Kind.LENGTH),
-    "usual": (2, Kind.LENGTH),
-    "least": (2, Kind.LENGTH),
-    "greatest": (2, Kind.LENGTH),
-    "lowest": (2, Kind.LENGTH),
-    "highest": (2, Kind.LENGTH),
-    "average": (2, Kind.LENGTH),
-    "above": (2, Kind.LENGTH),
-    "beside": (2, Kind.LENGTH),
-    "beyond": (2, Kind.TRUTH),
-    "running": (1, Kind.TRUTH),
-    "label": (1, Kind.NUMBER),
-    "looks_like": (1, Kind.NUMBER),
-    "either": (1, Kind.TRUTH),
-    "both": (1, Kind.TRUTH),
-    "swings": (2, Kind.RATE),
-    "velocity": (1, Kind.SPEED),
-    "speed": (1, Kind.SPEED),
-}
-"""Function -> how many arguments, and the kind of the result where it is always the same."""
 
 NAMES = frozenset(
     {

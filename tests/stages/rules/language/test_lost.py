@@ -199,6 +199,16 @@ def test_what_the_lost_were_is_known(when: str) -> None:
     assert compile_condition(when, "person", zones=ZONES, lines=[]).never == ()
 
 
+@pytest.mark.parametrize("zone", ["lost_ns", "m", "runs", "k"])
+def test_what_is_known_does_not_depend_on_names_of_zones(zone: str) -> None:
+    (found,) = compile_condition(f"lost and in {zone}", "person", zones=[zone], lines=[]).never
+    assert f"write `lost while in {zone}`" in found
+    (found,) = compile_condition(
+        "lost and a_zone", "person", zones=[zone], lines=[], words={"a_zone": f"in {zone}"}
+    ).never
+    assert "write `lost while a_zone`" in found
+
+
 def test_gone_begins_and_ends_as_lost_does() -> None:
     assert lost("gone", [*walking(40), *[None] * 200]) == [("start", 17), ("end", 107)]
     assert lost("gone", [*walking(40), *[None] * 20, still()]) == [("start", 17), ("end", 27)]
