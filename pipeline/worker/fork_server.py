@@ -90,18 +90,19 @@ def _is_copy(start: Start, requests: socket.socket) -> bool:
     os.setpgid(0, 0)  # Ctrl-C goes to the whole group of a terminal, and would kill a child that does not ignore it yet
     os.dup2(start.stderr, sys.stderr.fileno())
     os.close(start.stderr)
-    _show(start.label)
+    _rename(start)
     requests.send(str(os.getpid()).encode())
     requests.close()
     return True
 
 
-def _show(label: str) -> None:
-    """Write the command line that an `exec` of `child` would have: people and tools know processes by it."""
+def _rename(start: Start) -> None:
+    """Take the command line that an `exec` of `child` would have: people and tools know processes by it."""
+    sys.argv = [child.__file__, "--control", str(start.control), "--life", str(start.life), start.label]
     with suppress(OSError, ValueError):
         fields = Path("/proc/self/stat").read_text(errors="replace").rpartition(")")[2].split()
         begin, end = map(int, fields[_ARGUMENTS : _ARGUMENTS + 2])
-        words = [*sys.orig_argv[:3], child.__spec__.name, label]
+        words = [*sys.orig_argv[:3], child.__spec__.name, *sys.argv[1:]]
         line = b"\0".join(word.encode(errors="surrogateescape") for word in words)[: max(0, end - begin - 1)]
         ctypes.memset(begin, 0, end - begin)
         ctypes.memmove(begin, line, len(line))

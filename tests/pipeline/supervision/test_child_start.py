@@ -63,7 +63,7 @@ def test_copies_are_children_that_look_like_executed_ones(server: ForkServer) ->
             process = Path(f"/proc/{child.pid}")
             until(lambda process=process, label=label: label.encode() in (process / "cmdline").read_bytes())
             words = (process / "cmdline").read_text().rstrip("\0").split("\0")
-            assert words[1:] == ["-P", "-m", "camgraph.pipeline.worker.child", label]
+            assert [*words[1:5], words[-1]] == ["-P", "-m", "camgraph.pipeline.worker.child", "--control", label]
             until(lambda process=process: (process / "comm").read_text().startswith("cg:"))
             fields = (process / "stat").read_text().rpartition(")")[2].split()
             assert (int(fields[1]), int(fields[2])) == (os.getpid(), child.pid), "our child, in a group of its own"

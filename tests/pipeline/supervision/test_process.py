@@ -27,6 +27,7 @@ from camgraph.pipeline.monitoring.reports import (
     StageStats,
     read_report,
 )
+from camgraph.pipeline.supervision.child_start import ForkServer
 from camgraph.pipeline.supervision.deaths import GoOn, NotNeeded
 from camgraph.pipeline.supervision.hangs import Limits
 from camgraph.pipeline.supervision.lifecycle import RunState
@@ -68,6 +69,13 @@ def process(tmp_path: Path) -> Iterator[Process]:
         process.reap()
 
 
+@pytest.fixture
+def fork_server(folder: RunFolder) -> Iterator[ForkServer]:
+    server = ForkServer(folder.name)
+    yield server
+    server.close()
+
+
 def boot_of(process: Process, folder: RunFolder) -> Boot:
     incarnation = process.incarnation + 1
     return Boot(
@@ -107,9 +115,11 @@ def until_dead(process: Process) -> None:
     assert ready, "it does not die"
 
 
-def test_a_child_is_started_ready_killed_and_started_again(process: Process, folder: RunFolder) -> None:
+def test_a_child_is_started_ready_killed_and_started_again(
+    process: Process, folder: RunFolder, fork_server: ForkServer
+) -> None:
     assert (process.state, process.pid, process.pidfd, process.channel) == ("waiting", 0, -1, None)
-    process.start(boot_of(process, folder), revision=3)
+    process.start(boot_of(process, folder), fork_server=fork_server, revision=3)
     assert (process.state, process.incarnation, process.revision) == ("starting", 1, 3)
     listen_until(process, lambda: process.state == "running" and process.reported.heartbeat_at)
     silent = process.plight(process.reported.reported_at + 6)
@@ -129,13 +139,15 @@ def test_a_child_is_started_ready_killed_and_started_again(process: Process, fol
     assert (process.state, process.restarts) == ("waiting", 1)
     assert process.life.death.status == -signal.SIGKILL
 
-    process.start(boot_of(process, folder), revision=4)
+    process.start(boot_of(process, folder), fork_server=fork_server, revision=4)
     listen_until(process, lambda: process.state == "running")
     assert (process.incarnation, process.pid != pid) == (2, True)
 
 
-def test_a_child_that_leaves_closes_in_order_and_is_finished(process: Process, folder: RunFolder) -> None:
-    process.start(boot_of(process, folder), revision=0)
+def test_a_child_that_leaves_closes_in_order_and_is_finished(
+    process: Process, folder: RunFolder, fork_server: ForkServer
+) -> None:
+    process.start(boot_of(process, folder), fork_server=fork_server, revision=0)
     listen_until(process, lambda: process.state == "running")
     process.leave()
     until_dead(process)
@@ -145,8 +157,10 @@ def test_a_child_that_leaves_closes_in_order_and_is_finished(process: Process, f
     assert process.plight(time.monotonic()) is None
 
 
-def test_a_refused_child_is_killed_once_and_counted(process: Process, folder: RunFolder) -> None:
-    process.start(boot_of(process, folder), revision=0)
+def test_a_refused_child_is_killed_once_and_counted(
+    process: Process, folder: RunFolder, fork_server: ForkServer
+) -> None:
+    process.start(boot_of(process, folder), fork_server=fork_server, revision=0)
     assert process.refuse("not msgpack")
     assert not process.refuse("not msgpack either"), "that is no news"
     until_dead(process)
@@ -156,8 +170,8 @@ def test_a_refused_child_is_killed_once_and_counted(process: Process, folder: Ru
     assert process.life.died_of == "not msgpack"
 
 
-def test_ready_twice_is_nonsense(process: Process, folder: RunFolder) -> None:
-    process.start(boot_of(process, folder), revision=0)
+def test_ready_twice_is_nonsense(process: Process, folder: RunFolder, fork_server: ForkServer) -> None:
+    process.start(boot_of(process, folder), fork_server=fork_server, revision=0)
     listen_until(process, lambda: process.state == "running")
     with pytest.raises(WireError, match="reports that it is ready while it is running"):
         process.note_ready("ipc://elsewhere")
@@ -198,8 +212,10 @@ def test_a_revision_is_known_once_it_is_answered(process: Process) -> None:
     assert process.revision == 6
 
 
-def test_an_opening_that_takes_its_announced_time_is_no_hang(process: Process, folder: RunFolder) -> None:
-    process.start(boot_of(process, folder), revision=0)
+def test_an_opening_that_takes_its_announced_time_is_no_hang(
+    process: Process, folder: RunFolder, fork_server: ForkServer
+) -> None:
+    process.start(boot_of(process, folder), fork_server=fork_server, revision=0)
     now = time.monotonic()
     assert "not ready after" in process.hung(now + 1000, LIMITS)
     process.note_opening(Opening(op="opening", doing="a model is compiled", within_s=2000))

@@ -126,7 +126,7 @@ def test_items_and_busy_time_do_not_fall_when_a_process_dies(tmp_path: Path) -> 
         if "mid" in mid.heartbeat.stages:
             items = supervisor.status().stages["mid"].items
             seen.append((items, mid.heartbeat.stages["mid"].busy_ns))
-            if not killed and items > 20 and mid.pid:
+            if not killed and items > 100 and mid.pid:
                 killed.append(mid.pid)
                 hit(mid.pid, signal.SIGKILL)
 
@@ -135,7 +135,8 @@ def test_items_and_busy_time_do_not_fall_when_a_process_dies(tmp_path: Path) -> 
     assert (outcome.status, len(killed)) == (0, 1)
     assert [items for items, _ in seen] == sorted(items for items, _ in seen)
     assert [busy_ns for _, busy_ns in seen] == sorted(busy_ns for _, busy_ns in seen)
-    assert status["stages"]["mid"]["items"] >= 150 + 40 - 30
+    # What it had done since its last heartbeat, and on a busy machine that is long ago, is not known.
+    assert status["stages"]["mid"]["items"] >= 150 + 40 - 60
 
 
 def test_stop_does_not_wait_for_pending_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
