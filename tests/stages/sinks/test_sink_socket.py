@@ -416,6 +416,7 @@ def test_strangers_take_a_bounded_number_of_places(tmp_path) -> None:
 
 
 def clients_of(sink: SinkSocket) -> int:
+    """Those that the sink counts: a client sees only that it is let in or not."""
     sender = sink._sender
     assert isinstance(sender, Listener)
     return len(sender._clients)

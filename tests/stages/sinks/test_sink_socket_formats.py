@@ -200,6 +200,7 @@ def secure_feed(folder: Path, pems: Path, **tls: str) -> Iterator[tuple[SinkSock
 
 
 def ready(sink: SinkSocket) -> int:
+    """How many clients have shaken hands: nothing outside tells, as the sink sends nothing before an event."""
     listener = sink._sender
     assert isinstance(listener, Listener)
     assert listener._greeter

@@ -103,7 +103,7 @@ def test_the_one_event_of_a_batch_that_is_refused_is_found(tmp_path) -> None:
         assert list(letters(sink)) == [event(2).id]
         taken = [json.loads(request.body) for request in receiver.requests if event(2).id not in request.body.decode()]
         assert [one["id"] for batch in taken for one in batch] == [event(n).id for n in (0, 1, 3, 4)]
-        assert sink._alone == set()
+        assert sink._alone == set()  # nothing outside tells that the ids do not pile up
 
 
 def test_an_object_that_is_no_cloudevent_is_sent_as_it_is(tmp_path) -> None:

@@ -53,6 +53,8 @@ def reader(address: str, topic: str = "", *, secret: str = "") -> Iterator[zmq.S
 
 
 def wait_for_readers(sink: SinkZmq, count: int, *topics: bytes) -> None:
+    """Until the sink has their subscriptions, of which ZeroMQ tells the publisher alone."""
+
     def are_there() -> bool:
         assert sink._socket is not None
         sink._note_subscriptions(sink._socket)

@@ -319,6 +319,7 @@ def test_a_nats_server_without_tls_gets_no_password(tmp_path: Path, monkeypatch:
 
 def test_a_broker_of_amqp_cannot_confirm_more_than_was_sent(tmp_path: Path) -> None:
     with delivering(SinkAmqp, settings_of(SinkAmqp, 1), tmp_path) as sink:
+        # A broker of ours cannot be made to confirm so much: the callback of the library is called with it.
         sink._sent = 0
         sink._begin_batch()
         sink._sent = 3
