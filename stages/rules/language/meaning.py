@@ -940,6 +940,8 @@ class Reader:
 
 def _unopened(text: str) -> int:
     """How many of its `)` have no `(` before them."""
+    if ")" not in text:
+        return 0
     depth = least = 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")
