@@ -24,7 +24,7 @@ from camgraph.pipeline.system.child_environment import handed_on
 _SET_REAPER, _GET_REAPER = 36, 37
 """PR_SET_CHILD_SUBREAPER and PR_GET_CHILD_SUBREAPER: whether orphans below this process become its children."""
 _IMPORTS_S, _FORKS_S = 60.0, 5.0
-"""How long a server may take for its first process, before which it imports the runtime, and for another one."""
+"""How long a server may take until it is ready, for which it imports the runtime, and then for a process."""
 _TRIES = 3
 """So many servers may die or not answer; then each process is executed."""
 _ROOM = 240
@@ -104,7 +104,6 @@ class ForkServer:
             with _reaper_of_orphans():
                 socket.send_fds(requests, [label.encode()], [control, life, stderr])
                 answer = int(requests.recv(32))
-            requests.settimeout(_FORKS_S)
         except (OSError, ValueError):  # it is dead (nothing comes), stopped, or no server can be started
             self._tries_left -= 1
             self.close()
@@ -132,6 +131,8 @@ class ForkServer:
             words = ["--control", str(theirs.fileno()), "--load", *self._load, "--", self._label.ljust(_ROOM)]
             module = "camgraph.pipeline.worker.fork_server"
             self._server = _python(module, words, subprocess.DEVNULL, theirs.fileno())
+        ours.recv(32)  # that it is ready; or nothing, if it is dead, and then the next message tells
+        ours.settimeout(_FORKS_S)
         return ours
 
     def close(self) -> None:

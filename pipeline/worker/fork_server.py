@@ -5,6 +5,7 @@
 To import the runtime takes half a second of processor time and 40 MB of memory; a copy has both for nothing. The server
 is told of one process at a time:
 
+    server -> supervisor   ready
     supervisor -> server   the label, and three descriptors: the control, the life and the standard error of the process
     server -> supervisor   the process id, or an errno below zero
 
@@ -33,6 +34,8 @@ from typing import NamedTuple
 
 from camgraph.pipeline.worker import child
 
+READY = b"ready"
+"""What the server says once, when it can start processes."""
 MOST_LABEL = 256
 """Bytes of a label, and room in the server's command line for the one that a copy shows."""
 DESCRIPTORS = 3
@@ -63,7 +66,7 @@ def serve(requests: socket.socket) -> Start | None:
 
 def _next(requests: socket.socket) -> Start | None:
     label, descriptors, _, _ = socket.recv_fds(requests, MOST_LABEL, DESCRIPTORS)
-    return Start(label.decode(), *descriptors) if len(descriptors) == DESCRIPTORS else None
+    return Start(label.decode(errors="replace"), *descriptors) if len(descriptors) == DESCRIPTORS else None
 
 
 def _is_copy(start: Start, requests: socket.socket) -> bool:
@@ -120,7 +123,9 @@ def main() -> int:
     for module in arguments.load:
         importlib.import_module(module)
     gc.freeze()  # a look for garbage would write to all objects, and so copy their memory
-    start = serve(socket.socket(fileno=arguments.control))
+    requests = socket.socket(fileno=arguments.control)
+    requests.send(READY)
+    start = serve(requests)
     return child.live(start.control, start.life, start.label) if start else 0
 
 
