@@ -66,7 +66,7 @@ def add_to_outbox(folder: Path, number: int) -> None:
     for incarnation in range(4 * number + 1, 4 * number + 5):
         outbox = open_outbox(folder, incarnation=incarnation)
         try:
-            outbox.tend(0.0)
+            outbox.maintain(0.0)
             outbox.accept([make_event(number)])
             pull_ids(outbox)
             outbox.close()
