@@ -10,7 +10,7 @@ is told of one process at a time:
     server -> supervisor   the process id, or an errno below zero
 
 The new process is a child of the supervisor and not of the server: the server starts a process that starts the new one
-and ends, and the supervisor is the reaper of orphans until the answer comes (`pipeline.supervision.fork_client`). So
+and ends, and the supervisor is the reaper of orphans until the answer comes (`pipeline.supervision.child_start`). So
 supervisors start, watch and bury copies as they do processes of their own, and the death of the server costs nobody.
 
 The server has one thread, has opened nothing and is told no secret. What it imports must start no threads: modules of
