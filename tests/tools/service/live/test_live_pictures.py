@@ -674,7 +674,7 @@ class Broken(WatchedCamera[PictureViewer]):
     def take(self, packet: Packet) -> None:
         raise ValueError(f"a bug at {packet.pts}")
 
-    def greet(self, viewer: PictureViewer) -> None:
+    def admit(self, viewer: PictureViewer) -> None:
         """Nothing."""
 
 
