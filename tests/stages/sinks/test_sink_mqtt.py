@@ -162,6 +162,27 @@ def test_it_is_online_without_events_and_comes_back_by_itself(tmp_path) -> None:
             reader.wait_for("camgraph/test/availability", b"offline")
 
 
+def test_who_stops_amid_coming_back_is_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on, retain = threading.Event(), threading.Event(), mqtt_link.MqttLink._retain
+
+    def slow(link: mqtt_link.MqttLink, *arguments: Any) -> None:
+        begun.set()
+        assert go_on.wait(60)
+        retain(link, *arguments)
+
+    # The moment between "online" and the end of the beginning: nothing outside holds it open.
+    monkeypatch.setattr(mqtt_link.MqttLink, "_retain", slow)
+    server = mosquitto(tmp_path)
+    with serving(server), sink_to(server.port, tmp_path) as sink, reading(server.port) as reader:
+        assert begun.wait(60)
+        closing = threading.Thread(target=sink.close)
+        closing.start()
+        until(sink._link._stopping.is_set)
+        go_on.set()
+        closing.join()
+        reader.wait_for("camgraph/test/availability", b"offline")
+
+
 def test_an_event_says_what_it_is(tmp_path) -> None:
     with serving(mosquitto(tmp_path)) as server, sink_to(server.port, tmp_path, expires="10min") as sink:
         with reading(server.port, "camgraph/test/+/+") as reader:

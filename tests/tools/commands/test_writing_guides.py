@@ -82,7 +82,8 @@ def test_a_page_begins_with_the_package_that_the_command_writes(page: str) -> No
 @pytest.mark.parametrize("version", [0, -1], ids=["first", "last"])
 def test_the_tests_of_a_page_pass(page: str, version: int, tmp_path: Path, python: Any) -> None:
     folder = project(page, tmp_path / "project", version)
-    for arguments in (["pytest", "-p", "no:cacheprovider", "-W", "error"], ["ruff", "check", "--no-cache", "."]):
+    own = f"--basetemp={tmp_path / 'pytest'}"  # two sessions of pytest that clean up /tmp at once fail each other
+    for arguments in (["pytest", "-p", "no:cacheprovider", "-W", "error", own], ["ruff", "check", "--no-cache", "."]):
         done = python(folder, "-m", *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
 

@@ -172,7 +172,8 @@ class MqttLink:
         """Say that we are offline, and go."""
         self._stopping.set()
         self._hurry.set()
-        now = self._now
+        with self._lock:  # a connection that has just said that we are online is known behind it
+            now = self._now
         if now:
             client, fate = now
             if self._options.availability:
@@ -315,6 +316,9 @@ class MqttLink:
         for topic_filter in self._options.stale:
             client.subscribe(topic_filter, qos=1)
         with self._lock:
+            if self._stopping.is_set():
+                fate.end("")
+                return
             if self._options.availability:
                 client.publish(self._options.availability, b"online", qos=1, retain=True)
             for topic, payload in self._retained.items():
