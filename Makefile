@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 # CUDA's libraries, 2 GB of them, where NVIDIA's driver is loaded; `make demo GPU=` does without. `GPU=none` takes the ONNX
-# Runtime that knows no GPU, and is 290 MB smaller.
+# Runtime that knows no GPU, and is 260 MB smaller.
 GPU ?= $(if $(wildcard /proc/driver/nvidia/version /dev/dxg),cuda)
 
 COMMA := ,
