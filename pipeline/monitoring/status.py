@@ -81,7 +81,7 @@ class Reporting(Protocol):
 
 _RATE_S = 2.0
 _NOTE_S = 0.5
-_MEMORY_S = 2.0
+_MEMORY_S = 15.0
 _MOSTLY = 0.9
 _MOST_NAMED = 4
 _MOST_EVENTS = 10
