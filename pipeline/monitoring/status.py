@@ -6,9 +6,7 @@ import math
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from mmap import PAGESIZE
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -21,6 +19,7 @@ from camgraph.pipeline.monitoring.health import CameraCondition, Flow, Health, P
 from camgraph.pipeline.monitoring.histogram import BOUNDS_S, Histogram
 from camgraph.pipeline.monitoring.incidents import Incidents, totals
 from camgraph.pipeline.monitoring.load_meter import KEPT_S, LoadMeter, Recent, StageTotals, sums_of
+from camgraph.pipeline.monitoring.memory_meter import MemoryMeter
 from camgraph.pipeline.monitoring.metrics import reason_line
 from camgraph.pipeline.monitoring.reports import Heartbeat, SinkBacklog, StageStats
 from camgraph.pipeline.monitoring.run_status import (
@@ -81,7 +80,7 @@ class Reporting(Protocol):
 
 _RATE_S = 2.0
 _NOTE_S = 0.5
-_MEMORY_S = 15.0
+_MEMORY_S = 5.0
 _MOSTLY = 0.9
 _MOST_NAMED = 4
 _MOST_EVENTS = 10
@@ -128,8 +127,9 @@ class StatusBuilder:
     def __init__(self, plan: RunPlan) -> None:
         self.plan = plan
         self._started = time.monotonic()
-        self._memory = -math.inf, 0.0
-        """When the memory was measured, and the result."""
+        self._memory_meter = MemoryMeter()
+        self._memory_measured = -math.inf, 0.0
+        """When, and the result."""
         self._ages = FrameAges()
         self._last_frame: dict[str, tuple[int, float]] = {}
         self._through: dict[str, tuple[float, float]] = {}
@@ -264,12 +264,14 @@ class StatusBuilder:
         )
 
     def _memory_mb(self, processes: Sequence[Reporting]) -> float:
-        """The memory of all processes and of their frames; at most `_MEMORY_S` old, because the kernel counts pages."""
+        """The memory of all processes and of their frames; at most `_MEMORY_S` old."""
         now = time.monotonic()
-        if now >= self._memory[0] + _MEMORY_S:
-            own = sum(_memory(process.pid) + process.shared_bytes for process in processes if process.pid)
-            self._memory = now, round(own / 1e6, 1)
-        return self._memory[1]
+        if now >= self._memory_measured[0] + _MEMORY_S:
+            alive = [process for process in processes if process.pid]
+            own = self._memory_meter.measure([process.pid for process in alive], now)
+            frames = sum(process.shared_bytes for process in alive)
+            self._memory_measured = now, round((own + frames) / 1e6, 1)
+        return self._memory_measured[1]
 
     def _measured(
         self, processes: Sequence[Reporting], departed: Mapping[tuple[str, str], int]
@@ -600,16 +602,3 @@ def _process_state(camera: str, processes: Sequence[Reporting]) -> str:
 def _mean(values: list[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return round(sum(known) / len(known), 3) if known else None
-
-
-def _memory(pid: int) -> int:
-    """The memory of a process beside what it has mapped from files, in bytes. Copies share pages until they write to
-    them: of such a page, each counts its share."""
-    folder = Path("/proc") / str(pid)
-    with suppress(OSError):
-        sizes = dict(line.split(":", 1) for line in (folder / "smaps_rollup").read_text().splitlines()[1:])
-        return 1024 * int(sizes["Pss_Anon"].split()[0])
-    with suppress(OSError):  # a process with secrets shows no more than this
-        _, resident, shared, *_ = (folder / "statm").read_text().split()
-        return (int(resident) - int(shared)) * PAGESIZE
-    return 0
