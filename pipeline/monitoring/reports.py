@@ -76,6 +76,7 @@ class SinkBacklog(_Report):
 
 _SINCE_THE_LAST = frozenset({"ages", "stage_calls", "frame_ages", "camera_changes"})
 """What a heartbeat has of the time since the last one: left out if there is none of it."""
+_ALWAYS_SENT = frozenset({"op", "cpu_s"})
 
 
 class Heartbeat(_Report):
@@ -114,6 +115,11 @@ class Heartbeat(_Report):
     stage_facts: dict[str, dict[str, str | int | FiniteFloat]] = {}
     counters: dict[str, dict[str, dict[str, int]]] = {}
     outbox: dict[str, SinkBacklog] = {}
+
+    @property
+    def has_news(self) -> bool:
+        """Whether anything but the processor time is news."""
+        return not self.model_fields_set <= _ALWAYS_SENT
 
     def after(self, last: Heartbeat) -> Heartbeat:
         """The whole heartbeat: values that this one leaves out are as in the `last` whole one of the same process."""

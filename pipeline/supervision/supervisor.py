@@ -52,16 +52,20 @@ from camgraph.pipeline.supervision.process import Process
 from camgraph.pipeline.supervision.requests import Requests
 from camgraph.pipeline.supervision.watchdog import Watchdog
 from camgraph.pipeline.system.run_folder import RunFolder
+from camgraph.pipeline.system.wakeup import Wakeup
 from camgraph.pipeline.wanted import Loader
 
-_LOOP_MS = 100
+_TURN_S = 0.1
+_QUIET_TURN_S = 0.5
+"""Between two turns of a run in which nothing happens: each turn looks at all processes."""
 _LONGEST_WAIT_AFTER_STOP_S = 1.0
 _LAST_EVENTS_S = 2.0
 """How long the sources go on after a stop at most, until the outbox has accepted the last events of their cameras."""
 
 
 class Supervisor:
-    """One run. `report` is called about ten times a second, also while the run closes. It must return at once.
+    """One run. `report` is called ten times a second, or twice if nothing happens, also while the run closes. It must
+    return at once.
 
     `loader`: loads the graph file when it has changed; without one, only plans that are loaded can be taken over.
     """
@@ -88,6 +92,8 @@ class Supervisor:
         self._requests = Requests(self, self._membership, self._log, loader)
         self._control = ControlServer(folder.control, self._requests.answer)
         self._fleet.poller.register(self._control.fileno(), zmq.POLLIN)
+        self._wakeup = Wakeup()
+        self._fleet.poller.register(self._wakeup.fileno(), zmq.POLLIN)
         self._own_events = SupervisorEvents(folder.name, plan.graph, outbox=any(p.has_outbox for p in self.processes))
         self._emitters: dict[str, str] = {}
         """Event that a sink has emitted -> the process of that sink."""
@@ -102,6 +108,8 @@ class Supervisor:
         self._next_turn = 0.0
         self._has_news = False
         """Whether something has come that the next turn should decide about at once."""
+        self._has_moved = False
+        """Whether a process has reported since the last turn that it does something."""
         self._closing_since = 0.0
         self._stop_since = 0.0
         self._hurried = False
@@ -118,6 +126,7 @@ class Supervisor:
             self._closing_since = self._closing_since or time.monotonic()
         self._stop_since = self._stop_since or time.monotonic()
         self._cameras.stop()
+        self._wakeup.wake()
 
     def hurry(self) -> None:
         """Close at once, stopped or not. You may call it again."""
@@ -128,6 +137,7 @@ class Supervisor:
     def reload(self) -> None:
         """Load the graph file again as soon as the run goes on, and log the result."""
         self._to_reload = self.can_reload
+        self._wakeup.wake()
 
     @property
     def plan(self) -> RunPlan:
@@ -207,9 +217,12 @@ class Supervisor:
     def _turn(self) -> None:
         self._listen(max(0, math.ceil(1000 * (self._next_turn - time.monotonic()))))
         now = time.monotonic()
+        if self._has_moved:
+            self._next_turn = min(self._next_turn, now + _TURN_S)
         if not self._has_news and now < self._next_turn:
             return  # nothing but heartbeats has come
-        self._has_news, self._next_turn = False, now + _LOOP_MS / 1000
+        self._next_turn = now + (_QUIET_TURN_S if self._is_quiet else _TURN_S)
+        self._has_news = self._has_moved = False
         slept_s = self._watchdog.absorb_sleep(now)
         if self._stop_since:
             self._stop_since += slept_s
@@ -235,7 +248,7 @@ class Supervisor:
     def _show(self) -> None:
         now = time.monotonic()
         if self._report_run and now >= self._next_report:
-            self._next_report = now + _LOOP_MS / 1000
+            self._next_report = now + _TURN_S
             self._report_run(self)
 
     def _take_over(self, plan: RunPlan) -> None:
@@ -250,12 +263,23 @@ class Supervisor:
             self._fleet.tell_cameras_now(self._cameras.states())
 
     def _close_turn(self) -> None:
-        self._listen(_LOOP_MS)
+        self._listen(round(1000 * _TURN_S))
         self._status_builder.enter(self.phase)
         self._show()
 
+    @property
+    def _is_quiet(self) -> bool:
+        """Whether nothing happens that the next turn would have to follow closely."""
+        is_steady = self._running and not self._stop_since and not self._has_news and not self._has_moved
+        is_changing = self._to_reload or self._requests.is_reloading or self._membership.busy
+        return is_steady and not is_changing and all(process.state == "running" for process in self.processes)
+
     def _listen(self, wait_ms: int) -> None:
-        if self._control.fileno() in self._fleet.listen(wait_ms) or self._control.owes:
+        ready = self._fleet.listen(wait_ms)
+        if self._wakeup.fileno() in ready:
+            self._wakeup.clear()
+            self._has_news = True
+        if self._control.fileno() in ready or self._control.owes:
             self._control.serve()
             self._has_news = True
 
@@ -295,6 +319,7 @@ class Supervisor:
             case Opening():
                 process.note_opening(report)
             case Heartbeat():
+                self._has_moved |= report.has_news
                 heartbeat = process.note_heartbeat(report)
                 self._status_builder.note_ages(process.plan.name, heartbeat.ages)
                 self._status_builder.note_durations(heartbeat.stage_calls, heartbeat.frame_ages)

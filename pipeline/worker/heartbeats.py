@@ -5,6 +5,7 @@ Four times a second if there is news; at rest once a second, because each one wa
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -39,10 +40,15 @@ class Heartbeats:
         """The stages are open: memory that they take from now on is for their work."""
         self._cpu_before = time.process_time()
 
-    def send_in_time(self) -> None:
-        """Send a heartbeat if it is due. Call it often."""
+    @property
+    def longest_wait_ms(self) -> int:
+        """How long a process at rest may wait between two calls of `send_in_time`."""
+        return math.ceil(500 * self._quiet_s)
+
+    def send_in_time(self, *, at_rest: bool = False) -> None:
+        """Send a heartbeat if it is due. Call it often. A process `at_rest` is not searched for news."""
         now = time.monotonic()
-        if now >= self._next_heartbeat:
+        if now >= (self._next_anyway if at_rest else self._next_heartbeat):
             self._next_heartbeat = now + _HEARTBEAT_S
             self.send(only_news=now < self._next_anyway)
 

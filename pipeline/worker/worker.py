@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,6 +34,7 @@ from camgraph.pipeline.shm.slots import SlotRing
 from camgraph.pipeline.stage import Logger, Source
 from camgraph.pipeline.system.confidential import forbid_dumps
 from camgraph.pipeline.system.redaction import hide
+from camgraph.pipeline.system.wakeup import Wakeup
 from camgraph.pipeline.transport.channel import Channel
 from camgraph.pipeline.transport.receiver import Receiver
 from camgraph.pipeline.transport.sender import Sender
@@ -47,6 +47,9 @@ from camgraph.pipeline.worker.outbox_relay import OutboxRelay
 from camgraph.pipeline.worker.sources import Sources
 
 _IDLE_MS = 200
+_REST_MS = 500
+_TURNS_UNTIL_REST = 2
+"""Waits in which nothing came; after so many all that has happened is told."""
 _JOIN_S = 1.0
 
 
@@ -63,7 +66,7 @@ class Worker:
         self._channel = channel
         self._log = log
         self._poller = zmq.Poller()
-        self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._wakeup = Wakeup()
         self._ring = SlotRing(boot.shm_prefix, slots_of(self._plan))
         self._parts = self._make_parts()
         built = Builder(boot, self._parts).build()
@@ -73,6 +76,8 @@ class Worker:
         self._closing = threading.Event()
         self._thread = threading.get_ident()
         self._order: set[str] = set()
+        self._empty_waits = 0
+        """How many waits in a row have ended with nothing to receive."""
         self._early = orders
 
     # ---- building
@@ -86,7 +91,7 @@ class Worker:
             collector=collector,
             retry=Retry(self._pause, collector, self._log),
             emissions=Emissions(self._send_emitted),
-            wake=self._wake,
+            wake=self._wakeup.wake,
             allocate=partial(allocate, self._ring),
             report_opening=lambda doing, within_s: self._channel.send("opening", doing=doing, within_s=within_s),
         )
@@ -127,15 +132,12 @@ class Worker:
     def _new_source(self, boot: Boot, camera: str) -> SourceThread:
         return self._source_thread(*Builder(boot, self._parts).source(camera))
 
-    def _wake(self) -> None:
-        os.eventfd_write(self._wake_fd, 1)
-
     # ---- the loop
 
     def run(self) -> None:
         """Open the stages, then work until the order to close. Raises the error that ends the process."""
         self._poller.register(self._channel.fileno(), zmq.POLLIN)
-        self._poller.register(self._wake_fd, zmq.POLLIN)
+        self._poller.register(self._wakeup.fileno(), zmq.POLLIN)
         failures: list[CamgraphError] = []
         try:
             self._path.chain.open()
@@ -163,15 +165,23 @@ class Worker:
     def _receive(self, timeout_ms: int) -> bool:
         """Wait for the next messages and receive them; True if there are more to receive."""
         ready = dict(self._poller.poll(timeout_ms))
-        if self._wake_fd in ready:
-            os.eventfd_read(self._wake_fd)
+        self._empty_waits = 0 if ready or not timeout_ms else self._empty_waits + 1
+        if self._wakeup.fileno() in ready:
+            self._wakeup.clear()
         if self._channel.fileno() in ready:
             self._obey(self._channel.receive())
         more = self._path.receiver.receive() if self._path.receiver and self._path.receiver.socket in ready else False
         return self._path.sender.receive(ready) or more
 
     def _idle_ms(self) -> int:
-        return (self._path.input_loop.wait_ms() if self._path.input_loop else 0) or _IDLE_MS
+        usual_ms = min(_REST_MS, self._heartbeats.longest_wait_ms) if self._is_at_rest else _IDLE_MS
+        return (self._path.input_loop.wait_ms() if self._path.input_loop else 0) or usual_ms
+
+    @property
+    def _is_at_rest(self) -> bool:
+        """Whether nothing happens here until something arrives; cameras and outboxes act by themselves."""
+        acts_by_itself = self._plan.sources or self._path.relay
+        return self._empty_waits >= _TURNS_UNTIL_REST and not acts_by_itself
 
     def _turn(self) -> bool:
         """One round of everything; True when there is more to do without anything happening."""
@@ -192,7 +202,7 @@ class Worker:
             self._path.receiver.flush()
         if self._plan.sources and self._plan.live:  # a file keeps its memory: without it, it would end
             self._ring.trim(time.monotonic())
-        self._heartbeats.send_in_time()
+        self._heartbeats.send_in_time(at_rest=self._is_at_rest)
 
     def _pause(self, seconds: float) -> bool:
         """Let so much time pass while a stage is blocked; True when the process closes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -87,6 +88,17 @@ def test_one_heartbeat_a_second_while_nothing_happens(clock: Clock, hang_s: floa
         process.heartbeats.send_in_time()
         clock.now_s += 0.002
     assert len(process.sent) == pytest.approx(heartbeats_of_4_s, abs=1)
+
+
+@pytest.mark.parametrize("hang_s", [10.0, 1.0])
+def test_at_rest_nothing_is_looked_through_between_two_heartbeats(clock: Clock, hang_s: float) -> None:
+    process, looks = Process(hang_s=hang_s), list[float]()
+    process.counters.camera_changes = lambda: looks.append(clock.now_s) or []  # type: ignore[method-assign, func-returns-value]
+    for _ in range(40):
+        process.heartbeats.send_in_time(at_rest=True)
+        clock.now_s += process.heartbeats.longest_wait_ms / 1000
+    assert len(looks) == len(process.sent) == 20
+    assert max(b - a for a, b in pairwise(looks)) <= min(1.0, 0.25 * hang_s) + 0.001
 
 
 def test_news_are_told_at_the_next_beat(clock: Clock) -> None:
