@@ -24,13 +24,13 @@ from camgraph.pipeline.outbox.event_file import (
     NOTE_READER,
     PENDING_SINKS,
     READERS,
-    Broken,
+    event_file,
     open_event_file,
     require_sink,
-    transaction,
 )
 from camgraph.pipeline.outbox.stored_event import WHOLE, read_event
 from camgraph.pipeline.system.disk import sync_folder
+from camgraph.pipeline.system.sqlite_file import Damaged, remove, transaction
 
 _NEW = "-new"
 MARK = "-damaged"
@@ -98,9 +98,10 @@ def finish_replacing(path: Path) -> None:
     """If a process died while it replaced the file: go on with the new one, or begin anew."""
     new = Path(f"{path}{_NEW}")
     with suppress(OSError):
-        if not path.exists():
-            new.rename(path)
-    _remove(new)
+        if new.exists() and not path.exists():
+            event_file(path).finish_set_aside()
+            _put_in_place(new, path)
+    remove(new)
 
 
 def replace_damaged(
@@ -113,40 +114,23 @@ def replace_damaged(
     before.
     """
     new = Path(f"{path}{_NEW}")
-    _remove(new)
+    remove(new)
     try:
-        with closing(open_event_file(new, by_time=False)) as db:
-            saved = save_from(path, db, sinks, within_s=within_s)
+        with closing(open_event_file(new, by_time=False)) as file:
+            saved = save_from(path, file.db, sinks, within_s=within_s)
     except BaseException:
-        _remove(new)
+        remove(new)
         raise
-    aside = _set_aside(path, now_ns)
-    new.rename(path)
+    aside = event_file(path).set_aside(datetime.fromtimestamp(now_ns // 1_000_000_000, UTC))
+    _put_in_place(new, path)
     sync_folder(path.parent)
     return aside, saved
 
 
-def _remove(path: Path) -> None:
-    for suffix in ("", "-wal", "-shm"):
-        with suppress(OSError):
-            Path(f"{path}{suffix}").unlink()
-
-
-def _set_aside(path: Path, now_ns: int) -> Path:
-    """Rename the file, and SQLite's files beside it; returns its new path. Raises OSError."""
-    at = datetime.fromtimestamp(now_ns // 1_000_000_000, UTC)
-    aside = path.with_name(f"{path.name}.damaged-{at:%Y%m%dT%H%M%SZ}")
-    number = 1
-    while aside.exists():
-        number += 1
-        aside = path.with_name(f"{path.name}.damaged-{at:%Y%m%dT%H%M%SZ}-{number}")
-    path.rename(aside)
-    with suppress(OSError):
-        Path(f"{path}-wal").rename(f"{aside}-wal")
-    for suffix in ("-shm", MARK):
-        with suppress(OSError):
-            Path(f"{path}{suffix}").unlink()
-    return aside
+def _put_in_place(new: Path, path: Path) -> None:
+    """The note was about the file that was set aside. Raises OSError."""
+    Path(f"{path}{MARK}").unlink(missing_ok=True)
+    new.rename(path)
 
 
 def save_from(
@@ -156,7 +140,7 @@ def save_from(
 
     Where the list of what waits is broken, every event counts as one that waits: better twice than never.
     """
-    with closing(sqlite3.connect(broken, isolation_level=None)) as source:
+    with event_file(broken).unchecked() as source:
         rescue = _Rescue(source, db, time.monotonic() + within_s)
         source.set_progress_handler(lambda: rescue.is_late, _STEPS)
         return rescue.save(sinks)
@@ -311,7 +295,7 @@ class _Rescue:
             return None
         try:
             found = read_event(answer[0])
-        except Broken:
+        except Damaged:
             return None
         facts = (found.stored, *found[1:7], answer[0][7], found.body)
         return (row, *facts, *self._beside(row))
@@ -358,6 +342,6 @@ class _Rescue:
 
 
 def _is_sink(name: object) -> TypeGuard[str]:
-    with suppress(Broken):
+    with suppress(Damaged):
         return bool(require_sink(name))
     return False

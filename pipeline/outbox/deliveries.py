@@ -8,7 +8,7 @@ while that many are not written.
 
 Another process may requeue or drop events meanwhile (`pipeline.outbox.outbox_view`): `changed_outside`.
 
-An event that is not as it was written is not handed out: all reading methods raise `Broken` (a sqlite3.Error) for it,
+An event that is not as it was written is not handed out: all reading methods raise `Damaged` (a sqlite3.Error) for it,
 and also if events wait that the file does not give out. An event whose body is too large to be sent is given up.
 """
 
@@ -24,9 +24,10 @@ from typing import Any
 
 from camgraph.pipeline.messages import MOST_REPEATED, Event, Stamp
 from camgraph.pipeline.outbox.commit_times import CommitTimes
-from camgraph.pipeline.outbox.event_file import Broken, pending_sinks, run_row, shown_id, transaction
+from camgraph.pipeline.outbox.event_file import pending_sinks, run_row, shown_id
 from camgraph.pipeline.outbox.old_events import forget_needless
 from camgraph.pipeline.outbox.stored_event import TO_SEND, WHOLE, StoredEvent, read_event
+from camgraph.pipeline.system.sqlite_file import Damaged, transaction
 
 _NEVER, _ALWAYS = -(1 << 62), 1 << 62
 _COLUMNS = f"p.row, e.committed_ns, e.waits_from_s, {TO_SEND}"
@@ -149,7 +150,7 @@ class Deliveries:
         fresh = [self._event(row) for row in self._db.execute(_BY_ROW, (sink, reading.row, most))]
         rows = [reading.row, *(row for row, _ in fresh)]
         if any(row >= after for row, after in pairwise(rows)):
-            raise Broken("the list of waiting events is not in order")
+            raise Damaged("the list of waiting events is not in order")
         return fresh
 
     def _by_time(self, sink: str, reading: _Reading, most: int, until_ns: int) -> list[Fresh]:
@@ -175,9 +176,9 @@ class Deliveries:
         is_ordered = sink in self._ordered
         left = self._db.execute(_LAST if is_ordered else _FIRST, (sink,)).fetchone()[0]
         if left is not None and type(left) is not int:
-            raise Broken("an event that waits has no number")
+            raise Damaged("an event that waits has no number")
         if left is not None and left <= (reading.again_to if is_ordered else reading.row):
-            raise Broken("events wait that are not in the list of events")
+            raise Damaged("events wait that are not in the list of events")
         if left is None or not is_ordered:
             reading.sound_at = now
         else:  # another process may have requeued them a moment ago: look for all of them once more
@@ -187,7 +188,7 @@ class Deliveries:
         number, committed_ns, waits_from_s, *values = row
         found = read_event(values)
         if type(committed_ns) is not int or type(waits_from_s) is not int or type(number) is not int:
-            raise Broken("an event lacks its time")
+            raise Damaged("an event lacks its time")
         if found.body is None:
             return number, found
         at_ns = self._times.now(number, committed_ns, waits_from_s)
@@ -208,7 +209,7 @@ class Deliveries:
     def _body(self, row: int) -> bytes:
         body = read_event(self._db.execute(_WHOLE, (row,)).fetchone()).body
         if body is None:
-            raise Broken("an event has no body")
+            raise Damaged("an event has no body")
         return body
 
     def _beginning(self, row: int, size: int) -> bytes:
@@ -254,7 +255,7 @@ class Deliveries:
     def _head(self, sink: str, most: int) -> list[tuple[int, str, int, int]]:
         rows = self._db.execute(_HEAD, (sink, most)).fetchall()
         if any(list(map(type, row)) != _HEAD_TYPES for row in rows):
-            raise Broken("an event lacks its camera or its time")
+            raise Damaged("an event lacks its camera or its time")
         return rows
 
     def oldest_ns(self, sink: str) -> int:

@@ -23,12 +23,11 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from camgraph.pipeline.errors import EnvironmentProblem
+from camgraph.pipeline.system.sqlite_file import EMPTY_BYTES, Damaged, SqliteFile, SqliteFormat, transaction
 
 NOBODY = -1
 """The incarnation of requeued events."""
@@ -39,8 +38,6 @@ _BUSY_S = 0.25
 """How long the loop waits for another process that has locked the file. It retries a second later, because it must
 send its heartbeat meanwhile."""
 
-_EMPTY_BYTES = 1
-"""SQLite takes a file of one byte for an empty one, and begins a new database in it."""
 _LOG_PAGES = 250
 """The write-ahead log is moved into the file when it has this many pages of 4 kB: that must fit into RESERVE_BYTES."""
 RESERVE_BYTES = 2 << 20
@@ -49,18 +46,6 @@ SUFFIXES = ("", "-wal", "-shm", "-reserve", "-damaged", "-new", "-new-wal", "-ne
 """The suffixes of the path, for the files that belong together."""
 AGAIN = "again"
 
-# Also what cannot be wrong with fixed statements on a whole file: a missing table or column, a row that is there twice.
-_OF_DAMAGE = (
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_NOTADB,
-    sqlite3.SQLITE_FORMAT,
-    sqlite3.SQLITE_ERROR,
-    sqlite3.SQLITE_CONSTRAINT,
-    sqlite3.SQLITE_MISMATCH,
-    sqlite3.SQLITE_TOOBIG,
-)
-_NO_VERSION = 1000
-"""A version this high is a sign of damage."""
 LARGEST_ROW = 1 << 62
 """Higher row numbers are a sign of damage."""
 _LARGEST_OPEN_S = 1 << 32
@@ -98,7 +83,6 @@ _ADDED = ("incarnation", "committed_ns", "waits_from_s", "checksum")
 """Columns that files of older versions lack."""
 _OF_OLDER = ("by_incident", "of_incident", "of_row")
 """Indexes that older versions need, and this one does without."""
-_OWN_TABLES = {"events", "pending", "ended"}
 _NEW_TABLES = {"incidents", "readers", "run"}
 _NEXT_ROW = "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0) + 1"
 _BEGIN_RUN = (
@@ -119,16 +103,6 @@ NOTE_READER = "INSERT OR IGNORE INTO readers VALUES (?, '[]')"
 READERS = "SELECT sink FROM readers"
 
 
-class Damaged(Exception):
-    """There is something in the place of the file that is no outbox, or it is broken. Its text is the reason."""
-
-
-class Broken(sqlite3.DatabaseError):
-    """The content of the file is not as it was written, though SQLite finds nothing wrong with its structure."""
-
-    sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-
-
 class RunRow(NamedTuple):
     """The row of `run`."""
 
@@ -137,114 +111,79 @@ class RunRow(NamedTuple):
     open_s: int
 
 
-def open_event_file(path: Path, *, by_time: bool, sync: Sync = "full", busy_s: float = _BUSY_S) -> sqlite3.Connection:
+def event_file(path: Path, *, sync: Sync = "full", busy_s: float = _BUSY_S) -> SqliteFile:
+    """The file at this path, not open yet. `busy_s`: how long to wait for another process that has locked it."""
+    level = _LEVELS[sync]
+    pragmas = ("journal_mode = WAL", f"synchronous = {level}", f"wal_autocheckpoint = {_LOG_PAGES}")
+    return SqliteFile(path, _FORMAT, busy_s=busy_s, pragmas=pragmas)
+
+
+def open_event_file(path: Path, *, by_time: bool, sync: Sync = "full", busy_s: float = _BUSY_S) -> SqliteFile:
     """Open or make the file; `by_time`: some sink wants its events in order of time.
 
-    A file that is up to date is not written. `busy_s`: how long to wait for another process that has locked it.
-
-    Raises Damaged, and EnvironmentProblem if it cannot be opened for another reason, or is of a newer version.
+    Raises Damaged, sqlite3.Error and OSError, and EnvironmentProblem for a file of a newer version.
     """
-    db, was_there = None, path.exists()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.exists() and path.stat().st_size <= EMPTY_BYTES:
+        raise Damaged("it is empty: the events that were in it are lost")
+    file = event_file(path, sync=sync, busy_s=busy_s)
+    file.open()
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if was_there and path.stat().st_size <= _EMPTY_BYTES:
-            raise Damaged("it is empty: the events that were in it are lost")
-        db = sqlite3.connect(path, isolation_level=None, timeout=busy_s)
-        is_new, older = _require_own(db, path)
-        if is_new:
-            db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before anything is in it; of an old file it writes a page
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute(f"PRAGMA synchronous = {_LEVELS[sync]}")
-        db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
-        if is_new or older:
-            with transaction(db):
-                _bring_up_to_date(db, older=older)
         if by_time:
-            db.execute(_BY_TIME)
-    except (sqlite3.Error, OSError) as error:
-        _give_up_opening(db, path, was_there=was_there)
-        raise_if_damaged(error)
-        raise cannot_open(path, error) from None
+            file.db.execute(_BY_TIME)
     except BaseException:
-        _give_up_opening(db, path, was_there=was_there)
+        file.close()
         raise
-    return db
+    return file
 
 
-def _give_up_opening(db: sqlite3.Connection | None, path: Path, *, was_there: bool) -> None:
-    """Close the file, and remove an empty one that SQLite has begun, as on a full disk: it would look damaged later."""
-    if db is not None:
-        db.close()
-    with suppress(OSError):
-        if not was_there and path.stat().st_size <= _EMPTY_BYTES:
-            path.unlink()
-
-
-def _require_own(db: sqlite3.Connection, path: Path) -> tuple[bool, bool]:
-    """Return whether the file is a new one, and whether it is of an older version.
-
-    Raises Damaged or EnvironmentProblem if it is none of ours.
-    """
-    application, version = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
-    tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if not tables:
-        if application or version or db.execute("PRAGMA page_count").fetchone()[0] > 1:
-            raise Damaged("its tables are gone")
-        return True, False
-    if application == _APPLICATION and VERSION < version < _NO_VERSION:
-        raise EnvironmentProblem(
-            f"the outbox {path} is of a newer version of camgraph (its format is {version}, this version knows "
-            f"{VERSION}): run that version, or move the file away, and its events wait until you move it back",
-            error_id="outbox-newer",
-        )
-    if application == 0 and version == 0 and tables >= _OWN_TABLES:
-        return False, True
-    if application != _APPLICATION or not tables >= _OWN_TABLES or version > VERSION:
-        raise Damaged("it is a database of another program")
-    columns = {row[1] for row in db.execute("PRAGMA table_info(events)")}
-    return False, version < VERSION or not tables >= _NEW_TABLES or not columns.issuperset(_ADDED)
-
-
-def _bring_up_to_date(db: sqlite3.Connection, *, older: bool) -> None:
-    # A file that lacks a column alone may be in use: its rows stay those of the run that goes on.
-    is_in_form = older and db.execute("PRAGMA user_version").fetchone()[0] == VERSION
+def _make(db: sqlite3.Connection) -> None:
     for statement in _SCHEMA.split(";"):
         db.execute(statement)
-    there = {row[1] for row in db.execute("PRAGMA table_info(events)")}
+
+
+def _is_whole(db: sqlite3.Connection) -> bool:
+    """False for a file that a program has made which did not know all of this version."""
+    tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    return tables >= _NEW_TABLES and _columns(db).issuperset(_ADDED)
+
+
+def _columns(db: sqlite3.Connection) -> set[str]:
+    return {row[1] for row in db.execute("PRAGMA table_info(events)")}
+
+
+def _bring_up_to_date(db: sqlite3.Connection, version: int) -> None:
+    _make(db)
     for column in _ADDED:
-        if column not in there:
+        if column not in _columns(db):
             db.execute(f"ALTER TABLE events ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
-    if older:
-        db.executemany(NOTE_READER, [(sink,) for sink in pending_sinks(db)])
-        for index in _OF_OLDER:
-            db.execute(f"DROP INDEX IF EXISTS {index}")
-        if not is_in_form:
-            db.execute(f"UPDATE run SET first_row = {_NEXT_ROW}")  # noqa: S608 - made of constants
-    db.execute(f"PRAGMA application_id = {_APPLICATION}")
-    db.execute(f"PRAGMA user_version = {VERSION}")
+    db.executemany(NOTE_READER, [(sink,) for sink in pending_sinks(db)])
+    for index in _OF_OLDER:
+        db.execute(f"DROP INDEX IF EXISTS {index}")
+    if version < VERSION:
+        # A file that lacks a column alone may be in use: its rows stay those of the run that goes on.
+        db.execute(f"UPDATE run SET first_row = {_NEXT_ROW}")  # noqa: S608 - made of constants
 
 
-def raise_if_damaged(error: Exception) -> None:
-    """Raises Damaged if the file is broken, or is none of SQLite's: waiting would not help."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    is_no_text = not code and str(error).startswith("Could not decode")  # Python's own error, without a code
-    if isinstance(error, sqlite3.Error) and (code in _OF_DAMAGE or is_no_text):
-        raise Damaged(str(error)) from None
-
-
-def cannot_open(path: Path, error: Exception) -> EnvironmentProblem:
-    """The error if the file cannot be opened."""
-    return EnvironmentProblem(
-        f"the outbox {path} cannot be opened: {error}: check that the folder is writable and the disk has room",
-        error_id="outbox-disk",
-    )
+_FORMAT = SqliteFormat(
+    name="the outbox",
+    version=VERSION,
+    tables=frozenset({"events", "pending", "ended"}),
+    make=_make,
+    application=_APPLICATION,
+    older=frozenset({(0, 0), *((_APPLICATION, version) for version in range(VERSION))}),
+    upgrade=_bring_up_to_date,
+    is_whole=_is_whole,
+    newer=("outbox-newer", "move the file away, and its events wait until you move it back"),
+    of_new=("auto_vacuum = INCREMENTAL",),  # of a file that has something in it, it would write a page
+)
 
 
 def run_row(db: sqlite3.Connection) -> RunRow:
     """Raises sqlite3.Error."""
     values = db.execute("SELECT first_row, swept, open_s FROM run WHERE one = 1").fetchone()
     if not values or set(map(type, values)) != {int}:
-        raise Broken("nothing is known about its run")
+        raise Damaged("nothing is known about its run")
     return RunRow(*values)
 
 
@@ -254,9 +193,9 @@ def pending_sinks(db: sqlite3.Connection) -> list[str]:
 
 
 def require_sink(name: object) -> str:
-    """The name of a sink. Raises Broken for a value that no stage can have as its name."""
+    """The name of a sink. Raises Damaged for a value that no stage can have as its name."""
     if not isinstance(name, str) or not name.isprintable() or "/" in name or not name:
-        raise Broken("a sink has no name")
+        raise Damaged("a sink has no name")
     return name
 
 
@@ -268,23 +207,23 @@ def require_sound(db: sqlite3.Connection, sinks: Collection[str]) -> None:
     """
     found = db.execute("PRAGMA quick_check(pending)").fetchone()[0]
     if found != "ok":
-        raise Broken(f"the list of waiting events is damaged: {found}")
+        raise Damaged(f"the list of waiting events is damaged: {found}")
     known = {name for (name,) in db.execute(READERS)}
     for sink in pending_sinks(db):
         if known and sink not in known and sink not in sinks:
-            raise Broken(f"events wait for {sink}, a sink that the run did not have")
+            raise Damaged(f"events wait for {sink}, a sink that the run did not have")
         if db.execute("SELECT 1 FROM pending WHERE sink = ? AND row < 1", (sink,)).fetchone():
-            raise Broken(f"an event that waits for {sink} has no number")
+            raise Damaged(f"an event that waits for {sink} has no number")
     run = run_row(db)
     seq, last = db.execute(
         "SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'events'), (SELECT max(row) FROM events)"
     ).fetchone()
     counted = 0 if seq is None else seq
     if type(counted) is not int or not (last or 0) <= counted < LARGEST_ROW:
-        raise Broken("the number of its last event is wrong")
+        raise Damaged("the number of its last event is wrong")
     is_run = 1 <= run.first_row <= counted + 1 and 0 <= run.swept <= counted and 0 <= run.open_s < _LARGEST_OPEN_S
     if not is_run:
-        raise Broken("the facts about its run are wrong")
+        raise Damaged("the facts about its run are wrong")
 
 
 def last_row(db: sqlite3.Connection) -> int:
@@ -345,52 +284,13 @@ def remove_delivered(path: Path) -> bool:
     one of a killed run may still be writing its deliveries. Raises sqlite3.Error if the file is in use or damaged, and
     OSError.
     """
-    return _removed_unless(path, lambda db: _has_pending(db) or _has_incidents_to_end(db, path))
+    return event_file(path).remove_unless(lambda db: _has_pending(db) or _has_incidents_to_end(db, path))
 
 
 def remove_unused(path: Path) -> bool:
     """As `remove_delivered`, if the file never had an event: its run was refused when it began."""
-    return _removed_unless(path, lambda db: db.execute(f"SELECT {_NEXT_ROW}").fetchone()[0] > 1)
-
-
-def _removed_unless(path: Path, is_needed: Callable[[sqlite3.Connection], bool]) -> bool:
-    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0)
-    try:
-        if is_needed(db):
-            return False
-        db.execute("PRAGMA synchronous = OFF")
-        db.execute("PRAGMA journal_mode = DELETE")  # which SQLite refuses while anybody else has the file open
-        db.execute("BEGIN EXCLUSIVE")
-        if is_needed(db):
-            return False
-        path.unlink()
-    finally:
-        db.close()
-    return True
+    return event_file(path).remove_unless(lambda db: db.execute(f"SELECT {_NEXT_ROW}").fetchone()[0] > 1)
 
 
 def _has_pending(db: sqlite3.Connection) -> bool:
     return db.execute("SELECT 1 FROM pending LIMIT 1").fetchone() is not None
-
-
-def checkpoint(db: sqlite3.Connection) -> None:
-    """Move the write-ahead log into the file, and truncate the log. Raises sqlite3.Error."""
-    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
-def is_full(error: sqlite3.Error) -> bool:
-    """Whether the disk may be full: SQLite says so, or that it cannot write."""
-    return (getattr(error, "sqlite_errorcode", 0) & 0xFF) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
-
-
-@contextmanager
-def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Run the block in one transaction, which is on the disk when the block is left without an exception."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise

@@ -18,8 +18,8 @@ from dataclasses import replace
 from camgraph.pipeline.items import Item, Key
 from camgraph.pipeline.messages import Event, Stamp
 from camgraph.pipeline.monitoring.event_format import event_format
-from camgraph.pipeline.outbox.event_file import Broken
 from camgraph.pipeline.outbox.stored_event import TO_SEND, read_event
+from camgraph.pipeline.system.sqlite_file import Damaged
 
 _NOTE = """
 INSERT INTO incidents VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (incident) DO UPDATE
@@ -68,7 +68,7 @@ class LostIncidents:
         before = db.execute(_LAST, (event.incident,)).fetchone()
         db.execute(_NOTE, (event.incident, item.sender, item.camera, item.incarnation, row, event.phase == "end"))
         if before and type(before[0]) is not int:
-            raise Broken("the last event of an incident has no number")
+            raise Damaged("the last event of an incident has no number")
         return before[0] if before else 0
 
     def ends(self, db: sqlite3.Connection, producer: str, camera: str) -> Iterator[Item]:
@@ -89,10 +89,10 @@ def left_open(db: sqlite3.Connection, producers: Collection[str]) -> list[Item]:
 
 
 def _lost_end(camera: str, incident: str, stored: Sequence[object]) -> Item:
-    """The end of an incident, made from its last event. Raises Broken if that is not as it was written."""
+    """The end of an incident, made from its last event. Raises Damaged if that is not as it was written."""
     last = read_event(stored)
     if (last.camera, last.incident) != (camera, incident):
-        raise Broken("an incident has the event of another one")
+        raise Damaged("an incident has the event of another one")
     event_id = hashlib.sha256(f"{incident} end lost".encode()).hexdigest()[:32]
     stamp = Stamp(camera, last.epoch, min(last.seq, _LARGEST_SEQ), last.time_ns, 0, 0)
     end = event_format().lost_end(event_id, last.body or b"{}")

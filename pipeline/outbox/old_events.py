@@ -15,7 +15,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from camgraph.pipeline.outbox.event_file import Broken, checkpoint, last_row, run_row, transaction
+from camgraph.pipeline.outbox.event_file import last_row, run_row
+from camgraph.pipeline.system.sqlite_file import Damaged, checkpoint, transaction
 
 _KEPT = 10_000
 _EXAMINED = 8
@@ -66,7 +67,7 @@ def forget_oldest(db: sqlite3.Connection, row: int) -> int:
     """
     rows = db.execute(_OLDEST, (row, _PIECE)).fetchall()
     if rows and not row < rows[0][0] <= rows[-1][0]:
-        raise Broken("the list of events is not in order")
+        raise Damaged("the list of events is not in order")
     if rows:
         with transaction(db):
             db.executemany("DELETE FROM events WHERE row = ?", rows)
@@ -99,10 +100,10 @@ def _pages(db: sqlite3.Connection) -> int:
 
 
 def _unused_pages(db: sqlite3.Connection) -> int:
-    """Raises Broken for a number that damage has made: by it, the file could be taken for one that is too large."""
+    """Raises Damaged for a number that damage has made: by it, the file could be taken for one that is too large."""
     unused = int(db.execute("PRAGMA freelist_count").fetchone()[0])
     if not 0 <= unused <= _pages(db):
-        raise Broken("the number of its unused pages is wrong")
+        raise Damaged("the number of its unused pages is wrong")
     return unused
 
 

@@ -18,7 +18,6 @@ has been judged up to that time. For this every frame is reported to the outbox,
 from __future__ import annotations
 
 import math
-import shutil
 import sqlite3
 import time
 from collections import Counter
@@ -45,19 +44,14 @@ from camgraph.pipeline.outbox.disk_reserve import DiskReserve
 from camgraph.pipeline.outbox.event_file import (
     RESERVE_BYTES,
     SUFFIXES,
-    Damaged,
     Sync,
     begin_run,
-    cannot_open,
-    is_full,
     next_row,
     note_live,
     note_sinks,
     open_event_file,
-    raise_if_damaged,
     require_sound,
     run_row,
-    transaction,
 )
 from camgraph.pipeline.outbox.event_validity import why_invalid
 from camgraph.pipeline.outbox.lost_incidents import LostIncidents, left_open
@@ -65,6 +59,7 @@ from camgraph.pipeline.outbox.old_events import OldEvents, forget_needless, make
 from camgraph.pipeline.outbox.stored_event import checksum
 from camgraph.pipeline.plan import EVERY_CAMERA
 from camgraph.pipeline.stage import Context, Counts, Settings, Stage
+from camgraph.pipeline.system.sqlite_file import Damaged, SqliteFile, as_problem, is_damage, is_full, transaction
 
 T = TypeVar("T")
 
@@ -133,7 +128,7 @@ class Outbox(Stage[OutboxSettings]):
     ) -> None:
         super().__init__(settings, context)
         self._wall_ns = wall_ns
-        self._db: sqlite3.Connection | None = None
+        self._file: SqliteFile | None = None
         self._deliveries: Deliveries
         self._bounded: Backlog
         self._first_row = 1
@@ -147,8 +142,6 @@ class Outbox(Stage[OutboxSettings]):
         self.expects_more = False
         self._lost, self._old = LostIncidents(), OldEvents()
         self._refused: set[tuple[str, str]] = set()
-        self._looked = False
-        """Whether the file was read as a whole because its disk was said to be full."""
         self._reserve = DiskReserve(Path(f"{settings.path}-reserve"), RESERVE_BYTES)
         self.committed: list[tuple[str, EventSummary]] = []
 
@@ -179,14 +172,22 @@ class Outbox(Stage[OutboxSettings]):
         """Raises Damaged and EnvironmentProblem."""
         if broken:
             raise Damaged(broken)
-        self._db = open_event_file(path, by_time=bool(self.settings.ordered), sync=self.settings.sync)
         try:
+            self._file = open_event_file(path, by_time=bool(self.settings.ordered), sync=self.settings.sync)
             self._start()
         except (sqlite3.Error, OSError) as error:
-            self._db.close()
-            self._db = None
-            raise_if_damaged(error)
-            raise cannot_open(path, error) from None
+            self._close_file()
+            if is_damage(error):
+                raise Damaged(str(error)) from None
+            raise self._cannot_open(error) from None
+
+    def _close_file(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def _cannot_open(self, error: Exception) -> EnvironmentProblem:
+        return as_problem(f"the outbox {self.settings.path} cannot be opened", error, "outbox-disk")
 
     def _set_aside(self, path: Path, damaged: Damaged) -> None:
         """Go on with a new file, and the events of the old one that can be read. Raises EnvironmentProblem."""
@@ -195,8 +196,8 @@ class Outbox(Stage[OutboxSettings]):
             self.context.opening("saving events from a damaged outbox", 2 * within_s)
             aside, saved = replace_damaged(path, self._wall_ns(), self.settings.sinks, within_s=within_s)
             self._open(path)
-        except (sqlite3.Error, OSError, Damaged) as error:
-            raise cannot_open(path, error) from None
+        except (sqlite3.Error, OSError) as error:
+            raise self._cannot_open(error) from None
         for sink, n in saved.lost_for.items():
             self._bounded.count(sink, "", n)
             self._bounded.given_up[sink] += n
@@ -217,13 +218,13 @@ class Outbox(Stage[OutboxSettings]):
     @property
     def is_open(self) -> bool:
         """False before `open` and after `close`."""
-        return self._db is not None
+        return self._file is not None
 
     @property
     def db(self) -> sqlite3.Connection:
         """The open database."""
-        assert self._db is not None
-        return self._db
+        assert self._file is not None
+        return self._file.db
 
     def _start(self) -> None:
         """At the start of a run, all events in the file are left over; ids are only compared within a run.
@@ -289,7 +290,7 @@ class Outbox(Stage[OutboxSettings]):
         self.context.count(f"{GIVEN_UP}{sink}", camera, n)
 
     def close(self) -> None:
-        if self._db is None:
+        if self._file is None:
             return
         with suppress(NeedsNewProcess):  # it is marked as broken, which the next process sees
             self.try_to_note(math.inf)
@@ -299,8 +300,7 @@ class Outbox(Stage[OutboxSettings]):
             self._note_backlog()
         left = as_counts(self._deliveries.waiting)
         is_empty = self._is_empty()
-        self._db.close()
-        self._db = None
+        self._close_file()
         if not is_empty:
             events = max(left.values(), default=0)
             self.context.log.warning("events_undelivered", events=events, kept_in=self.settings.path)
@@ -362,9 +362,8 @@ class Outbox(Stage[OutboxSettings]):
             new, over = self._with_room(lambda: self._put_in(items))
         except sqlite3.Error as error:
             self._end_if_damaged(error)
-            raise EnvironmentProblem(
-                f"events cannot be committed to {self.settings.path}: {error}: free some disk space; they are kept",
-                error_id="outbox-disk",
+            raise as_problem(
+                f"events cannot be committed to {self.settings.path}, and are kept", error, "outbox-disk"
             ) from None
         self._committed(new, over)
 
@@ -477,33 +476,17 @@ class Outbox(Stage[OutboxSettings]):
             yield
         except sqlite3.Error as error:
             self._end_if_damaged(error)
-            raise EnvironmentProblem(
-                f"events cannot be read from {self.settings.path}: {error}: "
-                "check that its disk works and that no other program locks the file",
-                error_id="outbox-disk",
-            ) from None
+            raise as_problem(f"events cannot be read from {self.settings.path}", error, "outbox-disk") from None
 
     def _end_if_damaged(self, error: sqlite3.Error) -> None:
         """Raises NeedsNewProcess if the file is broken: the next process sets it aside, and saves what it can."""
-        try:
-            raise_if_damaged(error)
-            self._raise_if_not_full(error)
-        except Damaged as damaged:
-            mark(Path(self.settings.path), str(damaged))
+        assert self._file is not None
+        why = self._file.why_damaged(error)
+        if why:
+            mark(Path(self.settings.path), why)
             raise NeedsNewProcess(
-                f"the outbox {self.settings.path} is broken ({damaged}): it is set aside at the next start"
+                f"the outbox {self.settings.path} is broken ({why}): it is set aside at the next start"
             ) from None
-
-    def _raise_if_not_full(self, error: sqlite3.Error) -> None:
-        """Raises Damaged, once, if SQLite takes a broken page for a full disk."""
-        path = Path(self.settings.path)
-        if not is_full(error) or self._looked or shutil.disk_usage(path.parent).free < 4 * RESERVE_BYTES:
-            return
-        self._looked = True
-        with suppress(sqlite3.Error):
-            found = self.db.execute("PRAGMA quick_check(1)").fetchone()[0]
-            if found != "ok":
-                raise Damaged(found)
 
     def end_lost(self, producer: str, cameras: Iterable[str], incarnation: int) -> None:
         """End the incidents that a stage left open when its process died in this incarnation.
@@ -576,11 +559,7 @@ class Outbox(Stage[OutboxSettings]):
             self._note()
         except sqlite3.Error as error:
             self._end_if_damaged(error)
-            raise EnvironmentProblem(
-                f"deliveries cannot be recorded in {self.settings.path}: {error}: "
-                "free some disk space, and let no other program lock the file",
-                error_id="outbox-disk",
-            ) from None
+            raise as_problem(f"deliveries cannot be recorded in {self.settings.path}", error, "outbox-disk") from None
 
     def _note(self) -> None:
         try:
@@ -611,7 +590,7 @@ class Outbox(Stage[OutboxSettings]):
 
         It does something once a second. A failure is logged once. Raises NeedsNewProcess if the file is broken.
         """
-        if now < self._maintain_again_at or self._db is None:
+        if now < self._maintain_again_at or self._file is None:
             return
         self._maintain_again_at = now + _MAINTAIN_S
         if math.isnan(self._opened_at):

@@ -29,20 +29,17 @@ from camgraph.pipeline.outbox.event_file import (
     NOBODY,
     NOTE_READER,
     READERS,
-    Broken,
-    Damaged,
     open_event_file,
     pending_sinks,
-    raise_if_damaged,
     require_sink,
     run_row,
     shown_id,
-    transaction,
 )
 from camgraph.pipeline.outbox.event_validity import why_unfit
 from camgraph.pipeline.outbox.old_events import forget_needless
 from camgraph.pipeline.outbox.stored_event import WHOLE, checksum, read_event
 from camgraph.pipeline.system.spelling import did_you_mean
+from camgraph.pipeline.system.sqlite_file import Damaged, is_damage, transaction, way_out
 
 FILE = "outbox.sqlite"
 _BUSY_S = 10.0
@@ -221,7 +218,7 @@ class OutboxView:
             while rows := db.execute(query, (sink, at, last, _PIECE)).fetchall():
                 events = [_event(row[1:], (), first_row) for row in rows]
                 if not at < events[0].row <= events[-1].row:
-                    raise Broken("the list of waiting events is not in order")
+                    raise Damaged("the list of waiting events is not in order")
                 dropped += _drop(db, sink, [event.row for event in events if wanted(event)])
                 at = events[-1].row
         return dropped
@@ -240,26 +237,22 @@ class OutboxView:
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
         try:
-            with closing(open_event_file(self._path, by_time=False, busy_s=_BUSY_S)) as db:
-                yield db
-        except Damaged as damaged:
-            raise self._damaged(damaged) from None
+            with closing(open_event_file(self._path, by_time=False, busy_s=_BUSY_S)) as file:
+                yield file.db
         except (sqlite3.Error, OSError) as error:
-            try:
-                raise_if_damaged(error)
-            except Damaged as damaged:
-                raise self._damaged(damaged) from None
-            raise EnvironmentProblem(
-                f"the outbox {self._path} does not take this now: {error}: what was done until then stays done; give "
-                "the command again",
-                error_id="outbox-disk",
-            ) from None
+            raise self._problem(error) from None
 
-    def _damaged(self, damaged: Damaged) -> EnvironmentProblem:
+    def _problem(self, error: Exception) -> EnvironmentProblem:
+        if is_damage(error):
+            return EnvironmentProblem(
+                f"the outbox {self._path} is damaged ({error}): the next start of its run sets it aside and saves what "
+                "it can; `camgraph help outbox` says more",
+                error_id="outbox-damaged",
+            )
         return EnvironmentProblem(
-            f"the outbox {self._path} is damaged ({damaged}): the next start of its run sets it aside and saves what "
-            "it can; `camgraph help outbox` says more",
-            error_id="outbox-damaged",
+            f"the outbox {self._path} does not take this now: {error}: what was done until then stays done; "
+            f"{way_out(error)}, and give the command again",
+            error_id="outbox-disk",
         )
 
 
@@ -273,7 +266,7 @@ def _producers(db: sqlite3.Connection, sink: str) -> list[str]:
     try:
         return list(json.loads(found[0])) if found else []
     except (ValueError, TypeError):
-        raise Broken("nothing is known about the stages of a sink") from None
+        raise Damaged("nothing is known about the stages of a sink") from None
 
 
 def _waiting_for(db: sqlite3.Connection, sink: str) -> tuple[int, int]:
@@ -286,7 +279,7 @@ def _event(row: Any, waits_for: tuple[str, ...], first_row: int) -> KeptEvent:
     number, committed_ns, producer, *values = row
     found = read_event(values)
     if type(committed_ns) is not int or type(producer) is not str:
-        raise Broken("an event lacks its facts")
+        raise Damaged("an event lacks its facts")
     shown, facts = shown_id(number, found.stored, first_row), (found.camera, found.incident, found.phase)
     return KeptEvent(number, shown, *facts, found.body or b"", committed_ns, producer, waits_for, found.stored)
 

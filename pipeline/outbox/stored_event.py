@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from camgraph.pipeline.messages import EVENT_PHASES, LONGEST_BODY, own_id
 from camgraph.pipeline.monitoring.event_format import event_format
-from camgraph.pipeline.outbox.event_file import Broken
+from camgraph.pipeline.system.sqlite_file import Damaged
 
 _HEAD = "e.id, e.camera, e.incident, e.phase, e.epoch, e.seq, e.time_ns, e.checksum"
 _NO_BLOB = "WHEN typeof(e.body) != 'blob' THEN 0"
@@ -47,18 +47,18 @@ def checksum(facts: Sequence[object], body: bytes) -> int:
 
 
 def read_event(values: Sequence[Any]) -> StoredEvent:
-    """The event in a row of `WHOLE` or `TO_SEND`. Raises Broken if the row is not as it was written."""
+    """The event in a row of `WHOLE` or `TO_SEND`. Raises Damaged if the row is not as it was written."""
     *head, body = values
     if list(map(type, head)) != _TYPES or head[3] not in EVENT_PHASES:
-        raise Broken("an event lacks its facts")
+        raise Damaged("an event lacks its facts")
     known = head[-1]
     event = StoredEvent._make((*head[:-1], body))
     if body is None:
         return event
     if type(body) is not bytes:
-        raise Broken("an event has no body")
+        raise Damaged("an event has no body")
     if known and known != checksum(event[:-1], body):
-        raise Broken("an event is not as it was written")
+        raise Damaged("an event is not as it was written")
     if not known and event_format().why_invalid(body):
-        raise Broken("an event is no event any more")
+        raise Damaged("an event is no event any more")
     return event

@@ -15,16 +15,16 @@ from structlog.testing import capture_logs
 
 from camgraph.pipeline.errors import EnvironmentProblem, NeedsNewProcess
 from camgraph.pipeline.monitoring.outcome import UNSURE
-from camgraph.pipeline.outbox import event_file
 from camgraph.pipeline.outbox.outbox import Outbox
 from camgraph.pipeline.outbox.outbox_view import OutboxView
+from camgraph.pipeline.system.sqlite_file import SqliteFile
 from camgraph.pipeline.testing import reports_of
 
 PAGE = 4096
 
 
 def kept_aside(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.glob("outbox.sqlite.damaged-*"))
+    return sorted(path.name for path in folder.glob("outbox.sqlite.damaged-*") if not path.name.endswith("-wal"))
 
 
 def overwrite(path: Path, first_page: int, pages: int) -> None:
@@ -438,17 +438,15 @@ def test_an_empty_file_is_said_to_be_none(tmp_path: Path, left: bytes) -> None:
 
 def test_a_file_that_could_not_be_begun_is_not_damaged_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a disk that is full at the first start."""
-    require = event_file._require_own  # the last call before the first page is written
 
-    def fill(db: sqlite3.Connection, path: Path) -> tuple[bool, bool]:
-        require(db, path)
-        assert path.stat().st_size == 0
+    def fill(file: SqliteFile, _: sqlite3.Connection) -> str:
+        assert file.path.stat().st_size == 0
         raise sqlite3.OperationalError("database or disk is full")
 
     with monkeypatch.context() as full:
-        full.setattr(event_file, "_require_own", fill)
+        full.setattr(SqliteFile, "age", fill)  # before the first page is written
         with pytest.raises(EnvironmentProblem, match="full"):
-            event_file.open_event_file(tmp_path / "outbox.sqlite", by_time=False)
+            open_outbox(tmp_path)
     outbox, _, told = opened_at_last(tmp_path)
     assert told == []
     outbox.close()
@@ -472,9 +470,18 @@ def test_a_tree_that_leads_in_a_circle_ends_with_the_time(tmp_path: Path) -> Non
     outbox.close()
 
 
-@pytest.mark.parametrize("half_done", ["saving", "renaming"])
+def log_of_killed(folder: Path) -> bytes:
+    """SQLite's log of an outbox whose process was killed: changes of another file than the one that is there now."""
+    outbox = open_outbox(folder)
+    outbox.accept([make_event(n, size=2000) for n in range(10)])
+    content = (folder / "outbox.sqlite-wal").read_bytes()
+    crash(outbox)
+    return content
+
+
+@pytest.mark.parametrize("half_done", ["saving", "renaming", "renaming, with a note", "renaming, with a log"])
 def test_a_process_that_dies_while_it_saves_costs_nothing(tmp_path: Path, half_done: str) -> None:
-    path = closed_file(tmp_path, 100)
+    log, path = log_of_killed(tmp_path / "other"), closed_file(tmp_path, 100)
     new, aside = tmp_path / "outbox.sqlite-new", tmp_path / "outbox.sqlite.damaged-20260301T123005Z"
     if half_done == "saving":
         new.write_bytes(path.read_bytes()[:PAGE])
@@ -482,6 +489,10 @@ def test_a_process_that_dies_while_it_saves_costs_nothing(tmp_path: Path, half_d
     else:
         new.write_bytes(path.read_bytes())
         path.rename(aside)
+    if half_done == "renaming, with a note":
+        (tmp_path / "outbox.sqlite-damaged").write_text("broken, says somebody")
+    if half_done == "renaming, with a log":
+        (tmp_path / "outbox.sqlite-wal").write_bytes(log)
     outbox = open_outbox(tmp_path, incarnation=2)
     assert pull_ids(outbox) == [f"e{n}" for n in range(100)]
     assert len(kept_aside(tmp_path)) == 1

@@ -12,15 +12,16 @@ import pytest
 from camgraph.pipeline.messages import MOST_REPEATED
 from camgraph.pipeline.outbox.commit_times import CommitTimes
 from camgraph.pipeline.outbox.deliveries import Deliveries
-from camgraph.pipeline.outbox.event_file import open_event_file, transaction
+from camgraph.pipeline.outbox.event_file import open_event_file
+from camgraph.pipeline.system.sqlite_file import transaction
 
 LATEST = 1 << 60
 
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    with closing(open_event_file(tmp_path / "outbox.sqlite", by_time=True)) as opened:
-        yield opened
+    with closing(open_event_file(tmp_path / "outbox.sqlite", by_time=True)) as file:
+        yield file.db
 
 
 def commit(db: sqlite3.Connection, *times_ns: int, sinks: tuple[str, ...] = ("log",), camera: str = "cam") -> None:

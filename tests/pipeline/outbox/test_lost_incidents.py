@@ -19,8 +19,8 @@ from camgraph.pipeline.testing import stamp
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    with closing(open_event_file(tmp_path / "outbox.sqlite", by_time=False)) as opened:
-        yield opened
+    with closing(open_event_file(tmp_path / "outbox.sqlite", by_time=False)) as file:
+        yield file.db
 
 
 def event(phase: str, incident: str = "i", *, seq: int = 1, camera: str = "cam", incarnation: int = 1) -> Item:

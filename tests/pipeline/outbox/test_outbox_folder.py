@@ -87,10 +87,10 @@ def test_an_outbox_that_never_had_an_event_is_not_left(plan: RunPlan, had_event:
     """That of a run which another kept out of its events file, say. One whose events are delivered knows their ids."""
     folder = outbox_folder(plan)
     assert folder is not None
-    with outbox_held(plan), closing(open_event_file(folder / "outbox.sqlite", by_time=False)) as db:
+    with outbox_held(plan), closing(open_event_file(folder / "outbox.sqlite", by_time=False)) as file:
         if had_event:
-            db.execute(ONE_EVENT)
-            db.execute("DELETE FROM events")
+            file.db.execute(ONE_EVENT)
+            file.db.execute("DELETE FROM events")
     assert folder.exists() is had_event
 
 

@@ -42,8 +42,7 @@ def open_outbox(
 
 def crash(outbox: Outbox) -> None:
     """As its process dies: nothing is noted and nothing tidied up."""
-    outbox.db.close()
-    outbox._db = None
+    outbox._close_file()
 
 
 def pull_ids(outbox: Outbox, sink: str = "log", most: int = 1000) -> list[str]:

@@ -176,9 +176,7 @@ def _open_outbox(folder: Path, run: int, incarnation: int, log: Any) -> Outbox:
 
 def _abandon(outbox: Outbox) -> None:
     """As when its process dies."""
-    if outbox.is_open:
-        outbox.db.close()
-        outbox._db = None
+    outbox._close_file()
 
 
 def make_outbox(folder: Path) -> None:
