@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
@@ -52,6 +53,8 @@ class StoreCase:
     is_database: bool = False
     newer: tuple[str, str] = ("", "")
     """The id and a part of the refusal to touch a file of a newer version; empty if such a file is made anew."""
+    most_aside: int = 100
+    """How many damaged files stay: the first, which has the most in it, and the last ones."""
 
     def path(self, folder: Path) -> Path:
         [found] = folder.glob(self.file)
@@ -197,9 +200,9 @@ HEAT = {"columns": 4, "rows": 3, "every": "1s"}
 STORES = {
     "outbox": StoreCase(add_to_outbox, held_by_outbox, "outbox.sqlite", True, ("outbox-newer", "of a newer version")),
     "history": StoreCase(
-        add_to_history, held_by_history, "history.sqlite", True, ("history-newer", "its format is 99")
+        add_to_history, held_by_history, "history.sqlite", True, ("history-newer", "its format is 99"), most_aside=5
     ),
-    "incident index": StoreCase(add_to_index, held_by_index, incident_index.NAME, True),
+    "incident index": StoreCase(add_to_index, held_by_index, incident_index.NAME, True, most_aside=2),
     "dead letters": StoreCase(add_letter, held_letters, "**/*.jsonl"),
     "switches": StoreCase(add_switch, held_switches, SWITCHES_FILE),
     "counts of rules": StoreCase(
@@ -216,6 +219,8 @@ STORES = {
 }
 """The states of the other sinks are tried by `SinkContract`."""
 DATABASES = {name: case for name, case in STORES.items() if case.is_database}
+REFUSING = {name: case for name, case in DATABASES.items() if all(case.newer)}
+"""The index is none of them: without it, the records are read."""
 KEEPING = {name: case for name, case in STORES.items() if case.held}
 
 
@@ -250,6 +255,19 @@ def of_another_program(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE theirs (a)")
         db.commit()
+
+
+def without_tables(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for (table,) in db.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB '[a-r]*'"
+        ).fetchall():
+            db.execute(f"DROP TABLE {table}")
+
+
+def of_version_99(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA user_version = 99")
 
 
 DAMAGES: dict[str, Callable[[Path], Any]] = {
@@ -288,7 +306,7 @@ def goes_on(case: StoreCase, damage: Callable[[Path], Any], folder: Path) -> Non
 
 
 @cases(DATABASES)
-@pytest.mark.parametrize("damage", [garbage, of_another_program])
+@pytest.mark.parametrize("damage", [garbage, of_another_program, without_tables])
 def test_what_is_not_understood_is_kept_beside(case: StoreCase, damage: Callable[[Path], Any], tmp_path: Path) -> None:
     case.add(tmp_path, 0)
     damage(case.path(tmp_path))
@@ -297,13 +315,31 @@ def test_what_is_not_understood_is_kept_beside(case: StoreCase, damage: Callable
     assert [path.read_bytes() for path in tmp_path.glob(f"{case.file}*damaged*")] == [before]
 
 
-@cases({name: case for name, case in DATABASES.items() if all(case.newer)})
+@cases(DATABASES)
+def test_of_damaged_files_the_first_and_the_last_stay(case: StoreCase, tmp_path: Path) -> None:
+    case.add(tmp_path, 0)
+    written = [b"no database %d" % number * 1000 for number in range(7)]
+    for number, content in enumerate(written):
+        case.path(tmp_path).write_bytes(content)
+        case.add(tmp_path, number)
+    kept = sorted(tmp_path.glob(f"{case.file}.damaged-*"))
+    gone = range(1, len(written) + 1 - case.most_aside)
+    assert [path.read_bytes() for path in kept] == [one for n, one in enumerate(written) if n not in gone]
+
+
+@cases({name: case for name, case in DATABASES.items() if name not in REFUSING})
+def test_a_newer_database_is_made_anew(case: StoreCase, tmp_path: Path) -> None:
+    goes_on(case, of_version_99, tmp_path)
+    assert len(list(tmp_path.glob(f"{case.file}.damaged-*"))) == 1
+
+
+@cases(REFUSING)
 def test_a_newer_database_is_left_alone(case: StoreCase, tmp_path: Path) -> None:
     case.add(tmp_path, 0)
     path = case.path(tmp_path)
     with closing(sqlite3.connect(path)) as db:
         [version] = db.execute("PRAGMA user_version").fetchone()
-        db.execute("PRAGMA user_version = 99")
+    of_version_99(path)
     error_id, told = case.newer
     with pytest.raises(EnvironmentProblem, match=rf"{told}.*run that version, or move the file") as refused:
         case.add(tmp_path, 1)
@@ -375,6 +411,25 @@ def test_a_disk_without_the_right_to_write_costs_nothing(case: StoreCase, small_
     assert case.held(small_disk) == {0, 1, 3}
 
 
+@cases(REFUSING)
+def test_a_full_disk_has_a_way_out(case: StoreCase, small_disk: Path) -> None:
+    case.add(small_disk, 0)
+    fill(small_disk)
+    said = [told for number in range(1, 40) if (told := tried(case, small_disk, number))]
+    assert said, "it has room where there is none"
+    assert all(re.search("free some disk space|disk (works and )?has room", told) for told in said), said
+
+
+@cases(REFUSING)
+def test_a_disk_without_the_right_to_write_has_a_way_out(case: StoreCase, small_disk: Path) -> None:
+    case.add(small_disk, 0)
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    try:
+        assert re.search("file and its folder writable|its folder is writable", tried(case, small_disk, 1))
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+
+
 # ---- two owners
 
 
@@ -385,6 +440,7 @@ def test_a_lock_of_another_program_costs_nothing(case: StoreCase, tmp_path: Path
     with closing(sqlite3.connect(case.path(tmp_path), isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         said = tried(case, tmp_path, 1)
+    assert "let no other program lock the file" in said or (case not in REFUSING.values() and not said)
     case.add(tmp_path, 2)
     assert case.held(tmp_path) == ({0, 2} if said else {0, 1, 2})
     assert not list(tmp_path.glob("*damaged*"))

@@ -67,10 +67,6 @@ class Damaged(sqlite3.DatabaseError):
     sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
 
-def _is_whole(db: sqlite3.Connection) -> bool:
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class SqliteFormat:
     """What the files of one store are: their tables, their version, and what becomes of other files in their place.
@@ -91,7 +87,7 @@ class SqliteFormat:
     application: int = 0
     older: frozenset[tuple[int, int]] = frozenset()
     upgrade: Callable[[sqlite3.Connection, int], None] | None = None
-    is_whole: Callable[[sqlite3.Connection], bool] = _is_whole
+    is_whole: Callable[[sqlite3.Connection], bool] = lambda _: True
     newer: tuple[str, str] | None = None
     of_new: Sequence[str] = ()
     is_private: bool = False

@@ -27,17 +27,21 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
-from urllib.parse import quote
 
 from camgraph.pipeline.stage import Logger
 from camgraph.pipeline.system.names import ascii_form, is_camera_name
+from camgraph.pipeline.system.sqlite_file import (
+    Damaged,
+    SqliteFile,
+    SqliteFormat,
+    is_damage,
+    primary_code,
+    transaction,
+    way_out,
+)
 from camgraph.stages.sinks.footage.incident_record import KEEP, IncidentRecord, State, read_record
-from camgraph.stages.sinks.writing.database_errors import is_damage, primary_code
 
 NAME = ".incidents.sqlite"
-DAMAGED = f"{NAME}.damaged"
-"""The last one that was set aside."""
-_VERSION = 1
 _RACY_NS = 2_000_000_000
 """Of two changes within one tick of a file system's clock (2 s on FAT), the second one changes no stamp."""
 _BUSY_S = 0.1
@@ -113,7 +117,7 @@ def incidents_in(folder: Path, wanted: IncidentFilter) -> list[IncidentSummary]:
                 _refresh(db, folder, wanted)
                 return _found(db, wanted)
         except _FAILURES as error:
-            if is_damage(error):
+            if _is_damage(error):
                 _set_aside(folder)
     with _in_memory() as db:
         _refresh(db, folder, wanted)
@@ -176,24 +180,20 @@ def _state(value: object) -> State:
 # ---- the file
 
 
-class _Damaged(sqlite3.DatabaseError):
-    """It is no index, or not what was written into it."""
-
-
 @contextmanager
 def _on_disk(folder: Path, busy_s: float = _BUSY_S) -> Iterator[sqlite3.Connection]:
     """Raises sqlite3.Error, also those of `_FAILURES`."""
-    path = folder / NAME
+    file, path = _file(folder, busy_s), folder / NAME
     if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
-        raise _Damaged("it is no file")
+        raise Damaged("it is no file")
     if not path.exists() and not _days(folder, IncidentFilter()):
         with _in_memory() as db:  # no index for a folder without incidents
             yield db
         return
-    with closing(sqlite3.connect(path, timeout=busy_s, isolation_level=None)) as db:
-        _prepare(db)
-        _check_once(db, path)
-        yield db
+    with closing(file):
+        file.open()
+        _check_once(file.db, path)
+        yield file.db
 
 
 checked: set[tuple[int, int]] = set()
@@ -213,7 +213,7 @@ def _check_once(db: sqlite3.Connection, path: Path) -> None:
         with _snapshot(db):
             counts = {db.execute(query).fetchone()[0] for query in _COUNTS}
         if len(counts) > 1:
-            raise _Damaged("some of its incidents are gone")
+            raise Damaged("some of its incidents are gone")
         checked.add(known)
 
 
@@ -230,11 +230,11 @@ def _snapshot(db: sqlite3.Connection) -> Iterator[None]:
 @contextmanager
 def _copied(folder: Path) -> Iterator[sqlite3.Connection]:
     """Of one that cannot be written. Raises sqlite3.Error."""
-    place = f"file:{quote(str((folder / NAME).absolute()))}?mode=ro"
+    file = _file(folder, _BUSY_S)
     with _in_memory() as db:
-        with closing(sqlite3.connect(place, uri=True, timeout=_BUSY_S, isolation_level=None)) as source:
+        with file.reading() as source:
             source.execute("BEGIN")
-            _check_version(source)  # takes the lock: without it, a copy would wait for ever
+            file.age(source)  # takes the lock: without it, a copy would wait for ever
             source.backup(db)
         yield db
 
@@ -242,46 +242,33 @@ def _copied(folder: Path) -> Iterator[sqlite3.Connection]:
 @contextmanager
 def _in_memory() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        _prepare(db)
+        _make(db)
         yield db
 
 
-def _prepare(db: sqlite3.Connection) -> None:
-    """Make the tables if there are none."""
-    if not _check_version(db):
-        with _transaction(db):
-            if not _check_version(db):
-                for command in _TABLES:
-                    db.execute(command)
+def _make(db: sqlite3.Connection) -> None:
+    for command in _TABLES:
+        db.execute(command)
 
 
-def _check_version(db: sqlite3.Connection) -> bool:
-    """Whether there are tables. Raises _Damaged for those of another program."""
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if version not in (0, _VERSION) or (version == 0 and tables):
-        raise _Damaged(f"it has the version {version}")
-    return bool(version)
+def _file(folder: Path, busy_s: float) -> SqliteFile:
+    return SqliteFile(folder / NAME, _FORMAT, busy_s=busy_s)
 
 
-@contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            db.execute("ROLLBACK")
-        raise
+_FORMAT = SqliteFormat(
+    name="the index of incidents", version=1, tables=frozenset({"days", "incidents"}), make=_make, most_aside=2
+)
+
+
+def _is_damage(error: Exception) -> bool:
+    """Also of values, which Python notices."""
+    return is_damage(error) or isinstance(error, (ValueError, TypeError))
 
 
 def _set_aside(folder: Path) -> bool:
     """Whether there is room for a new one."""
-    path = folder / NAME
     try:
-        path.replace(folder / DAMAGED)
-        path.with_name(f"{NAME}-journal").unlink(missing_ok=True)
+        _file(folder, _BUSY_S).set_aside()
     except OSError:
         return False
     return True
@@ -294,7 +281,6 @@ _TABLES = (
     "WITHOUT ROWID",
     "CREATE INDEX by_day ON incidents (day, name)",
     "CREATE INDEX by_incident ON incidents (incident)",
-    f"PRAGMA user_version = {_VERSION}",
 )
 _PUT = f"INSERT OR REPLACE INTO incidents VALUES ({', '.join('?' * (len(_COLUMNS) + 2))})"  # noqa: S608 - made of constants
 
@@ -342,7 +328,7 @@ def _found(db: sqlite3.Connection, wanted: IncidentFilter) -> list[IncidentSumma
 
 def _summary(row: tuple[object, ...]) -> IncidentSummary:
     if _checksum(row[:-1]) != row[-1]:
-        raise _Damaged("a row is not as it was written")
+        raise Damaged("a row is not as it was written")
     return IncidentSummary(*row[:-1])  # type: ignore[arg-type]  # the checksum vouches for them
 
 
@@ -388,7 +374,7 @@ def _refresh(
 
 
 def _save(db: sqlite3.Connection, scans: Sequence[_Scan]) -> None:
-    with _transaction(db):
+    with transaction(db):
         for scan in scans:
             db.executemany("DELETE FROM incidents WHERE place = ? AND day = ? AND name = ?", _keys(scan))
             db.executemany(_PUT, (_row(*one) for one in scan.put))
@@ -526,9 +512,8 @@ class IndexKeeper:
         except OSError as error:
             why = str(error)
         except _FAILURES as error:
-            why = str(error)
-            if self._is_unusable(error):
-                why += ": it is made anew" if _set_aside(self._folder) else ""
+            is_anew = self._is_unusable(error) and _set_aside(self._folder)
+            why = f"{error}: {'it is made anew' if is_anew else way_out(error)}"
         except Exception:  # noqa: BLE001
             # A bug must cost the index, and nothing else.
             self._log.exception("incident_index_failed")
@@ -540,14 +525,14 @@ class IndexKeeper:
 
     def _is_unusable(self, error: Exception) -> bool:
         """Also one that somebody else has made, who reads the folder as another user."""
-        return is_damage(error) or primary_code(error) == sqlite3.SQLITE_READONLY
+        return _is_damage(error) or primary_code(error) == sqlite3.SQLITE_READONLY
 
     def _check(self) -> None:
         """Once, for it reads all of it."""
         if (self._folder / NAME).exists():
             with _on_disk(self._folder, _PATIENT_S) as db:
                 if db.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
-                    raise _Damaged("it is damaged")
+                    raise Damaged("it is damaged")
 
     def _refresh(self, is_over: Callable[[], bool] | None = None) -> None:
         with _on_disk(self._folder, _PATIENT_S) as db:

@@ -63,21 +63,6 @@ def test_what_is_no_database_is_set_aside(tmp_path: Path) -> None:
     outbox.close()
 
 
-def test_a_database_of_another_program_is_set_aside(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "outbox.sqlite")) as db:
-        db.execute("CREATE TABLE recipes (name TEXT)")
-        db.execute("INSERT INTO recipes VALUES ('soup')")
-        db.commit()
-    with capture_logs() as logs:
-        outbox = open_outbox(tmp_path)
-    assert [line["why"] for line in logs if line["event"] == "outbox_set_aside"] == [
-        "it is a database of another program"
-    ]
-    outbox.close()
-    with closing(sqlite3.connect(tmp_path / kept_aside(tmp_path)[0])) as db:
-        assert db.execute("SELECT * FROM recipes").fetchall() == [("soup",)]
-
-
 def test_events_that_can_be_read_are_saved(tmp_path: Path) -> None:
     path = closed_file(tmp_path, 200)
     with closing(sqlite3.connect(path)) as db:
@@ -143,25 +128,6 @@ def test_a_file_that_has_seen_many_events_is_saved_as_fast(tmp_path: Path) -> No
     overwrite(path, page - 1, 1)
     outbox = open_outbox(tmp_path, incarnation=2)
     assert pull_ids(outbox) == [f"e{n}" for n in range(50)]
-    outbox.close()
-
-
-def test_a_file_that_was_cut_off_is_set_aside(tmp_path: Path) -> None:
-    path = closed_file(tmp_path, 100)
-    with path.open("r+b") as file:
-        file.truncate(path.stat().st_size // 2)
-    with capture_logs() as logs:
-        outbox = open_outbox(tmp_path, run=2)
-        found: list[str] = []
-        try:
-            found = pull_ids(outbox)
-        except NeedsNewProcess:
-            crash(outbox)
-            outbox = open_outbox(tmp_path, run=2, incarnation=2)
-            found = pull_ids(outbox)
-    assert [line["event"] for line in logs].count("outbox_set_aside") == 1
-    assert 10 < len(found) < 100
-    outbox.accept([make_event(1)])
     outbox.close()
 
 

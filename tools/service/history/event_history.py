@@ -14,7 +14,6 @@ new one begins, with numbers beyond any that the old one can have had.
 
 from __future__ import annotations
 
-import glob
 import itertools
 import json
 import math
@@ -24,27 +23,23 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import quote
 
 from camgraph.pipeline.errors import EnvironmentProblem, Unavailable
 from camgraph.pipeline.messages import Event
 from camgraph.pipeline.stage import Logger
+from camgraph.pipeline.system.sqlite_file import Damaged, SqliteFile, SqliteFormat, transaction, way_out
 from camgraph.stages.sinks.delivery.event_view import view_of
-from camgraph.stages.sinks.writing.database_errors import is_damage
 
 T = TypeVar("T")
 
-DAMAGED = ".damaged"
 _MOST_ASIDE = 5
 """Damaged files that stay: the first, which has the most in it, and the last ones."""
 _VERSION = 4
-_NO_VERSION = 1000
-"""A version this high is a sign of damage."""
 _APPLICATION = 0x63676869  # "cghi": of files since version 4
 _BUSY_S = 5.0
 _PIECE = 100
@@ -68,8 +63,7 @@ _INDEXES = tuple(
     f"CREATE INDEX by_{column} ON events ({column})"
     for column in ("camera", "rule", "action", "type", "phase")
 )
-_OF_THIS_VERSION = (f"PRAGMA application_id = {_APPLICATION}", f"PRAGMA user_version = {_VERSION}")
-_TABLES = (_EVENTS, _BODIES, _BY_INCIDENT, *_INDEXES, *_OF_THIS_VERSION)
+_TABLES = (_EVENTS, _BODIES, _BY_INCIDENT, *_INDEXES)
 _FROM_1 = (
     "ALTER TABLE events RENAME TO old",
     "DROP INDEX by_camera",
@@ -86,9 +80,9 @@ _FROM_2 = (
     "UPDATE events SET incident = (SELECT incident_of(body) FROM bodies WHERE bodies.number = events.number)",
 )
 _UPGRADES = {
-    1: (*_FROM_1, _BY_INCIDENT, *_INDEXES, *_OF_THIS_VERSION),
-    2: (*_FROM_2, _BY_INCIDENT, *_INDEXES, *_OF_THIS_VERSION),
-    3: (*_INDEXES, *_OF_THIS_VERSION),
+    1: (*_FROM_1, _BY_INCIDENT, *_INDEXES),
+    2: (*_FROM_2, _BY_INCIDENT, *_INDEXES),
+    3: _INDEXES,
 }
 _PUT = (  # `INSERT OR IGNORE` would use up a number
     "INSERT INTO events (id, kept_s, camera, rule, action, type, phase, incident, time_ms) "
@@ -153,10 +147,6 @@ class KeptIncident(NamedTuple):
     last: KeptEvent | None
 
 
-class _Damaged(sqlite3.DatabaseError):
-    """It is no history, or one of another version."""
-
-
 class _SetAside(Unavailable):
     """It was damaged, and there is room for a new one."""
 
@@ -166,9 +156,10 @@ class EventHistory:
 
     def __init__(self, path: Path, log: Logger, *, keep_s: float, keep_bytes: float) -> None:
         self.path, self._log = Path(os.path.realpath(path)), log  # beside it, SQLite writes more files
+        form = replace(_FORMAT, make=self._make)
+        self._file = SqliteFile(self.path, form, busy_s=_BUSY_S, pragmas=_PRAGMAS, is_shared=True)
         self._keep_s, self._keep_bytes = keep_s, keep_bytes
         self._writing = threading.Lock()
-        self._db: sqlite3.Connection | None = None
         self._recent: deque[KeptEvent] = deque()
         self._recent_bytes = 0
         self._newest = 0
@@ -229,7 +220,7 @@ class EventHistory:
             # By what the file has, for a commit that failed may have been made all the same.
             rows = db.execute(_NEWER, (self._newest,)).fetchall()
             if any(type(body) is not bytes for _, body, _, _ in rows):
-                raise _Damaged("an event has no body")
+                raise Damaged("an event has no body")
             self._learn(rows)
             for _ in range(_MOST_PIECES):
                 if not self._is_too_large(db) or not self._remove_piece(db, math.inf):
@@ -262,7 +253,7 @@ class EventHistory:
         if self._tidier.ident is not None:
             self._tidier.join()
         with self._writing:
-            self._disconnect()
+            self._file.close()
 
     # ---- those who ask
 
@@ -369,9 +360,8 @@ class EventHistory:
         """Nothing if there is no file yet. Raises EnvironmentProblem if it cannot be read now."""
         if not self.path.exists():
             return []
-        place = f"file:{quote(str(self.path))}?mode=ro"
         try:
-            with closing(sqlite3.connect(place, uri=True, timeout=_BUSY_S)) as db:
+            with self._file.reading() as db:
                 return db.execute(query, values).fetchall()
         except sqlite3.Error as error:
             # Perhaps the thread that adds events never comes to the damaged place.
@@ -391,121 +381,55 @@ class EventHistory:
         """
         with self._writing:
             try:
-                db = self._connected()
-                db.execute("BEGIN IMMEDIATE")
-                yield db
-                db.execute("COMMIT")
+                if not self._file.is_open:
+                    self._open_file()
+                with transaction(self._file.db):
+                    yield self._file.db
             except sqlite3.Error as error:
                 self._fail(error)
             except BaseException:
-                self._disconnect()
+                self._file.close()
                 raise
 
     def _fail(self, error: sqlite3.Error) -> None:
         """Raises Unavailable."""
-        self._disconnect()
-        text = f"{self.path}: {error}"
-        if is_damage(error) and self._set_aside(error):
-            raise _SetAside(text, error_id="cannot-write") from None
-        raise Unavailable(text, error_id="cannot-write") from None
+        why = self._file.why_damaged(error)
+        self._file.close()
+        if why and self._set_aside(why):
+            raise _SetAside(f"{self.path}: {error}", error_id="cannot-write") from None
+        raise Unavailable(f"{self.path}: {error}: {way_out(error)}", error_id="cannot-write") from None
 
-    def _connected(self) -> sqlite3.Connection:
-        if self._db is None:
-            self._create()
-            db = sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-            try:
-                self._prepare(db)
-            except BaseException:
-                db.close()
-                raise
-            self._db = db
-        return self._db
-
-    def _create(self) -> None:
-        """A new file is its user's alone; SQLite gives the files beside it the same permissions."""
-        with suppress(OSError):  # it is there, or SQLite meets the same error, and has words for it
-            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
-
-    def _prepare(self, db: sqlite3.Connection) -> None:
-        version = self._version_of(db)
-        db.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
-        if not version:
-            self._make(db)
-        elif version < _VERSION:
-            self._upgrade(db, version)
-        newest = db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'events'").fetchone()[0] or 0
+    def _open_file(self) -> None:
+        """Raises sqlite3.Error, and EnvironmentProblem for a file of a newer version."""
+        file = self._file
+        file.open()
+        if file.upgraded_from is not None:
+            known = {"path": str(self.path), "from_version": file.upgraded_from, "to_version": _VERSION}
+            self._log.info("history_upgraded", **known)
+        newest = file.db.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = 'events'").fetchone()[0] or 0
         if type(newest) is not int:
-            raise _Damaged("the number of its last event is wrong")
+            raise Damaged("the number of its last event is wrong")
         with self._reading:
             if self._recent_after is None or newest != self._newest:
                 self._recent.clear()
                 self._recent_bytes, self._recent_after, self._newest = 0, newest, newest
-                self._going_on = dict(db.execute(_GO_ON, (_START_TYPE, _END_TYPE)).fetchall())
+                self._going_on = dict(file.db.execute(_GO_ON, (_START_TYPE, _END_TYPE)).fetchall())
 
     def _make(self, db: sqlite3.Connection) -> None:
-        db.execute("BEGIN IMMEDIATE")
-        for command in _TABLES:
-            db.execute(command)
-        if self._asides():
+        """Numbers begin beyond any that a file which was set aside can have had."""
+        _make(db)
+        if self._file.asides():
             first = max(self._newest, int(time.time() * 1000))
             db.execute("INSERT INTO sqlite_sequence VALUES ('events', ?)", (first,))
-        db.execute("COMMIT")
 
-    def _version_of(self, db: sqlite3.Connection) -> int:
-        """0 for a new file. Raises _Damaged for one that is no history, EnvironmentProblem for a newer one."""
-        application, version = (
-            db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-        )
-        tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if application == _APPLICATION and _VERSION < version < _NO_VERSION:
-            raise EnvironmentProblem(
-                f"the history {self.path} is of a newer version of camgraph (its format is {version}, this version "
-                f"knows {_VERSION}): run that version, or move the file away, and a new one begins",
-                error_id="history-newer",
-            )
-        is_known = version == _VERSION if application == _APPLICATION else application == 0 and version in _UPGRADES
-        if tables and not (is_known and "events" in tables):
-            raise _Damaged(f"it is the file of another program, or has an unknown version ({version})")
-        return version if tables else 0
-
-    def _upgrade(self, db: sqlite3.Connection, version: int) -> None:
-        """In one transaction: whatever happens meanwhile, the file is of one version."""
-        db.create_function("incident_of", 1, _incident_of, deterministic=True)
-        db.execute("BEGIN IMMEDIATE")
-        for command in _UPGRADES[version]:
-            db.execute(command)
-        db.execute("COMMIT")
-        self._log.info("history_upgraded", path=str(self.path), from_version=version, to_version=_VERSION)
-
-    def _set_aside(self, why: sqlite3.Error) -> bool:
-        """Whether there is room for a new one. What was in the log alone goes with it, under the name that fits."""
-        aside = Path(f"{self.path}{DAMAGED}-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}")
+    def _set_aside(self, why: str) -> bool:
+        """Whether there is room for a new one."""
         try:
-            for end in ("-wal", "-shm", ""):
-                found = Path(f"{self.path}{end}")
-                if found.exists():
-                    found.replace(f"{aside}{end}")
-            for old in self._asides()[1 : 1 - _MOST_ASIDE or None]:
-                for end in ("-wal", "-shm", ""):
-                    Path(f"{old}{end}").unlink(missing_ok=True)
+            aside = self._file.set_aside()
         except OSError:
             return False
-        self._log.warning("history_begins_anew", path=str(self.path), why=str(why), kept=aside.name)
+        self._log.warning("history_begins_anew", path=str(self.path), why=why, kept=aside.name)
         return True
-
-    def _asides(self) -> list[Path]:
-        """The damaged files, the oldest first."""
-        found = self.path.parent.glob(f"{glob.escape(self.path.name + DAMAGED)}*")
-        return sorted(path for path in found if not path.name.endswith(("-wal", "-shm")))
-
-    def _disconnect(self) -> None:
-        if self._db is not None:
-            with suppress(sqlite3.Error):
-                self._db.close()
-            self._db = None
 
     # ---- what is old
 
@@ -531,7 +455,7 @@ class EventHistory:
         with self._changing() as db:
             # A quick check does not compare the indexes with the table, and readers go by them.
             if (found := db.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
-                raise _Damaged(f"it is damaged: {found}")
+                raise Damaged(f"it is damaged: {found}")
 
     def _follow_clock(self) -> None:
         """If the clock was set, what was kept by the wrong one gets a right time: it would go at once, or never."""
@@ -557,7 +481,7 @@ class EventHistory:
         """Of the oldest ones, those that were kept before this time. Returns how many."""
         rows = db.execute("SELECT number, kept_s FROM events ORDER BY number LIMIT ?", (_PIECE,)).fetchall()
         if any(type(kept_s) is not float for _, kept_s in rows):
-            raise _Damaged("an event lacks the time when it was kept")
+            raise Damaged("an event lacks the time when it was kept")
         going = [(number,) for number, kept_s in rows if kept_s < before_s]
         for table in ("bodies", "events"):
             db.executemany(f"DELETE FROM {table} WHERE number = ?", going)  # noqa: S608 - constants
@@ -572,6 +496,33 @@ class EventHistory:
             db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
         )
         return bool((pages - free) * size > self._keep_bytes)
+
+
+def _make(db: sqlite3.Connection) -> None:
+    for command in _TABLES:
+        db.execute(command)
+
+
+def _upgrade(db: sqlite3.Connection, version: int) -> None:
+    db.create_function("incident_of", 1, _incident_of, deterministic=True)
+    for command in _UPGRADES[version]:
+        db.execute(command)
+
+
+_FORMAT = SqliteFormat(
+    name="the history",
+    version=_VERSION,
+    tables=frozenset({"events"}),
+    make=_make,
+    application=_APPLICATION,
+    older=frozenset((0, version) for version in _UPGRADES),
+    upgrade=_upgrade,
+    newer=("history-newer", "move the file away, and a new one begins"),
+    of_new=("auto_vacuum = INCREMENTAL",),
+    is_private=True,
+    most_aside=_MOST_ASIDE,
+)
+_PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", f"journal_size_limit = {_WAL_BYTES}")
 
 
 def _is_event(kept: KeptEvent) -> bool:

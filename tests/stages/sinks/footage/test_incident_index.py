@@ -25,7 +25,6 @@ from hypothesis import strategies as st
 
 from camgraph.stages.sinks.footage import incident_index
 from camgraph.stages.sinks.footage.incident_index import (
-    DAMAGED,
     NAME,
     IncidentFilter,
     IncidentSummary,
@@ -38,6 +37,11 @@ from camgraph.stages.sinks.footage.retention import remove
 
 EVERY = IncidentFilter()
 RULES = ("fall", "waving", "running")
+
+
+def set_aside(folder: Path) -> list[Path]:
+    """The damaged indexes of a folder."""
+    return list(folder.glob(f"{NAME}.damaged-*"))
 
 
 def keep(folder: Path, number: int, *, camera: str = "front") -> IncidentRecord:
@@ -140,7 +144,7 @@ def test_a_name_of_a_camera_leads_nowhere_else(footage: Path, name: str) -> None
     assert incidents_in(footage, IncidentFilter(camera)) == []
     assert list(records_in(footage, camera=camera)) == []
     assert incidents_in(footage, EVERY) == before
-    assert not (footage / DAMAGED).exists()
+    assert not set_aside(footage)
 
 
 def mark(record: IncidentRecord) -> None:
@@ -250,7 +254,7 @@ def test_incidents_that_an_index_hides_are_listed(footage: Path) -> None:
         db.execute("UPDATE sqlite_master SET sql = replace(sql, ?, '') WHERE name = 'by_day'", (hidden,))
     incident_index.checked.clear()
     assert incidents_in(footage, EVERY) == before
-    assert (footage / DAMAGED).exists()
+    assert set_aside(footage)
 
 
 @settings(max_examples=30, deadline=None)
@@ -271,7 +275,7 @@ def test_a_lock_is_not_waited_for(footage: Path) -> None:
         other.execute("BEGIN EXCLUSIVE")
         keep(footage, 7)
         assert incidents_in(footage, EVERY) == truth(footage)
-        assert not (footage / DAMAGED).exists()
+        assert not set_aside(footage)
     assert len(incidents_in(footage, EVERY)) == rows(footage) == 7
 
 
@@ -354,7 +358,7 @@ def test_the_keeper_writes_what_it_finds_and_what_comes(footage: Path, monkeypat
     monkeypatch.setattr(incident_index, "_EVERY_S", 0.01)
     (footage / NAME).write_bytes(b"garbage" * 5000)
     with keeping(footage) as keeper:
-        until(lambda: (footage / DAMAGED).exists() and (footage / NAME).exists() and _rows_or_none(footage) == 6)
+        until(lambda: set_aside(footage) and (footage / NAME).exists() and _rows_or_none(footage) == 6)
         keep(footage, 7)
         keeper.touch()
         until(lambda: _rows_or_none(footage) == 7)

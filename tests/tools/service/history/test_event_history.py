@@ -240,16 +240,6 @@ def test_an_incident_that_is_damaged_is_left_out(history: EventHistory) -> None:
     history.close()
 
 
-def test_what_was_set_aside_stays(history: EventHistory) -> None:
-    """The first, which has the most in it, and the last ones."""
-    for number in range(8):
-        history.path.write_bytes(b"no history %d" % number * 1000)
-        history.add([event(number)])
-        history.close()
-    found = sorted(history.path.parent.glob("history.sqlite.damaged-*Z"))
-    assert [path.read_bytes()[11:12] for path in found] == [b"0", b"4", b"5", b"6", b"7"]
-
-
 def test_it_is_its_users_alone(history: EventHistory) -> None:
     history.add([event(1)])
     files = list(history.path.parent.glob("history.sqlite*"))
