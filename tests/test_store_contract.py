@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -226,6 +228,37 @@ KEEPING = {name: case for name, case in STORES.items() if case.held}
 
 def cases(some: dict[str, StoreCase]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", some.values(), ids=some.keys())
+
+
+# ---- kills
+
+ADDING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from test_store_contract import STORES
+for number in range(900):
+    STORES[sys.argv[2]].add(Path(sys.argv[3]), number)
+    print("added", number, flush=True)
+"""
+
+
+@pytest.mark.parametrize("store", DATABASES)
+def test_what_was_added_survives_a_kill(store: str, tmp_path: Path) -> None:
+    case, told = DATABASES[store], 0
+    command = [sys.executable, "-c", ADDING, str(Path(__file__).parent), store, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            told += line.startswith("added")
+            if told == 30:
+                process.kill()  # those that are in the pipe follow
+    assert process.returncode == -signal.SIGKILL
+    assert case.held
+    assert set(range(told)) <= case.held(tmp_path) <= set(range(told + 1))
+    case.add(tmp_path, 1000)
+    assert 1000 in case.held(tmp_path)
+    assert not list(tmp_path.glob("*damaged*"))
 
 
 # ---- damage
