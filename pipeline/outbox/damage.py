@@ -41,6 +41,8 @@ _STEP = 20
 _MOST_BLIND = 100_000
 """Rows that are tried one after the other where not even the list of events can be read: a file counts up for ever."""
 _WITHIN_S = 300.0
+_PATIENT_S = 5.0
+"""How long each statement waits for another program that has locked the damaged file."""
 _STEPS = 10_000
 """Steps of SQLite's virtual machine between two looks at the clock: a damaged tree may lead in a circle."""
 _WAITING = "SELECT row FROM pending WHERE sink = ? AND row > ? ORDER BY row LIMIT ?"
@@ -140,7 +142,7 @@ def save_from(
 
     Where the list of what waits is broken, every event counts as one that waits: better twice than never.
     """
-    with event_file(broken).unchecked() as source:
+    with event_file(broken, busy_s=_PATIENT_S).unchecked() as source:
         rescue = _Rescue(source, db, time.monotonic() + within_s)
         source.set_progress_handler(lambda: rescue.is_late, _STEPS)
         return rescue.save(sinks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -433,6 +434,21 @@ def test_a_tree_that_leads_in_a_circle_ends_with_the_time(tmp_path: Path) -> Non
     outbox, found, [told] = opened_at_last(tmp_path)
     assert len(found) > 900
     assert told["saved"] + told["not_readable"] >= 3000 or told["more_may_be_lost"]
+    outbox.close()
+
+
+def test_a_lock_of_another_program_costs_the_rescue_no_events(tmp_path: Path) -> None:
+    """What cannot be read counts as lost, so the rescue waits for locks longer than the loop of a run may."""
+    path = closed_file(tmp_path, 100)
+    (tmp_path / "outbox.sqlite-damaged").write_text("broken, says somebody")
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(1.0, other.close)
+    release.start()
+    outbox, found, [told] = opened_at_last(tmp_path)
+    release.join()
+    assert (len(found), told["saved"], told["more_may_be_lost"]) == (100, 100, False)
     outbox.close()
 
 
