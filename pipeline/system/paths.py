@@ -1,6 +1,6 @@
 """The folders of camgraph, and the meaning of a path in a graph file.
 
-cache   assets/   pulled models and clips, named in graphs as `asset:NAME`; tuning/
+cache   assets/   pulled models and clips, named in graphs as `asset:NAME`
 state   <run>/    what must outlive a run: the outbox
 runs    <run>/    sockets of a run (mode 0700)
 /dev/shm/camgraph-<uid>-<run>-*     pixels of a run

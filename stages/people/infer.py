@@ -119,7 +119,7 @@ class Infer(Stage[InferSettings]):
 
     @classmethod
     def usual_threads(cls, settings: InferSettings, workers: int) -> int:
-        """See `inference.readiness`; with `tune: auto` it measures how many of them run the model at once."""
+        """See `inference.readiness`."""
         return usual_threads(settings, workers)
 
     @classmethod
@@ -170,8 +170,8 @@ class Infer(Stage[InferSettings]):
         if not self._builds(ready.engine.provider):
             self.context.opening("")
         self._engine, self._contract, self._feeds = ready.engine, ready.contract, ready.feeds
-        sizes, fastest = ready.sizes, ready.fastest
-        most = min(fastest.rows or s.max_rows, self._engine.most_rows or s.max_rows)
+        sizes = ready.sizes
+        most = min(s.max_rows, self._engine.most_rows or s.max_rows)
         if sizes and sizes[-1] > (self._engine.most_rows or sizes[-1]):
             raise UserError(
                 self._named(f"{s.shown_model} takes at most {most} pictures at once, got batches of {sizes[-1]}"),
@@ -183,7 +183,6 @@ class Infer(Stage[InferSettings]):
             self._feeds,
             sizes=sizes,
             most=most,
-            at_once=fastest.at_once,
             declared=s.declared,
             selection=ready.selection,
             on_smaller=self._log_smaller,
@@ -217,8 +216,7 @@ class Infer(Stage[InferSettings]):
             "pictures": size,
             "seconds": seconds,
         }
-        is_here = not self.settings.server and onnxruntime_engine.is_on_processor(self._engine.provider)
-        if is_here and not self.settings.tune:
+        if not self.settings.server and onnxruntime_engine.is_on_processor(self._engine.provider):
             facts |= {"at_once": self.context.threads, "threads_each": ready.threads}
         device = device_of(self.settings.devices, self.context.worker)
         if device is not None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -79,10 +78,9 @@ class BatchRuns:
 
     If the device has too little memory for a run, later ones are smaller.
 
-    ``sizes``: the only numbers of pictures that a run may have, ascending; empty for any up to ``most``. ``at_once``:
-    no more threads than that run the model at the same time, None for all. ``declared``: facts about the model in
-    addition to its own metadata. ``selection``: of the model's candidates, if the engine gives no others.
-    ``on_smaller``: called with the new maximum of pictures in a run, and the reason.
+    ``sizes``: the only numbers of pictures that a run may have, ascending; empty for any up to ``most``. ``declared``:
+    facts about the model in addition to its own metadata. ``selection``: of the model's candidates, if the engine gives
+    no others. ``on_smaller``: called with the new maximum of pictures in a run, and the reason.
     """
 
     def __init__(
@@ -93,7 +91,6 @@ class BatchRuns:
         *,
         sizes: Sequence[int],
         most: int,
-        at_once: int | None = None,
         declared: Declared = NOTHING_DECLARED,
         selection: Selection | None = None,
         on_smaller: Callable[[int, str], None] = _log_nothing,
@@ -110,7 +107,6 @@ class BatchRuns:
         self._ports = {port.name: _given(port, selection) for port in engine.signature.outputs}
         self._new_array = engine.new_array if isinstance(engine, TakesFromHost) else plain_array
         self._threads = threading.local()
-        self._turns = threading.Semaphore(at_once) if at_once else nullcontext()
 
     def rows(self, items: Sequence[Given]) -> list[list[Row]]:
         """The model's outputs for each picture of each item: pictures of one size share runs.
@@ -172,8 +168,7 @@ class BatchRuns:
         for name in items[0].beside:
             inputs[name] = np.concatenate([item.beside[name] for item in items])
         try:
-            with self._turns:
-                outputs = self._engine.run(inputs | self._feeds.of_run(count))
+            outputs = self._engine.run(inputs | self._feeds.of_run(count))
         except OutOfMemory as error:
             if count > (self._sizes[0] if self._sizes else 1):
                 raise _TooManyRows(count, str(error)) from None

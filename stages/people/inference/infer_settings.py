@@ -44,7 +44,6 @@ _OF_THIS_MACHINE = (
     "precision",
     "memory_mb",
     "options",
-    "tune",
     "fold",
     "custom_ops",
     "sha256",
@@ -84,12 +83,6 @@ class InferSettings(Settings):
         le=256,
         description="Threads of one run on the CPU; by default 1, because more of the stage's own `threads` are "
         "faster; with `processes: one`, which makes one run at a time, as many as these",
-    )
-    tune: Literal["auto"] | None = Field(
-        None,
-        description="auto: on the CPU, measure at the first start on this machine, within seconds, the best number of "
-        "concurrent runs (up to the stage's `threads`, by default one for each core), of threads of a run and of its "
-        "pictures, and keep them; by default `threads`, `intra_op_threads`, and all waiting pictures",
     )
     precision: Precision = Field(
         "f32", description="The precision of OpenVINO; bf16 is faster on processors that have it, and less exact"
@@ -157,8 +150,8 @@ class InferSettings(Settings):
     )
     picture_size: tuple[Side, Side] | None = Field(
         None,
-        description="Width and height of the pictures with which a model that takes any size is warmed up, tuned and "
-        "tried; by default the size that the stage before makes, else that in the model's metadata, else 256 x 256",
+        description="Width and height of the pictures with which a model that takes any size is warmed up and tried; "
+        "by default the size that the stage before makes, else that in the model's metadata, else 256 x 256",
     )
 
     @field_validator("providers")
@@ -193,8 +186,6 @@ class InferSettings(Settings):
             )
         if self.batch_sizes and "max_rows" in self.model_fields_set and self.batch_sizes[-1] > self.max_rows:
             yield ("max_rows",), f"`batch_sizes` has {self.batch_sizes[-1]}, which is more: remove one of the two"
-        if self.tune and self.intra_op_threads not in (None, 1):
-            yield ("tune",), "`intra_op_threads` sets the threads of a run already: remove one of the two"
 
     @model_validator(mode="after")
     def _one_model(self) -> Self:

@@ -70,18 +70,12 @@ def _windows_of(signature: Signature, settings: InferSettings) -> WindowContract
     return contract if isinstance(contract, WindowContract) else None
 
 
-def black(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, int]) -> Mapping[str, Array]:
-    """A model's inputs for this many black pictures of this size (width, height)."""
-    picture = np.zeros(contract.shape(rows, size[1], size[0]), contract.dtype)
-    return {contract.name: picture, **feeds.of_black(rows, size), **feeds.of_run(rows)}
-
-
 def sample(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, int]) -> Mapping[str, Array]:
     """A model's inputs for this many pictures of this size (width, height), which look a little like frames."""
     pictures = sample_pictures(rows, size)
     windows = isinstance(contract, WindowContract)
     picture = converter_of(contract).batch([pictures.astype(np.float32) / 255 if windows else pictures])
-    return {**black(contract, feeds, rows, size), contract.name: picture}
+    return {contract.name: picture, **feeds.of_black(rows, size), **feeds.of_run(rows)}
 
 
 def inputs_of(signature: Signature, settings: InferSettings) -> tuple[InputContract, Feeds]:

@@ -1,4 +1,4 @@
-"""The model of a stage, ready to run: opened by the provider that works, and as fast as this CPU runs it, if asked for.
+"""The model of a stage, ready to run: opened by the provider that works.
 
 settings ── a file ──> its format, its hash ──> the providers asked for, or those that `auto` finds by trying ──┐
          ── a server ──> the server's facts about it ───────────────────────────────────────────────────────────┤
@@ -7,7 +7,6 @@ settings ── a file ──> its format, its hash ──> the providers asked 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,7 +46,6 @@ from camgraph.stages.people.inference.model.model_files import (
 from camgraph.stages.people.inference.model.model_memory import ModelMemory
 from camgraph.stages.people.inference.model.model_safety import checked_model
 from camgraph.stages.people.inference.model_inputs import (
-    black,
     first_size,
     inputs_of,
     reading_problems,
@@ -57,8 +55,6 @@ from camgraph.stages.people.inference.model_inputs import (
 from camgraph.stages.people.inference.selection.automatic import choose_once
 from camgraph.stages.people.inference.selection.opening import AS_IT_IS, Asked, Made, open_model
 from camgraph.stages.people.inference.selection.placed_work import work_shares
-from camgraph.stages.people.inference.selection.tuner import Task, tuned
-from camgraph.stages.people.inference.selection.tuning import Tuned, rows_worth_trying
 from camgraph.stages.vision.batching import buckets
 from camgraph.stages.vision.model_contract import InputContract
 from camgraph.stages.vision.recognition import Signature
@@ -73,7 +69,7 @@ _MOST_BYTES_COUNTED = 512 * 1024**2
 
 @dataclass(frozen=True)
 class ReadyModel:
-    """``passed_over``: provider -> why it does not run the model; ``fastest``: the fastest way to run it.
+    """``passed_over``: provider -> why it does not run the model.
 
     ``contract``: the input of the engine; ``contract_of_file``: that of the model's file, whose preprocessing may be
     folded. ``sizes``: pictures of one run, ascending; any number if there are none. ``selection``: of the model's
@@ -86,18 +82,16 @@ class ReadyModel:
     contract_of_file: InputContract
     feeds: Feeds
     sizes: Sequence[int]
-    fastest: Tuned
     selection: Selection | None
     threads: int
 
 
 @dataclass(frozen=True)
 class _Opened:
-    """``by``: the way to open a model's file again; ``folds``: the steps folded into the copy that it runs."""
+    """``folds``: the steps folded into the copy that the engine runs."""
 
     engine: Engine
     passed_over: Mapping[str, str]
-    by: tuple[Path, Asked] | None = None
     folds: Folds | None = None
     threads: int = 1
 
@@ -140,27 +134,22 @@ def ready_model(settings: InferSettings, context: Context, memory: ModelMemory) 
 
 
 def _ready(settings: InferSettings, context: Context, memory: ModelMemory) -> ReadyModel:
-    began = time.monotonic()
     opened = _open_served(settings, context) if settings.server else _open_file(settings, context, memory)
     signature = opened.engine.signature
     for _, text in reading_problems(signature, settings):
         raise UserError(f"stage {context.stage}: {text}", error_id="model-does-not-fit")
     contract, feeds = inputs_of(signature, settings)
     folds = opened.folds
-    ready = ReadyModel(
+    return ReadyModel(
         opened.engine,
         opened.passed_over,
         folded_contract(contract) if folds and folds.pixels else contract,
         contract,
         feeds,
         (contract.batch,) if contract.batch else settings.batch_sizes or _usual_sizes(opened.engine, settings, context),
-        Tuned(),
         folds.selection if folds else None,
         opened.threads,
     )
-    if opened.by is None or not settings.tune:
-        return ready
-    return _tuned(ready, opened.by, settings, context, time.monotonic() - began)
 
 
 def _usual_sizes(engine: Engine, settings: InferSettings, context: Context) -> Sequence[int]:
@@ -208,7 +197,7 @@ def _open_file(settings: InferSettings, context: Context, memory: ModelMemory) -
     runs_on = asked.providers[len(passed_over)]
     memory.hold(runs_on)
     folds = folding.taken(engine) if engine.provider == onnxruntime_engine.PROVIDERS["cuda"] else None
-    return _Opened(engine, {**not_chosen, **passed_over}, (path, asked), folds, asked.threads_with(runs_on))
+    return _Opened(engine, {**not_chosen, **passed_over}, folds, asked.threads_with(runs_on))
 
 
 class _Folding:
@@ -324,29 +313,3 @@ def _sample(path: Path, settings: InferSettings, context: Context) -> Mapping[st
     contract, feeds = inputs_of(signature, settings)
     rows = contract.batch or min(settings.batch_sizes, default=1)
     return sample(contract, feeds, rows, first_size(contract, signature, settings))
-
-
-def _tuned(
-    ready: ReadyModel, by: tuple[Path, Asked], settings: InferSettings, context: Context, open_s: float
-) -> ReadyModel:
-    """With the engine that is fastest on this CPU."""
-    path, asked = by
-    usual = ready.engine
-    if usual.provider != onnxruntime_engine.CPU:
-        context.log.info("model_not_tuned", why=f"{usual.provider} runs it, and only the CPU is tuned")
-        return ready
-    width, height = size = first_size(ready.contract, usual.signature, settings)
-
-    def engine(threads: int) -> Engine:
-        on_cpu = replace(asked, providers=("cpu",), threads=threads)
-        return usual if threads == ready.threads else open_model(path, on_cpu).engine
-
-    def pictures(rows: int) -> Mapping[str, Array]:
-        return black(ready.contract, ready.feeds, rows, size)
-
-    sha256 = settings.sha256 or sha256_of(path)
-    key = {"model": sha256, "picture": [width, height], "onnxruntime": onnxruntime_engine.version()}
-    rows = rows_worth_trying(ready.sizes, settings.max_rows)
-    task = Task(key, engine, open_s, pictures, context.threads, rows)
-    found = tuned(task, context.log, first_start=context.incarnation == 1)
-    return replace(ready, engine=engine(found.threads), fastest=found, threads=found.threads)

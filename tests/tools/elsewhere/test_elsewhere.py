@@ -26,7 +26,7 @@ cameras: {{door: {{url: {clip}}}}}
 stages:
   capture: {{use: capture}}
   prepare: {{use: preprocess, from: capture}}
-  infer: {{use: infer, from: prepare, threads: 2, with: {{model: {model}, tune: auto}}}}
+  infer: {{use: infer, from: prepare, threads: 2, with: {{model: {model}}}}}
   people: {{use: decode, from: infer}}
   tracks: {{use: track, from: people}}
   actions:

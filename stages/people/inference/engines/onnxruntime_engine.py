@@ -195,11 +195,6 @@ class MemoryLimits(NamedTuple):
         )
 
 
-def version() -> str:
-    """Of ONNX Runtime."""
-    return str(ort.__version__)
-
-
 def with_devices() -> frozenset[str]:
     """ONNX Runtime's names of the providers that run on one of several devices."""
     return frozenset(PROVIDERS[name] for name in ON_DEVICES)

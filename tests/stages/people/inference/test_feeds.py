@@ -188,14 +188,6 @@ def test_an_array_that_does_not_come_or_fit_is_named(tmp_path: Path) -> None:
         run(path, [item(0, patch=np.zeros((1, 2)))], feeds=feeds)
 
 
-def test_it_is_tuned_with_seen_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    path = model(tmp_path / "m.onnx", {"frame": ("int64", ["n", 2]), "t": ("float", [])})
-    feeds = {"frame": "frame_width_height", "t": 0.5}
-    [result] = run(path, [item(0)], feeds=feeds, tune="auto")
-    assert result.arrays_by_name["seen_frame"].tolist() == [[100, 50]]
-
-
 def test_one_wrong_feed_leaves_the_others(tmp_path: Path) -> None:
     """Where a value fits none of several types, nothing else of its setting is thrown away with it."""
     model(tmp_path / "m.onnx", {**PAIR, "t": ("float", [])})

@@ -1,4 +1,4 @@
-"""The picture with which a model that takes any size is warmed up, tuned and tried: of the size that will come."""
+"""The picture with which a model that takes any size is warmed up and tried: of the size that will come."""
 
 from __future__ import annotations
 
@@ -18,11 +18,8 @@ from camgraph.pipeline.messages import Array
 from camgraph.pipeline.stage import Upstream
 from camgraph.pipeline.testing import opened
 from camgraph.stages.people.infer import Infer, InferSettings
-from camgraph.stages.people.inference import readiness
 from camgraph.stages.people.inference.model_inputs import first_size
 from camgraph.stages.people.inference.selection import automatic
-from camgraph.stages.people.inference.selection.tuner import Task
-from camgraph.stages.people.inference.selection.tuning import Tuned
 from camgraph.stages.vision.model_contract import InputContract
 from camgraph.stages.vision.recognition import Signature
 
@@ -119,21 +116,6 @@ def test_providers_are_tried_with_the_size_that_comes(model: Path, monkeypatch: 
     given = {"model": "m.onnx", "providers": "auto", "picture_size": [96, 64]}
     with opened(Infer, given, folder=model.parent):
         assert tried == [{"images": (1, 3, 64, 96)}]
-
-
-def test_a_model_is_tuned_with_the_size_that_comes(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks: list[Task] = []
-
-    def tuning(task: Task, *_: Any, **__: Any) -> Tuned:
-        tasks.append(task)
-        return Tuned()
-
-    monkeypatch.setattr(readiness, "tuned", tuning)
-    given = {"model": "m.onnx", "tune": "auto", "picture_size": [96, 64]}
-    with opened(Infer, given, folder=model.parent):
-        [task] = tasks
-    assert task.key["picture"] == [96, 64]
-    assert shapes(task.inputs(2)) == {"images": (2, 3, 64, 96)}
 
 
 @pytest.mark.parametrize(

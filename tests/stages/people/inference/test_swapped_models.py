@@ -18,7 +18,7 @@ from camgraph.pipeline.testing import opened
 from camgraph.stages.people.infer import Infer
 from camgraph.stages.people.inference import readiness
 from camgraph.stages.people.inference.model.model_files import sha256_of, unchanged
-from camgraph.stages.people.inference.selection.tuning import Tuned
+from camgraph.stages.people.inference.selection.opening import open_model
 
 
 def write(path: Path, factor: float) -> Path:
@@ -87,14 +87,15 @@ def test_model_swapped_after_verification_is_refused(
             pass
 
 
-def test_model_swapped_while_tuning_is_refused(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def swapped(*_: Any, **__: Any) -> Tuned:
+def test_model_swapped_after_it_was_opened_is_refused(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def swapped(*arguments: Any) -> Any:
+        opened_model = open_model(*arguments)
         replaced(model)
-        return Tuned(2)
+        return opened_model
 
-    monkeypatch.setattr(readiness, "tuned", swapped)
+    monkeypatch.setattr(readiness, "open_model", swapped)
     with pytest.raises(UserError, match="it was changed while it was being opened"):
-        with opened(Infer, {"model": "m.onnx", "tune": "auto"}, folder=model.parent, threads=2):
+        with opened(Infer, {"model": "m.onnx"}, folder=model.parent, threads=2):
             pass
 
 

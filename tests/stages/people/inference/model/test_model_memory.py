@@ -158,19 +158,6 @@ def test_too_many_pictures_at_once_become_fewer(tmp_path: Path) -> None:
     assert "models may take 500 MB" in logs[-1]["why"]
 
 
-def test_tuning_leaves_out_what_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    by_rows(tmp_path / "m.onnx", 150)
-    with (
-        capture_logs() as logs,
-        opened(Infer, {"model": "m.onnx", "memory_mb": 500, "tune": "auto"}, folder=tmp_path) as stage,
-    ):
-        assert len(feed(stage, [pictures(0)])) == 1
-    [found] = [line for line in logs if line["event"] == "model_tuned"]
-    assert "1 x 1 x 1 " in found["tried"]
-    assert " x 8 " not in found["tried"]
-
-
 def test_trials_are_held_to_it(tmp_path: Path) -> None:
     always(tmp_path / "m.onnx", 1000)
     with (
