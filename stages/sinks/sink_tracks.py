@@ -7,11 +7,10 @@ The end of `path` chooses the format, unless `format` does:
     .txt       mot      MOTChallenge: frame, id, left, top, width, height, score, -1, -1, -1 for each person; `frame`
                         is `seq` + 1, so in a video 1 is its first frame, whatever `max_fps` leaves out
     .jsonl     jsonl    a line for each frame: camera, epoch, seq, times, and its people as events have them
-    .parquet   parquet  a row for each person; needs the extra `parquet`
 
 `path` may hold {camera}, {run}, {date} and {time}, as in `sink_video`. A file never takes the place of another; if its
-name is taken, `front.2.txt` follows. A new file also begins after `segment_minutes`, with each epoch in the format mot
-(its frames have no epoch), and after 100,000 people in Parquet. Until it is complete, a file's name ends with `.part`.
+name is taken, `front.2.txt` follows. A new file also begins after `segment_minutes`, and with each epoch in the format
+mot (its frames have no epoch). Until it is complete, a file's name ends with `.part`.
 
 The same frames make the same bytes. Each frame is written once: a restarted process goes on with the file of its
 predecessor, and knows the frames that it holds. If a run was killed, the next one completes the files that it left.
@@ -29,15 +28,14 @@ from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
-from camgraph.pipeline.errors import EnvironmentProblem, ProblemText, UserError
+from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.messages import End, Message, Stamp
 from camgraph.pipeline.stage import Context, Counts, FrameSize, Settings, Stage
 from camgraph.pipeline.system.disk import read_kept, write_whole
 from camgraph.stages.messages import Tracks
 from camgraph.stages.sinks.writing.output_names import GivenNames, OutputNames, free_names, part_of, what_is_wrong
-from camgraph.stages.sinks.writing.track_files import SUFFIXES, Format, TrackFile, begun, rescued, resumed
+from camgraph.stages.sinks.writing.track_files import SUFFIXES, Format, TrackFile, rescued
 from camgraph.stages.sinks.writing.track_lines import Place
-from camgraph.stages.sinks.writing.track_parquet import MISSING, is_installed
 
 LOOK_NS = 1_000_000_000
 _FORMATS: dict[str, Format] = {suffix: form for form, suffix in SUFFIXES.items()}
@@ -55,7 +53,7 @@ class SinkTracksSettings(Settings):
     )
     format: Format | None = Field(
         None,
-        description="By default as the path ends: .txt is mot (MOTChallenge), .jsonl is jsonl, .parquet is parquet",
+        description="By default as the path ends: .txt is mot (MOTChallenge), .jsonl is jsonl",
     )
     overwrite: bool = Field(False, description="Replace the files of earlier runs instead of counting on behind them")
     segment_minutes: float | None = Field(
@@ -142,8 +140,6 @@ class SinkTracks(Stage[SinkTracksSettings]):
         why = OutputNames(settings.template, "", base_folder).why_not_writable()
         if why:
             yield ("path",), why
-        if settings.form == "parquet" and not is_installed():
-            yield ("path" if settings.path else "format",), ProblemText(MISSING, error_id="extra-missing")
 
     @classmethod
     def check_cameras(
@@ -160,8 +156,6 @@ class SinkTracks(Stage[SinkTracksSettings]):
         yield OutputNames(settings.template, "", base_folder).place()
 
     def open(self) -> None:
-        if self.settings.form == "parquet" and not is_installed():
-            raise EnvironmentProblem(MISSING, error_id="extra-missing")
         self._names.folder()
         if self.context.incarnation > 1:
             kept = read_kept(self._state_file, _restored, self.context.log.warning)
@@ -232,7 +226,7 @@ class SinkTracks(Stage[SinkTracksSettings]):
             if self._is_gone(file, tracks.stamp):
                 self._lose(tracks.stamp.camera, file)
                 return self._begin(tracks)
-            if self._fits(tracks, file):
+            if self._fits(tracks):
                 return file
         self._complete(tracks.stamp.camera)
         return self._begin(tracks)
@@ -268,12 +262,13 @@ class SinkTracks(Stage[SinkTracksSettings]):
             if self.settings.segment_minutes is not None:
                 self._save(self._states)
 
-    def _fits(self, tracks: Tracks, file: TrackFile) -> bool:
+    def _fits(self, tracks: Tracks) -> bool:
+        """Whether the frame belongs into the present file of its camera."""
         stamp, state = tracks.stamp, self._states[tracks.stamp.camera]
         most = self.settings.segment_minutes
         late = most is not None and stamp.time_ns - state.first_ns > most * 60e9
         another = self.settings.form == "mot" and stamp.epoch != state.epoch
-        return not (file.is_full or late or another)
+        return not (late or another)
 
     def _begin(self, tracks: Tracks) -> TrackFile:
         stamp = tracks.stamp
@@ -300,7 +295,7 @@ class SinkTracks(Stage[SinkTracksSettings]):
         first.parent.mkdir(parents=True, exist_ok=True)
         for target in self._own_names(stamp.camera, first) if self.settings.overwrite else free_names(first):
             try:
-                return begun(self.settings.form, target, stamp.epoch, replace=self.settings.overwrite)
+                return TrackFile(target, self.settings.form, stamp.epoch, replace=self.settings.overwrite)
             except FileExistsError:  # somebody was faster
                 continue
         raise AssertionError("names do not end")
@@ -339,7 +334,7 @@ class SinkTracks(Stage[SinkTracksSettings]):
             return
         try:
             replace = self.settings.overwrite
-            file = resumed(self.settings.form, Path(state.current), state.epoch, replace=replace)
+            file = TrackFile.resumed(Path(state.current), self.settings.form, state.epoch, replace=replace)
         except (OSError, EnvironmentProblem) as error:
             self.context.log.error("tracks_not_resumed", camera=camera, path=state.current, error=str(error))
             state.current = ""

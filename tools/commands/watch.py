@@ -63,7 +63,7 @@ def _a_name(_: click.Context, __: click.Parameter, text: str) -> str:
 @click.option(
     "--tracks",
     metavar="FILE",
-    help="Also write the people of each frame, with their ids, into FILE: .txt (MOTChallenge), .jsonl or .parquet. "
+    help="Also write the people of each frame, with their ids, into FILE: .txt (MOTChallenge) or .jsonl. "
     "With several cameras its name holds {camera}; beside a file of an earlier run it gets a number.",
 )
 @click.option(

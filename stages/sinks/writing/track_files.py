@@ -1,4 +1,4 @@
-"""The unfinished file of one camera's tracks, as text. `stages.sinks.writing.track_parquet` has the one of Parquet.
+"""The unfinished file of one camera's tracks.
 
 A restarted process goes on with the file of its predecessor: a torn last line is cut off, and frames that are in the
 file already are known by the last one. A kill in the midst of a write can leave a MOT file with a part of a frame's
@@ -11,65 +11,31 @@ import json
 from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from camgraph.pipeline.errors import EnvironmentProblem
 from camgraph.stages.messages import Tracks
 from camgraph.stages.sinks.writing.growing_file import GrowingFile
 from camgraph.stages.sinks.writing.output_names import part_of
 from camgraph.stages.sinks.writing.track_lines import Place, json_line, mot_lines
-from camgraph.stages.sinks.writing.track_parquet import ParquetTracks
 
-Format = Literal["mot", "jsonl", "parquet"]
-SUFFIXES: dict[Format, str] = {"mot": ".txt", "jsonl": ".jsonl", "parquet": ".parquet"}
+Format = Literal["mot", "jsonl"]
+SUFFIXES: dict[Format, str] = {"mot": ".txt", "jsonl": ".jsonl"}
 _WINDOW = 1 << 16
 
 
-class TrackFile(Protocol):
-    """A file that grows. All methods raise OSError or EnvironmentProblem if the disk fails."""
+class TrackFile:
+    """MOT rows or JSON lines of a file that grows. `epoch`: that of all frames of a MOT file, which does not tell it.
 
-    last: Place | None
-    """The last frame in it that has people, as far as the file tells."""
-    torn: Place | None
-    """The last frame, if perhaps not all of its people are in the file."""
+    All methods raise OSError or EnvironmentProblem if the disk fails.
+    """
 
-    @property
-    def target(self) -> Path:
-        """The name that it will have."""
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the next frame belongs into another file."""
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether somebody took it away."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nobody is in it."""
-
-    def append(self, tracks: Tracks) -> None:
-        """Add a frame behind the others, or the `torn` one again. If it raises, nothing was added."""
-
-    def complete(self) -> Path:
-        """Give the file its name, which is returned; `target`, or the next free one."""
-
-    def close(self) -> None:
-        """Let go of it as it is; once is enough."""
-
-
-class TextTracks:
-    """MOT rows or JSON lines: a `TrackFile`. `epoch`: that of all frames of a MOT file, which does not tell it."""
-
-    is_full = False
-
-    def __init__(self, target: Path, form: Literal["mot", "jsonl"], epoch: int, *, replace: bool = False) -> None:
+    def __init__(self, target: Path, form: Format, epoch: int, *, replace: bool = False) -> None:
         """Begin the file. Raises as `GrowingFile` does."""
         self._begin(GrowingFile(target, fresh=True, replace=replace), form, epoch)
 
     @classmethod
-    def resumed(cls, target: Path, form: Literal["mot", "jsonl"], epoch: int, *, replace: bool = False) -> TextTracks:
+    def resumed(cls, target: Path, form: Format, epoch: int, *, replace: bool = False) -> TrackFile:
         """Go on with the unfinished file that a killed writer left. Raises as `GrowingFile` does."""
         self = cls.__new__(cls)
         self._begin(GrowingFile(target, fresh=False, replace=replace), form, epoch)
@@ -80,29 +46,35 @@ class TextTracks:
             raise
         return self
 
-    def _begin(self, file: GrowingFile, form: Literal["mot", "jsonl"], epoch: int) -> None:
+    def _begin(self, file: GrowingFile, form: Format, epoch: int) -> None:
         self._file = file
         self._lines_of: Callable[[Tracks], bytes] = mot_lines if form == "mot" else json_line
         self._place_of = (lambda line: (epoch, _mot_seq(line))) if form == "mot" else _json_place
         self._may_tear = form == "mot"
         self.last: Place | None = None
+        """The last frame in it that has people, as far as the file tells."""
         self.torn: Place | None = None
+        """The last frame, if perhaps not all of its people are in the file."""
         self._torn_at = 0
         self._end = 0
 
     @property
     def target(self) -> Path:
+        """The name that it will have."""
         return self._file.target
 
     @property
     def is_gone(self) -> bool:
+        """Whether somebody took it away."""
         return self._file.is_gone
 
     @property
     def is_empty(self) -> bool:
+        """Whether nobody is in it."""
         return not self._file.size
 
     def append(self, tracks: Tracks) -> None:
+        """Add a frame behind the others, or the `torn` one again. If it raises, nothing was added."""
         if tracks.stamp.place == self.torn:
             self._file.cut(self._torn_at)
         lines = self._lines_of(tracks)
@@ -114,9 +86,11 @@ class TextTracks:
         self.last, self.torn = tracks.stamp.place, None
 
     def complete(self) -> Path:
+        """Give the file its name, which is returned; `target`, or the next free one."""
         return self._file.complete()
 
     def close(self) -> None:
+        """Let go of it as it is; once is enough."""
         self._file.close()
 
     def _look_back(self) -> None:
@@ -146,23 +120,9 @@ class TextTracks:
             ) from error
 
 
-def begun(form: Format, target: Path, epoch: int, *, replace: bool) -> TrackFile:
-    """A new file. Raises as `GrowingFile` does."""
-    if form == "parquet":
-        return ParquetTracks(target, replace=replace)
-    return TextTracks(target, form, epoch, replace=replace)
-
-
-def resumed(form: Format, target: Path, epoch: int, *, replace: bool) -> TrackFile:
-    """The unfinished file that a killed writer left. Raises as `GrowingFile` does."""
-    if form == "parquet":
-        return ParquetTracks.resumed(target, replace=replace)
-    return TextTracks.resumed(target, form, epoch, replace=replace)
-
-
 def rescued(form: Format, target: Path, *, replace: bool) -> Path | None:
     """The unfinished file of a killed run, completed; None if nobody was in it. Raises as `GrowingFile` does."""
-    file = resumed(form, target, 0, replace=replace)
+    file = TrackFile.resumed(target, form, 0, replace=replace)
     try:
         if file.is_empty:
             part_of(target).unlink()

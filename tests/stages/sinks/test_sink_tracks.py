@@ -16,19 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from camgraph.pipeline.errors import EnvironmentProblem, GraphError
-from camgraph.pipeline.graph import load_plan, parse_graph
+from camgraph.pipeline.graph import load_plan
 from camgraph.pipeline.messages import End
 from camgraph.pipeline.supervision.supervisor import Supervisor
 from camgraph.pipeline.testing import HandContext, feed, hit, opened, run_graph, stamp
 from camgraph.stages import events
 from camgraph.stages.messages import Tracks
 from camgraph.stages.sinks.sink_tracks import SinkTracks, SinkTracksSettings
-from camgraph.stages.sinks.writing import track_parquet
 from camgraph.stages.sinks.writing.output_names import part_of
 
-NO_PARQUET = pytest.mark.skipif(not track_parquet.is_installed(), reason="the extra `parquet` is not installed")
-FORMATS = ("mot", "jsonl", pytest.param("parquet", marks=NO_PARQUET))
-SUFFIX = {"mot": ".txt", "jsonl": ".jsonl", "parquet": ".parquet"}
+FORMATS = ("mot", "jsonl")
+SUFFIX = {"mot": ".txt", "jsonl": ".jsonl"}
 
 
 def tracks(seq: int, people: int = 2, camera: str = "cam", epoch: int = 0) -> Tracks:
@@ -73,11 +71,7 @@ def rows_of(path: Path, form: str) -> list[int]:
     """The number of the frame of each row."""
     if form == "mot":
         return [int(line.split(",")[0]) - 1 for line in path.read_text().splitlines()]
-    if form == "jsonl":
-        return [json.loads(line)["seq"] for line in path.read_text().splitlines()]
-    import pyarrow.parquet as pq
-
-    return list(pq.read_table(path)["seq"].to_pylist())
+    return [json.loads(line)["seq"] for line in path.read_text().splitlines()]
 
 
 def seqs(folder: Path, form: str, name: str = "cam") -> list[int]:
@@ -154,28 +148,8 @@ def test_joints_that_are_no_numbers_are_0() -> None:
     assert rounded(one).keypoints[0, 3].tolist() == [0, 0, 0]
 
 
-@NO_PARQUET
-def test_parquet_has_the_same_numbers_as_json(tmp_path: Path) -> None:
-    import pyarrow.parquet as pq
-
-    frames = some(1, 4, 2, 5)
-    for form in ("jsonl", "parquet"):
-        write(tmp_path, sorted(frames, key=lambda one: one.stamp.seq), form)
-    rows = pq.read_table(tmp_path / "tracks" / "cam.parquet").to_pylist()
-    lines = [json.loads(line) for line in (tmp_path / "tracks" / "cam.jsonl").read_text().splitlines()]
-    told = [(line["seq"], line["time_s"], person) for line in lines for person in line["people"]]
-    assert len(rows) == len(told) == 4
-    for row, (seq, time_s, person) in zip(rows, told, strict=True):
-        assert (row["seq"], row["time_s"], row["track_id"]) == (seq, time_s, person["track_id"])
-        assert [row[side] for side in ("x1", "y1", "x2", "y2")] == person["bbox"]
-        assert (row["score"], row["continues"]) == (person["score"], person.get("continues"))
-        assert row["keypoints"] == person["keypoints"]
-
-
 @pytest.mark.parametrize("form", FORMATS)
-def test_batches_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
-    monkeypatch.setattr(track_parquet, "ROW_GROUP", 7)
-    monkeypatch.setattr(track_parquet, "MOST_ROWS", 40)
+def test_batches_do_not_matter(tmp_path: Path, form: str) -> None:
     made = []
     for batch in (1, 3, 50):
         folder = tmp_path / str(batch)
@@ -183,7 +157,7 @@ def test_batches_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         write(folder, some(*range(50)), form, batch=batch)
         made.append({path.name: path.read_bytes() for path in (folder / "tracks").iterdir()})
     assert made[0] == made[1] == made[2]
-    assert len(made[0]) == (2 if form == "parquet" else 1)
+    assert len(made[0]) == 1
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -213,19 +187,17 @@ def rounds(count: int, frames: int) -> list[Tracks]:
     return [tracks(seq, epoch=epoch) for epoch in range(count) for seq in range(frames)]
 
 
-@pytest.mark.parametrize("form", ["jsonl", pytest.param("parquet", marks=NO_PARQUET)])
 @pytest.mark.parametrize("kill", [False, True])
-def test_the_rounds_of_a_file_count_together(tmp_path: Path, form: str, kill: bool) -> None:
+def test_the_rounds_of_a_file_count_together(tmp_path: Path, kill: bool) -> None:
     """Six of 0.6 s, of which each second begins a file; a new process knows how long the present one is."""
     frames, limit = rounds(6, 7), {"segment_minutes": 1 / 60}
     if kill:
-        killed(tmp_path, frames[:10], form, **limit)
-    write(tmp_path, frames[8 if kill else 0 :], form, incarnation=1 + kill, **limit)
-    names = [f"cam{number}{SUFFIX[form]}" for number in ("", ".2", ".3", ".4")]
+        killed(tmp_path, frames[:10], "jsonl", **limit)
+    write(tmp_path, frames[8 if kill else 0 :], "jsonl", incarnation=1 + kill, **limit)
+    names = [f"cam{number}.jsonl" for number in ("", ".2", ".3", ".4")]
     assert sorted(path.name for path in (tmp_path / "tracks").iterdir()) == sorted(names)
-    written = [rows_of(tmp_path / "tracks" / name, form) for name in names]
-    people = 1 if form == "jsonl" else 2
-    assert [len(rows) // people for rows in written] == [12, 13, 13, 4]
+    written = [rows_of(tmp_path / "tracks" / name, "jsonl") for name in names]
+    assert [len(rows) for rows in written] == [12, 13, 13, 4]
 
 
 def test_an_earlier_file_stays_unless_it_is_to_be_replaced(tmp_path: Path) -> None:
@@ -273,9 +245,6 @@ def test_a_kill_at_any_byte_loses_and_doubles_nothing(form: str, count: int, cut
 
 def _frames_in(part: Path, form: str) -> int:
     """The number of the first frame that is not whole in the file."""
-    if form == "parquet":
-        file = track_parquet._batches(part)
-        return max((int(batch["seq"][-1].as_py()) + 1 for _, batch in file), default=0)
     lines = part.read_bytes().split(b"\n")[:-1]
     if form == "jsonl":
         return len(lines)
@@ -393,11 +362,11 @@ def taken(sink: SinkTracks, seq: int) -> bool:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"path": "t.csv"}, "t.csv: its end names no format; expected .txt, .jsonl, .parquet, or `format` beside it"),
+        ({"path": "t.csv"}, "t.csv: its end names no format; expected .txt, .jsonl, or `format` beside it"),
         ({"path": "{camera}.txt", "format": "jsonl"}, "its end says mot, and `format` says jsonl: change one of them"),
         ({"path": "{camera}", "format": "mot"}, "{camera}: has no end such as .txt; add one"),
         ({"path": "{cam}.txt"}, "there is no {cam}: expected {camera}, {run}, {date}, {time}; did you mean `camera`?"),
-        ({"format": "csv"}, "Input should be 'mot', 'jsonl' or 'parquet'"),
+        ({"format": "csv"}, "Input should be 'mot' or 'jsonl'"),
     ],
 )
 def test_mistakes_in_settings(given: dict[str, str], told: str) -> None:
@@ -411,7 +380,7 @@ def test_mistakes_in_settings(given: dict[str, str], told: str) -> None:
     [
         ({}, "tracks/{camera}.jsonl"),
         ({"format": "mot"}, "tracks/{camera}.txt"),
-        ({"path": "x/{camera}.parquet"}, "x/{camera}.parquet"),
+        ({"path": "x/{camera}.txt"}, "x/{camera}.txt"),
         ({"path": "{camera}.csv", "format": "mot"}, "{camera}.csv"),
     ],
 )
@@ -440,12 +409,6 @@ def graph(folder: Path, path: str, *, processes: str = "separate", batch: int = 
 def test_two_cameras_cannot_share_a_file(tmp_path: Path) -> None:
     with pytest.raises(GraphError, match=r"tracks.txt: without \{camera\} all 2 cameras .*: tracks.\{camera\}.txt"):
         load_plan(graph(tmp_path, "tracks.txt"))
-
-
-def test_without_pyarrow_check_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("camgraph.stages.sinks.sink_tracks.is_installed", lambda: False)
-    with pytest.raises(GraphError, match=r"pip install 'camgraph\[parquet\]'"):
-        parse_graph(graph(tmp_path, "{camera}.parquet").read_text(), "g", base_folder=tmp_path)
 
 
 def test_files_are_the_same_however_the_graph_is_placed(tmp_path: Path) -> None:

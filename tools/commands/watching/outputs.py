@@ -11,7 +11,6 @@ from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.system.paths import resolve_output
 from camgraph.stages.sinks.writing.output_names import OutputNames, taken, what_is_wrong
 from camgraph.stages.sinks.writing.track_files import SUFFIXES
-from camgraph.stages.sinks.writing.track_parquet import MISSING, is_installed
 
 STANDARD_OUTPUT = "-"
 
@@ -60,8 +59,6 @@ def ready_tracks(text: str, folder: Path, run: str, cameras: Sequence[str]) -> b
     why = names.why_not_writable()
     if why:
         raise UserError(f"--tracks: {why}", error_id="option-value")
-    if suffix == SUFFIXES["parquet"] and not is_installed():
-        raise UserError(f"--tracks {text}: {MISSING}", error_id="extra-missing")
     return any(taken(names.first(camera, now)) for camera in cameras)
 
 

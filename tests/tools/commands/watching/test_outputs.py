@@ -63,7 +63,7 @@ def test_tracks_beside_those_of_an_earlier_run_are_noticed(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("t.csv", r"its end names no format; expected one of \.txt \(mot\), \.jsonl \(jsonl\), \.parquet"),
+        ("t.csv", r"its end names no format; expected one of \.txt \(mot\), \.jsonl \(jsonl\)"),
         ("t.txt", r"there are 2 cameras, and each needs a file of its own: --tracks 't\.\{camera\}\.txt'"),
         ("{camera}/{x}.txt", r"there is no \{x\}"),
         ("/nowhere/{camera}.txt", "no such folder"),
