@@ -6,7 +6,8 @@ one camera  camera, clip, encoding, pattern, timeline
 one client  viewer, nal, rtp, carriers, disturbance, outflow
 beside      event_receiver: reads events as another program would; gstreamer/: a server that is not ours
 
-There is no audio. Start with `rtsp_simulator.py`, which starts the server's process and talks to it; `server.py` is that process.
+There is no audio. Start with `rtsp_simulator.py`, which starts the server's process and talks to it; `server.py` is
+that process.
 """
 
 from camgraph.tools.scenes.simulator.accounts import CameraCounts, FrameSent
