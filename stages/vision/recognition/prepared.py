@@ -2,8 +2,7 @@
 
 camgraph.picture       {'order': 'rgb', 'scale': 1.0, 'align': 'corner', 'pad': 114}    how its picture is wanted now
                        {'order': 'rgb', 'scale': 1.0}                the same of a model that nobody could read then
-camgraph.format        yolo_end2end                                                     what its outputs are now
-camgraph.suppression   {'min_score': 0.1, 'iou': 0.5, 'most': 100}                      done in the graph
+camgraph.format        yolo_pose                                                        what its outputs are
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from camgraph.stages.vision.recognition.signature import Signature
 
 PICTURE = "camgraph.picture"
 FORMAT = "camgraph.format"
-SUPPRESSION = "camgraph.suppression"
 _WRITTEN = ({"order", "scale", "align", "pad"}, {"order", "scale"})
 _SCALES = (1e-6, 1e6)
 """Beyond these no pixel becomes a number that a model was trained with, and float32 overflows."""

@@ -222,7 +222,7 @@ def test_what_only_a_graph_can_say_is_not_told_by_commands(tmp_path: Path) -> No
     both.graph.output.append(helper.make_tensor_value_info("masks", TensorProto.FLOAT, [1, 32, 9, 9]))
     onnx.save(both, path)
     for command in ("inspect", "prepare"):
-        given = [str(path), str(tmp_path / "out.onnx"), "--nms"] if command == "prepare" else [str(path)]
+        given = [str(path), str(tmp_path / "out.onnx")] if command == "prepare" else [str(path)]
         output = CliRunner().invoke(main, ["model", command, *given]).output
         assert "alone, `rows` could be yolo_pose" in output
         assert "name it in" not in output

@@ -18,8 +18,6 @@ MISTAKES = [
     ("profile", "--seconds", "-1"),
     ("compare", "--least", "nan"),
     ("compare", "--most-lost", "nan"),
-    ("prepare", "--min-score", "nan"),
-    ("prepare", "--iou", "nan"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""`camgraph model prepare`: a model that takes pixels as they are, and gives rows of people, as far as is asked for."""
+"""`camgraph model prepare`: a model that takes pixels as they are."""
 
 from __future__ import annotations
 
@@ -6,27 +6,18 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import onnx
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, helper
 
 from camgraph.pipeline.errors import UserError
 from camgraph.stages.people.inference.contracts import reading_of
-from camgraph.stages.people.inference.model.node_writer import NodeWriter
 from camgraph.stages.people.inference.model.pixel_folding import NOTHING_NORMALISED, Normalisation, Scaling, fold_pixels
 from camgraph.stages.people.inference.signatures import signature_of_file
 from camgraph.stages.vision.model_contract import InputContract
-from camgraph.stages.vision.recognition import Reading, Signature
-from camgraph.stages.vision.recognition.prepared import FORMAT, PICTURE, SUPPRESSION
+from camgraph.stages.vision.recognition import Reading
+from camgraph.stages.vision.recognition.prepared import FORMAT, PICTURE
 from camgraph.stages.vision.recognition.reading import Picture
 from camgraph.tools.models.convert.lighter import whole_model
 from camgraph.tools.models.convert.model_output import save_model, written
-from camgraph.tools.models.convert.suppression_folding import (
-    FOLDABLE,
-    LEAST_OPSET,
-    Suppression,
-    columns,
-    fold_suppression,
-)
 from camgraph.tools.models.declaration import NOTHING_DECLARED, Declaration, DeclaredModel
 
 _OF_MANY_KINDS = ("efficient_nms", "yolo_end2end")
@@ -34,9 +25,8 @@ _OF_MANY_KINDS = ("efficient_nms", "yolo_end2end")
 
 @dataclass(frozen=True)
 class Asked:
-    """The steps to fold, and the model's reading. ``suppression`` is None if the outputs stay."""
+    """The steps to fold, and the model's reading."""
 
-    suppression: Suppression | None = None
     normalisation: Normalisation = NOTHING_NORMALISED
     declaration: Declaration = NOTHING_DECLARED
 
@@ -47,76 +37,19 @@ def prepare(model: Path, out: Path, asked: Asked) -> list[str]:
     Raises UserError if it is no model, or if something cannot be folded.
     """
     declared = DeclaredModel(model, asked.declaration)
-    signature, contract, reading = declared.signature, declared.contract(), _reading(declared)
-    pixels = not contract.takes_pixels_as_they_are or not asked.normalisation.changes_nothing
-    if not pixels and asked.suppression is None:
+    contract, reading = declared.contract(), reading_of(declared.signature, declared.declaration.kind)
+    if contract.takes_pixels_as_they_are and asked.normalisation.changes_nothing:
         raise UserError(
-            f"{model}: it takes uint8 RGB pictures as they are: there is nothing to fold, except by --nms",
-            error_id="model-conversion",
+            f"{model}: it takes uint8 RGB pictures as they are: there is nothing to fold", error_id="model-conversion"
         )
-    if pixels:
-        check_known(declared, contract)
+    check_known(declared, contract)
     made = whole_model(model)
-    remarks = list(doubts(declared, contract, asked.normalisation)) if pixels else []
-    if asked.suppression is not None:
-        remarks.append(_fold_rows(model, made, _foldable(declared), asked.suppression))
-    if pixels:
-        remarks.append(_in_words(contract, fold_pixels(made.graph, contract, asked.normalisation), asked.normalisation))
-    helper.set_model_props(made, _metadata(made, signature, reading, asked.suppression))
+    remarks = list(doubts(declared, contract, asked.normalisation))
+    remarks.append(_in_words(contract, fold_pixels(made.graph, contract, asked.normalisation), asked.normalisation))
+    helper.set_model_props(made, _metadata(made, reading))
     with written(model, out) as part:
         save_model(made, part)
     return remarks
-
-
-def _reading(declared: DeclaredModel) -> Reading | None:
-    """The model's reading; None if it is not recognised."""
-    return reading_of(declared.signature, declared.declaration.kind)
-
-
-def _foldable(declared: DeclaredModel) -> Reading:
-    """The model's reading, if its overlaps can be suppressed in the graph. Raises UserError."""
-    reading = declared.reading()
-    if reading.format not in FOLDABLE:
-        raise UserError(
-            f"{declared.path}: --nms: it is {reading.format} ({reading.why}), whose overlaps are not suppressed in the "
-            f"graph; expected one of {', '.join(FOLDABLE)}: leave --nms out",
-            error_id="model-conversion",
-        )
-    return reading
-
-
-def _fold_rows(model: Path, made: ModelProto, reading: Reading, asked: Suppression) -> str:
-    opset = next((entry.version for entry in made.opset_import if entry.domain in ("", "ai.onnx")), 0)
-    if opset < LEAST_OPSET:
-        raise UserError(
-            f"{model}: --nms: its opset is {opset}; expected {LEAST_OPSET} or later: export the model again with one",
-            error_id="model-conversion",
-        )
-    [output] = made.graph.output
-    writer = NodeWriter(made.graph)
-    heads = output.name
-    if output.type.tensor_type.elem_type != TensorProto.FLOAT:
-        heads = writer.add("Cast", [heads], to=TensorProto.FLOAT)
-    rows = fold_suppression(writer, heads, reading, _is_turned(output, reading), asked)
-    made.graph.node.extend(writer.nodes)
-    made.graph.initializer.extend(writer.constants)
-    batch = output.type.tensor_type.shape.dim[0]
-    shape = [batch.dim_value or batch.dim_param or None, asked.most, columns(reading)]
-    del made.graph.output[:]
-    made.graph.output.append(helper.make_tensor_value_info(rows, TensorProto.FLOAT, shape))
-    return (
-        f"suppression: score >= {asked.min_score:g}, overlaps above {asked.iou:g} of one class, the best {asked.most}: "
-        f"rows of {columns(reading)}"
-    )
-
-
-def _is_turned(output: onnx.ValueInfoProto, reading: Reading) -> bool:
-    """Whether the heads are one row, and not one column, for each anchor."""
-    if reading.format in ("yolox", "yolo_objectness"):
-        return True
-    rows = columns(reading) - 2 + len(reading.classes)
-    sides = [side.dim_value for side in output.type.tensor_type.shape.dim]
-    return bool(sides[1] != rows and sides[2] == rows)
 
 
 def _in_words(contract: InputContract, scaling: Scaling, normalisation: Normalisation) -> str:
@@ -128,21 +61,17 @@ def _in_words(contract: InputContract, scaling: Scaling, normalisation: Normalis
     )
 
 
-def _metadata(
-    made: ModelProto, signature: Signature, reading: Reading | None, suppression: Suppression | None
-) -> dict[str, str]:
+def _metadata(made: ModelProto, reading: Reading | None) -> dict[str, str]:
     """The model's own metadata, and the new facts."""
     metadata = {entry.key: entry.value for entry in made.metadata_props}
     if reading is None:
         return {**metadata, PICTURE: str({"order": "rgb", "scale": 1.0})}
     place = reading.picture
     metadata[PICTURE] = str(asdict(Picture("rgb", 1.0, place.align, place.pad)))
-    metadata[FORMAT] = reading.format if suppression is None else "yolo_end2end"
+    metadata[FORMAT] = reading.format
     metadata["names"] = str(dict(enumerate(reading.classes)))
     if reading.keypoints:
         metadata["kpt_shape"] = str([reading.keypoints, reading.point_values])
-    if suppression is not None:
-        metadata[SUPPRESSION] = str(asdict(suppression))
     return metadata
 
 

@@ -11,7 +11,7 @@ import click
 from camgraph.pipeline.errors import UserError
 from camgraph.stages.people.inference.model.model_files import find_model
 from camgraph.tools.models.declaration_options import declaration, says_what_it_is
-from camgraph.tools.models.model_options import FiniteRange, writes_a_model
+from camgraph.tools.models.model_options import writes_a_model
 
 if TYPE_CHECKING:
     from camgraph.tools.models.convert.preparation import Asked
@@ -22,15 +22,11 @@ Triple = tuple[float, float, float]
 @click.command()
 @click.argument("file")
 @writes_a_model
-@click.option("--nms", is_flag=True, help="Suppress overlaps in the graph too: its output becomes rows of people.")
-@click.option("--min-score", type=FiniteRange(0, 1, min_open=True), default=0.1, show_default=True, help="With --nms.")
-@click.option("--iou", type=FiniteRange(0, 1), default=0.5, show_default=True, help="With --nms.")
-@click.option("--most", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Rows; with --nms.")
 @click.option("--mean", metavar="A,B,C", help="Subtracted from the scaled values of each channel, in its order.")
 @click.option("--std", metavar="A,B,C", help="By which they are divided then.")
 @says_what_it_is
 def prepare(file: str, out: Path, *, overwrite: bool, **options: Any) -> None:
-    """Write the model FILE to OUT so that it takes uint8 RGB pictures as they are, and with --nms gives rows of people.
+    """Write the model FILE to OUT so that it takes uint8 RGB pictures as they are.
 
     A graph needs no setting for it, finds the same people, and carries a quarter of the bytes to the device.
     """
@@ -46,7 +42,6 @@ def _asked(options: dict[str, Any]) -> Asked:
     """The steps that the options request. Raises UserError if an option is wrong."""
     from camgraph.stages.people.inference.model.pixel_folding import Normalisation  # noqa: PLC0415
     from camgraph.tools.models.convert.preparation import Asked  # noqa: PLC0415
-    from camgraph.tools.models.convert.suppression_folding import Suppression  # noqa: PLC0415
 
     usual = Normalisation()
     normalisation = Normalisation(
@@ -54,8 +49,7 @@ def _asked(options: dict[str, Any]) -> Asked:
     )
     if 0 in normalisation.std:
         raise UserError(f"--std {options['std']}: a channel cannot be divided by 0", error_id="option-value")
-    suppression = Suppression(options["min_score"], options["iou"], options["most"]) if options["nms"] else None
-    return Asked(suppression, normalisation, declaration(options))
+    return Asked(normalisation, declaration(options))
 
 
 def _three(option: str, text: str | None, usual: Triple) -> Triple:

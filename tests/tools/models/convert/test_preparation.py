@@ -19,7 +19,7 @@ from camgraph.tools.models.chain import Chain
 from camgraph.tools.models.frames import frames_of
 
 
-def pose(path: Path, *, opset: int = 17, batch: int | str = "batch", rows: int = 56) -> Path:
+def pose(path: Path, *, batch: int | str = "batch", rows: int = 56) -> Path:
     """A picture of 64 x 64 -> (batch, rows, 84), which depend on the picture."""
     rng = np.random.default_rng(0)
     weights = rng.normal(0, 0.3, (rows, 3, 8, 8)).astype(np.float32)
@@ -38,7 +38,7 @@ def pose(path: Path, *, opset: int = 17, batch: int | str = "batch", rows: int =
         [value("out", TensorProto.FLOAT, [batch, rows, 84])],
         [helper.make_tensor("w", TensorProto.FLOAT, weights.shape, weights.ravel()), shape, pads],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     if rows == 56:
         helper.set_model_props(
             model, {"task": "pose", "kpt_shape": "[17, 3]", "names": "{0: 'person'}", "stride": "32"}
@@ -48,19 +48,17 @@ def pose(path: Path, *, opset: int = 17, batch: int | str = "batch", rows: int =
 
 
 def test_keeps_metadata_and_records_folding(tmp_path: Path) -> None:
-    result = model_command(
-        "prepare", pose(tmp_path / "m.onnx"), tmp_path / "rows.onnx", "--nms", "--most", 20, "--iou", 0.4
-    )
+    result = model_command("prepare", pose(tmp_path / "m.onnx"), tmp_path / "pixels.onnx")
     assert result.exit_code == 0, result.output
     assert "in the graph pixels / 255, as float32 nchw" in result.output
-    assert "camgraph takes it for yolo_end2end: 20 rows of box, score, class and 17 points of 3" in result.output
-    signature = signature_of_file(tmp_path / "rows.onnx")
+    assert "camgraph takes it for yolo_pose: 56 rows" in result.output
+    signature = signature_of_file(tmp_path / "pixels.onnx")
     [picture], [rows] = signature.inputs, signature.outputs
     assert (picture.name, picture.shape, picture.onnx_type) == ("images", ("batch", 64, 64, 3), "tensor(uint8)")
-    assert rows.shape == ("batch", 20, 57)
+    assert rows.shape == ("batch", 56, 84)
     kept = {key: signature.metadata[key] for key in ("task", "kpt_shape", "names", "stride")}
     assert kept == {"task": "pose", "kpt_shape": "[17, 3]", "names": "{0: 'person'}", "stride": "32"}
-    assert signature.metadata["camgraph.suppression"] == "{'min_score': 0.1, 'iou': 0.4, 'most': 20}"
+    assert signature.metadata["camgraph.format"] == "yolo_pose"
     assert read_contract(signature, "m", InputSettings()).takes_pixels_as_they_are
 
 
@@ -86,48 +84,27 @@ def test_sides_that_are_open_stay_open(tmp_path: Path) -> None:
             if name:
                 side.dim_param = name
     onnx.save(model, tmp_path / "open.onnx")
-    result = model_command("prepare", tmp_path / "open.onnx", tmp_path / "rows.onnx", "--nms", "--most", 9)
-    assert "takes it for yolo_end2end: 9 rows" in result.output, result.output
-    assert signature_of_file(tmp_path / "rows.onnx").inputs[0].shape == ("batch", "h", "w", 3)
-
-
-def test_suppression_may_be_folded_later(tmp_path: Path) -> None:
-    model_command("prepare", pose(tmp_path / "m.onnx"), tmp_path / "pixels.onnx")
-    assert model_command("prepare", tmp_path / "pixels.onnx", tmp_path / "rows.onnx", "--nms").exit_code == 0
-    assert recognise(signature_of_file(tmp_path / "rows.onnx")).format == "yolo_end2end"
-
-
-def test_as_many_rows_as_anchors_are_rows_still(tmp_path: Path) -> None:
-    result = model_command("prepare", pose(tmp_path / "m.onnx"), tmp_path / "rows.onnx", "--nms", "--most", 84)
-    assert "takes it for yolo_end2end: 84 rows" in result.output
+    result = model_command("prepare", tmp_path / "open.onnx", tmp_path / "pixels.onnx")
+    assert result.exit_code == 0, result.output
+    assert signature_of_file(tmp_path / "pixels.onnx").inputs[0].shape == ("batch", "h", "w", 3)
 
 
 @pytest.mark.parametrize(
-    ("name", "clip", "exact"),
-    [
-        pytest.param("yolo11n-pose_640.onnx", "opencv4nodejs_people.mp4", True, marks=pytest.mark.slow),
-        ("yolox_nano_bigisland.onnx", "opencv4nodejs_people.mp4", False),
-    ],
+    "name", [pytest.param("yolo11n-pose_640.onnx", marks=pytest.mark.slow), "yolox_nano_bigisland.onnx"]
 )
-def test_real_models_find_the_same_people(test_data: Path, tmp_path: Path, name: str, clip: str, exact: bool) -> None:
+def test_real_models_find_the_same_people(test_data: Path, tmp_path: Path, name: str) -> None:
     model = test_data / "models" / name
-    for out, options in (("pixels.onnx", []), ("rows.onnx", ["--nms"])):
-        assert model_command("prepare", model, tmp_path / out, *options).exit_code == 0
+    assert model_command("prepare", model, tmp_path / "pixels.onnx").exit_code == 0
     found = []
-    for path in (model, tmp_path / "pixels.onnx", tmp_path / "rows.onnx"):
+    for path in (model, tmp_path / "pixels.onnx"):
         with Chain(path) as chain:
-            frames = list(frames_of([str(test_data / "videos" / clip)], 2))
+            frames = list(frames_of([str(test_data / "videos/opencv4nodejs_people.mp4")], 2))
             found.append([chain.people(chain.inferred(chain.prepared(frame))) for frame in frames])
-    first, *others = found
+    first, other = found
     assert sum(map(len, first)) > 3
-    for other in others:
-        for mine, theirs in zip(first, other, strict=True):
-            for one, two in (
-                (mine.boxes, theirs.boxes),
-                (mine.scores, theirs.scores),
-                (mine.keypoints, theirs.keypoints),
-            ):
-                np.testing.assert_allclose(two, one, rtol=0 if exact else 1e-5, atol=0 if exact else 1e-3)
+    for mine, theirs in zip(first, other, strict=True):
+        for one, two in ((mine.boxes, theirs.boxes), (mine.scores, theirs.scores), (mine.keypoints, theirs.keypoints)):
+            np.testing.assert_array_equal(two, one)
 
 
 def folded(model: Path, *message: object) -> tuple[Result, np.ndarray]:
@@ -229,11 +206,9 @@ def test_what_a_kind_does_not_show_is_noted(tmp_path: Path) -> None:
 
 
 MISTAKES = {
-    ("folded.onnx", "o.onnx"): "it takes uint8 RGB pictures as they are: there is nothing to fold, except by --nms",
-    ("rows.onnx", "o.onnx", "--nms"): "it is yolo_end2end",
-    ("old.onnx", "o.onnx", "--nms"): "its opset is 9; expected 11 or later",
-    ("unknown.onnx", "o.onnx", "--nms"): "its outputs (out ['batch', 30, 84]) are of no known format",
-    ("m.onnx", "o.onnx", "--nms", "--format", "yolov8"): "--format yolov8: expected one of yolo_pose",
+    ("folded.onnx", "o.onnx"): "it takes uint8 RGB pictures as they are: there is nothing to fold",
+    ("unknown.onnx", "o.onnx"): "its outputs (out ['batch', 30, 84]) are of no known format",
+    ("m.onnx", "o.onnx", "--format", "yolov8"): "--format yolov8: expected one of yolo_pose",
     ("m.onnx", "o.onnx", "--format", "yolox"): "are not those of `format: yolox`",
     ("m.onnx", "o.onnx", "--layout", "nhwc"): "that is not the layout nhwc",
     ("m.onnx", "o.onnx", "--mean", "1,2"): "--mean 1,2: expected three numbers",
@@ -249,12 +224,7 @@ def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tu
     monkeypatch.chdir(tmp_path)
     pose(tmp_path / "m.onnx")
     pose(tmp_path / "unknown.onnx", rows=30)
-    old = onnx.load(str(pose(tmp_path / "old.onnx")))
-    old.opset_import[0].version = 9
-    old.graph.node[2].CopyFrom(helper.make_node("Pad", ["flat"], ["out"], pads=[0, 0, 0, 0, 0, 20]))
-    onnx.save(old, tmp_path / "old.onnx")
     model_command("prepare", "m.onnx", "folded.onnx")
-    model_command("prepare", "m.onnx", "rows.onnx", "--nms")
     result = model_command("prepare", *arguments)
     assert result.exit_code == 2, result.output
     assert MISTAKES[arguments] in result.output

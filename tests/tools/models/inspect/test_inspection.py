@@ -102,9 +102,7 @@ def test_words_of_a_model_move_no_cursor(tmp_path: Path) -> None:
     assert result.output.replace("\n", "").isprintable()
     for words in (r"maker\x1b[2J", r"output d\x1b[2J", r"key\x1b[2J", r"task `pose\x1b[2J", r"its outputs (d\x1b[2J"):
         assert words in result.output
-    refused = CliRunner().invoke(
-        main, ["model", "prepare", "--nms", str(tmp_path / "m.onnx"), str(tmp_path / "o.onnx")]
-    )
+    refused = CliRunner().invoke(main, ["model", "prepare", str(tmp_path / "m.onnx"), str(tmp_path / "o.onnx")])
     assert refused.exit_code == 2
     assert refused.output.replace("\n", "").isprintable()
     assert r"d\x1b[2J" in refused.output

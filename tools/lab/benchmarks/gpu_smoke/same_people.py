@@ -19,11 +19,9 @@ def people(bench: Bench) -> str:
 
 
 def prepared(bench: Bench) -> str:
-    """The same people where pixels and suppression are in the model."""
+    """The same people where the preparation of pixels is in the model."""
     file = bench.folder / "prepared.onnx"
-    bench.command("model", "prepare", bench.task.model, str(file), "--nms")
-    if not file.exists():
-        bench.command("model", "prepare", bench.task.model, str(file))
+    bench.command("model", "prepare", bench.task.model, str(file))
     if not file.exists():
         return "this model cannot be prepared: not tried"
     return _same_people(bench, str(file))

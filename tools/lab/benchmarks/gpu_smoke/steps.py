@@ -41,7 +41,7 @@ STEPS: Mapping[str, Step] = {
     "graphs": Step("CUDA graphs: the same outputs, no slower", 120, graphs),
     "workers": Step("four processes on one GPU, no frame lost", 300, workers),
     "memcpy": Step("no copies in the middle of the model", 120, memcpy),
-    "prepared": Step("the same people with pixels and suppression in the model", 240, prepared),
+    "prepared": Step("the same people with the preparation of pixels in the model", 240, prepared),
     "cameras_cuda": Step("live cameras, decoded on the GPU, a process each", 300, cameras_cuda),
     "tensorrt": Step("TensorRT builds its engines, and keeps them", 1800, tensorrt),
     "peers": Step("camgraph beside others, all on the GPU", 900, peers),
