@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from camgraph.tools.lab.gstreamer import missing_packages
 from camgraph.tools.lab.proofs.live_faults.cases import CASES
 from camgraph.tools.lab.proofs.live_faults.proof import prove
-from camgraph.tools.scenes.simulator.gstreamer import missing_packages
 
 
 @pytest.mark.lab

@@ -1,13 +1,11 @@
-"""`camgraph actions`: the actions that rules may `use`, with a drawing, their parameters and their definitions."""
+"""`camgraph actions`: the actions that rules may `use`, their parameters and their definitions."""
 
 from __future__ import annotations
 
 import json
 import shutil
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
 import click
@@ -17,25 +15,17 @@ from camgraph.pipeline.system.spelling import did_you_mean
 from camgraph.stages.rules.library import ACTIONS, library, library_text
 from camgraph.stages.rules.parameters import kind_of
 from camgraph.stages.rules.rule_file import TemplateDefinition
-from camgraph.tools.commands.local_path import LocalPath
 
 WIDEST = 100
-INDENT = "  "
 
 
 @click.command()
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-@click.option(
-    "--pictures",
-    metavar="FOLDER",
-    type=LocalPath(file_okay=False),
-    help="Write a picture of each action (or of NAME) into FOLDER, in place of those of earlier times.",
-)
-def actions(name: str | None, as_json: bool, pictures: Path | None) -> None:
-    """List the actions that rules may `use` with a drawing each, or show the action NAME with its definition.
+def actions(name: str | None, as_json: bool) -> None:
+    """List the actions that rules may `use`, or show the action NAME with its definition.
 
-    `camgraph help actions` says how far each may be trusted.
+    `camgraph help actions` draws each, and says how far it may be trusted.
     """
     known = library().templates
     if name is not None and name not in known:
@@ -44,8 +34,6 @@ def actions(name: str | None, as_json: bool, pictures: Path | None) -> None:
             error_id="name-unknown",
         )
     shown = known if name is None else {name: known[name]}
-    if pictures:
-        _write_pictures(shown, pictures)
     if as_json:
         described = [_as_json(one, definition) for one, definition in shown.items()]
         click.echo(json.dumps(described if name is None else described[0], indent=2))
@@ -59,13 +47,11 @@ def _brief(name: str, definition: TemplateDefinition) -> Iterator[str]:
     yield _wrapped(f"{name} ({given})" if given else name, "")
     yield _wrapped(definition.about, "  ")
     yield from _caution(definition, "  ")
-    yield from _drawing(name)
 
 
 def _whole(name: str, definition: TemplateDefinition) -> Iterator[str]:
     yield _wrapped(f"{name}: {definition.about}", "")
     yield from _caution(definition, "")
-    yield from _drawing(name)
     parameters = _parameters(definition)
     yield "\nwith:" if parameters else "\nwith: no parameters"
     for one, value in parameters.items():
@@ -78,42 +64,6 @@ def _whole(name: str, definition: TemplateDefinition) -> Iterator[str]:
 def _caution(definition: TemplateDefinition, indent: str) -> Iterator[str]:
     if definition.caution:
         yield _wrapped(f"Do not rely on it: {definition.caution}.", indent)
-
-
-def _drawing(name: str) -> Iterator[str]:
-    """The action at a few moments, as far as the terminal is wide; none of an action of which no scene is known."""
-    # These imports take longer than --help may.
-    from camgraph.tools.scenes.animator.action_drawings import as_text  # noqa: PLC0415
-    from camgraph.tools.scenes.animator.action_scenes import ACTION_SCENES  # noqa: PLC0415
-
-    if name in ACTION_SCENES:
-        width = min(WIDEST, shutil.get_terminal_size().columns) - len(INDENT)
-        text = as_text(ACTION_SCENES[name], columns=width, braille=_prints_braille())
-        yield "\n".join((INDENT + line).rstrip() for line in text.splitlines())
-
-
-def _prints_braille() -> bool:
-    try:
-        "\u28ff".encode(sys.stdout.encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _write_pictures(names: Iterable[str], folder: Path) -> None:
-    import cv2  # noqa: PLC0415 - as above
-
-    from camgraph.tools.scenes.animator.action_drawings import as_picture  # noqa: PLC0415
-    from camgraph.tools.scenes.animator.action_scenes import ACTION_SCENES  # noqa: PLC0415
-
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        if name in ACTION_SCENES and not cv2.imwrite(
-            str(folder / f"{name}.png"), as_picture(name, ACTION_SCENES[name])
-        ):
-            raise UserError(
-                f"{folder / f'{name}.png'} cannot be written; choose another folder", error_id="cannot-write"
-            )
 
 
 def rule_line(name: str, definition: TemplateDefinition) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 import yaml
@@ -56,19 +55,6 @@ def test_an_action_that_is_often_wrong_says_so() -> None:
     cautions = {one["name"]: one["caution"] for one in json.loads(run("--json")[1])}
     assert cautions["kicking"] == "tried on animated people only"
     assert not cautions["fall"]
-
-
-def test_each_is_drawn_below_its_name() -> None:
-    drawn = [line for line in run()[1].splitlines() if any("\u2800" < letter <= "\u28ff" for letter in line)]
-    assert len(drawn) >= 3 * len(library().templates)
-    assert run("fall")[1].splitlines()[2].strip()
-
-
-def test_pictures_are_written(tmp_path: Path) -> None:
-    assert run("--pictures", str(tmp_path / "new"))[0] == 0
-    assert {path.stem for path in (tmp_path / "new").iterdir()} == set(library().templates)
-    run("waving", "--pictures", str(tmp_path / "one"))
-    assert [path.name for path in (tmp_path / "one").iterdir()] == ["waving.png"]
 
 
 def test_a_mistyped_name_is_guessed() -> None:

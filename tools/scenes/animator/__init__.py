@@ -15,9 +15,7 @@ describes all of it. From a motion to the messages that a tracker gets:
     scene, scenes       actors and furniture; ready-made ones
     messages            frames as `People` and as `Tracks` with the true ids
 
-    action_scenes, action_drawings    the actions of the library, for `camgraph actions`
-
-Start with `scene.py`. `sheet.py` draws motions for people to look at.
+Start with `scene.py`. `camgraph.tools.lab.motion_sheet` draws motions for people to look at.
 """
 
 from camgraph.tools.scenes.animator.body import Body

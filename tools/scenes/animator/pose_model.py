@@ -1,7 +1,7 @@
 """How a pose model sees people: noise of joints, confidences, scores, people missed, seen twice, or not there at all.
 
 The figures of `YOLO11N` and `MULTIPOSE` were measured on real clips with `python -m
-camgraph.tools.scenes.animator.calibrate`; `docs/animator.md` says which, and which are assumptions.
+camgraph.tools.lab.calibrate_noise`; `docs/animator.md` says which, and which are assumptions.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ caller      rtsp_simulator, settings, faults, control, accounts; command (`camgr
 server      server, connection, authentication, rtsp
 one camera  camera, clip, encoding, pattern, timeline
 one client  viewer, nal, rtp, carriers, disturbance, outflow
-beside      event_receiver: reads events as another program would; gstreamer/: a server that is not ours
+beside      event_receiver: reads events as another program would
 
 There is no audio. Start with `rtsp_simulator.py`, which starts the server's process and talks to it; `server.py` is
 that process.

@@ -12,9 +12,9 @@ from camgraph.stages.rules.library import library
 from camgraph.stages.rules.onlooker import picture_of
 from camgraph.tools.lab.action_cases import CASES
 from camgraph.tools.lab.action_places import PLACES, before, rules
+from camgraph.tools.lab.action_scenes import ACTION_SCENES
 from camgraph.tools.lab.action_trials import Trial, View, firings, pictures
 from camgraph.tools.scenes.animator import PERFECT, Scene
-from camgraph.tools.scenes.animator.action_scenes import ACTION_SCENES
 from camgraph.tools.scenes.animator.messages import tracks
 from camgraph.tools.scenes.animator.pose_model import SWAPPED
 

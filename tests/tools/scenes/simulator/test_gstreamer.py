@@ -18,8 +18,8 @@ from camgraph.pipeline.errors import EnvironmentProblem
 from camgraph.pipeline.stage import Settings
 from camgraph.pipeline.testing import HandContext
 from camgraph.stages.video.capture import Camera, Capture
+from camgraph.tools.lab.gstreamer import GStreamerServer, missing_packages, server
 from camgraph.tools.scenes.simulator import RtspSimulator
-from camgraph.tools.scenes.simulator.gstreamer import GStreamerServer, missing_packages, server
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from camgraph.pipeline.testing import hit
+from camgraph.tools.lab.gstreamer import GStreamerServer
 from camgraph.tools.scenes.simulator import CameraHandle, CameraSettings, ClipSettings
-from camgraph.tools.scenes.simulator.gstreamer import GStreamerServer
 
 FPS = 10
 CLIP = ClipSettings(codec="h264", width=320, height=180, fps=FPS, gop=FPS, seconds=4)

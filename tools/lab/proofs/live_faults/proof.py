@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from camgraph.pipeline.errors import EXIT_DONE, CamgraphError
+from camgraph.tools.lab.gstreamer import GStreamerServer, missing_packages
 from camgraph.tools.lab.proofs.live_faults.cameras import CLIP, FPS, USER, WRONG, Kind, Patient, kinds, settings_of
 from camgraph.tools.lab.proofs.live_faults.cases import CASES, DETECTED_S
 from camgraph.tools.lab.proofs.live_faults.observed_run import ObservedRun
@@ -23,7 +24,6 @@ from camgraph.tools.lab.proofs.trials.subject import Subject, write_graph
 from camgraph.tools.measuring.processes import Member, Sample, left_over, sample
 from camgraph.tools.measuring.processor_time import CpuTime, cpu_time
 from camgraph.tools.scenes.simulator import RtspSimulator
-from camgraph.tools.scenes.simulator.gstreamer import GStreamerServer, missing_packages
 
 START_S = 120.0
 LEAST_PERCENT = 95.0

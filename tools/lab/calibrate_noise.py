@@ -1,6 +1,6 @@
 """Measures on real clips how noisy a pose model is: the figures of `pose_model.py`.
 
-    python -m camgraph.tools.scenes.animator.calibrate MODEL.onnx CLIP ... [--frames 150] [--side 640] [--truth gt.txt]
+    python -m camgraph.tools.lab.calibrate_noise MODEL.onnx CLIP ... [--frames 150] [--side 640] [--truth gt.txt]
 
 Four things are done with the frames of each clip: they are read as they are (noise from frame to frame, confidences,
 scores, boxes inside others, left and right exchanged); shrunk to a half, a third and a quarter (small people, against
@@ -30,8 +30,8 @@ from camgraph.stages.messages import Frame, People
 from camgraph.stages.people.decode import Decode, DecodeSettings
 from camgraph.stages.people.infer import Infer, InferSettings
 from camgraph.stages.people.preprocess import Preprocess
-from camgraph.tools.scenes.animator import noise_figures as figures
-from camgraph.tools.scenes.animator.noise_figures import CERTAIN, FramePoses
+from camgraph.tools.lab import noise_figures as figures
+from camgraph.tools.lab.noise_figures import CERTAIN, FramePoses
 from camgraph.tools.scenes.animator.pose_model import logit
 
 F64 = NDArray[np.float64]

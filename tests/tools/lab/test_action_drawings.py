@@ -1,4 +1,4 @@
-"""Drawings of the actions, as text and as pictures."""
+"""Drawings of the actions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 
 from camgraph.stages.rules.library import library
 from camgraph.tools.lab.action_cases import CASES
-from camgraph.tools.scenes.animator.action_drawings import as_picture, as_sheet, as_text
-from camgraph.tools.scenes.animator.action_scenes import ACTION_SCENES
+from camgraph.tools.lab.action_drawings import as_picture, as_sheet
+from camgraph.tools.lab.action_scenes import ACTION_SCENES
 
 
 def test_every_action_has_a_scene():
@@ -33,22 +33,8 @@ def test_everybody_is_within_the_picture(name):
 def test_the_moments_of_an_action_differ():
     still = {"standing_still", "loitering", "too_close", "queue"}
     for name, scene in ACTION_SCENES.items():
-        drawn = {as_text(scene, columns=12 * n + n) for n in range(1, len(scene.moments_s) + 1)}
-        assert name in still or len(drawn) == len(scene.moments_s), name
-
-
-def test_a_narrow_terminal_shows_the_last_moments():
-    scene = ACTION_SCENES["bending"]
-    whole, alone = as_text(scene, columns=38), as_text(scene, columns=12)
-    assert max(map(len, whole.splitlines())) > 24
-    assert max(map(len, alone.splitlines())) <= 12
-    assert all(part.strip() in whole for part in alone.splitlines())
-
-
-def test_terminals_without_braille_get_ascii():
-    text = as_text(ACTION_SCENES["hands_up"], columns=80, braille=False)
-    assert text.isascii()
-    assert len(text.splitlines()) > 8
+        cells = np.split(as_picture("", scene, 60), len(scene.moments_s), axis=1)
+        assert name in still or len({cell.tobytes() for cell in cells}) == len(cells), name
 
 
 def test_a_picture_has_a_cell_for_each_moment():

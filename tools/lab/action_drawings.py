@@ -1,19 +1,18 @@
-"""The scene of an action at a few moments beside each other: as text of dots for a terminal, and as a picture.
+"""The scene of an action at a few moments beside each other, as a picture.
 
-Both show the same: figures of sticks with a head, and the zone or the line on the floor. Coordinates are pixels of a
-square cell, or the dots of one.
+Figures of sticks with a head, and the zone or the line on the floor. Coordinates are pixels of a square cell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from camgraph.stages.vision.drawing import SHAPE_COLOUR, SIDE_COLOURS, draw_label
-from camgraph.tools.scenes.animator.action_scenes import ActionScene
+from camgraph.tools.lab.action_scenes import ActionScene
 from camgraph.tools.scenes.animator.body import NODE, Side
 from camgraph.tools.scenes.animator.camera import Camera
 
@@ -27,19 +26,7 @@ MIDDLE = (("head", "neck"), ("neck", "pelvis"))
 LIMBS = (("shoulder", "elbow"), ("elbow", "wrist"), ("hip", "knee"), ("knee", "ankle"), ("ankle", "toe"))
 ACROSS = (("neck", "{}_shoulder"), ("pelvis", "{}_hip"))
 
-TEXT_SIDE = 24
-"""Dots: 12 characters of braille wide and 6 high."""
 BACKGROUND, FLOOR, MIDDLE_COLOUR = 46, (70, 70, 70), SIDE_COLOURS["middle"]
-
-
-def as_text(scene: ActionScene, *, columns: int = 80, braille: bool = True) -> str:
-    """As many moments as fit into `columns`, the last one always; without `braille` in ASCII, twice as large."""
-    dots = [_dots(scene, at) for at in scene.moments_s]
-    rows = [_braille(one) if braille else _ascii(one) for one in dots]
-    most = max(1, (columns + 1) // (len(rows[0][0]) + 1))
-    shown = rows[max(0, len(rows) - most) :]
-    lines = (" ".join(parts).rstrip() for parts in zip(*shown, strict=True))
-    return "\n".join(_trimmed(list(lines)))
 
 
 def as_picture(name: str, scene: ActionScene, side_px: int = 200) -> U8:
@@ -91,54 +78,6 @@ def _head(pixels: F64) -> tuple[F64, float]:
     """Middle and radius."""
     head, crown = pixels[NODE["head"]], pixels[NODE["crown"]]
     return head, max(1.0, float(np.hypot(*(crown - head))))
-
-
-# ---- text
-
-
-def _dots(scene: ActionScene, at_s: float) -> NDArray[np.bool_]:
-    """(24, 24) which dots are set."""
-    canvas = np.zeros((TEXT_SIDE, TEXT_SIDE), np.uint8)
-    camera = scene.camera(TEXT_SIDE)
-    for start, end in _on_the_floor(scene, camera):
-        _dotted(canvas, start, end)
-    for nodes in scene.people(at_s):
-        pixels, _ = camera.project(nodes)
-        for _, (first, last) in _strokes():
-            cv2.line(canvas, _whole(pixels[first]), _whole(pixels[last]), 1, 1)
-        middle, radius = _head(pixels)
-        cv2.circle(canvas, _whole(middle), round(radius), 1, cv2.FILLED)
-    return canvas > 0
-
-
-def _dotted(canvas: U8, start: F64, end: F64) -> None:
-    """Every second dot of a line."""
-    steps = int(np.abs(end - start).max()) // 2 + 1
-    for x, y in np.linspace(start, end, steps):
-        if 0 <= x < canvas.shape[1] and 0 <= y < canvas.shape[0]:
-            canvas[int(y), int(x)] = 1
-
-
-_BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
-"""The dots of a braille pattern, 4 rows of 2 (Unicode, block U+2800)."""
-
-
-def _braille(dots: NDArray[np.bool_]) -> list[str]:
-    cells = dots.reshape(TEXT_SIDE // 4, 4, TEXT_SIDE // 2, 2).transpose(0, 2, 1, 3)
-    codes = 0x2800 + (cells * _BITS).sum(axis=(2, 3))
-    return ["".join(" " if code == 0x2800 else chr(code) for code in row) for row in codes.tolist()]
-
-
-def _ascii(dots: NDArray[np.bool_]) -> list[str]:
-    upper, lower = dots[0::2], dots[1::2]
-    letters = np.array([" ", "'", ".", ":"])[upper + 2 * lower.astype(int)]
-    return ["".join(row) for row in letters]
-
-
-def _trimmed(lines: list[str]) -> Sequence[str]:
-    """Without the empty lines above and below."""
-    full = [number for number, line in enumerate(lines) if line]
-    return lines[full[0] : full[-1] + 1] if full else lines[:1]
 
 
 # ---- pictures

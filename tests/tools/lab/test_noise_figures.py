@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from camgraph.tools.scenes.animator import YOLO11N, Camera
-from camgraph.tools.scenes.animator.noise_figures import (
+from camgraph.tools.lab.noise_figures import (
     FramePoses,
     against_truth,
     box_noise,
@@ -15,6 +14,7 @@ from camgraph.tools.scenes.animator.noise_figures import (
     swap_share,
     tracks_of,
 )
+from camgraph.tools.scenes.animator import YOLO11N, Camera
 from camgraph.tools.scenes.animator.scenes import alone, crossing_walks, standing
 
 

@@ -1,11 +1,11 @@
 """Contact sheets: a motion at several moments from several sides, drawn for people to look at.
 
-python -m camgraph.tools.scenes.animator.sheet FOLDER [NAME ...]
+python -m camgraph.tools.lab.motion_sheet FOLDER [NAME ...]
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -14,17 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from camgraph.stages.vision.drawing import draw_caption, draw_label, draw_people
-from camgraph.tools.scenes.animator.action_drawings import as_sheet
-from camgraph.tools.scenes.animator.action_scenes import ACTION_SCENES
+from camgraph.tools.lab.action_drawings import as_sheet
+from camgraph.tools.lab.action_scenes import ACTION_SCENES
 from camgraph.tools.scenes.animator.body import KEYPOINTS, NODE, Body
 from camgraph.tools.scenes.animator.camera import Camera
 from camgraph.tools.scenes.animator.kinematics import joints
 from camgraph.tools.scenes.animator.library import MOTIONS, starts_in
 from camgraph.tools.scenes.animator.motion import played
 from camgraph.tools.scenes.animator.pose import row_of
-from camgraph.tools.scenes.animator.pose_model import YOLO11N, PoseModel
-from camgraph.tools.scenes.animator.scene import Scene, Seen
-from camgraph.tools.scenes.animator.silhouette import Block
 
 U8 = NDArray[np.uint8]
 
@@ -99,49 +96,6 @@ def _draw_floor(cell: U8, camera: Camera, middle: NDArray[np.float64]) -> None:
             pixels, _ = camera.project(ends)
             if np.isfinite(pixels).all():
                 cv2.line(cell, _whole(pixels[0]), _whole(pixels[1]), (70, 70, 70), 1, cv2.LINE_AA)
-
-
-def draw_scene(
-    scene: Scene,
-    camera: Camera,
-    moments_s: Sequence[float],
-    *,
-    seed: int = 0,
-    model: PoseModel = YOLO11N,
-    columns: int = 3,
-) -> U8:
-    """What the model reports of a scene at these moments, with the furniture as lines; ids are the true ones."""
-    kept: dict[float, Seen] = {}
-    for seen in scene.frames(12.5, seed, camera, model):
-        for at in moments_s:
-            if at not in kept and seen.time_ns >= at * 1e9:
-                kept[at] = seen
-        if len(kept) == len(moments_s):
-            break
-    cells = [_frame(seen, scene.furniture, camera) for seen in kept.values()]
-    cells += [np.zeros_like(cells[0])] * (-len(cells) % columns)
-    return np.concatenate([np.concatenate(cells[i : i + columns], axis=1) for i in range(0, len(cells), columns)])
-
-
-def _frame(seen: Seen, furniture: Sequence[Block], camera: Camera) -> U8:
-    picture = np.full((camera.size[1], camera.size[0], 3), 46, np.uint8)
-    for block in furniture:
-        _draw_block(picture, block, camera)
-    labels = [f"{number} {score:.2f}" for number, score in zip(seen.ids, seen.scores, strict=True)]
-    draw_people(picture, seen.boxes, seen.keypoints, [int(number) for number in seen.ids], labels)
-    draw_caption(picture, f"{seen.time_ns / 1e9:.1f} s")
-    return picture
-
-
-def _draw_block(picture: U8, block: Block, camera: Camera) -> None:
-    low, high = block.corners()
-    corners = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)])
-    pixels, _ = camera.project(low + corners * (high - low))
-    for first in range(8):
-        for bit in (1, 2, 4):
-            ends = pixels[[first, first | bit]]
-            if not first & bit and np.isfinite(ends).all():
-                cv2.line(picture, _whole(ends[0]), _whole(ends[1]), (120, 110, 90), 2, cv2.LINE_AA)
 
 
 def _whole(point: NDArray[np.float64]) -> tuple[int, int]:

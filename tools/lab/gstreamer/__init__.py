@@ -3,6 +3,6 @@
 Start with `server.py`. `program.py` runs in the Python of the system, and imports nothing of camgraph.
 """
 
-from camgraph.tools.scenes.simulator.gstreamer.server import PACKAGES, GStreamerServer, missing_packages
+from camgraph.tools.lab.gstreamer.server import PACKAGES, GStreamerServer, missing_packages
 
 __all__ = ["PACKAGES", "GStreamerServer", "missing_packages"]
