@@ -9,8 +9,8 @@ import pytest
 
 from camgraph.stages.vision.decoding.movenet import HEAD_CHANNELS, MIN_KEYPOINT, decode_multipose
 from camgraph.tools.assets.movenet.multipose import multipose_onnx
-from camgraph.tools.assets.movenet.published import published_decoder
 from camgraph.tools.assets.movenet.tfjs import ConversionError, read_graph
+from camgraph.tools.lab.published_decoder import published_decoder
 
 pytestmark = pytest.mark.slow
 

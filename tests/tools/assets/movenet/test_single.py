@@ -13,10 +13,10 @@ from camgraph.stages.vision.decoding.formats import Asked, detections_of
 from camgraph.stages.vision.recognition import Signature, recognise
 from camgraph.stages.vision.recognition.signature import Port
 from camgraph.tools.assets.catalogue import find
-from camgraph.tools.assets.movenet.published import published_decoder
 from camgraph.tools.assets.movenet.single import HEADS, single_onnx
 from camgraph.tools.assets.movenet.tfjs import ConversionError, read_graph
 from camgraph.tools.assets.pull import check_sha256
+from camgraph.tools.lab.published_decoder import published_decoder
 
 CHANNELS = {"center": 1, "kpt_heatmap": 17, "kpt_regress": 34, "kpt_offset": 34}
 

@@ -11,8 +11,8 @@ import cv2
 import numpy as np
 
 from camgraph.stages.vision.decoding.movenet import MIN_KEYPOINT, decode_multipose
-from camgraph.tools.assets.movenet.published import published_decoder
 from camgraph.tools.assets.movenet.tfjs import Graph
+from camgraph.tools.lab.published_decoder import published_decoder
 from camgraph.tools.models.pose_estimators import U8, multipose_heads
 
 SIZES = ((256, 256), (640, 416), (768, 576))

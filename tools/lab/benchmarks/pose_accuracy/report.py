@@ -61,7 +61,7 @@ Regressions, sizes and offsets count in cells of 4 x 4 pixels. One picture of 76
 
 ## The decoder
 
-The TF.js model ends in a decoder for six people of one picture. `tools/assets/movenet/published.py` runs its nodes
+The TF.js model ends in a decoder for six people of one picture. `tools/lab/published_decoder.py` runs its nodes
 as they are; ours was compared with it on {people} published people of a score of at least {least_compared}, on the same
 heads, at 768 x 576:
 
