@@ -56,7 +56,7 @@ def test_growth_shows_at_once(proc: Proc) -> None:
     assert proc.pages(7, at_s=2) == 300
 
 
-def test_pages_that_are_shared_no_more_show_at_the_next_whole_measurement(proc: Proc) -> None:
+def test_pages_no_more_shared_show_at_the_next_whole_measurement(proc: Proc) -> None:
     """Such a page was resident before, so the number of pages stays the same."""
     proc.set(7, pages=1000, share=400)
     assert proc.pages(7, at_s=0) == 400

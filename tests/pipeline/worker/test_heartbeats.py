@@ -91,7 +91,7 @@ def test_one_heartbeat_a_second_while_nothing_happens(clock: Clock, hang_s: floa
 
 
 @pytest.mark.parametrize("hang_s", [10.0, 1.0])
-def test_at_rest_nothing_is_looked_through_between_two_heartbeats(clock: Clock, hang_s: float) -> None:
+def test_a_process_at_rest_is_not_searched_for_news(clock: Clock, hang_s: float) -> None:
     process, looks = Process(hang_s=hang_s), list[float]()
     process.counters.camera_changes = lambda: looks.append(clock.now_s) or []  # type: ignore[method-assign, func-returns-value]
     for _ in range(40):
