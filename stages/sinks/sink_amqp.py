@@ -9,21 +9,21 @@ no delivery: events wait, and status says which key nobody is bound to. Its id i
 
 from __future__ import annotations
 
-import ssl
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from camgraph.pipeline.stage import Context
-from camgraph.stages.sinks.delivery.bounded_amqp import bounded_connection_class
-from camgraph.stages.sinks.delivery.bounded_socket import MOST_ANSWER, Allowance
+from camgraph.stages.sinks.delivery.bounded_line import HERE, MOST_ANSWER
 from camgraph.stages.sinks.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
 from camgraph.stages.sinks.delivery.event_view import EventView
 from camgraph.stages.sinks.delivery.mqtt.mqtt_topics import level
-from camgraph.stages.sinks.delivery.tls import TlsSettings, tls_files
 
 _MOST_SHORT = 255
+_LEAST_FRAME, _MOST_FRAME = 4096, 1 << 20
+"""Bytes; the least is that of AMQP."""
 
 
 class SinkAmqpSettings(BrokerSettings):
@@ -48,35 +48,26 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
     settings_type = SinkAmqpSettings
     package, extra = "amqp", "amqp"
     _connection: Any = None
-    _is_broken = False
-
-    def __init__(self, settings: SinkAmqpSettings, context: Context) -> None:
-        super().__init__(settings, context)
-        self._allowance = Allowance()
 
     def connect(self) -> None:
-        from amqp import AccessRefused  # noqa: PLC0415 - an extra
+        from amqp import AccessRefused, Connection  # noqa: PLC0415 - an extra
 
-        self._allowance.renew(WAIT_S)
-        self._is_broken = True  # until it has been opened, a farewell would only take as long again
-        try:
-            self._connection = bounded_connection_class(self._allowance)(
-                str(self.address._replace(path="")).partition("//")[2],
-                userid=self.settings.username or "guest",
-                password=self.settings.password or "guest",
-                virtual_host=self.address.path or "/",
-                ssl=self._tls_options(),
-                connect_timeout=WAIT_S,
-                read_timeout=WAIT_S,
-                write_timeout=WAIT_S,
-            )
-            self._connection.connect()
-            self._open_channel()
-        except AccessRefused:
-            raise self.away("it does not accept this `username` and `password`, or this virtual host") from None
-        except self._errors() as error:
-            raise self.away(_why(error)) from None
-        self._is_broken = False
+        until_s = time.monotonic() + WAIT_S
+        self._connection = Connection(
+            f"{HERE}:{self.dial(until_s)}",
+            userid=self.settings.username or "guest",
+            password=self.settings.password or "guest",
+            virtual_host=self.address.path or "/",
+            frame_writer=_frame_writer,
+        )
+        with self.call(until_s):
+            try:
+                self._connection.connect()
+                self._open_channel()
+            except AccessRefused:
+                raise self.away("it does not accept this `username` and `password`, or this virtual host") from None
+            except self._errors() as error:
+                raise self.away(_why(error)) from None
 
     def _open_channel(self) -> None:
         self._channel = self._connection.channel()
@@ -91,17 +82,15 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
     def send(self, events: Sequence[EventView]) -> None:
         messages = [(view, self._message(view), self._key(view)) for view in events]
         self._begin_batch()
-        self._is_broken = True
-        sizes = sum(len(view.event.body) for view in events)  # they come back if no queue takes them
-        self._allowance.renew(WAIT_S, MOST_ANSWER + 2 * sizes)
         try:
-            self._exchange(messages)
+            sizes = sum(len(view.event.body) for view in events)  # they come back if no queue takes them
+            with self.call(time.monotonic() + WAIT_S, MOST_ANSWER + 2 * sizes):
+                self._exchange(messages)
         finally:
             returned = [view for view in self._tagged.values() if _short(view.event.own_id) in self._returned]
             for tag, view in self._tagged.items():
                 if tag in self._confirmed and view not in returned:
                     self.sent_already(view)
-        self._is_broken = False
         if returned:
             key = self._key(returned[0])
             raise self.away(f"no queue takes messages with the key {key}: bind one to the exchange")
@@ -110,15 +99,17 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
 
     def _exchange(self, messages: Iterable[tuple[EventView, Any, str]]) -> None:
         """Publish all of these, and wait for what becomes of them. Raises Unavailable."""
-        with self.conversing():
-            try:
-                for view, message, key in messages:
-                    self._channel.basic_publish(message, self.settings.exchange or "", key, mandatory=True)
-                    self._sent += 1
-                    self._tagged[self._sent] = view
-                self._wait(self._tagged)
-            except self._errors() as error:
-                raise self.away(_why(error)) from None
+        try:
+            for view, message, key in messages:
+                self._channel.basic_publish(message, self.settings.exchange or "", key, mandatory=True)
+                self._sent += 1
+                self._tagged[self._sent] = view
+            while not self._confirmed.union(self._nacked).issuperset(
+                self._tagged
+            ):  # also what is returned is confirmed
+                self._connection.drain_events()
+        except self._errors() as error:
+            raise self.away(_why(error)) from None
 
     def _begin_batch(self) -> None:
         """Tags count the messages of a channel from 1; these are those of the batch."""
@@ -129,22 +120,15 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
         self._returned: set[str] = set()
         """Ids of messages that no queue takes."""
 
-    def _wait(self, tags: Collection[int]) -> None:
-        """Until each is confirmed or refused. One that is returned is confirmed after that."""
-        while not self._confirmed.union(self._nacked).issuperset(tags):
-            self._connection.drain_events(timeout=self._allowance.left_s())
-
     def disconnect(self) -> None:
         if self._connection is not None:
             connection, self._connection = self._connection, None
             try:
-                if not self._is_broken:
-                    self._allowance.renew(WAIT_S / 2)
+                with self.call(time.monotonic() + WAIT_S / 2), suppress(*self._errors()):
                     connection.close()
-            except self._errors():
-                pass
             finally:
                 connection.collect()
+                super().disconnect()
 
     def _message(self, view: EventView) -> Any:
         from amqp import Message  # noqa: PLC0415
@@ -176,18 +160,6 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
     def _on_return(self, error: Exception, exchange: str, key: str, message: Any) -> None:
         self._returned.add(str(message.properties.get("message_id", "")))
 
-    def _tls_options(self) -> Mapping[str, Any] | bool:
-        if not self.tls():  # says it better than the library if a file is wrong
-            return False
-        files = tls_files(self.settings.tls or TlsSettings.model_validate({}), self.context.base_folder)
-        return {
-            "ca_certs": files.ca,
-            "certfile": files.certificate,
-            "keyfile": files.key,
-            "cert_reqs": ssl.CERT_REQUIRED,
-            "server_hostname": self.server_name,
-        }
-
     @staticmethod
     def _errors() -> tuple[type[Exception], ...]:
         from amqp.exceptions import AMQPError  # noqa: PLC0415
@@ -198,6 +170,21 @@ class SinkAmqp(BrokerSink[SinkAmqpSettings]):
 def _short(text: str) -> str:
     """As much of it as a `shortstr` of AMQP holds, which counts bytes."""
     return text.encode(errors="backslashreplace")[:_MOST_SHORT].decode(errors="ignore")
+
+
+def _frame_writer(connection: Any, transport: Any) -> Callable[..., None]:
+    """As of the library, which would make its frames as large or as small as the broker says, and a buffer for one."""
+    from amqp.method_framing import frame_writer  # noqa: PLC0415 - an extra
+
+    write = frame_writer(connection, transport)
+
+    def write_bounded(*frame: Any) -> None:
+        if connection.frame_max < _LEAST_FRAME:
+            raise ValueError(f"frames of {connection.frame_max} bytes")
+        connection.frame_max = min(connection.frame_max, _MOST_FRAME)
+        write(*frame)
+
+    return write_bounded
 
 
 def _why(error: Exception) -> Exception | str:

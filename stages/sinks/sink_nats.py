@@ -10,6 +10,10 @@ the subjects, events wait; with `stream`, the sink creates one that does.
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
+import re
+import ssl
 import threading
 import time
 from collections.abc import Coroutine, Mapping, Sequence
@@ -17,13 +21,14 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from pydantic import Field
 
-from camgraph.pipeline.system import happy_eyeballs
+from camgraph.stages.sinks.delivery.bounded_line import HERE, LineCut
 from camgraph.stages.sinks.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
-from camgraph.stages.sinks.delivery.careful_nats import NoTls, careful_nats
 from camgraph.stages.sinks.delivery.event_sink import Refused
 from camgraph.stages.sinks.delivery.event_view import EventView
 from camgraph.stages.sinks.delivery.mqtt.mqtt_topics import level
+from camgraph.stages.sinks.delivery.tls import client_tls
 
+logging.getLogger("nats").addHandler(logging.NullHandler())  # or it tells the standard error what the server says
 _LEAST_PAYLOAD = 1024
 """Nobody runs a server that takes less; events are not to be given up for a mistake there."""
 _TOO_LARGE_FOR_STREAM = 10054
@@ -43,7 +48,9 @@ _REFUSALS = {
     10109: "the stream is sealed: name another one",
 }
 """JetStream's error codes, from the errors.json of nats-server."""
-_CONNECT_S = WAIT_S / 2
+_NO_NATS = "it does not speak the protocol of NATS"
+_MOST_OP = 16
+_BLANKS = re.compile(rb"(?:INFO|-ERR|MSG|PING|PONG|\+OK)[ \t\r\n\f\v]{12}")
 
 T = TypeVar("T")
 
@@ -81,19 +88,32 @@ class SinkNats(BrokerSink[SinkNatsSettings]):
         return self.settings.prefix or f"camgraph.{self.context.graph}"
 
     def connect(self) -> None:
+        until_s = time.monotonic() + WAIT_S
+        port = self.dial(until_s, greeted=self._greeted, inspect=_Inspection())
         self._loop = self._loop or _Loop()
-        self._try(self._connect(), WAIT_S)
+        self._try(self._connect(port), until_s)
 
-    async def _connect(self) -> None:
-        context, self._trouble = self.tls(), None
-        self._client = careful_nats(needs_tls=context is not None)
+    def _greeted(self, line: bytes) -> tuple[bytes, ssl.SSLContext | None]:
+        """The server's first line, as a server without TLS says it, and the context for its TLS. Raises LineCut."""
+        info = json.loads(line.removeprefix(b"INFO"))
+        if not isinstance(info, dict):
+            raise LineCut(_NO_NATS)
+        is_needed, is_offered = info.pop("tls_required", False), info.pop("tls_available", False)
+        if self.settings.is_secure and not is_needed and not is_offered:
+            raise LineCut("it speaks no TLS: nothing was sent to it")
+        has_tls = self.settings.is_secure or is_needed
+        context = client_tls(self.settings.tls, self.context.base_folder) if has_tls else None
+        return b"INFO %s\r\n" % json.dumps(info).encode(), context
+
+    async def _connect(self, port: int) -> None:
+        from nats.aio.client import Client  # noqa: PLC0415 - an extra
+
+        self._client, self._trouble = Client(), None
         await self._client.connect(
-            str(self.address._replace(scheme="nats", path="")),
+            f"nats://{HERE}:{port}",
             user=self.settings.username,
             password=self.settings.password,
-            tls=context,
-            tls_hostname=self.server_name if context else None,
-            connect_timeout=_CONNECT_S,
+            connect_timeout=WAIT_S,
             allow_reconnect=False,
             max_reconnect_attempts=1,
             reconnect_time_wait=0,
@@ -114,9 +134,8 @@ class SinkNats(BrokerSink[SinkNatsSettings]):
     def send(self, events: Sequence[EventView]) -> None:
         self._refuse_too_large(events)
         publications = [_Publication(view, self._subject(view), _head(view)) for view in events]
-        self._client.renew()
         self._trouble = None
-        self._try(self._publish(publications), WAIT_S + 1)
+        self._try(self._publish(publications), time.monotonic() + WAIT_S + 1)
 
     def _refuse_too_large(self, events: Sequence[EventView]) -> None:
         """Raises Refused: the server would close the connection for one of these, each time.
@@ -167,15 +186,16 @@ class SinkNats(BrokerSink[SinkNatsSettings]):
                     loop.run(client.close(), 1.0)
             finally:
                 loop.stop()
+        super().disconnect()
 
-    def _try(self, work: Coroutine[Any, Any, None], within_s: float) -> None:
+    def _try(self, work: Coroutine[Any, Any, None], until_s: float) -> None:
         from nats.errors import AuthorizationError, Error, NoRespondersError, NoServersError  # noqa: PLC0415
         from nats.js.errors import NoStreamResponseError  # noqa: PLC0415
 
         assert self._loop
-        with self.conversing():
+        with self.call(until_s):
             try:
-                self._loop.run(work, within_s)
+                self._loop.run(work, until_s - time.monotonic())
             except (NoStreamResponseError, NoRespondersError):
                 raise self.away(f"no stream takes {self._prefix}.>: create one there, or name it as `stream`") from None
             except AuthorizationError:
@@ -202,6 +222,19 @@ class _Publication(NamedTuple):
     head: dict[str, str]
 
 
+class _Inspection:
+    """Looks for blanks in what the server says: the library's expressions take time with the square of their number."""
+
+    def __init__(self) -> None:
+        self._last = b""
+
+    def __call__(self, some: bytes) -> None:
+        """Raises LineCut."""
+        if _BLANKS.search(self._last + some):
+            raise LineCut(_NO_NATS)
+        self._last = (self._last + some)[-_MOST_OP:]
+
+
 def _stream_error(error: Exception | None) -> int:
     """JetStream's number of this error, 0 if it is none of JetStream."""
     code = getattr(error, "err_code", None)
@@ -218,8 +251,7 @@ def _why(error: Exception) -> Exception | str:
         return _REFUSALS.get(code, f"JetStream refuses it with the error {code}: its documentation has a list of them")
     for kind, words in {
         ServiceUnavailableError: "it has no JetStream, which keeps events: start it with `nats-server -js`",
-        NoTls: "it speaks no TLS: nothing was sent to it",
-        ProtocolError: "it does not speak the protocol of NATS, or says more than it has reason to",
+        ProtocolError: _NO_NATS,
     }.items():
         if isinstance(error, kind):
             return words
@@ -251,27 +283,11 @@ async def _end_what_waits() -> None:
     await asyncio.gather(*left, return_exceptions=True)
 
 
-class _DiallingLoop(asyncio.SelectorEventLoop):
-    """The library would wait for the first address of a host as long as for all of them."""
-
-    async def create_connection(  # type: ignore[override]  # of whose many forms the library uses this one
-        self, protocol: Any, host: str, port: int, **more: Any
-    ) -> Any:
-        until_s = time.monotonic() + 0.9 * _CONNECT_S  # before the library gives up, and leaves a socket to nobody
-        stream = await self.run_in_executor(None, happy_eyeballs.connect, host, port, until_s)
-        try:
-            stream.setblocking(False)
-            return await super().create_connection(protocol, sock=stream, **more)
-        except BaseException:
-            stream.close()
-            raise
-
-
 class _Loop:
     """An event loop in a thread of its own, for a library that knows nothing else."""
 
     def __init__(self) -> None:
-        self._loop = _DiallingLoop()
+        self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._work, name="nats", daemon=True)
         self._thread.start()
 

@@ -9,14 +9,13 @@ one transaction. An event may arrive twice: drop repetitions by `id`.
 
 from __future__ import annotations
 
-import ssl
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from camgraph.pipeline.stage import Context
-from camgraph.stages.sinks.delivery.bounded_socket import Allowance, BoundedSocket, connected
+from camgraph.stages.sinks.delivery.bounded_line import HERE
 from camgraph.stages.sinks.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
 from camgraph.stages.sinks.delivery.event_view import EventView
 
@@ -85,52 +84,44 @@ class SinkRedis(BrokerSink[SinkRedisSettings]):
     package, extra = "redis", "redis"
     _client: Any = None
 
-    def __init__(self, settings: SinkRedisSettings, context: Context) -> None:
-        super().__init__(settings, context)
-        self._allowance = Allowance()
-
     def connect(self) -> None:
         import redis  # noqa: PLC0415 - an extra
         from redis.backoff import NoBackoff  # noqa: PLC0415
         from redis.retry import Retry  # noqa: PLC0415
 
+        until_s = time.monotonic() + WAIT_S
         pool = redis.ConnectionPool(
-            connection_class=_connection_class(self.tls(), self.server_name, self._allowance),
-            host=self.address.host,
-            port=self.address.port,
+            host=HERE,
+            port=self.dial(until_s),
             db=int(self.address.path or 0),
             username=self.settings.username,
             password=self.settings.password,
-            socket_timeout=WAIT_S,
-            socket_connect_timeout=WAIT_S,
             retry=Retry(NoBackoff(), 0),
             protocol=2,  # in version 3, a server may send us to another one, with the password
         )
         self._client = redis.Redis(connection_pool=pool)
-        self._ask(self._client.ping)
+        self._ask(self._client.ping, until_s)
 
     def send(self, events: Sequence[EventView]) -> None:
         stream = self.settings.stream or f"camgraph:{self.context.graph}"
         transaction = self._client.pipeline(transaction=True)
         for fields in [_fields(view) for view in events]:
             transaction.xadd(stream, fields, maxlen=self.settings.max_length or None, approximate=True)
-        self._ask(transaction.execute)
+        self._ask(transaction.execute, time.monotonic() + WAIT_S)
 
     def disconnect(self) -> None:
         if self._client is not None:
             self._client.close()
             self._client.connection_pool.disconnect()
             self._client = None
+        super().disconnect()
 
-    def _ask(self, question: Any) -> None:
+    def _ask(self, question: Callable[[], object], until_s: float) -> None:
         from redis import exceptions as errors  # noqa: PLC0415 - an extra
 
-        self._allowance.renew(WAIT_S)
-        with self.conversing():
+        with self.call(until_s):
             try:
                 question()
-            except errors.TimeoutError:
-                raise self.away("it does not answer in time") from None
             except errors.AuthenticationError as error:
                 raise self.away(_refusal(error) or _REFUSALS["WRONGPASS"]) from None
             except errors.RedisError as error:
@@ -145,25 +136,3 @@ def _fields(view: EventView) -> dict[str, bytes]:
     """As bytes: letters that UTF-8 does not have are no fault of the server."""
     words = {"id": view.event.own_id, "type": str(view.body.get("type", "")), "camera": view.camera}
     return {**{name: text.encode(errors="backslashreplace") for name, text in words.items()}, "event": view.event.body}
-
-
-def _connection_class(context: ssl.SSLContext | None, server_name: str, allowance: Allowance) -> Any:
-    import redis  # noqa: PLC0415 - an extra
-
-    plainly = redis.Connection
-
-    class Bounded(plainly):  # type: ignore[misc, valid-type]
-        """With our own socket, and our own TLS: the library's cannot be told another name than the host's."""
-
-        def _connect(self) -> Any:
-            stream = connected(self.host, self.port, allowance)
-            try:
-                if context:
-                    stream = context.wrap_socket(stream, server_hostname=server_name)
-                stream.settimeout(self.socket_timeout)
-            except OSError:
-                stream.close()
-                raise
-            return BoundedSocket(stream, allowance)
-
-    return Bounded

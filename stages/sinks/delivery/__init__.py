@@ -8,7 +8,8 @@ Start with `event_sink.py`, the base of such a sink. Its decisions are pure: eve
 
     event_view, event_words, measured_words, template      an event as filters and texts see it
     incident_rows, event_formats, syslog_message       an event as bytes
-    broker, tls, durations, footage_files  settings and connections that several sinks have
+    broker, bounded_line, tls              connections: an address, who we are, and bounds for what the other side does
+    durations, footage_files               settings that several sinks have
     mail/, mqtt/, web/                     one protocol each
 
 No module here imports a sink.

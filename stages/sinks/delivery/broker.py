@@ -2,9 +2,10 @@
 
 A sink to a broker of yours, here beanstalkd, is as short as its protocol:
 
+    import socket
     import time
 
-    from camgraph.pipeline.system import happy_eyeballs
+    from camgraph.stages.sinks.delivery.bounded_line import HERE
     from camgraph.stages.sinks.delivery.broker import WAIT_S, BrokerSettings, BrokerSink
 
 
@@ -21,27 +22,25 @@ A sink to a broker of yours, here beanstalkd, is as short as its protocol:
         socket = answers = None
 
         def connect(self):
-            try:
-                until_s = time.monotonic() + WAIT_S
-                self.socket = happy_eyeballs.connect(self.address.host, self.address.port, until_s)
-                self.answers = self.socket.makefile("rb")
-            except OSError as error:
-                raise self.away(error) from None
+            self.socket = socket.create_connection((HERE, self.dial(time.monotonic() + WAIT_S)))
+            self.answers = self.socket.makefile("rb")
 
         def send(self, events):
-            for view in events:
-                self.socket.sendall(b"put 0 0 60 %d\\r\\n%s\\r\\n" % (len(view.event.body), view.event.body))
-                if not self.answers.readline(1000).startswith(b"INSERTED"):
-                    raise self.away("it did not take the event")
-                self.sent_already(view)
+            with self.call(time.monotonic() + WAIT_S):
+                for view in events:
+                    self.socket.sendall(b"put 0 0 60 %d\\r\\n%s\\r\\n" % (len(view.event.body), view.event.body))
+                    if not self.answers.readline().startswith(b"INSERTED"):
+                        raise self.away("it did not take the event")
+                    self.sent_already(view)
 
         def disconnect(self):
             for one in filter(None, (self.answers, self.socket)):
                 one.close()
+            super().disconnect()
 
-If a client library is needed, name its `package` and the `extra` that brings it. `self.tls()` is the context for TLS.
-Read no more of an answer than it may have, as above, and call a library within `with self.conversing():`, since it may
-fail in any way at an answer that it does not expect.
+`dial` connects to the broker, in TLS if the address says so, and gives a port of this machine that leads there. The
+client library, if there is one, connects to that port, without TLS. Name its `package` and the `extra` that brings it.
+Whatever the broker answers, and however slowly, `call` ends in time, and the library reads little (`bounded_line.py`).
 """
 
 from __future__ import annotations
@@ -49,7 +48,8 @@ from __future__ import annotations
 import os
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
@@ -60,7 +60,7 @@ from pydantic import Field, field_validator, model_validator
 from camgraph.pipeline.errors import EnvironmentProblem, ProblemText, Unavailable
 from camgraph.pipeline.stage import Context, SettingProblems
 from camgraph.pipeline.system.happy_eyeballs import host_and_port
-from camgraph.stages.sinks.delivery.bounded_socket import AnswerTooLong
+from camgraph.stages.sinks.delivery.bounded_line import MOST_ANSWER, BoundedLine, Greeted, LineCut
 from camgraph.stages.sinks.delivery.event_sink import DeliverySettings, EventSink
 from camgraph.stages.sinks.delivery.tls import TlsSettings, can_be_host, client_tls, tls_failure, tls_problems
 
@@ -143,6 +143,7 @@ class BrokerSink(EventSink[B]):
     """The client library, as it is imported, if there is one."""
     extra: ClassVar[str] = ""
     """Which brings it: `camgraph[extra]`."""
+    _line: BoundedLine | None = None
 
     def __init__(self, settings: B, context: Context) -> None:
         super().__init__(settings, context)
@@ -163,6 +164,54 @@ class BrokerSink(EventSink[B]):
         """None if the address is one without TLS. The files are read anew. Raises Unavailable."""
         return client_tls(self.settings.tls, self.context.base_folder) if self.settings.is_secure else None
 
+    def dial(
+        self,
+        until_s: float,
+        *,
+        greeted: Greeted | None = None,
+        inspect: Callable[[bytes], object] = lambda some: None,
+    ) -> int:
+        """Connect to the broker; see `BoundedLine`. Returns the port of 127.0.0.1 that leads there.
+
+        Raises Unavailable.
+        """
+        try:
+            self._line = BoundedLine(
+                self.address.host,
+                self.address.port,
+                until_s,
+                tls=None if greeted else self.tls(),
+                server_name=self.server_name,
+                greeted=greeted,
+                inspect=inspect,
+            )
+        except OSError as error:
+            raise self.away(error) from None
+        return self._line.port
+
+    @contextmanager
+    def call(self, until_s: float, most_bytes: int = MOST_ANSWER) -> Iterator[None]:
+        """Within, a call of the library: as `conversing`, and it fails at its end, or if the broker says too much."""
+        assert self._line
+        with self.conversing(), self._line.call(until_s, most_bytes):
+            yield
+
+    def disconnect(self) -> None:
+        """Hang up. Close the connection of the library before."""
+        if self._line:
+            self._line.close()
+            self._line = None
+
+    def is_gone(self) -> bool:
+        return self._line is not None and self._line.is_over
+
+    def not_understood(self, error: Exception) -> Unavailable:
+        return self.away(error) if self._why_cut else super().not_understood(error)
+
+    @property
+    def _why_cut(self) -> Exception | None:
+        return self._line.why_cut if self._line else None
+
     @property
     def other_side(self) -> str:
         return str(self.address)
@@ -174,7 +223,7 @@ class BrokerSink(EventSink[B]):
 
     def away(self, error: BaseException | str) -> Unavailable:
         """The error to raise for one of the library: whose texts may hold secrets, so only known ones are repeated."""
-        return Unavailable(f"{self.address}: {why_away(error)}")
+        return Unavailable(f"{self.address}: {why_away(self._why_cut or error)}")
 
     @classmethod
     def _missing(cls) -> str:
@@ -187,7 +236,7 @@ def is_installed(package: str) -> bool:
 
 def why_away(error: BaseException | str) -> str:
     """Why there is no connection, for people, without the words of a library."""
-    if isinstance(error, str | AnswerTooLong):
+    if isinstance(error, str | LineCut):
         return str(error)
     if isinstance(error, ssl.SSLError):
         return tls_failure(error)

@@ -143,6 +143,10 @@ class EventSink(SelectingSink[D]):
     def disconnect(self) -> None:
         """Let go of the connection; also called after `connect` has failed, and at the end."""
 
+    def is_gone(self) -> bool:
+        """Whether the other side has hung up since the last `send`: the next one connects anew, without a pause."""
+        return False
+
     def try_out(self, event: Event) -> None:
         """Send one event at once, whatever filters and pauses say. Raises as `send`; after Unavailable, call again."""
         view = view_of(event)
@@ -311,6 +315,8 @@ class EventSink(SelectingSink[D]):
         self._is_trace_logged = False
 
     def _send(self, views: Sequence[EventView]) -> None:
+        if self._is_connected and self.is_gone():
+            self._disconnect()
         if not self._is_connected:
             self._make_ready()
             self._is_connected = True

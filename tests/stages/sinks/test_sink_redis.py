@@ -21,6 +21,7 @@ from camgraph_test_stages.brokers import (
 )
 from camgraph_test_stages.delivering import refusal
 from camgraph_test_stages.hostile import hostile, saying
+from camgraph_test_stages.waiting import until
 
 from camgraph.pipeline.errors import Unavailable
 from camgraph.stages.sinks import sink_redis
@@ -105,6 +106,16 @@ def test_server_that_is_still_loading_gets_the_events_later(tmp_path) -> None:
         with sink_to(server.port, tmp_path) as sink:
             assert "it is still loading its data" in refusal(sink, stream(1))
             assert not list(sink.context.dead_letters)
+
+
+def test_server_that_has_hung_up_in_between_is_met_anew_at_once(tmp_path) -> None:
+    with serving(redis_server(tmp_path)) as server, sink_to(server.port, tmp_path) as sink:
+        hand_in(sink, [incident(1, "a")])
+        with redis.Redis(port=server.port) as client:
+            client.client_kill_filter(_type="normal", skipme=True)
+        until(sink.is_gone)
+        sink.process([incident(2, "a")])
+        assert len(entries(server.port)) == 2
 
 
 def test_error_of_an_older_client_is_known_by_its_class() -> None:

@@ -14,17 +14,16 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from camgraph.pipeline.errors import Unavailable
-from camgraph.pipeline.system import happy_eyeballs
-from camgraph.stages.sinks.delivery.bounded_socket import AnswerTooLong
+from camgraph.stages.sinks.delivery.bounded_line import HERE, BoundedLine
 from camgraph.stages.sinks.delivery.broker import WAIT_S, BrokerAddress, why_away
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessageInfo
-    from paho.mqtt.enums import MQTTErrorCode
 
 _PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 _KEEPALIVE_S = 10
@@ -55,9 +54,12 @@ _WHY_NOT = {
 }
 """Reason codes of MQTT 5."""
 MOST_PACKET = 5 << 20
-"""Bytes; the largest that we get are pictures that we have published, of 4 MB."""
-_PUBLISH_TWICE = 0x34
-"""A publication with QoS 2; we subscribe with 1."""
+"""Bytes; the largest that we get are pictures that we have published, of 4 MB.
+
+The broker may say so much from one message that the library has understood to the next. By itself the library reads
+packets of 256 MB, and keeps any number of messages whose delivery the broker does not complete.
+"""
+_GOODBYE_S = 1.0
 
 
 class Publication(NamedTuple):
@@ -96,25 +98,6 @@ class LinkOptions:
     """Called for a topic whose retained payload is larger than the broker takes, once."""
 
 
-class _NamedTls:
-    """A TLS context that expects this name in the certificate, whatever the library asks for: its host."""
-
-    check_hostname = True
-
-    def __init__(self, context: ssl.SSLContext, name: str) -> None:
-        self._context, self._name = context, name
-        self._socket: ssl.SSLSocket | None = None
-
-    def wrap_socket(self, plain: Any, server_hostname: str | None = None, **more: Any) -> ssl.SSLSocket:
-        self._socket = self._context.wrap_socket(plain, server_hostname=self._name, **more)
-        return self._socket
-
-    def close(self) -> None:
-        """The library leaves the socket open if the handshake fails."""
-        if self._socket:
-            self._socket.close()
-
-
 @dataclass
 class _Fate:
     """What became of one connection."""
@@ -130,7 +113,6 @@ class _Fate:
     """(topic, payload) of events that were published, and not acknowledged in the time of a call."""
     slow_until_s: float = 0.0
     """While a large payload is on its way, and a little longer, what comes behind it may take its time."""
-    secure: _NamedTls | None = None
     deletions: int = 0
 
     def takes(self, topic: str, payload: bytes) -> bool:
@@ -278,38 +260,54 @@ class MqttLink:
 
     def _one_connection(self, fate: _Fate) -> bool:
         """Connect, and return once it is over; whether it was up."""
-        client = self._client(fate)
         try:
-            context = self._options.tls()
-            if context:
-                fate.secure = _NamedTls(context, self._options.server_name)
-                client.tls_set_context(cast("ssl.SSLContext", fate.secure))
-            self._connect(client, fate)
+            with closing(self._line()) as line:
+                return self._converse(line, fate)
+        except Exception as error:  # noqa: BLE001 - the thread must go on, whatever a broker answers
+            fate.end(self._why_failed(error))
+            return False
+
+    def _line(self) -> BoundedLine:
+        address, tls, until_s = self._options.address, self._options.tls(), time.monotonic() + WAIT_S
+        return BoundedLine(address.host, address.port, until_s, tls=tls, server_name=self._options.server_name)
+
+    def _converse(self, line: BoundedLine, fate: _Fate) -> bool:
+        """Until the connection is over; whether it was up."""
+        client = self._client(fate, line)
+        with line.call(time.monotonic() + WAIT_S, MOST_PACKET):
+            most = _properties({"MaximumPacketSize": MOST_PACKET}, "CONNECT")
+            client.connect(HERE, line.port, keepalive=_KEEPALIVE_S, clean_start=True, properties=most)
+            network = threading.Thread(target=self._read_and_write, args=(client, fate), name="mqtt-net", daemon=True)
+            network.start()
+            if not fate.up.wait(WAIT_S):
+                fate.end(f"{self._options.address}: it does not answer as an MQTT broker")
+        try:
             if fate.gone.is_set() or self._stopping.is_set():
                 return False
             self._begin(client, fate)
             self._report("")
             self._publish_large(client, fate)
             return True
-        except Exception as error:  # noqa: BLE001 - the thread must go on, whatever a broker answers
-            fate.end(self._why_failed(error))
-            return False
         finally:
             self._is_up.clear()
             with self._lock:
                 self._now = None
             client.disconnect()
-            client.loop_stop()
-            if fate.secure:
-                fate.secure.close()
+            network.join(_GOODBYE_S)
+            line.close()
+            network.join()
 
-    def _connect(self, client: Client, fate: _Fate) -> None:
-        address = self._options.address
-        most = _properties({"MaximumPacketSize": MOST_PACKET}, "CONNECT")
-        client.connect(address.host, address.port, keepalive=_KEEPALIVE_S, clean_start=True, properties=most)
-        client.loop_start()
-        if not fate.up.wait(WAIT_S):
-            fate.end(f"{address}: it does not answer as an MQTT broker")
+    def _read_and_write(self, client: Client, fate: _Fate) -> None:
+        """A thread of the library would die of an answer that it cannot read, and nobody would notice."""
+        try:
+            while client.loop() == 0:
+                pass
+            fate.end(self._why_gone(None))
+        except Exception as error:  # noqa: BLE001 - whatever an answer makes the library do
+            fate.end(self._why_failed(error))
+        finally:
+            if left := client.socket():
+                left.close()
 
     def _begin(self, client: Client, fate: _Fate) -> None:
         """Publish all that is retained, then take messages."""
@@ -343,27 +341,28 @@ class MqttLink:
                 fate.end(f"{self._options.address}: the broker does not confirm a picture")
             fate.slow_until_s = time.monotonic() + WAIT_S
 
-    def _client(self, fate: _Fate) -> Client:
-        from paho.mqtt.client import MQTTv5  # noqa: PLC0415 - an extra
+    def _client(self, fate: _Fate, line: BoundedLine) -> Client:
+        from paho.mqtt.client import Client, MQTTv5  # noqa: PLC0415 - an extra
         from paho.mqtt.enums import CallbackAPIVersion  # noqa: PLC0415
 
         options = self._options
-        client = _careful_client(lambda error: fate.end(self._why_failed(error)))(
-            CallbackAPIVersion.VERSION2, options.client_id, protocol=MQTTv5, reconnect_on_failure=False
-        )
-        client.connect_timeout = WAIT_S
+        client = Client(CallbackAPIVersion.VERSION2, options.client_id, protocol=MQTTv5, reconnect_on_failure=False)
         if options.availability:
             client.will_set(options.availability, b"offline", qos=1, retain=True)
         client.username_pw_set(options.username, options.password)
         client.max_inflight_messages_set(self._in_flight)
         client.on_socket_open = lambda _, __, opened: opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        client.on_connect = lambda _, __, ___, code, properties: self._on_connect(fate, code, properties)
-        client.on_disconnect = lambda _, __, ___, code, ____: fate.end(self._why_gone(code))
-        client.on_publish = lambda _, __, mid, code, ___: _on_publish(fate, mid, code)
-        client.on_message = lambda client, _, message: self._on_message(client, fate, message)
+        client.on_socket_register_write = lambda *_: None  # so that only our thread writes
+        client.on_connect = lambda _, __, ___, code, properties: self._on_connect(fate, line, code, properties)
+        client.on_disconnect = lambda _, __, ___, code, ____: fate.end(
+            self._why_failed(line.why_cut) if line.why_cut else self._why_gone(code)
+        )
+        client.on_publish = lambda _, __, mid, code, ___: _on_publish(fate, line, mid, code)
+        client.on_message = lambda client, _, message: self._on_message(client, fate, line, message)
         return client
 
-    def _on_connect(self, fate: _Fate, code: Any, properties: Any) -> None:
+    def _on_connect(self, fate: _Fate, line: BoundedLine, code: Any, properties: Any) -> None:
+        line.allow(MOST_PACKET)
         if code.is_failure:
             fate.end(self._why_gone(code))
             return
@@ -386,8 +385,9 @@ class MqttLink:
         why = _WHY_NOT.get(value, "the broker has closed the connection" if value else "the connection is lost")
         return f"{self._options.address}: {why}"
 
-    def _on_message(self, client: Client, fate: _Fate, message: Any) -> None:
+    def _on_message(self, client: Client, fate: _Fate, line: BoundedLine, message: Any) -> None:
         """Delete what is retained of cameras and rules that are no more."""
+        line.allow(MOST_PACKET)
         if (
             fate.deletions >= _MOST_DELETIONS
             or not message.retain
@@ -409,40 +409,9 @@ def client_matches(topic_filter: str, topic: str) -> bool:
     return bool(topic_matches_sub(topic_filter, topic))
 
 
-def _careful_client(failed: Callable[[Exception], object]) -> type[Client]:
-    """The class of paho's client, for brokers that may send anything.
-
-    By itself the library's thread dies of an answer that it cannot read, and nobody notices. It reads packets of 256
-    MB, and keeps any number of messages whose delivery the broker does not complete. `failed` is called with an
-    exception that an answer has caused; then the connection is closed.
-    """
-    from paho.mqtt.client import Client  # noqa: PLC0415 - an extra
-    from paho.mqtt.enums import MQTTErrorCode  # noqa: PLC0415
-
-    class CarefulClient(Client):  # type: ignore[misc]  # the library may be missing
-        def _create_socket_connection(self) -> socket.socket:
-            """The library would give each address of the host the whole time, one after the other."""
-            return happy_eyeballs.connect(self._host, self._port, time.monotonic() + self._connect_timeout)
-
-        def _sock_recv(self, bufsize: int) -> bytes:
-            """`bufsize` is what is missing of the packet."""
-            if bufsize > MOST_PACKET or self._in_packet["command"] & 0xF4 == _PUBLISH_TWICE:
-                failed(AnswerTooLong())
-                raise AnswerTooLong
-            return bytes(super()._sock_recv(bufsize))
-
-        def _packet_read(self) -> MQTTErrorCode:
-            try:
-                return cast("MQTTErrorCode", super()._packet_read())
-            except Exception as error:  # noqa: BLE001 - whatever an answer makes the library do
-                failed(error)
-                return MQTTErrorCode.MQTT_ERR_PROTOCOL
-
-    return CarefulClient
-
-
-def _on_publish(fate: _Fate, mid: int, code: Any) -> None:
+def _on_publish(fate: _Fate, line: BoundedLine, mid: int, code: Any) -> None:
     """Called while the library holds its locks: wait for nothing here."""
+    line.allow(MOST_PACKET)
     if code.value >= _FIRST_FAILURE:
         fate.refused[mid] = code.value
     fate.acked.set()

@@ -18,6 +18,8 @@ from camgraph_test_stages.brokers import (
     stream,
     struck,
 )
+from camgraph_test_stages.delivering import refusal
+from camgraph_test_stages.hostile import hostile, saying
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -103,6 +105,15 @@ def ready(port: int) -> int:
             return int(found[1]) if found else 0
     except OSError:
         return 0
+
+
+def test_the_own_sink_takes_what_the_broker_says(tmp_path) -> None:
+    settings = {"address": "beanstalk://127.0.0.1"}
+    with hostile(saying(b"INSERTED 1\r\n", b"DRAINING\r\n")) as server:
+        settings["address"] += f":{server.port}"
+        with delivering(own_sink(), settings, tmp_path) as sink:
+            hand_in(sink, stream(1))
+            assert "it did not take the event" in refusal(sink, stream(2))
 
 
 def test_an_own_sink_to_a_broker_is_short_and_loses_nothing(tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -102,7 +103,11 @@ def test_syslog(tmp_path: Path) -> None:
 
 
 def test_amqp_reaches_the_address_that_answers(tmp_path: Path) -> None:
-    with hostile(lambda _: iter([b"AMQP\0\0\x09\x01"])) as server, dead_address(server.port):
+    def talk(connection: socket.socket) -> Iterator[bytes]:
+        yield b"AMQP\0\0\x09\x01"  # it speaks another version
+        connection.shutdown(socket.SHUT_WR)
+
+    with hostile(talk) as server, dead_address(server.port):
         settings = {"address": f"amqp://{HOST}:{server.port}", "queue": "q"}
         with delivering(SinkAmqp, settings, tmp_path) as sink:
             assert "does not answer" not in refusal(sink, [incident(1)])
