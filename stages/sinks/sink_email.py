@@ -238,11 +238,10 @@ class SinkEmail(EventSink[SinkEmailSettings]):
         if self._mailing is None or self._mailing[0] != view.event.id:
             self.disconnect()
             mail = mail_about(view, self._words, *self._picture(view))
-            conversation = Conversation(self.settings.mail_server(self.context.base_folder))
+            limit_s = seconds(self.settings.limit)
+            conversation = Conversation(self.settings.mail_server(self.context.base_folder), limit_s)
             everybody = [addr_spec(one) for one in self.settings.to]
-            errand = Errand(
-                lambda: conversation.send(mail, self._sender, everybody), seconds(self.settings.limit), "mail"
-            )
+            errand = Errand(lambda: conversation.send(mail, self._sender, everybody), limit_s, "mail")
             self._mailing = view.event.id, errand, conversation
         refusals = self._answer(view, self._mailing[1])
         if refusals and self._is_trial:
@@ -276,12 +275,11 @@ class SinkEmail(EventSink[SinkEmailSettings]):
 
     def _refused_again(self, view: EventView, recipients: Mapping[str, str]) -> Refusals:
         """Address of who still has not got it -> the answer of the server, or why there is none."""
-        conversation = self._talking_later = Conversation(self.settings.mail_server(self.context.base_folder))
+        place, limit_s = self.settings.mail_server(self.context.base_folder), seconds(self.settings.limit)
+        conversation = self._talking_later = Conversation(place, limit_s)
         try:
             mail = mail_about(view, self._words, *self._picture(view))
-            errand = Errand(
-                lambda: conversation.send(mail, self._sender, list(recipients)), seconds(self.settings.limit), "mail"
-            )
+            errand = Errand(lambda: conversation.send(mail, self._sender, list(recipients)), limit_s, "mail")
             while not errand.is_over(_TURN_S):
                 pass
             return errand.result()
@@ -377,7 +375,7 @@ def try_login(settings: SinkEmailSettings, base_folder: Path, within_s: float = 
 
     Raises SSLCertVerificationError if the certificate is not trusted, and Unavailable, with the reason, for all else.
     """
-    place, conversation = settings.place, Conversation(settings.mail_server(base_folder))
+    place, conversation = settings.place, Conversation(settings.mail_server(base_folder), within_s)
     errand = Errand(conversation.log_in, within_s, "mail")
     try:
         while not errand.is_over(_TURN_S):

@@ -35,6 +35,8 @@ MOST_ANSWER = 1 << 20
 """Bytes that a server may say in one call: brokers confirm each event with less than a hundred."""
 HERE = "127.0.0.1"
 _CHUNK = 1 << 16
+_MOST_WAITING = 1 << 17
+"""Bytes of the library on their way: it is to notice a slow server as it would without a line."""
 _MOST_FIRST_LINE = 1 << 16
 _GOODBYE_S = 0.5
 """For the last words of the library to reach the server."""
@@ -81,6 +83,7 @@ class BoundedLine:
         self.why_cut: Exception | None = None
         """None if one of both sides has hung up, which the other one sees."""
         self._listener = socket.create_server((HERE, 0))
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _MOST_WAITING)
         self._ends = [self._listener]
         self.port = int(self._listener.getsockname()[1])
         """The library connects to it, at 127.0.0.1."""
@@ -94,7 +97,7 @@ class BoundedLine:
             self._listener.close()
             raise Unavailable(f"cannot begin a connection: {error}: raise ulimit -u") from error
         if not self._is_connected.wait(max(0.0, self._until_s - time.monotonic())):
-            self._cut()
+            self.cut()
             raise TimeoutError
         if self.why_cut:
             raise self.why_cut
@@ -116,10 +119,11 @@ class BoundedLine:
     def close(self) -> None:
         """Hang up. Close the library's connection before, so that its last words arrive."""
         self._thread.join(_GOODBYE_S)
-        self._cut()
+        self.cut()
         self._thread.join(_GOODBYE_S)
 
-    def _cut(self) -> None:
+    def cut(self) -> None:
+        """Hang up now; the library fails."""
         self._is_closed = True
         for end in list(self._ends):
             with suppress(OSError):

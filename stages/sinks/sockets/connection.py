@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from camgraph.pipeline.errors import Unavailable
 from camgraph.pipeline.stage import Logger
 from camgraph.pipeline.system.happy_eyeballs import Place, connect_first
+from camgraph.stages.sinks.delivery.attempts import Attempts
 from camgraph.stages.sinks.sockets.address import Address, Lookup
 from camgraph.stages.sinks.sockets.greeter import shake_hands
 from camgraph.stages.sinks.sockets.streams import (
@@ -24,8 +25,7 @@ from camgraph.stages.sinks.sockets.streams import (
     why_broken,
 )
 
-PAUSE_S = (0.25, 8.0)
-"""The pause after the first failed connection, and the longest; it doubles."""
+_PAUSES_S = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _LEAST_S = 0.05
 """For connecting, however late it is."""
 DEAD_PEER_MS = 20_000
@@ -61,9 +61,7 @@ class Connection:
         self._socket: socket.socket | None = None
         self._unsent = bytearray()
         self._behind: set[str] = set()
-        self._pause_s = PAUSE_S[0]
-        self._next_try = 0.0
-        self._logged = False
+        self._attempts = Attempts(_PAUSES_S)
 
     def open(self, deadline: float) -> None:
         """Try to connect; a receiver may also come later."""
@@ -128,16 +126,14 @@ class Connection:
             wait_s = min(wait_s * 1.5, 0.01)
 
     def _connect(self, deadline: float) -> None:
-        if time.monotonic() < self._next_try:
+        if not self._attempts.may_try(time.monotonic()):
             raise self._unavailable("not connected")
         try:
             places = self._lookup.places(deadline)
             self._socket = self._secured(_connected(places, deadline), deadline)
         except (OSError, Unavailable) as error:
-            self._next_try = time.monotonic() + self._pause_s
-            self._pause_s = min(self._pause_s * 2, PAUSE_S[1])
-            raise self._logged_once(error) from error
-        self._pause_s, self._next_try, self._logged = PAUSE_S[0], 0.0, False
+            raise self._failed(error) from error
+        self._attempts.succeeded()
         self._log.info("receiver_connected", address=str(self._address))
 
     def _secured(self, stream: socket.socket, deadline: float) -> socket.socket:
@@ -161,12 +157,12 @@ class Connection:
         self.close()
         self._log.warning("receiver_lost", address=str(self._address), error=why_broken(error) or "closed")
 
-    def _logged_once(self, error: Exception) -> Unavailable:
-        """Log the first failure of a row, and make it the error that `deliver` raises."""
+    def _failed(self, error: Exception) -> Unavailable:
+        """The error that `deliver` raises; the first of a row is logged."""
         reason = (why_broken(error) or "it took too long") if isinstance(error, OSError) else str(error)
-        if not self._logged:
-            self._logged = True
+        if not self._attempts.failures:
             self._log.warning("receiver_absent", address=str(self._address), error=reason)
+        self._attempts.failed(time.monotonic(), reason)
         return self._unavailable(reason)
 
     def _unavailable(self, reason: str) -> Unavailable:

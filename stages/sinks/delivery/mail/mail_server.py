@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import smtplib
 import socket
-import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from camgraph.pipeline.errors import CamgraphError
-from camgraph.pipeline.system import happy_eyeballs
+from camgraph.stages.sinks.delivery.bounded_line import HERE, BoundedLine
 from camgraph.stages.sinks.delivery.mail.mail_answers import words_of
 from camgraph.stages.sinks.delivery.tls import TlsSettings, client_tls
 
@@ -27,8 +26,6 @@ _GOODBYE_S = 2.0
 """For the server's answer to our goodbye: it has the mail already."""
 _NOT_NOW = 421
 _FOR_GOOD = 500
-_MOST_ANSWER = 1 << 20
-"""Bytes of one answer, which may have many lines."""
 
 Security = Literal["starttls", "tls", "none"]
 
@@ -44,6 +41,11 @@ class MailServer:
     base_folder: Path
     user: str | None = None
     password: str | None = field(default=None, repr=False)
+
+    @property
+    def server_name(self) -> str:
+        """The name that its certificate has to show."""
+        return (self.tls and self.tls.server_name) or self.host
 
 
 class Refusal(NamedTuple):
@@ -67,11 +69,11 @@ Refusals = Mapping[str, Refusal]
 
 
 class Conversation:
-    """One mail, over a connection of its own."""
+    """One mail, over a connection of its own, which ends after `within_s`."""
 
-    def __init__(self, place: MailServer) -> None:
-        self._place = place
-        self._server: smtplib.SMTP | None = None
+    def __init__(self, place: MailServer, within_s: float) -> None:
+        self._place, self._until_s = place, time.monotonic() + within_s
+        self._line: BoundedLine | None = None
         self._is_aborted = False
 
     def send(self, mail: EmailMessage, sender: str, recipients: Sequence[str]) -> Refusals:
@@ -103,40 +105,44 @@ class Conversation:
 
     @contextmanager
     def _logged_in(self) -> Iterator[smtplib.SMTP]:
-        with _not_of_the_mail():
-            server = self._connected()
-        try:
-            if self._place.user and self._place.password:
+        with closing(self._dialled()) as line:
+            try:
                 with _not_of_the_mail():
-                    _log_in(server, self._place.user, self._place.password)
-            yield server
-        finally:
-            _quit(server)
+                    server = self._greeted(line)
+                try:
+                    if self._place.user and self._place.password:
+                        with _not_of_the_mail():
+                            _log_in(server, self._place.user, self._place.password)
+                    yield server
+                finally:
+                    _quit(server)
+            except (smtplib.SMTPServerDisconnected, OSError):
+                if line.why_cut:
+                    raise line.why_cut from None
+                raise
 
-    def _connected(self) -> smtplib.SMTP:
-        """Raises Unavailable, SMTPException and OSError."""
+    def _dialled(self) -> BoundedLine:
+        """Raises Unavailable and OSError."""
         place = self._place
-        name = place.tls.server_name if place.tls and place.tls.server_name else place.host
-        tls = None if place.security == "none" else client_tls(place.tls, place.base_folder)
-        made = _Tls if place.security == "tls" else _Server
-        server = self._server = made(timeout=CALL_S, local_hostname=_own_name())
-        if isinstance(server, _Tls):
-            assert tls is not None
-            server.tls, server.server_name = tls, name
+        tls = client_tls(place.tls, place.base_folder) if place.security == "tls" else None
+        line = self._line = BoundedLine(place.host, place.port, self._until_s, tls=tls, server_name=place.server_name)
+        if self._is_aborted:
+            line.cut()
+        return line
+
+    def _greeted(self, line: BoundedLine) -> smtplib.SMTP:
+        """Raises Unavailable, SMTPException and OSError."""
+        place, server = self._place, smtplib.SMTP(timeout=CALL_S, local_hostname=_own_name())
         try:
-            code, words = server.connect(place.host, place.port)
+            code, words = server.connect(HERE, line.port)
             if code != _READY:
                 raise smtplib.SMTPConnectError(code, words)
             if place.security == "starttls":
-                assert tls is not None
-                server._host = name  # type: ignore[attr-defined]  # whose certificate is checked
-                server.starttls(context=tls)
+                server._host = place.server_name  # type: ignore[attr-defined]  # no argument of the library names it
+                server.starttls(context=client_tls(place.tls, place.base_folder))
         except BaseException:
             server.close()
             raise
-        if self._is_aborted:
-            server.close()
-            raise ConnectionAbortedError
         return server
 
     def log_in(self) -> None:
@@ -147,70 +153,8 @@ class Conversation:
     def abort(self) -> None:
         """Let the thread that talks fail soon."""
         self._is_aborted = True
-        sock = getattr(self._server, "sock", None)
-        if sock is not None:
-            with suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-
-
-class _Server(smtplib.SMTP):
-    """A server whose answers must end some time: the library would keep all lines of one in memory."""
-
-    file: Any
-
-    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        """The library would give each address of the host the whole time, one after the other."""
-        stream = happy_eyeballs.connect(host, port, time.monotonic() + timeout)
-        stream.settimeout(timeout)
-        return stream
-
-    def getreply(self) -> tuple[int, bytes]:
-        """Raises SMTPException, also for an answer that does not end."""
-        if self.file is None and self.sock is not None:
-            self.file = _Bounded(self.sock.makefile("rb"))
-        bounded = self.file
-        if bounded is not None:
-            bounded.left = _MOST_ANSWER
-        try:
-            return super().getreply()
-        except smtplib.SMTPServerDisconnected:
-            if bounded is not None and bounded.left < 0:
-                raise smtplib.SMTPResponseException(_NOT_NOW, b"(its answer has no end)") from None
-            raise
-
-
-class _Bounded:
-    """The lines of one answer."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self.left = 0
-
-    def readline(self, most: int) -> bytes:
-        """Raises OSError if there are too many."""
-        line = self._file.readline(most)
-        self.left -= len(line)
-        if self.left < 0:
-            raise OSError("its answer has no end")
-        return line
-
-    def close(self) -> None:
-        self._file.close()
-
-
-class _Tls(_Server):
-    """Encrypted from the first byte, under a name of our choice."""
-
-    tls: ssl.SSLContext
-    server_name: str
-
-    def _get_socket(self, host: str, port: int, timeout: float) -> ssl.SSLSocket:
-        plain = super()._get_socket(host, port, timeout)
-        try:
-            return self.tls.wrap_socket(plain, server_hostname=self.server_name)
-        except BaseException:
-            plain.close()
-            raise
+        if self._line:
+            self._line.cut()
 
 
 @contextmanager

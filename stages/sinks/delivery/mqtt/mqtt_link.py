@@ -1,6 +1,6 @@
 """A connection to an MQTT 5 broker that is kept by a thread of its own, also while nothing is sent.
 
-    waiting --connected--> up: availability and all retained topics are published --gone--> waiting, 1 to 15 s --> ...
+    waiting --connected--> up: availability and all retained topics are published --gone--> waiting, 0.5 to 15 s --> ...
 
 Every connection is a new client with a clean session. So nothing lingers in a library's queue: a publication that was
 not acknowledged is the sender's to repeat. Retained topics are kept here, and a broker that has lost its memory gets
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from camgraph.pipeline.errors import Unavailable
+from camgraph.stages.sinks.delivery.attempts import Attempts
 from camgraph.stages.sinks.delivery.bounded_line import HERE, BoundedLine
 from camgraph.stages.sinks.delivery.broker import WAIT_S, BrokerAddress, why_away
 
@@ -244,19 +245,20 @@ class MqttLink:
     # ---- the thread
 
     def _stay_connected(self) -> None:
-        failures = 0
+        attempts = Attempts(_PAUSES_S)
         while not self._stopping.is_set():
             self._hurry.clear()
             fate = _Fate()
             was_up = self._one_connection(fate)
             if self._stopping.is_set():
                 return
-            failures = 0 if was_up else failures + 1
+            if was_up:
+                attempts.succeeded()
             self._why = fate.why or self._why
             self._report(self._why)
-            pause_s = _PAUSES_S[min(failures, len(_PAUSES_S) - 1)]
+            attempts.failed(time.monotonic(), self._why)
             self._stopping.wait(_PAUSES_S[0])
-            self._hurry.wait(pause_s - _PAUSES_S[0])
+            self._hurry.wait(attempts.next_s - time.monotonic())
 
     def _one_connection(self, fate: _Fate) -> bool:
         """Connect, and return once it is over; whether it was up."""

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from camgraph.stages.sinks.delivery.attempts import Attempts
 from camgraph.stages.sinks.delivery.durations import seconds
-from camgraph.stages.sinks.delivery.event_sink import Attempts
 
 
 def test_pauses_grow_up_to_the_last_and_begin_anew() -> None:
