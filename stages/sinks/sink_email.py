@@ -36,6 +36,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from camgraph.pipeline.errors import EnvironmentProblem, Unavailable
 from camgraph.pipeline.messages import End, Event, Message
 from camgraph.pipeline.stage import Context, Counts, SettingProblems, Upstream
+from camgraph.stages.sinks.delivery.bounded_line import why_away
 from camgraph.stages.sinks.delivery.durations import Duration, seconds
 from camgraph.stages.sinks.delivery.event_sink import DeliverySettings, EventSink, Refused
 from camgraph.stages.sinks.delivery.event_view import EventView, view_of
@@ -62,7 +63,7 @@ from camgraph.stages.sinks.delivery.mail.mail_server import (
 from camgraph.stages.sinks.delivery.mail.postponed import MOST, Postponed, PostponedMail
 from camgraph.stages.sinks.delivery.selection import Filters, new_incidents_and_cameras
 from camgraph.stages.sinks.delivery.template import TemplateText
-from camgraph.stages.sinks.delivery.tls import TlsSettings, tls_failure, tls_problems
+from camgraph.stages.sinks.delivery.tls import TlsSettings, tls_problems
 
 _TURN_S = 1.0
 """How long one call waits; the process goes on listening between two calls."""
@@ -335,12 +336,9 @@ class SinkEmail(EventSink[SinkEmailSettings]):
             if is_for_good(error):
                 raise Refused({view.event.id: f"{place}: {answer_of(error)}"}) from None
             raise Unavailable(f"{place}: {answer_of(error)}") from None
-        except ssl.SSLError as error:
-            self.disconnect()
-            raise Unavailable(f"{place}: {tls_failure(error)}") from None
         except OSError as error:
             self.disconnect()
-            raise Unavailable(f"{place}: {error.strerror or error}") from None
+            raise Unavailable(f"{place}: {why_away(error)}") from None
 
     def _picture(self, view: EventView) -> tuple[bytes | None, str]:
         """The picture, and a sentence about it. Raises Unavailable while it may still come."""
@@ -387,9 +385,7 @@ def try_login(settings: SinkEmailSettings, base_folder: Path, within_s: float = 
         raise Unavailable(f"{place}: {answer_of(error)}") from None
     except ssl.SSLCertVerificationError:
         raise
-    except ssl.SSLError as error:
-        raise Unavailable(f"{place}: {tls_failure(error)}") from None
     except OSError as error:
-        raise Unavailable(f"{place}: {error.strerror or error}") from None
+        raise Unavailable(f"{place}: {why_away(error)}") from None
     finally:
         conversation.abort()

@@ -30,6 +30,7 @@ from pathlib import Path
 
 from camgraph.pipeline.errors import Unavailable
 from camgraph.pipeline.system import happy_eyeballs
+from camgraph.stages.sinks.delivery.tls import tls_failure
 
 MOST_ANSWER = 1 << 20
 """Bytes that a server may say in one call: brokers confirm each event with less than a hundred."""
@@ -145,7 +146,7 @@ class BoundedLine:
         finally:
             self.is_over = True
             for end in self._ends:
-                _hang_up(end)
+                hang_up(end)
             self._is_connected.set()
 
     def _connected(self) -> tuple[socket.socket, bytes]:
@@ -254,7 +255,7 @@ def _let_finish(library: socket.socket) -> None:
         pass
 
 
-def _hang_up(end: socket.socket) -> None:
+def hang_up(end: socket.socket) -> None:
     """Close the socket, and tell a peer that speaks TLS that nothing is missing."""
     if isinstance(end, ssl.SSLSocket):
         with suppress(OSError, ValueError):
@@ -273,3 +274,19 @@ def _is_of_this_user(port: int, to_port: int) -> bool:
         rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
         return any(row[1:3] == ends and row[7] == user for row in rows)
     return True
+
+
+def why_away(error: BaseException | str) -> str:
+    """Why there is no connection, for people, without the words of a library."""
+    if isinstance(error, str | LineCut):
+        return str(error)
+    if isinstance(error, ssl.SSLError):
+        return tls_failure(error)
+    if isinstance(error, TimeoutError):
+        return "it does not answer"
+    if isinstance(error, socket.gaierror):
+        return f"this host is not found: {error.strerror}"
+    if isinstance(error, OSError) and (error.errno or 0) > 0:
+        return f"no connection: {os.strerror(error.errno or 0)}"
+    inner = error.__cause__ or error.__context__
+    return why_away(inner) if inner else f"no connection: {type(error).__name__}"

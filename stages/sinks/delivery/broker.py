@@ -45,8 +45,6 @@ Whatever the broker answers, and however slowly, `call` ends in time, and the li
 
 from __future__ import annotations
 
-import os
-import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -60,9 +58,9 @@ from pydantic import Field, field_validator, model_validator
 from camgraph.pipeline.errors import EnvironmentProblem, ProblemText, Unavailable
 from camgraph.pipeline.stage import Context, SettingProblems
 from camgraph.pipeline.system.happy_eyeballs import host_and_port
-from camgraph.stages.sinks.delivery.bounded_line import MOST_ANSWER, BoundedLine, Greeted, LineCut
+from camgraph.stages.sinks.delivery.bounded_line import MOST_ANSWER, BoundedLine, Greeted, why_away
 from camgraph.stages.sinks.delivery.event_sink import DeliverySettings, EventSink
-from camgraph.stages.sinks.delivery.tls import TlsSettings, can_be_host, client_tls, tls_failure, tls_problems
+from camgraph.stages.sinks.delivery.tls import TlsSettings, can_be_host, client_tls, tls_problems
 
 WAIT_S = 4.0
 """How long a call may wait for the broker: the process has to answer within 10 s."""
@@ -232,19 +230,3 @@ class BrokerSink(EventSink[B]):
 
 def is_installed(package: str) -> bool:
     return not package or find_spec(package) is not None
-
-
-def why_away(error: BaseException | str) -> str:
-    """Why there is no connection, for people, without the words of a library."""
-    if isinstance(error, str | LineCut):
-        return str(error)
-    if isinstance(error, ssl.SSLError):
-        return tls_failure(error)
-    if isinstance(error, TimeoutError):
-        return "it does not answer"
-    if isinstance(error, socket.gaierror):
-        return f"this host is not found: {error.strerror}"
-    if isinstance(error, OSError) and (error.errno or 0) > 0:
-        return f"no connection: {os.strerror(error.errno or 0)}"
-    inner = error.__cause__ or error.__context__
-    return why_away(inner) if inner else f"no connection: {type(error).__name__}"

@@ -13,12 +13,12 @@ from camgraph.pipeline.errors import Unavailable
 from camgraph.pipeline.stage import Logger
 from camgraph.pipeline.system.happy_eyeballs import Place, connect_first
 from camgraph.stages.sinks.delivery.attempts import Attempts
+from camgraph.stages.sinks.delivery.bounded_line import hang_up
 from camgraph.stages.sinks.sockets.address import Address, Lookup
 from camgraph.stages.sinks.sockets.greeter import shake_hands
 from camgraph.stages.sinks.sockets.streams import (
     Line,
     drop_input,
-    let_go,
     raise_pending,
     send_some,
     unconfirmed,
@@ -84,7 +84,7 @@ class Connection:
     def close(self) -> None:
         """Let the receiver see the end of the stream."""
         if self._socket is not None:
-            let_go(self._socket)
+            hang_up(self._socket)
             self._socket = None
         self._unsent.clear()
         self._behind.clear()

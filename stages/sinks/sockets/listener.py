@@ -17,9 +17,10 @@ from typing import Any
 from camgraph.pipeline.errors import EnvironmentProblem, Unavailable, UserError
 from camgraph.pipeline.stage import Logger
 from camgraph.pipeline.system.scarcity import in_words
+from camgraph.stages.sinks.delivery.bounded_line import hang_up
 from camgraph.stages.sinks.sockets.address import Address, find
 from camgraph.stages.sinks.sockets.greeter import Greeter
-from camgraph.stages.sinks.sockets.streams import Line, drop_input, let_go, raise_pending, send_some, why_broken
+from camgraph.stages.sinks.sockets.streams import Line, drop_input, raise_pending, send_some, why_broken
 
 MOST_CLIENTS = 64
 BACKLOG = 128
@@ -84,7 +85,7 @@ class Listener:
             self._greeter.close()
             self._greeter = None
         for client in self._clients:
-            let_go(client)
+            hang_up(client)
         self._clients.clear()
         if self._server is not None:
             self._server.close()

@@ -73,14 +73,6 @@ def raise_pending(stream: socket.socket) -> None:
         raise OSError(number or errno.EPIPE, os.strerror(number or errno.EPIPE))
 
 
-def let_go(stream: socket.socket) -> None:
-    """Close it, and tell a peer that speaks TLS that nothing is missing."""
-    if isinstance(stream, ssl.SSLSocket):
-        with contextlib.suppress(OSError, ValueError):
-            stream.unwrap()
-    stream.close()
-
-
 def why_broken(error: OSError) -> str:
     """For people."""
     if isinstance(error, ssl.SSLError):

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from camgraph.pipeline.errors import Unavailable
 from camgraph.stages.sinks.delivery.attempts import Attempts
-from camgraph.stages.sinks.delivery.bounded_line import HERE, BoundedLine
-from camgraph.stages.sinks.delivery.broker import WAIT_S, BrokerAddress, why_away
+from camgraph.stages.sinks.delivery.bounded_line import HERE, BoundedLine, why_away
+from camgraph.stages.sinks.delivery.broker import WAIT_S, BrokerAddress
 
 if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessageInfo

@@ -24,7 +24,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from camgraph.stages.sinks.delivery import broker
-from camgraph.stages.sinks.delivery.broker import broker_address, why_away
+from camgraph.stages.sinks.delivery.bounded_line import why_away
+from camgraph.stages.sinks.delivery.broker import broker_address
 
 PORTS = {"mqtt": 1883, "mqtts": 8883}
 
