@@ -65,7 +65,7 @@ class BoundedLine:
         greeted: Greeted | None = None,
         inspect: Callable[[bytes], object] = lambda some: None,
     ) -> None:
-        """Connect to the server until `until_s`, on the clock of time.monotonic.
+        """Connect to the server until `until_s` (time.monotonic), when the first call has to be over as well.
 
         `greeted`: for a server that says a line before TLS begins. Gets that line; returns what the library hears
         instead, and the context, which replaces `tls`. `inspect` gets all that the server says, and may raise LineCut.
@@ -105,7 +105,7 @@ class BoundedLine:
 
     @contextmanager
     def call(self, until_s: float, most_bytes: int = MOST_ANSWER) -> Iterator[None]:
-        """Within, the library makes one call, which begins with something that it says. Then the line is cut."""
+        """Within, the library makes one call, which begins with its saying something. At `until_s` the line is cut."""
         self.allow(most_bytes)
         self._until_s = until_s
         try:
@@ -271,7 +271,7 @@ def _is_of_this_user(port: int, to_port: int) -> bool:
     """
     ends, user = [f"0100007F:{one:04X}" for one in (port, to_port)], str(os.geteuid())
     with suppress(OSError):
-        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+        rows = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()]
         return any(row[1:3] == ends and row[7] == user for row in rows)
     return True
 
