@@ -12,11 +12,12 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import structlog
-from camgraph_test_stages import process_starts, small_disks, strangers
+from camgraph_test_stages import process_starts, small_disks, strangers, warm_starts
 from hypothesis import settings
 
 from camgraph.pipeline.system import redaction
@@ -46,17 +47,31 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
     if f"not {process_starts.MARKER}" in config.option.markexpr:
         config.pluginmanager.register(process_starts.Guard())
+    warm_starts.install()
+
+
+def pytest_unconfigure() -> None:
+    for template in (warm_starts.TEMPLATE, *warm_starts.OTHERS.values()):
+        template.close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     process_starts.mark(items)
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    with warm_starts.cold() if item.get_closest_marker(warm_starts.MARKER) else nullcontext():
+        return (yield)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
     """The tests stay: `gc.collect()` in one of them looks at what came since.
 
     Of modules that a test writes and changes within a second, Python must keep nothing.
     """
+    if not session.config.option.collectonly and any(map(process_starts.is_marked, session.items)):
+        warm_starts.TEMPLATE.begin(os.environ)
     gc.freeze()
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
 

@@ -38,6 +38,8 @@ from click.testing import CliRunner
 from camgraph.pipeline.system import redaction
 from camgraph.tools.cli import main
 
+pytestmark = pytest.mark.cold  # /proc/PID/environ is looked at
+
 
 @pytest.mark.parametrize("head", ["", "u", "us", "use"])
 def test_the_search_finds_every_form(head: str) -> None:

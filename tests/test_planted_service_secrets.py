@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
+import pytest
 from camgraph_test_stages.brokers import free_port
 from camgraph_test_stages.collector import Collector
 from camgraph_test_stages.planted import Planted, as_camera, decoded, parrot, told_by_the_system, word
@@ -28,6 +29,8 @@ from camgraph_test_stages.waiting import json_lines, until
 from camgraph.tools.lab.blinking import write_clip
 from camgraph.tools.lab.light_model import SIDE, write_model
 from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
+
+pytestmark = pytest.mark.cold  # /proc/PID/environ is looked at
 
 ROLES = ("viewer", "operator", "admin")
 ENDLESS = ("/live.mp4", "/mjpeg", "/people", "/stream")

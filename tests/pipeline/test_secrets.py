@@ -14,6 +14,8 @@ from urllib.parse import quote
 import pytest
 from camgraph_test_stages.waiting import until
 
+pytestmark = pytest.mark.cold  # /proc/PID/environ is looked at
+
 SECRET = "Zq9 w/ord's"
 GRAPH = """
 version: 1

@@ -57,10 +57,9 @@ def running(owner: Person, text: str = GRAPH, **environ: str) -> Iterator[tuple[
     """A run of this user, and the file with its log; killed at the end where it has not ended by then."""
     graph = owner.write("graph.yaml", text)
     log = owner.write("log", "")
-    command = (
-        "import os; os.dup2(os.open('log', os.O_WRONLY | os.O_APPEND), 2); from camgraph.tools.cli import main; main()"
-    )
-    process = owner.start("-c", command, "run", graph, "--json-logs", **{"HOME": str(owner.folder), **environ})
+    words = ("-m", "camgraph.tools.cli", "run", graph, "--json-logs")
+    with log.open("a") as stderr:
+        process = owner.start(*words, stderr=stderr, **{"HOME": str(owner.folder), **environ})
     try:
         yield process, log
     finally:

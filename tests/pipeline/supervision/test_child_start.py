@@ -18,7 +18,7 @@ from camgraph.pipeline.errors import EXIT_GAVE_UP
 from camgraph.pipeline.supervision import child_start
 from camgraph.pipeline.supervision.child_start import Copy, ForkServer, Started, executed
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.cold]
 LABEL = "lobby/capture.front"
 
 

@@ -59,6 +59,10 @@ def mark(items: list[pytest.Item]) -> None:
                 item.add_marker(MARKER)
 
 
+def is_marked(item: pytest.Item) -> bool:
+    return item.get_closest_marker(MARKER) is not None
+
+
 def _name(value: object) -> str:
     if isinstance(value, ModuleType):
         return value.__name__

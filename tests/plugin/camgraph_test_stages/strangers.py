@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
+
+from camgraph_test_stages import warm_starts
 
 _ROOT = Path(__file__).resolve().parents[3]
 
@@ -29,10 +33,13 @@ class Person:
             "COLUMNS": "300",
         }
 
-    def start(self, *arguments: object, **environ: str) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: object, stderr: int | IO[str] = subprocess.PIPE, **environ: str
+    ) -> subprocess.Popen[str]:
         """Start Python as this user."""
         python = interpreter()
         assert python
+        warm_starts.OTHERS.setdefault(python, warm_starts.Template(python))
         return subprocess.Popen(
             [python, *map(str, arguments)],
             user=self.uid,
@@ -42,7 +49,7 @@ class Person:
             env={**self.environ, **environ},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
         )
 
@@ -68,6 +75,7 @@ class Person:
         return path
 
 
+@functools.cache
 def interpreter() -> str:
     """A Python of this version that another user can start as well; "" where there is none."""
     names = [f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}", *_found()]

@@ -20,6 +20,8 @@ from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.pipeline.system.service_manager import ServiceManager
 from camgraph.tools.display.service_notices import ServiceNotices
 
+pytestmark = pytest.mark.cold  # /proc/PID/environ is looked at
+
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 120.0
 GRAPH = """
