@@ -38,6 +38,7 @@ def ran(process: Popen[str]) -> list[str]:
 
 @pytest.fixture
 def files(tmp_path: Path, name: str) -> None:
+    """The files of the page."""
     for asset in ("vtest.avi", "movenet-multipose.onnx"):
         if not asset_path(asset).is_file():
             pytest.skip(f"no pulled {asset} (run: camgraph assets pull {asset})")
@@ -45,7 +46,21 @@ def files(tmp_path: Path, name: str) -> None:
         (tmp_path / file).write_text(text.replace("name: lobby", f"name: {name}\nprocesses: compact"))
 
 
+@pytest.fixture
+def light_model(files: None, tmp_path: Path, two_people: Path) -> None:
+    """The graph of the page has a model that takes no time in place of the pulled one."""
+    graph = tmp_path / "lobby.yaml"
+    text = graph.read_text().replace("size: native, max_side: 512", "size: [64, 64]")
+    graph.write_text(text.replace('"asset:movenet-multipose.onnx"', str(two_people)))
+    assert str(two_people) in graph.read_text()
+
+
 @pytest.mark.usefixtures("files")
+def test_first_example_runs_with_the_files_of_the_page(script: Script) -> None:
+    assert any("somebody" in line for line in ran(script(EXAMPLES[0])))
+
+
+@pytest.mark.usefixtures("light_model")
 @pytest.mark.parametrize("example", [text for text in EXAMPLES if FARM not in text])
 def test_an_example_runs(example: str, script: Script, tmp_path: Path) -> None:
     lines = ran(script(example))

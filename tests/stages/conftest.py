@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import socket
 import subprocess
 import threading
@@ -36,47 +37,66 @@ def picture(index: int, width: int, height: int) -> np.ndarray:
     return np.roll(slope, index * 3, 1) + noise
 
 
-@pytest.fixture
-def make_clip(tmp_path: Path) -> MakeClip:
-    """Writes a video: `make_clip("a.mp4", frames=30, ...)` gives its path."""
+def write_clip(
+    path: Path,
+    *,
+    frames: int = 30,
+    size: tuple[int, int] = (96, 64),
+    codec: str = "libx264",
+    pix_fmt: str = "yuv420p",
+    fps: int = 10,
+    pts: Sequence[int] | None = None,
+    rotation: int = 0,
+    mirrored: bool = False,
+    pixel_shape: Fraction | None = None,
+    full_range: bool = False,
+    options: Mapping[str, str] | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> None:
+    flags = {"movflags": "+faststart"} if path.suffix == ".mp4" else {}
+    with av.open(str(path), "w", options=flags) as container:
+        container.metadata.update(metadata or {})
+        stream = container.add_stream(codec, rate=fps, options=dict(options or {}))
+        stream.width, stream.height, stream.pix_fmt = *size, pix_fmt
+        stream.codec_context.time_base = Fraction(1, fps)
+        if pixel_shape:
+            stream.codec_context.sample_aspect_ratio = pixel_shape
+        if full_range:
+            stream.codec_context.color_range = 2
+        if rotation or mirrored:
+            stream.set_display_rotation(rotation, hflip=mirrored)
+        for index in range(frames):
+            frame = av.VideoFrame.from_ndarray(picture(index, *size), format="rgb24")
+            frame.pts, frame.time_base = (pts[index] if pts else index), Fraction(1, fps)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    if codec == "libsvtav1":  # run by root, it makes the thread that encodes the most urgent one of the machine
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
-    def make(
-        name: str,
-        *,
-        frames: int = 30,
-        size: tuple[int, int] = (96, 64),
-        codec: str = "libx264",
-        pix_fmt: str = "yuv420p",
-        fps: int = 10,
-        pts: Sequence[int] | None = None,
-        rotation: int = 0,
-        mirrored: bool = False,
-        pixel_shape: Fraction | None = None,
-        full_range: bool = False,
-        options: Mapping[str, str] | None = None,
-        metadata: Mapping[str, str] | None = None,
-    ) -> Path:
-        path = tmp_path / name
-        flags = {"movflags": "+faststart"} if path.suffix == ".mp4" else {}
-        with av.open(str(path), "w", options=flags) as container:
-            container.metadata.update(metadata or {})
-            stream = container.add_stream(codec, rate=fps, options=dict(options or {}))
-            stream.width, stream.height, stream.pix_fmt = *size, pix_fmt
-            stream.codec_context.time_base = Fraction(1, fps)
-            if pixel_shape:
-                stream.codec_context.sample_aspect_ratio = pixel_shape
-            if full_range:
-                stream.codec_context.color_range = 2
-            if rotation or mirrored:
-                stream.set_display_rotation(rotation, hflip=mirrored)
-            for index in range(frames):
-                frame = av.VideoFrame.from_ndarray(picture(index, *size), format="rgb24")
-                frame.pts, frame.time_base = (pts[index] if pts else index), Fraction(1, fps)
-                container.mux(stream.encode(frame))
-            container.mux(stream.encode())
-        if codec == "libsvtav1":  # run by root, it makes the thread that encodes the most urgent one of the machine
-            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-        return path
+
+@pytest.fixture(scope="session")
+def written_clips(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Each different clip, encoded once."""
+    folder = tmp_path_factory.mktemp("clips")
+    written: dict[str, Path] = {}
+
+    def clip(suffix: str, **settings: Any) -> Path:
+        key = f"{suffix} {sorted(settings.items())}"
+        if key not in written:
+            path = folder / f"{len(written)}{suffix}"
+            write_clip(path, **settings)
+            written[key] = path
+        return written[key]
+
+    return clip
+
+
+@pytest.fixture
+def make_clip(tmp_path: Path, written_clips: Callable[..., Path]) -> MakeClip:
+    """Writes a video: `make_clip("a.mp4", frames=30, ...)`, with the settings of `write_clip`, gives its path."""
+
+    def make(name: str, **settings: Any) -> Path:
+        return Path(shutil.copyfile(written_clips(Path(name).suffix, **settings), tmp_path / name))
 
     return make
 

@@ -49,7 +49,7 @@ stages:
 class Way:
     """One way of running the same graph. `throttled`: one camera comes at the pace of its clock.
 
-    `model`: the pulled one, or any file of a pose model with metadata.
+    `model`: the pulled one, or any file of a pose model with metadata. `size`: of the pictures for the pulled one.
     """
 
     processes: str = "separate"
@@ -58,6 +58,7 @@ class Way:
     batch: int = 1
     throttled: bool = False
     model: str = MODEL
+    size: tuple[int, int] = (512, 384)
 
 
 @dataclass(slots=True)
@@ -80,11 +81,12 @@ def write_graph(folder: Path, way: Way, seconds: float, name: str) -> Path:
         f"realtime: {str(way.throttled and camera == 'north').lower()}}}"
         for camera, at in STARTS_S.items()
     )
+    prepared = f"size: {[*way.size]}" if way.model == MODEL else ""
     path = folder / "graph.yaml"
     path.write_text(
         _GRAPH.format(
             name=name, cameras=cameras, processes=way.processes, workers=way.workers, batch=way.batch,
-            threads=way.threads, model=way.model, rule=_RULE, prepared="size: [512, 384]" if way.model == MODEL else "",
+            threads=way.threads, model=way.model, rule=_RULE, prepared=prepared,
             decode="decode_movenet_multipose" if way.model == MODEL else "decode",
         )
     )  # fmt: skip
@@ -184,11 +186,11 @@ class SupervisorKilled:
     status: int
 
 
-def kill_supervisor(seconds: float) -> SupervisorKilled:
+def kill_supervisor(seconds: float, way: Way = Way(threads=2)) -> SupervisorKilled:
     """SIGKILL `camgraph run` in the middle, see that nothing stays, and run it again."""
     name = run_name()
     with own_folder() as folder:
-        graph = write_graph(folder, Way(threads=2), seconds, name)
+        graph = write_graph(folder, way, seconds, name)
         command = [sys.executable, "-P", "-m", "camgraph.tools.cli", "run", str(graph), "--quiet"]
         first = subprocess.Popen(command, stderr=subprocess.DEVNULL)  # noqa: S603 - our own program
         events = folder / "events.jsonl"
