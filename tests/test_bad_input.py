@@ -125,31 +125,38 @@ class Place:
         return counts
 
 
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the good clip and the good model."""
+    folder = tmp_path_factory.mktemp("good")
+    write_clip(folder / "good.mp4")
+    write_model(folder / "pose.onnx", 56)
+    return folder
+
+
 @contextmanager
-def set_up(folder: Path) -> Iterator[Place]:
+def set_up(folder: Path, good: Path) -> Iterator[Place]:
     root = Path(__file__).resolve().parent.parent
     with tempfile.TemporaryDirectory(prefix="cgb", dir="/tmp") as sockets:
         own = {"XDG_STATE_HOME": str(folder / "state"), "CAMGRAPH_RUN_DIR": f"{sockets}/runs", "COLUMNS": "300"}
         # As users have it: some machines that test say that nothing is to be buffered.
         usual = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         place = Place(folder / "work", {**usual, **own, "PYTHONPATH": str(root / "src")})
-        place.folder.mkdir()
-        write_clip(place.folder / "good.mp4")
-        write_model(place.folder / "pose.onnx", 56)
+        shutil.copytree(good, place.folder)
         yield place
         assert not list(Path("/dev/shm").glob(f"camgraph-{os.getuid()}-bad{os.getpid()}-*"))
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    with set_up(tmp_path) as place:
+def place(tmp_path: Path, good: Path) -> Iterator[Place]:
+    with set_up(tmp_path, good) as place:
         yield place
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> int:
+def whole(tmp_path_factory: pytest.TempPathFactory, good: Path) -> int:
     """How many events the good clip makes."""
-    with set_up(tmp_path_factory.mktemp("whole")) as place:
+    with set_up(tmp_path_factory.mktemp("whole"), good) as place:
         place.write()
         status, output = place.camgraph("run", "graph.yaml")
         counts = place.events()

@@ -23,7 +23,7 @@ import camgraph
 for event in camgraph.run({path!r}):
     print(event.json()["seq"], int(event.earlier_run), flush=True)
 """
-ENDLESS = "a: {frames: 100000, pace_ms: 20}"
+ENDLESS = "a: {frames: 100000, pace_ms: 50}"
 
 
 def done(process: subprocess.Popen[str]) -> tuple[int, list[str], str]:

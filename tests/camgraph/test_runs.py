@@ -198,7 +198,7 @@ def test_two_runs_at_once_in_threads(counting: Graphs, name: str) -> None:
 
 
 def test_the_same_name_twice_is_refused_as_by_the_command(counting: Graphs, name: str) -> None:
-    path = counting(cameras="a: {frames: 100000, pace_ms: 20}")
+    path = counting(cameras="a: {frames: 100000, pace_ms: 50}")
     with camgraph.run(path) as run:
         next(run.events())
         with pytest.raises(camgraph.UserError, match=f"a run called {name} is going on"):
@@ -259,13 +259,13 @@ def test_a_callback_that_raises_stops_the_run(counting: Graphs) -> None:
     def fail(event: camgraph.Event) -> None:
         raise ZeroDivisionError(event.id)
 
-    run = camgraph.run(counting(cameras="a: {frames: 100000, pace_ms: 10}"), on_event=fail).start()
+    run = camgraph.run(counting(cameras="a: {frames: 100000, pace_ms: 50}"), on_event=fail).start()
     with pytest.raises(ZeroDivisionError):
         run.wait(BOUND_S)
 
 
 def test_the_status_of_a_run_that_goes_on_and_a_stop(counting: Graphs) -> None:
-    run = camgraph.run(counting(cameras="a: {frames: 100000, pace_ms: 20}"))
+    run = camgraph.run(counting(cameras="a: {frames: 100000, pace_ms: 50}"))
     assert run.status().phase == "starting"
     events = run.events()
     got = [next(events)]
@@ -289,7 +289,7 @@ def test_close_is_bounded_while_nobody_reads(counting: Graphs) -> None:
 
 
 def test_a_stop_before_the_beginning_is_not_forgotten(counting: Graphs) -> None:
-    run = camgraph.run(counting(cameras="a: {frames: 100000, pace_ms: 20}"))
+    run = camgraph.run(counting(cameras="a: {frames: 100000, pace_ms: 50}"))
     run.stop()
     assert len(list(run)) < 50
     assert run.result is not None
@@ -313,7 +313,7 @@ def test_a_close_while_another_thread_starts_is_not_lost(counting: Graphs, monke
         start(background)
 
     monkeypatch.setattr(Background, "start", slow_start)
-    run = camgraph.run(counting(cameras="a: {frames: 100000, pace_ms: 10}"))
+    run = camgraph.run(counting(cameras="a: {frames: 100000, pace_ms: 50}"))
     run.events()
     threads = [threading.Thread(target=run.start), threading.Thread(target=run.close)]
     threads[0].start()
@@ -329,7 +329,7 @@ def test_a_close_while_another_thread_starts_is_not_lost(counting: Graphs, monke
 
 def test_a_signal_handler_may_close_a_run_that_starts(counting: Graphs, monkeypatch: pytest.MonkeyPatch) -> None:
     start = Background.start
-    run = camgraph.run(counting(cameras="a: {frames: 100000, pace_ms: 10}"))
+    run = camgraph.run(counting(cameras="a: {frames: 100000, pace_ms: 50}"))
 
     def interrupted(background: Background) -> None:
         run.close()
@@ -349,7 +349,7 @@ def test_pictures_cannot_change_once_a_run_has_started(seeing: Graphs) -> None:
 
 
 def test_a_run_that_is_forgotten_ends(counting: Graphs) -> None:
-    run = camgraph.run(counting(cameras="a: {frames: 100000, pace_ms: 10}")).start()
+    run = camgraph.run(counting(cameras="a: {frames: 100000, pace_ms: 50}")).start()
     until(lambda: children_of(os.getpid()))
     del run  # `nothing_stays` looks
 
@@ -475,12 +475,12 @@ def test_nothing_to_watch_is_refused() -> None:
 
 
 def test_a_changed_graph_file_is_taken_over(counting: Graphs, name: str) -> None:
-    path = counting(cameras="a: {frames: 100000, pace_ms: 20}")
+    path = counting(cameras="a: {frames: 100000, pace_ms: 50}")
     with camgraph.run(path) as run:
         events = run.events()
         next(events)
         until(lambda: run.status().phase == "running")
-        counting(cameras="a: {frames: 100000, pace_ms: 20}, b: {frames: 3}")
+        counting(cameras="a: {frames: 100000, pace_ms: 50}, b: {frames: 3}")
         done = subprocess.run(
             [sys.executable, "-m", "camgraph", "reload", "--name", name], capture_output=True, text=True, check=False
         )

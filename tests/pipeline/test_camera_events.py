@@ -36,9 +36,9 @@ version: 1
 name: {name}
 processes: {processes}
 cameras:
-  front: {{frames: 1000000, pace_ms: 20, live: true, state_from: front}}
-  yard: {{frames: 1000000, pace_ms: 20, live: true, state_from: yard}}
-  mute: {{frames: 1000000, pace_ms: 20, live: true}}
+  front: {{frames: 1000000, pace_ms: 50, live: true, state_from: front}}
+  yard: {{frames: 1000000, pace_ms: 50, live: true, state_from: yard}}
+  mute: {{frames: 1000000, pace_ms: 50, live: true}}
 stages:
   src: {{use: count_source}}
   emit: {{use: emit, from: src, with: {{every: 1000000}}}}
@@ -166,7 +166,7 @@ def test_each_loss_has_one_end(tmp_path: Path) -> None:
     stage, path = Stage(tmp_path), write(tmp_path)
     changed = tmp_path / "other.yaml"
     changed.write_text(
-        path.read_text().replace("pace_ms: 20, live: true, state_from: f", "pace_ms: 19, live: true, state_from: f")
+        path.read_text().replace("pace_ms: 50, live: true, state_from: f", "pace_ms: 49, live: true, state_from: f")
     )
     other = replace(load_plan(changed), graph=load_plan(path).graph)
 
@@ -298,7 +298,7 @@ def test_run_goes_on_while_all_cameras_are_away(tmp_path: Path) -> None:
     for camera, reported in (("front", "unauthorised wrong password"), ("yard", "gone no such stream")):
         (tmp_path / camera).write_text(reported)
     path = write(tmp_path)
-    path.write_text(path.read_text().replace("  mute: {frames: 1000000, pace_ms: 20, live: true}\n", ""))
+    path.write_text(path.read_text().replace("  mute: {frames: 1000000, pace_ms: 50, live: true}\n", ""))
     command = [sys.executable, "-m", "camgraph.tools.cli", "run", str(path), "--quiet"]
     run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:

@@ -172,11 +172,11 @@ class StopOnce:
 )
 def test_death_of_stateless_process_loses_nothing(tmp_path: Path, expected: Any, victims: list[list[str]]) -> None:
     harm = Harm(*victims)
-    outcome, status = run_graph(load_plan(write(tmp_path, frames=300, pace_ms=8)), harm)
+    outcome, status = run_graph(load_plan(write(tmp_path, frames=150, pace_ms=16)), harm)
     killed = {name for group in victims for name in group}
     assert set(harm.done) == killed
     assert (outcome.status, outcome.problems) == (0, [])
-    assert results(tmp_path) == expected(300)
+    assert results(tmp_path) == expected(150)
     assert sum(stage["restarts"] for stage in status["stages"].values()) >= len(killed - {"src.a"})
     assert nothing_left()
 

@@ -84,7 +84,7 @@ def test_same_user_cannot_inspect_run_with_credentials(tmp_path: Path) -> None:
     powerless = [setpriv, "--inh-caps=-all", *(["--bounding-set=-all"] if os.getuid() == 0 else [])]
     (tmp_path / "g.yaml").write_text(
         GRAPH.format(pid=os.getpid(), processes="separate", crash='{at_seq: 9999999, note: "${secret:DOOR}"}').replace(
-            "{frames: 12}", "{frames: 10000000, pace_ms: 5}"
+            "{frames: 12}", "{frames: 10000000, pace_ms: 50}"
         )
     )
     command = [*powerless, sys.executable, "-m", "camgraph.tools.cli", "run", "g.yaml", "--quiet"]

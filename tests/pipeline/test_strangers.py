@@ -23,7 +23,7 @@ SHARED = Path("/dev/shm")
 GRAPH = """
 version: 1
 name: lobby
-cameras: {a: {frames: 1000000, pace_ms: 5, bytes: 30000}}
+cameras: {a: {frames: 1000000, pace_ms: 20, bytes: 30000}}
 stages:
   src: {use: count_source}
   left: {use: double, from: src}
@@ -127,7 +127,7 @@ def test_names_that_somebody_takes_in_advance_cost_a_run_nothing(person: Callabl
 EVENTS = """
 version: 1
 name: {name}
-cameras: {{a: {{frames: 1000000, pace_ms: 5}}}}
+cameras: {{a: {{frames: 1000000, pace_ms: 50}}}}
 stages:
   src: {{use: count_source}}
   emit: {{use: emit, from: src}}

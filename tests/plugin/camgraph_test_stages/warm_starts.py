@@ -50,7 +50,7 @@ COLD = "CAMGRAPH_TEST_COLD"
 _MODULE = "camgraph_test_stages.warm_starts"
 _ROOM = 4000
 """Characters of the template's command line: a copy writes its own over them."""
-_READY_S, _FORKS_S = 120.0, 30.0
+_READY_S, _FORKS_S = 200.0, 100.0
 _MOST_BYTES, _MOST_DESCRIPTORS = 1 << 20, 64
 _ARGUMENTS = 45
 """In /proc/PID/stat, behind the name: the place of `arg_start`, which `arg_end` follows."""
@@ -287,7 +287,10 @@ def _ask(requests: socket.socket, command: Command, descriptors: Sequence[int]) 
     with ours, _reaper_of_orphans():
         with theirs:
             socket.send_fds(requests, [json.dumps(asdict(command)).encode()], [theirs.fileno(), *descriptors])
-        return int(ours.recv(32))
+        try:
+            return int(ours.recv(32))
+        except TimeoutError:  # to execute the command as well would start it twice
+            raise RuntimeError(f"the template does not answer: {command.words}") from None
 
 
 # ---- the template
