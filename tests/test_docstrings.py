@@ -36,14 +36,14 @@ def parsed(block: str) -> list[ast.stmt]:
         return []
 
 
-def examples() -> Iterator[Any]:
-    for path in sorted(path for folder in DOCUMENTED for path in (ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            docstring = ast.get_docstring(node) if isinstance(node, WITH_DOCSTRING) else None
-            for block in indented_blocks(docstring or ""):
-                if any(isinstance(statement, DEFINES) for statement in parsed(block)):
-                    name = getattr(node, "name", "")
-                    yield pytest.param(block, id=f"{path.relative_to(ROOT)}:{name}".rstrip(":"))
+def examples(path: Path) -> Iterator[tuple[str, str]]:
+    """The examples of a file, each below the name of its place."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        docstring = ast.get_docstring(node) if isinstance(node, WITH_DOCSTRING) else None
+        for block in indented_blocks(docstring or ""):
+            if any(isinstance(statement, DEFINES) for statement in parsed(block)):
+                name = getattr(node, "name", "")
+                yield f"{path.relative_to(ROOT)}:{name}".rstrip(":"), block
 
 
 def run(block: str, tmp_path: Path) -> dict[str, Any]:
@@ -55,18 +55,20 @@ def run(block: str, tmp_path: Path) -> dict[str, Any]:
     return defined
 
 
-EXAMPLES = list(examples())
+def test_each_example_runs_as_it_stands(subtests: pytest.Subtests, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """One test, for to find the examples takes seconds, which each process that collects tests would spend."""
+    found = 0
+    for path in sorted(path for folder in DOCUMENTED for path in (ROOT / folder).rglob("*.py")):
+        for place, block in examples(path):
+            found += 1
+            with subtests.test(place):
+                assert isinstance(parsed(block)[0], ast.Import | ast.ImportFrom), f"begin it with its imports:\n{block}"
+                run(block, tmp_path_factory.mktemp("example"))
+    assert found >= 5
 
 
-@pytest.mark.parametrize("block", EXAMPLES)
-def test_an_example_runs_as_it_stands(block: str, tmp_path: Path) -> None:
-    assert isinstance(parsed(block)[0], ast.Import | ast.ImportFrom), f"begin it with its imports:\n{block}"
-    run(block, tmp_path)
-
-
-def example_of(path: str) -> str:
-    [example] = [found.values[0] for found in EXAMPLES if found.id == path]
-    assert isinstance(example, str)
+def example_of(place: str) -> str:
+    [example] = [block for name, block in examples(ROOT / place.partition(":")[0]) if name == place]
     return example
 
 
