@@ -87,7 +87,7 @@ def python() -> Camgraph:
             capture_output=True,
             text=True,
             cwd=folder,
-            timeout=240,
+            timeout=600,
             check=False,
             env={**kept, "PYTHONDONTWRITEBYTECODE": "1", **environment},
         )

@@ -105,9 +105,7 @@ def serving_run(folder: Path, graph: str = GRAPH, *, more: str = "") -> Iterator
     runs = tempfile.mkdtemp(prefix="cg")  # a short path, for the addresses of sockets
     environ = {**os.environ, "CAMGRAPH_RUN_DIR": runs, "XDG_STATE_HOME": str(folder / "state")}
     environ["PYTHONPATH"] = str(Path(__file__).parents[3] / "src")
-    # Shells let their background jobs ignore SIGINT, and so would the run.
-    heeding = ["env", "--default-signal=INT"]
-    command = [*heeding, sys.executable, "-m", "camgraph.tools.cli", "serve", "graph.yaml", "--json-logs"]
+    command = [sys.executable, "-m", "camgraph.tools.cli", "serve", "graph.yaml", "--json-logs"]
     with (folder / "run.log").open("w") as log:
         run = subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=log)
     served = Served(folder, port, environ)

@@ -26,6 +26,7 @@ MARKUP = "<img src=x onerror=alert(1)>"
 WITH_PICTURES = """
 version: 1
 name: shown
+processes: compact
 hang_s: 600
 camera_defaults: {{loop: true, realtime: true, url: cam.mp4}}
 cameras:

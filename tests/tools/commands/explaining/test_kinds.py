@@ -28,11 +28,12 @@ OF_SERVICE = {"Unavailable", "NotThere", "failure", "_Refusal"}
 """Answers of the service: each has an id of its own, also where the class has one that fits other places."""
 
 
-def sources() -> Iterator[tuple[Path, ast.Module]]:
-    for folder in PRODUCT:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if not ASIDE & set(path.parts):
-                yield path.relative_to(ROOT), ast.parse(path.read_text("utf-8"))
+@pytest.fixture(scope="module")
+def sources() -> list[tuple[Path, ast.Module]]:
+    paths = [path for folder in PRODUCT for path in sorted((ROOT / folder).rglob("*.py"))]
+    return [
+        (path.relative_to(ROOT), ast.parse(path.read_text("utf-8"))) for path in paths if not ASIDE & set(path.parts)
+    ]
 
 
 def raised(path: Path, tree: ast.Module) -> Iterator[ast.Call]:
@@ -59,18 +60,18 @@ def ids_in(tree: ast.Module) -> Iterator[str]:
             yield from ast.literal_eval(node.value).values()
 
 
-def test_every_error_that_is_raised_has_an_id() -> None:
+def test_every_error_that_is_raised_has_an_id(sources: list[tuple[Path, ast.Module]]) -> None:
     without = [
         f"{path}:{call.lineno}"
-        for path, tree in sources()
+        for path, tree in sources
         for call in raised(path, tree)
         if not any(keyword.arg == "error_id" for keyword in call.keywords)
     ]
     assert without == []
 
 
-def test_the_ids_of_errors_are_those_that_have_a_text() -> None:
-    used = {one for _, tree in sources() for one in ids_in(tree)}
+def test_the_ids_of_errors_are_those_that_have_a_text(sources: list[tuple[Path, ast.Module]]) -> None:
+    used = {one for _, tree in sources for one in ids_in(tree)}
     assert used == set(kinds())
 
 

@@ -17,6 +17,14 @@ from camgraph.tools.lab.proofs.fuzz_stores import _threads_that_stay, answer_to,
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the undamaged files of all stores; damage is done to copies."""
+    root = tmp_path_factory.mktemp("stores")
+    make_stores(root)
+    return root
+
+
 def test_damage_is_known_by_its_number(tmp_path: Path) -> None:
     found = []
     for seed in (1, 1, 2):
@@ -28,11 +36,10 @@ def test_damage_is_known_by_its_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("store", ["outbox/stopped/outbox.sqlite", "history/killed/history.sqlite"])
-def test_single_values_are_changed_against_their_types(tmp_path: Path, store: str) -> None:
-    make_stores(tmp_path)
+def test_single_values_are_changed_against_their_types(stores: Path, tmp_path: Path, store: str) -> None:
     found = set()
     for seed in range(60):
-        work = Path(shutil.copytree((tmp_path / store).parent, tmp_path / f"{seed}"))
+        work = Path(shutil.copytree((stores / store).parent, tmp_path / f"{seed}"))
         retype(work / Path(store).name, random.Random(seed))
         with closing(sqlite3.connect(work / Path(store).name)) as db:
             found |= {line for (text,) in db.execute("PRAGMA integrity_check") for line in text.splitlines()}
@@ -54,16 +61,14 @@ def test_an_exception_that_ends_a_thread_is_a_fault() -> None:
         started()
 
 
-def test_damage_of_an_index_that_readers_alone_meet_is_mended(tmp_path: Path) -> None:
+def test_damage_of_an_index_that_readers_alone_meet_is_mended(stores: Path) -> None:
     """A quick check finds nothing wrong with this one, and it could not be read for good."""
-    make_stores(tmp_path)
-    assert answer_to(tmp_path, 1, 2707) == "history: begun anew"
+    assert answer_to(stores, 1, 2707) == "history: begun anew"
 
 
-def test_any_damaged_file_is_gone_on_with(tmp_path: Path) -> None:
-    make_stores(tmp_path)
+def test_any_damaged_file_is_gone_on_with(stores: Path) -> None:
     # How long an answer takes says nothing on a machine that is busy: `make prove` looks at that.
-    tried = try_each(range(80), lambda number: answer_to(tmp_path, 3, number), limit_s=60)
+    tried = try_each(range(80), lambda number: answer_to(stores, 3, number), limit_s=60)
     assert tried.faults == tried.late == []
     assert {answer.partition(":")[0] for answer in tried.answers} == {"outbox", "history", "index"}
     assert tried.answers["outbox: the lost events were counted"] > 5
