@@ -90,11 +90,12 @@ lint: dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# About two minutes of two quiet cores: no test that starts a process (tests/plugin/camgraph_test_stages/process_starts.py), and
-# none that is marked as slow.
+# Less than a minute of two quiet cores: no test that starts a process (tests/plugin/camgraph_test_stages/process_starts.py),
+# none that is marked as slow, and a few examples of each property (tests/conftest.py). Nobody waits in these tests: as many
+# at a time as there are cores.
 quick: lint
 	$(BIN)/camgraph assets pull
-	$(BIN)/python $(PYTEST) -q -m "not processes and not slow and not lab"
+	$(BIN)/python -m pytest -n auto --dist worksteal -q -m "not processes and not slow and not lab"
 
 format: dev
 	$(BIN)/ruff format .

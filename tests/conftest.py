@@ -31,9 +31,19 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, handler)
 
+FEW_EXAMPLES = 15
 ROOT = Path(__file__).resolve().parent.parent
 _UIDS = itertools.count(100_000 + os.getpid() % 10_000 * 100)
 """Users that no machine has, others in each process that tests."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Where slow tests are left out, properties are tried with a few examples: `make test` tries all."""
+    test = getattr(item, "obj", None)
+    asked = getattr(test, "_hypothesis_internal_use_settings", None)
+    if asked is not None and "not slow" in item.config.option.markexpr:
+        few = settings(asked, max_examples=min(asked.max_examples, FEW_EXAMPLES))
+        test._hypothesis_internal_use_settings = few
 
 
 def pytest_configure(config: pytest.Config) -> None:

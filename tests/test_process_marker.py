@@ -15,6 +15,11 @@ def test_a_file_that_imports_a_starter_is_marked(request: pytest.FixtureRequest)
     assert request.node.get_closest_marker(process_starts.MARKER)
 
 
+@pytest.mark.in_process
+def test_a_test_that_says_that_it_starts_none_is_not_marked(request: pytest.FixtureRequest) -> None:
+    assert not request.node.get_closest_marker(process_starts.MARKER)
+
+
 def test_a_test_without_the_marker_may_start_no_process() -> None:
     guard = process_starts.Guard()
     guard.pytest_runtest_setup()

@@ -557,6 +557,7 @@ def test_parsing_time_is_linear(tmp_path: Path, small: tuple[int, int], big: tup
         (1, 1_001, "4:1: stages: 1,001, expected at most 1,000: make several graphs of it"),
     ],
 )
+@pytest.mark.slow
 def test_a_graph_beyond_all_sizes_is_one_clear_mistake(
     mistakes: Mistakes, cameras: int, stages: int, expected: str
 ) -> None:

@@ -131,6 +131,7 @@ def test_an_alias_is_a_copy_and_a_merge_gives_way() -> None:
 
 
 @pytest.mark.parametrize("line", ["[{}]", "{{<<: [{}]}}"])
+@pytest.mark.slow
 def test_aliases_that_multiply_are_bounded(line: str) -> None:
     """A file of 600 bytes that would mean a billion values, or a billion merges."""
     levels = ["l0: &l0 {x: 1}"]

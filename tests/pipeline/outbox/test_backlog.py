@@ -232,6 +232,7 @@ class Bounded(RuleBasedStateMachine):
             crash(self.outbox)
 
 
+@pytest.mark.slow
 def test_each_event_is_delivered_or_waits_or_is_counted(tmp_path: Path) -> None:
     Bounded.folder = tmp_path
     case = Bounded.TestCase

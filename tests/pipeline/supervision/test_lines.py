@@ -45,6 +45,7 @@ def test_overlong_line_is_truncated() -> None:
 
 @pytest.mark.parametrize("letter", ["x", "\N{GRINNING FACE}"])
 @pytest.mark.parametrize("line", ["rtsp://viewer:{}@10.0.0.1/x", "the password is {}", "http://h/x?token={}"])
+@pytest.mark.slow
 def test_no_half_of_a_password_is_shown_wherever_a_line_is_cut(
     monkeypatch: pytest.MonkeyPatch, line: str, letter: str
 ) -> None:

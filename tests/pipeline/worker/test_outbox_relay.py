@@ -151,6 +151,7 @@ def test_repeated_event_is_reported_as_new_first(joined: Joined) -> None:
 
 @pytest.mark.parametrize("size", [LONGEST_BODY + 1, MAX_BODY - 120, MAX_BODY, 8 << 20, 30 << 20])
 @pytest.mark.parametrize("ordered", [[], ["log"]])
+@pytest.mark.slow
 def test_too_large_event_of_an_earlier_version_is_a_dead_letter(tmp_path: Path, size: int, ordered: list[str]) -> None:
     joined = Joined(tmp_path, ordered=ordered)
     try:

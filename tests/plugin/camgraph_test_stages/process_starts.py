@@ -2,8 +2,9 @@
 
 The rule is simple so that you can foresee it. A test has the marker if its file imports one of `STARTERS`, or if the
 test uses one of `FIXTURES`. All tests of a file share its imports, so some are marked that start nothing: move them to
-a file of their own if they are worth running in `make quick`. A test that starts a process in another way says so
-itself, by `@pytest.mark.processes`. `make quick` notices the start of a process and fails the test if it has no marker.
+a file of their own, or mark them with `@pytest.mark.in_process`, if they are worth running in `make quick`. A test that
+starts a process in another way says so itself, by `@pytest.mark.processes`. `make quick` notices the start of a process
+and fails the test if it has no marker.
 
 One process is no test's own: the one that looks at files for all tests of a worker (`stages.video.examiner`). It ends
 if nobody asks it for a while, so it is a matter of chance which test starts it.
@@ -44,6 +45,7 @@ FIXTURES = frozenset(
 )
 """Fixtures of the files conftest.py that start processes, or hand out a function that does."""
 MARKER = "processes"
+EXEMPT = "in_process"
 SHARED = "camgraph.stages.video.examination"
 _EVENTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn"})
 
@@ -52,7 +54,7 @@ def mark(items: list[pytest.Item]) -> None:
     """Put the marker on each of `items` that starts processes by the rule above."""
     starting: dict[ModuleType, bool] = {}
     for item in items:
-        if isinstance(item, pytest.Function):
+        if isinstance(item, pytest.Function) and not item.get_closest_marker(EXEMPT):
             if item.module not in starting:
                 starting[item.module] = any(_name(one) in STARTERS for one in vars(item.module).values())
             if starting[item.module] or not FIXTURES.isdisjoint(item.fixturenames):

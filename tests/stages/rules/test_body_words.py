@@ -149,6 +149,7 @@ def wrong_share(word: str, model: PoseModel, heights: Sequence[float], bearings:
 
 
 @pytest.mark.parametrize("word", JUDGED)
+@pytest.mark.slow
 def test_a_word_is_right_from_all_around(word: str) -> None:
     """Over all postures, from 1.4 and 2.6 m of height: at most 2 % of all answers are wrong, even of a noisy model."""
     assert wrong_share(word, PERFECT, (1.4, 2.6), (0, 60, 120, 180)) < 0.02
@@ -225,6 +226,7 @@ MOVES = {
 
 
 @pytest.mark.parametrize("name", MOVES)
+@pytest.mark.slow
 def test_the_documentation_tells_falls_from_others(name: str) -> None:
     """Seen from the front, from the side and from behind, by a noisy model."""
     (when,) = FALLS

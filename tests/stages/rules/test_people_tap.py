@@ -98,6 +98,7 @@ def test_new_rules_come_with_their_shapes(stage: Rules, look: Any) -> None:
     assert shapes["zones"]["bed"] == [[0.5, 0], [1, 0], [1, 1]]
 
 
+@pytest.mark.slow
 def test_who_does_not_read_or_says_too_much_is_parted_with(stage: Rules, look: Any) -> None:
     silent, loud, gone, good = look("cam"), look("x" * 5000), look("cam"), look("cam")
     gone.close()

@@ -462,6 +462,7 @@ def test_a_moment_may_be_remembered(when: str) -> None:
     assert list(parse_rules(text, "rules.yaml").rules) == ["a"]
 
 
+@pytest.mark.slow
 def test_a_file_looks_back_in_a_bounded_number_of_ways() -> None:
     """Its program is made when the first frame comes, and has a memory of each for each person."""
     many = "\n".join(

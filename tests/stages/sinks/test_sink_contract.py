@@ -531,6 +531,7 @@ class TestEverySink(SinkContract):
         RABBITMQ[:] = [lambda: request.getfixturevalue("rabbitmq")]
 
 
+@pytest.mark.in_process
 def test_each_sink_is_in_the_table() -> None:
     ours = {name: find_stage(name) for name in stage_names("camgraph")}
     sinks = {name for name, one in ours.items() if one.__module__.startswith("camgraph.stages.sinks.")}

@@ -106,6 +106,7 @@ def test_a_claim_of_gigabytes_ends_the_file_and_takes_none(tmp_path: Path, alone
 
 
 @pytest.mark.skipif(REFUSES_CLAIMS, reason="this FFmpeg refuses the file, and no other makes it grow")
+@pytest.mark.slow
 def test_growth_in_smaller_blocks_is_seen_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """FFmpeg has two lists of them; none is larger than the limit, and both are."""
     monkeypatch.setattr(file_memory, "TICK_S", 60.0)  # the thread beside it comes too late

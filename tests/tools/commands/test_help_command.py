@@ -66,6 +66,7 @@ def test_what_is_no_page_says_what_it_is() -> None:
     assert run("status") == (2, "", "status is a command, explained by: camgraph status --help\n")
 
 
+@pytest.mark.slow
 def test_no_message_cites_a_file_that_an_installation_lacks() -> None:
     """`camgraph help PAGE` shows it everywhere; `docs/PAGE.md` is there in a checkout alone."""
     shipped = [path for package in ("pipeline", "stages") for path in (ROOT / package).rglob("*.py")]

@@ -30,6 +30,7 @@ def test_everybody_is_within_the_picture(name):
             assert (np.abs(pixels - 50) < 62).all(), at
 
 
+@pytest.mark.slow
 def test_the_moments_of_an_action_differ():
     still = {"standing_still", "loitering", "too_close", "queue"}
     for name, scene in ACTION_SCENES.items():

@@ -1,10 +1,12 @@
 import cv2
 import numpy as np
+import pytest
 from click.testing import CliRunner
 
 from camgraph.tools.lab.motion_sheet import OVERVIEW, draw_overview, main
 
 
+@pytest.mark.slow
 def test_a_sheet_is_drawn_for_a_motion(tmp_path):
     outcome = CliRunner().invoke(main, [str(tmp_path / "sheets"), "waving"])
     assert outcome.exit_code == 0, outcome.output

@@ -17,6 +17,8 @@ from camgraph.tools.lab.noise_figures import (
 from camgraph.tools.scenes.animator import YOLO11N, Camera
 from camgraph.tools.scenes.animator.scenes import alone, crossing_walks, standing
 
+pytestmark = pytest.mark.slow
+
 
 def founds_of(scene, fps=25.0, seed=0, camera=None):
     camera = camera or Camera(1.6, fov_deg=60, size=(640, 480)).at(6.0, 20.0)

@@ -111,6 +111,7 @@ def test_padding_is_at_the_right_and_bottom():
     assert picture[125, 0].tolist() == picture[0, 250].tolist() == [114, 114, 114]
 
 
+@pytest.mark.slow
 def test_multipose_finds_the_people_of_coco(test_data):
     """The floor is well below what was measured (0.69), and far above what mirrored or shifted keypoints get."""
     pytest.importorskip("pycocotools")

@@ -157,6 +157,7 @@ def waving(t: float) -> Pose:
 
 
 @pytest.mark.parametrize("when", CONDITIONS)
+@pytest.mark.slow
 def test_neither_scale_nor_a_mirror_matter(when: str) -> None:
     """A mirror makes the right hand of the left one; conditions about one side are mirrored with it."""
     frames = filmed(waving, 4, 25)
@@ -172,6 +173,7 @@ def test_neither_scale_nor_a_mirror_matter(when: str) -> None:
 
 @pytest.mark.parametrize("fps", [25, 12.5, 8])
 @pytest.mark.parametrize("rate", [0.5, 1.0, 1.5])
+@pytest.mark.slow
 def test_swings_counts_cycles_a_second(fps: float, rate: float) -> None:
     def wave(t: float) -> Pose:
         return still(left_wrist=(312 + 10 * math.sin(2 * math.pi * rate * t), 150))

@@ -111,6 +111,7 @@ def test_it_is_learnt_from_people_who_walk(tilt: float, seed: int) -> None:
 
 
 @pytest.mark.parametrize(("tilt", "fov"), [(25.0, 60.0), (35.0, 110.0), (50.0, 90.0)])
+@pytest.mark.slow
 def test_how_wide_it_sees_is_learnt_from_how_tall_people_are(tilt: float, fov: float) -> None:
     """Of people of several heights: who is tall here would be short there."""
     camera, random = Camera(height_m=3.0, tilt_deg=tilt, fov_deg=fov, heading_deg=90), np.random.default_rng(0)

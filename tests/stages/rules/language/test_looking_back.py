@@ -97,6 +97,7 @@ def test_values(when: str, true_s: tuple[float, float] | None) -> None:
         "first hips.y < 155px then hips.y > 165px within 1s",
     ],
 )
+@pytest.mark.slow
 def test_a_stall_of_the_stream_is_no_sudden_movement(when: str, missing_s: float) -> None:
     judge = Judge([rule(when)], lambda size: Surroundings(*size, ZONES, {}))
     begun = [judge.judge(picture(round(i * SECOND / 25), [fall(9)[0]])) for i in range(100)]
@@ -124,6 +125,7 @@ def test_long_windows_are_thinned_and_not_torn(minutes: int, fps: float) -> None
 
 
 @pytest.mark.parametrize("fps", [25, 3])
+@pytest.mark.slow
 def test_a_value_of_long_ago_is_known_all_the_time(fps: float) -> None:
     truths = answers("before(hips.y, 1min) < 160px", lowered(100, 130, fps), fps)
     assert None not in truths[round(61.5 * fps) :]
@@ -166,6 +168,7 @@ TIMELESS = [
 
 
 @pytest.mark.parametrize("when", TIMELESS)
+@pytest.mark.slow
 def test_the_frame_rate_does_not_matter(when: str) -> None:
     """From 25 to 3 frames a second: begins at the same time, but for the frames in which it is noticed."""
     begins: dict[float, float] = {}

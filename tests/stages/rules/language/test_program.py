@@ -190,6 +190,7 @@ def test_a_scene_remembers_too() -> None:
 
 
 @pytest.mark.parametrize("fps", [10, 100])
+@pytest.mark.slow
 def test_the_memory_of_a_rule_is_bounded(fps: int) -> None:
     judge = Judge([rule("usual(hips.y, 10s) > 1px and average(lean, 30s) < 1deg")], lambda size: Surroundings(*size))
     for i in range(40 * fps):

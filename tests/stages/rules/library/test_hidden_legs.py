@@ -15,6 +15,8 @@ from camgraph.tools.scenes.animator.library import bend, crouch, duck, fall, sta
 from camgraph.tools.scenes.animator.motion import Motion
 from camgraph.tools.scenes.animator.walking import walk
 
+pytestmark = pytest.mark.slow
+
 SEEDS = (0, 1, 2)
 WALK, RUN = 1.3, 3.2
 RULES = rules_of(["running", "fall"])

@@ -14,6 +14,8 @@ from camgraph.tools.scenes.animator.library import standing
 from camgraph.tools.scenes.animator.messages import tracks
 from camgraph.tools.scenes.animator.walking import walk
 
+pytestmark = pytest.mark.slow
+
 AHEAD = Camera(height_m=3.5, heading_deg=90, tilt_deg=18)
 """Stands at the world's origin, as the scenes want it."""
 ZONE = "zones: {place: [[0.3, 0], [0.75, 0], [0.75, 1], [0.3, 1]]}\n"

@@ -12,6 +12,8 @@ from camgraph.tools.scenes.animator.library import standing
 from camgraph.tools.scenes.animator.messages import tracks
 from camgraph.tools.scenes.animator.walking import walk
 
+pytestmark = pytest.mark.slow
+
 ABOVE = Camera(height_m=3.0, heading_deg=90).at(7.0, bearing_deg=-90.0)
 """Looks along y at the origin; x is to the right."""
 PLACES = """\

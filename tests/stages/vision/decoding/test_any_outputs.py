@@ -112,6 +112,7 @@ def check_found(found: Detections, asked: Asked) -> None:
 
 
 @pytest.mark.parametrize("name", DECODED)
+@pytest.mark.slow
 def test_whatever_a_model_gives_is_read_or_refused(name: str) -> None:
     read = 0
     for seed in range(SEEDS):

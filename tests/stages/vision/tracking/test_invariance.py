@@ -55,6 +55,7 @@ def named_by_first(ids: list[list[int]]) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.slow
 def test_the_order_of_people_does_not_matter(seed: int) -> None:
     random = np.random.default_rng(seed)
     shuffled = ids_of(story(seed), random.permutation)
@@ -62,6 +63,7 @@ def test_the_order_of_people_does_not_matter(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.slow
 def test_scale_mirror_place_and_hour_do_not_matter(seed: int) -> None:
     frames = story(seed)
     expected = ids_of(frames)

@@ -44,6 +44,7 @@ def pictures(test_data, single_files):
     return np.stack([cv2.resize(cv2.imread(str(path))[..., ::-1], (side, side)) for path in paths])
 
 
+@pytest.mark.slow
 def test_each_picture_of_a_batch_is_decoded_as_published(model, single_files, pictures):
     graph = read_graph(*single_files[2])
     ran = session(model, heads=True)

@@ -75,6 +75,7 @@ def test_every_sink_is_replaced_and_all_else_stays(graph: Graph) -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_demo(tmp_path: Path) -> None:
     for name in ("demo.yaml", "demo_rules.yaml"):
         shutil.copy(Path(__file__).parents[4] / "configs" / name, tmp_path)

@@ -25,6 +25,8 @@ from camgraph.tools.scenes.animator.library import ON_BACK, gesturing, lying, wa
 from camgraph.tools.scenes.animator.messages import tracks
 from camgraph.tools.scenes.animator.walking import walk
 
+pytestmark = pytest.mark.slow
+
 WATCHED = ["person_appears", "fall", "lying", "hands_up", "lingers", "together"]
 SLEEPER = Scene(
     "asleep",

@@ -70,6 +70,7 @@ def test_each_counter_of_the_code_is_declared_and_no_other() -> None:
     assert {name for name in declared if not any(_fits(name, one) for one in counted | _UNSEEN)} == set()
 
 
+@pytest.mark.slow
 def test_the_page_names_counters_of_stages_by_their_declarations() -> None:
     """Only the runtime's own stand in the writer of the page."""
     page = pages()["counters.md"]

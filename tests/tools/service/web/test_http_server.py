@@ -206,6 +206,7 @@ def reading() -> Iterator[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("path", [b"", b"here", b"none"])
+@pytest.mark.slow
 def test_chunks_of_a_byte_are_refused_and_nobody_else_waits(path: bytes) -> None:
     """A chunk of a byte takes as much time as one of 64 kB: 10 MB of them used to stop the service for 30 s."""
     with reading() as place, ExitStack() as stack:

@@ -190,6 +190,7 @@ def test_what_no_camera_sends_is_refused(endless: bytes) -> None:
         list(Splitter().feed(endless))
 
 
+@pytest.mark.slow
 def test_single_bytes_cost_no_more_than_their_number() -> None:
     """A copy of what is held, or a search through it, with each byte of a megabyte takes half an hour."""
     size = MOST_BODY
