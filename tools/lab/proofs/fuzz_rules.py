@@ -304,7 +304,8 @@ def film() -> tuple[Tracks, ...]:
 
 
 def _share(seed: int, numbers: Sequence[int]) -> Tried:
-    answer_to(RULES)  # the first answer takes longer: modules are imported for it
+    for text in (RULES, _whole_library()):  # the first answers take longer: modules are imported, the library is read
+        answer_to(text)
     return try_each(numbers, lambda number: answer_to(case_of(seed, number)))
 
 
