@@ -41,6 +41,7 @@ _MOUNTS = Path("/proc/self/mountinfo")
 _KERNEL_FILE_SYSTEMS = frozenset(
     {"proc", "sysfs", "debugfs", "tracefs", "securityfs", "configfs", "bpf", "cgroup", "cgroup2", "pstore", "efivarfs"}
 )
+_FOLDER_TRIES = 100
 _PIECE = 1 << 20
 MOST_TEXT_BYTES = 64 << 20
 """Of any file that a person writes by hand."""
@@ -288,6 +289,22 @@ def write_whole(path: Path, data: bytes, *, durable: bool = False, mode: int | N
         with suppress(OSError):
             part.unlink()
         raise
+
+
+def write_with_folder(path: Path, data: bytes, *, durable: bool = False) -> None:
+    """As `write_whole`, and make the folder if it is missing. Raises OSError.
+
+    Others remove folders that are empty, also this one between the moments when it is made and when the file is in it.
+    """
+    for tries_left in reversed(range(_FOLDER_TRIES)):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, data, durable=durable)
+        except (FileNotFoundError, FileExistsError):  # the latter of `mkdir`, if the folder goes between its two looks
+            if not tries_left:
+                raise
+        else:
+            return
 
 
 def read_kept(path: Path, read: Callable[[Any], T], warn: Callable[..., object]) -> T | None:

@@ -22,7 +22,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from camgraph.pipeline.system.disk import open_regular, write_whole
+from camgraph.pipeline.system.disk import open_regular, write_with_folder
 from camgraph.pipeline.system.names import ascii_form, is_camera_name
 from camgraph.stages.rules.footage_names import INCIDENT_DIGITS
 from camgraph.stages.sinks.writing.output_names import part_of
@@ -147,7 +147,6 @@ class IncidentRecord:
 
     def write(self, *, durable: bool = False) -> None:
         """Raises OSError. `durable`: it outlives a power cut."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         plain: dict[str, Any] = {
             "version": _VERSION,
             "incident": self.incident,
@@ -157,7 +156,7 @@ class IncidentRecord:
             "last": self.last,
         }
         plain |= {kind: file.plain() for kind, file in self.files.items()}
-        write_whole(self.path, json.dumps(plain, ensure_ascii=False, indent=1).encode(), durable=durable)
+        write_with_folder(self.path, json.dumps(plain, ensure_ascii=False, indent=1).encode(), durable=durable)
 
 
 def read_record(path: Path) -> IncidentRecord | None:

@@ -31,7 +31,7 @@ import av
 
 from camgraph.pipeline.errors import CamgraphError
 from camgraph.pipeline.stage import Logger
-from camgraph.pipeline.system.disk import link_or_copy, write_whole
+from camgraph.pipeline.system.disk import link_or_copy, write_whole, write_with_folder
 from camgraph.pipeline.system.names import ascii_form
 from camgraph.stages.sinks.footage.best import MOST_DECODED, Best, certainty, crops, sharpness
 from camgraph.stages.sinks.footage.clip import PART, Clip
@@ -815,9 +815,8 @@ class Unfinished:
 
     def add(self, record: IncidentRecord) -> None:
         """Raises OSError."""
-        self._folder.mkdir(parents=True, exist_ok=True)
         place = str(record.path.relative_to(self._footage))
-        write_whole(self._folder / record.incident, place.encode(), durable=True)
+        write_with_folder(self._folder / record.incident, place.encode(), durable=True)
 
     def remove(self, record: IncidentRecord) -> None:
         """Forget a record that is finished."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -57,6 +59,27 @@ def test_a_place_that_was_not_written_whole_is_left_out(tmp_path: Path) -> None:
     folder = tmp_path / ".unfinished" / "test"
     (folder / f"{record.incident}.0123456789abcdef.part").write_text(PLACE)
     assert [one.path for one in Unfinished(folder, tmp_path).records()] == [record.path]
+
+
+def test_the_folder_of_unfinished_records_may_go_at_any_moment(tmp_path: Path) -> None:
+    """When the last record is finished, its folder is removed: not in the moment of the next one."""
+    places = Unfinished(tmp_path / "unfinished" / "test", tmp_path)
+    first, second = (IncidentRecord(tmp_path / PLACE, {"data": {"incident": name, "camera": "front"}}) for name in "12")
+    is_over = threading.Event()
+
+    def finish_records() -> None:
+        while not is_over.is_set():
+            places.remove(first)
+
+    with ThreadPoolExecutor(1) as threads:
+        finishing = threads.submit(finish_records)
+        try:
+            for _ in range(300):
+                places.add(second)
+                places.remove(second)
+        finally:
+            is_over.set()
+        finishing.result()
 
 
 def test_an_incident_is_on_the_disk_before_it_is_delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
