@@ -134,7 +134,7 @@ def test_a_command_says_the_same(words: list[str], tmp_path: Path) -> None:
         (["-m", "this"], {}),
         (["-c", "pass"], {}),
     ],
-    ids=str,
+    ids=["preexec", "hash-seed", "path", "locale", "unbuffered", "module-of-another", "code"],
 )
 def test_what_a_copy_could_not_reproduce_is_executed(words: list[str], options: dict[str, Any]) -> None:
     _, was_copy = start(*words, stdin=subprocess.DEVNULL, **options)
