@@ -16,7 +16,7 @@ class Wakeup:
 
     def __init__(self) -> None:
         self._fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        weakref.finalize(self, os.close, self._fd)
+        weakref.finalize(self, os.close, self._fd).atexit = False  # then, a run may still have to be stopped
 
     def fileno(self) -> int:
         return self._fd
