@@ -27,7 +27,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from camgraph.pipeline.system.sqlite_file import EMPTY_BYTES, Damaged, SqliteFile, SqliteFormat, transaction
+from camgraph.pipeline.system.sqlite_file import EMPTY_BYTES, Damaged, Newer, SqliteFile, SqliteFormat, transaction
 
 NOBODY = -1
 """The incarnation of requeued events."""
@@ -174,7 +174,7 @@ _FORMAT = SqliteFormat(
     older=frozenset({(0, 0), *((_APPLICATION, version) for version in range(VERSION))}),
     upgrade=_bring_up_to_date,
     is_whole=_is_whole,
-    newer=("outbox-newer", "move the file away, and its events wait until you move it back"),
+    newer=Newer(error_id="outbox-newer", way_out="move the file away, and its events wait until you move it back"),
     of_new=("auto_vacuum = INCREMENTAL",),  # of a file that has something in it, it would write a page
 )
 

@@ -22,7 +22,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from camgraph.pipeline.errors import EnvironmentProblem
 
@@ -67,6 +67,13 @@ class Damaged(sqlite3.DatabaseError):
     sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
 
+class Newer(NamedTuple):
+    """The problem if a file is of a newer version, and its way out."""
+
+    error_id: str
+    way_out: str
+
+
 @dataclass(frozen=True, slots=True)
 class SqliteFormat:
     """What the files of one store are: their tables, their version, and what becomes of other files in their place.
@@ -74,10 +81,9 @@ class SqliteFormat:
     `name`: what people call the store. `application`, `version`: SQLite's `application_id` and `user_version`.
     `tables`: a file without one of these is of another program. `make` fills a new file, within a transaction.
     `older`: (application, version) of files that `upgrade(db, version)` brings up to date, within a transaction;
-    `is_whole` is False for a file of this version that needs it as well. `newer`: the id of the error for a file of a
-    newer version, and its way out; without it, such a file counts as damaged. `of_new`: pragmas before anything is in a
-    new file. `is_private`: only its user can read a new file. `most_aside`: how many damaged files stay, the first and
-    the last ones; None for all.
+    `is_whole` is False for a file of this version that needs it as well. `newer`: of a file of a newer version; without
+    it, such a file counts as damaged. `of_new`: pragmas before anything is in a new file. `is_private`: only its user
+    can read a new file. `most_aside`: how many damaged files stay, the first and the last ones; None for all.
     """
 
     name: str
@@ -88,7 +94,7 @@ class SqliteFormat:
     older: frozenset[tuple[int, int]] = frozenset()
     upgrade: Callable[[sqlite3.Connection, int], None] | None = None
     is_whole: Callable[[sqlite3.Connection], bool] = lambda _: True
-    newer: tuple[str, str] | None = None
+    newer: Newer | None = None
     of_new: Sequence[str] = ()
     is_private: bool = False
     most_aside: int | None = None
@@ -187,16 +193,16 @@ class SqliteFile:
             return "new"
         form, known = self._form, (application, version)
         if form.newer and application == form.application and form.version < version < _NO_VERSION:
-            raise self._newer(version, *form.newer)
+            raise self._newer(version, form.newer)
         if known not in {(form.application, form.version), *form.older} or not tables >= form.tables:
             raise Damaged("it is a database of another program")
         return "current" if version == form.version and form.is_whole(db) else "older"
 
-    def _newer(self, version: int, error_id: str, way_out: str) -> EnvironmentProblem:
+    def _newer(self, version: int, newer: Newer) -> EnvironmentProblem:
         return EnvironmentProblem(
             f"{self._form.name} {self.path} is of a newer version of camgraph (its format is {version}, this version "
-            f"knows {self._form.version}): run that version, or {way_out}",
-            error_id=error_id,
+            f"knows {self._form.version}): run that version, or {newer.way_out}",
+            error_id=newer.error_id,
         )
 
     def _give_up(self, *, was_there: bool) -> None:

@@ -20,6 +20,7 @@ from camgraph.pipeline.errors import EnvironmentProblem
 from camgraph.pipeline.system import sqlite_file
 from camgraph.pipeline.system.sqlite_file import (
     Damaged,
+    Newer,
     SqliteFile,
     SqliteFormat,
     as_problem,
@@ -47,7 +48,7 @@ FORM = SqliteFormat(
     application=OURS,
     older=frozenset({(OURS, 1)}),
     upgrade=add_height,
-    newer=("outbox-newer", "press new plants"),
+    newer=Newer(error_id="outbox-newer", way_out="press new plants"),
     of_new=("auto_vacuum = INCREMENTAL",),
     most_aside=3,
 )

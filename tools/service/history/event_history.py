@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, TypeVar
 from camgraph.pipeline.errors import EnvironmentProblem, Unavailable
 from camgraph.pipeline.messages import Event
 from camgraph.pipeline.stage import Logger
-from camgraph.pipeline.system.sqlite_file import Damaged, SqliteFile, SqliteFormat, transaction, way_out
+from camgraph.pipeline.system.sqlite_file import Damaged, Newer, SqliteFile, SqliteFormat, transaction, way_out
 from camgraph.stages.sinks.delivery.event_view import view_of
 
 T = TypeVar("T")
@@ -517,7 +517,7 @@ _FORMAT = SqliteFormat(
     application=_APPLICATION,
     older=frozenset((0, version) for version in _UPGRADES),
     upgrade=_upgrade,
-    newer=("history-newer", "move the file away, and a new one begins"),
+    newer=Newer(error_id="history-newer", way_out="move the file away, and a new one begins"),
     of_new=("auto_vacuum = INCREMENTAL",),
     is_private=True,
     most_aside=_MOST_ASIDE,
