@@ -228,7 +228,8 @@ class Reader:
 
     def write_files(self, text: str) -> None:
         for name, content in _FILE.findall(text):
-            (self.folder / name).write_text(_cheaper(self.served(content)))
+            is_alone = "rtsp://" not in content and "camgraph plan" not in text
+            (self.folder / name).write_text(_cheaper(self.served(content), "one" if is_alone else "compact"))
 
     def served(self, text: str) -> str:
         """With the addresses of simulated cameras instead of those on the page."""
@@ -332,12 +333,11 @@ def reader(tmp_path: Path, addresses: list[str], monkeypatch: pytest.MonkeyPatch
         one.close()
 
 
-def _cheaper(graph: str) -> str:
+def _cheaper(graph: str, way: str) -> str:
     """The same graph in fewer processes and with a smaller picture: only that it runs is looked at here.
 
-    Commands ask the runs of cameras: these have processes of their own.
+    `way`: "one", unless a command asks the run, as it does of cameras, or judges its processes, as `plan` does.
     """
-    way = "compact" if "rtsp://" in graph else "one"
     graph = graph.replace("use: preprocess, from: capture}", "use: preprocess, from: capture, with: {max_side: 128}}")
     return graph.replace("stages:\n  capture", f"processes: {way}\nstages:\n  capture")
 
