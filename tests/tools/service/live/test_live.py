@@ -9,7 +9,7 @@ import json
 import re
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -113,16 +113,28 @@ def test_a_second_viewer_begins_at_once_and_none_costs_when_gone(served: Served)
         second = film_of(served, "hall", stack)
         assert len(pictures(second.iter_bytes(), 8)) >= 5
         assert second.headers["X-Camgraph-Start"] == first.headers["X-Camgraph-Start"]
+        assert listeners(served, "hall.packets") > 0
     until(lambda: listeners(served, "hall.packets") == 0, WITHIN_S, every_s=0.3)
 
 
 def listeners(served: Served, name: str) -> int:
-    """How many are connected to a socket of the run."""
-    folder = served.environ["CAMGRAPH_RUN_DIR"]
-    [path] = Path(folder).rglob(name)
-    inode = path.name  # the address in /proc/net/unix goes over a descriptor, and ends with the name
+    """How many are connected to a socket of the run.
+
+    A row of /proc/net/unix has no more of the address than its end, which other runs on this machine have as well: so
+    only the ends that a process of this run has count.
+    """
     rows = [row.split() for row in Path("/proc/net/unix").read_text().splitlines()[1:]]
-    return sum(row[-1].endswith(f"/{inode}") and row[5] == "03" for row in rows)
+    connected = {f"socket:[{row[6]}]" for row in rows if row[-1].endswith(f"/{name}") and row[5] == "03"}
+    processes = served.get("/api/status", "viewer").json()["processes"].values()
+    return sum(len(connected & sockets_of(process["pid"])) for process in processes)
+
+
+def sockets_of(pid: int) -> set[str]:
+    found = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.add(str(descriptor.readlink()))
+    return found
 
 
 def test_who_begins_with_many_pictures_is_not_behind(monkeypatch: pytest.MonkeyPatch) -> None:
