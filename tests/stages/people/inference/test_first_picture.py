@@ -74,6 +74,7 @@ def test_the_size_of_crops_and_of_pictures_for_a_server_is_known(tmp_path: Path)
     assert Infer.follow(settings, tmp_path, Upstream({"own": {}})) == {}
 
 
+@pytest.mark.processes
 def test_warm_up_uses_the_expected_picture_size(model: Path) -> None:
     settings = completed(model.parent, "[96, 64]", ", batch_sizes: [1, 3]")
     with (

@@ -93,6 +93,7 @@ def test_each_photograph_has_its_own_time_of_day(tmp_path: Path, read: Read) -> 
     assert given[2].wall_ns - given[0].wall_ns == 2 * 10**9
 
 
+@pytest.mark.processes
 def test_check_says_for_what_pictures_are_taken(tmp_path: Path) -> None:
     (tmp_path / "film").mkdir()
     photographs(tmp_path / "film", "1.png", "2.png")
