@@ -32,8 +32,10 @@ def test_a_wait_ends_and_the_next_one_does_not() -> None:
 
 def test_clearing_twice_does_not_wait() -> None:
     wakeup = Wakeup()
+    wakeup.wake()
     wakeup.clear()
     wakeup.clear()
+    assert not is_awake(wakeup)
 
 
 def test_the_descriptor_is_closed_with_the_last_reference() -> None:
