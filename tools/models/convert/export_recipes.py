@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from camgraph.stages.assets import MODELS
 
@@ -72,10 +72,11 @@ def _ultralytics(wanted: Wanted) -> Iterator[str]:
     width, height = wanted.size
     size = str(width) if width == height else f"{height},{width}"
     yield "python3 -m venv export && export/bin/pip install ultralytics onnx"
-    yield f"export/bin/yolo export model={weights} format=onnx imgsz={size} dynamic=True opset=17"
+    nms = " nms=True" if wanted.nms else ""
+    yield f"export/bin/yolo export model={weights} format=onnx imgsz={size} dynamic=True opset=17{nms}"
     yield "# imgsz: a side, or height,width; camgraph takes the size from the metadata, where the exporter writes it."
-    yield "# dynamic=True: batches of any size. Without half and nms: both are done below, and can be compared then."
-    yield "# Exported with nms=True, or end to end by itself (YOLO26), it is read as well: leave --nms out then."
+    yield "# dynamic=True: batches of any size. Without half: camgraph does that below, and compares the two."
+    yield "# nms=True: the model gives rows of people. YOLO26 does so by itself."
     yield from _behind(f"{weights.removesuffix('.pt')}.onnx", wanted)
 
 
@@ -93,7 +94,7 @@ def _nas_pose(wanted: Wanted) -> Iterator[str]:
     yield "             max_predictions_per_image=100, confidence_threshold=0.3, nms_threshold=0.5)"
     yield "END"
     yield "# One picture a run. It takes uint8, and suppresses overlaps in its graph. FLAT_FORMAT is read as well."
-    yield from _behind(f"{name}.onnx", replace(wanted, nms=False))
+    yield from _behind(f"{name}.onnx", wanted)
 
 
 def _rtmo(wanted: Wanted) -> Iterator[str]:
@@ -104,7 +105,7 @@ def _rtmo(wanted: Wanted) -> Iterator[str]:
     yield f"    mmpose/configs/body_2d_keypoint/rtmo/coco/{config}-600e_coco-640x640.py \\"
     yield f"    rtmo-{size}.pth picture.jpg --work-dir rtmo-{size} --device cpu"
     yield "# Its size is that of the config (640 x 640), and overlaps are suppressed in its graph."
-    yield from _behind(f"rtmo-{size}/end2end.onnx", replace(wanted, nms=False))
+    yield from _behind(f"rtmo-{size}/end2end.onnx", wanted)
 
 
 def _movenet(wanted: Wanted) -> Iterator[str]:
@@ -125,7 +126,7 @@ def _behind(out: str, wanted: Wanted) -> Iterator[str]:
         yield f"camgraph model fp16 {out} {half}                 # for GPUs; on CPUs it is no faster"
         made = half
     ready = f"{out.removesuffix('.onnx')}-ready.onnx"
-    yield f"camgraph model prepare {made} {ready}{' --nms' if wanted.nms else ''}"
+    yield f"camgraph model prepare {made} {ready}"
     yield f"camgraph model compare {out} {ready} --frames evening.mp4"
 
 
