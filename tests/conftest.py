@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import faulthandler
 import gc
 import itertools
 import os
@@ -33,6 +34,8 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 FEW_EXAMPLES = 15
 ROOT = Path(__file__).resolve().parent.parent
+_GRACE_S = 120
+_real_stderr = [2]
 _UIDS = itertools.count(100_000 + os.getpid() % 10_000 * 100)
 """Users that no machine has, others in each process that tests."""
 
@@ -55,9 +58,14 @@ def pytest_configure(config: pytest.Config) -> None:
         for folder in ("src/camgraph", "pipeline", "stages", "tools", "tests/plugin"):
             compileall.compile_dir(ROOT / folder, quiet=2)
     sys.dont_write_bytecode = False
+    _real_stderr[0] = os.dup(2)
     if f"not {process_starts.MARKER}" in config.option.markexpr:
         config.pluginmanager.register(process_starts.Guard())
     warm_starts.install()
+
+
+def pytest_sessionfinish() -> None:
+    faulthandler.cancel_dump_traceback_later()
 
 
 def pytest_unconfigure() -> None:
@@ -71,6 +79,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """A process that a test has stopped for good shows where its threads are, and ends.
+
+    Its timeout ends no native code that does not return, and nothing at all between two tests. pytest-xdist names the
+    test, and another process goes on with those that are left.
+    """
+    marker = item.get_closest_marker("timeout")
+    limit_s = marker.args[0] if marker else float(item.config.getini("timeout"))
+    faulthandler.dump_traceback_later(limit_s + _GRACE_S, exit=True, file=_real_stderr[0])
     with warm_starts.cold() if item.get_closest_marker(warm_starts.MARKER) else nullcontext():
         return (yield)
 
