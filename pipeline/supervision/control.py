@@ -1,44 +1,108 @@
 """The control socket of a run: small JSON requests from `camgraph` commands, and the supervisor's answers.
 
-The socket is a side channel, in the supervisor's loop. Its messages are texts of JSON, so that a false run cannot give
-any other values to a command.
+The socket is a side channel, in the supervisor's loop, which waits for no slow work: a `Later` is an answer that a
+thread prepares. Messages are texts of JSON, so that a false run cannot give any other values to a command.
 """
 
 from __future__ import annotations
 
 import json
-import math
-import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import structlog
 
-from camgraph.pipeline.errors import EXIT_ENVIRONMENT, EnvironmentProblem, UserError, WireError
-from camgraph.pipeline.supervision.control_client import exchange
-from camgraph.pipeline.supervision.jobs import Answer, Later
-from camgraph.pipeline.system.found_runs import FoundRun, current_folder, found_runs, graphs_in
-from camgraph.pipeline.system.names import own_user, user_name
-from camgraph.pipeline.system.paths import runs_folder
+from camgraph.pipeline.errors import EXIT_USER, CamgraphError
 from camgraph.pipeline.system.redaction import redact_urls
-from camgraph.pipeline.system.run_folder import CONTROL, is_private
 from camgraph.pipeline.system.side_channel import Client, SideChannel
 from camgraph.pipeline.system.side_link import framed
-from camgraph.pipeline.system.spelling import did_you_mean
 
 _MAX_REQUEST = 1 << 24
 _MOST_CLIENTS = 64
 _REQUEST_S = 30.0
 """For a client to send its request, and to take the answer: with a plan of many cameras, on a busy machine."""
-_ANSWER_S = 5.0
 _LONGEST_OP = 40
-_WITHOUT_SECRETS = ("status", "stop")
-"""The requests that root may send to a run of another user; that process may only pretend to be the run."""
-_MOST_NAMED = 5
 _NOT_ANSWERED = "the run could not read this request: is it from another version of camgraph than the run's?"
 
 A = TypeVar("A")
+T = TypeVar("T")
+Answer = dict[str, Any]
+
+
+class Job(Generic[T]):
+    """Work in a thread of its own, started at once. The process does not wait for it when it ends."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._found: list[T] = []
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._do, name="job", daemon=True)
+        self._thread.start()
+
+    def _do(self) -> None:
+        try:
+            self._found.append(self._work())
+        except Exception as failure:  # noqa: BLE001 - handed on to the caller who asks for the result
+            self._failure = failure
+
+    @property
+    def is_done(self) -> bool:
+        """Whether `result` can be asked for."""
+        return not self._thread.is_alive()
+
+    def result(self) -> T:
+        """Wait for the result of the work. Raises the error of the work."""
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+        return self._found[0]
+
+
+class Later(Generic[T]):
+    """An answer that is not ready yet: when a job is done, and the loop polls, `then` makes the answer of its result.
+
+    `begin` starts the job, called by the loop too: at once, or, if this answer is `behind` another, after that one is
+    made. So the jobs of a line run one at a time, and each sees the changes of those before it.
+    """
+
+    def __init__(self, begin: Callable[[], Job[T]], then: Callable[[T], Answer], behind: Later[Any] | None) -> None:
+        self._begin = begin
+        self._then = then
+        self._behind = behind
+        self._job: Job[T] | None = None
+        self.is_answered = False
+        self._go_on()
+
+    def poll(self) -> Answer | None:
+        """Return the answer, or None if it is not ready. Raises the error of a bug in the work."""
+        try:
+            self._go_on()
+            answer = answered(self._made) if self._job and self._job.is_done else None
+        except Exception:
+            self.is_answered = True
+            raise
+        self.is_answered = answer is not None
+        return answer
+
+    def _made(self) -> Answer:
+        assert self._job
+        return self._then(self._job.result())
+
+    def _go_on(self) -> None:
+        if self._job is None and (self._behind is None or self._behind.is_answered):
+            self._behind = None
+            self._job = self._begin()
+
+
+def answered(make: Callable[[], Answer]) -> Answer:
+    """Return the answer, or `error` with the reason; with the exit `status` if it is not the user's mistake."""
+    try:
+        return make()
+    except CamgraphError as error:
+        status = {} if error.exit_status == EXIT_USER else {"status": error.exit_status}
+        return {"error": str(error), "error_id": error.error_id, **status}
 
 
 class ControlServer:
@@ -103,140 +167,3 @@ def _as_text(answer: dict[str, Any]) -> str:
     if "error" in answer:
         answer = {**answer, "error": redact_urls(str(answer["error"]))}
     return json.dumps(answer)
-
-
-def find_run(name: str | None, *, owner: int | None = None, graph: Path | None = None) -> str:
-    """Return the name of the run that is meant.
-
-    That is the named one; else the one that was started from the file `graph`; else the one whose graph is in this
-    folder; else, in a folder without a graph, the only run of this user. `owner`: the number of the user whose run it
-    is, if not this one; only root may say that, and must not ask such a run for secrets. No run of another user is
-    taken otherwise: anybody may give a run any name. Raises UserError.
-    """
-    runs = found_runs()
-    meant = _meant(name, runs, owner)
-    if name is None and owner is None:
-        meant = _by_graph(meant, graph)
-    if len(meant) == 1:
-        if meant[0].answers:
-            return meant[0].name
-        raise UserError(
-            f"the run {meant[0].name} has one process and no socket: look at it and stop it in its own terminal",
-            error_id="run-one-process",
-        )
-    raise UserError(_not_found(name, runs, meant, owner), error_id="run-not-found")
-
-
-def _meant(name: str | None, runs: Sequence[FoundRun], owner: int | None) -> list[FoundRun]:
-    """Return the runs that may be meant; only the nearest ones if several folders have runs."""
-    if name is not None:
-        runs = [run for run in runs if run.name == name]
-    if owner is not None and owner != own_user():
-        return [run for run in runs if run.owner == owner]
-    here = [run for run in runs if run.here]
-    return here or [run for run in runs if run.own]
-
-
-def _by_graph(runs: Sequence[FoundRun], graph: Path | None) -> list[FoundRun]:
-    """Return those of the file, else those of this folder. Raises UserError if this folder has graphs and none runs."""
-    if graph is not None:
-        of_file = [
-            run for run in runs if run.graph_file and os.path.realpath(run.graph_file) == os.path.realpath(graph)
-        ]
-        return of_file or [run for run in runs if run.is_of(graph.absolute().parent)] or list(runs)
-    if (here := current_folder()) is None:
-        return list(runs)
-    if of_folder := [run for run in runs if run.is_of(here)]:
-        return of_folder
-    if runs and (idle := [file.name for file in graphs_in(here)]):
-        which = f"the graph {idle[0]}" if len(idle) == 1 else f"none of the graphs {', '.join(idle[:_MOST_NAMED])}"
-        verb = "is not running" if len(idle) == 1 else "is running"
-        elsewhere = ", ".join(map(_in_words, runs))
-        raise UserError(
-            f"{which} of this folder {verb}; running elsewhere: {elsewhere}; "
-            f"start the graph with `camgraph run {idle[0]}`, or choose one with --name",
-            error_id="run-not-found",
-        )
-    return list(runs)
-
-
-def _not_found(name: str | None, runs: Sequence[FoundRun], meant: Sequence[FoundRun], owner: int | None) -> str:
-    asked = own_user() if owner is None else owner
-    own = [run for run in runs if run.owner == asked]
-    names = [run.name for run in own]
-    message = f"running: {', '.join(map(_in_words, own))}" if own else ""
-    others = [run for run in runs if run.owner != asked]
-    if others:
-        listed = ", ".join(f"{run.name} {run.where}" for run in others)
-        message += (
-            f"{'; ' if message else ''}running as another user: {listed}; ask as that user, or as root with --user"
-        )
-    if meant:
-        return f"which run? choose one with --name; {message}"
-    missing = f"no run called {name}" if name else ""
-    if not own:
-        whose = "your runs" if owner is None else f"the runs of {user_name(owner)}"
-        nothing = f"none of {whose} is running" if others or owner is not None else "nothing is running"
-        starts = f"{nothing}; `camgraph run GRAPH` starts a graph"
-        return "; ".join(part for part in (": ".join(p for p in (missing, starts) if p), message) if part)
-    return f"{missing}; {message}{did_you_mean(name, names) if name else ''}"
-
-
-def _in_words(run: FoundRun) -> str:
-    """Return the name of a run, and the file that tells it from others: its graph, else its own folder."""
-    return f"{run.name} ({run.graph_file})" if run.graph_file else run.name if run.here else f"{run.name} {run.where}"
-
-
-def _socket(name: str, owner: int | None) -> Path:
-    """Return the path of the control socket of a run that `find_run` has found."""
-    root = runs_folder()
-    is_other = owner is not None and owner != own_user()
-    if is_other or not is_private(root) or not (root / name / CONTROL).exists():
-        meant = _meant(name, found_runs(), owner)
-        if meant:
-            return meant[0].folder / CONTROL
-        raise UserError(f"no run called {name} any more", error_id="run-not-found")
-    return root / name / CONTROL
-
-
-def ask(name: str, op: str, *, owner: int | None = None, within_s: float = _ANSWER_S, **values: Any) -> dict[str, Any]:
-    """Send a request to a run (see `pipeline.supervision.requests`). Raises EnvironmentProblem if it does not answer.
-
-    `owner`: as for `find_run`. If the run refuses the request, raises UserError; if it lacks resources for it,
-    EnvironmentProblem.
-    """
-    if owner is not None and op not in _WITHOUT_SECRETS:
-        raise ValueError(f"{op} may tell secrets to a run of another user")
-    request = json.dumps({"op": op, **values})
-    user = own_user() if owner is None else owner
-    try:
-        answer = _read(exchange(_socket(name, owner), request, owner=user, within_s=within_s))
-    except TimeoutError:
-        raise EnvironmentProblem(
-            f"the run {name} does not answer within {within_s:g} s: try again, and look at its log",
-            error_id="run-silent",
-        ) from None
-    except (OSError, WireError, ValueError, RecursionError) as error:
-        raise EnvironmentProblem(
-            f"the answer of the run {name} cannot be read ({error}): is it from another version of camgraph?",
-            error_id="run-unreadable",
-        ) from None
-    if "error" in answer:
-        kind = EnvironmentProblem if answer.get("status") == EXIT_ENVIRONMENT else UserError
-        raise kind(str(answer["error"]), error_id=str(answer.get("error_id", "")))
-    return answer
-
-
-def _read(answer: str) -> dict[str, Any]:
-    """Raises ValueError if it is no object, or has a number that is none."""
-    found = json.loads(answer, parse_constant=_finite, parse_float=_finite)
-    if not isinstance(found, dict):
-        raise ValueError("expected a JSON object")
-    return found
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError("a number is too large, or none")
-    return value

@@ -27,7 +27,7 @@ from camgraph.pipeline.registry import find_stage, place_in_stage
 from camgraph.pipeline.run_view import RunView
 from camgraph.pipeline.stage import FrameSize, Logger, Source, Stage
 from camgraph.pipeline.supervision.answers import CameraList, Reloaded
-from camgraph.pipeline.supervision.jobs import Answer, Job, Later
+from camgraph.pipeline.supervision.control import Answer, Job, Later
 from camgraph.pipeline.supervision.membership import Membership, same_structure
 from camgraph.pipeline.system.names import A_CAMERA_NAME, is_camera_name, nfc
 from camgraph.pipeline.system.redaction import redact_urls

@@ -27,7 +27,7 @@ from camgraph.pipeline.monitoring.reports import Heartbeat
 from camgraph.pipeline.monitoring.run_status import as_json
 from camgraph.pipeline.monitoring.supervisor_events import SupervisorEvents
 from camgraph.pipeline.plan import run_to_wire
-from camgraph.pipeline.supervision.control import ask
+from camgraph.pipeline.supervision.control_client import ask
 from camgraph.pipeline.testing import hit, run_graph
 from camgraph.stages.events import CAMERA_EVENTS
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from camgraph.pipeline.graph import load_plan
 from camgraph.pipeline.monitoring.run_status import StageStatus
-from camgraph.pipeline.supervision.control import ask
+from camgraph.pipeline.supervision.control_client import ask
 from camgraph.pipeline.supervision.process import Process
 from camgraph.pipeline.supervision.supervisor import Supervisor
 from camgraph.pipeline.system.paths import runs_folder

@@ -18,7 +18,7 @@ from camgraph.pipeline.graph.env_file import Variables
 from camgraph.pipeline.graph.loading import read_graph
 from camgraph.pipeline.graph.yaml_source import load
 from camgraph.pipeline.supervision.answers import CameraList, Reloaded
-from camgraph.pipeline.supervision.control import ask, find_run
+from camgraph.pipeline.supervision.control_client import ask, find_run
 from camgraph.pipeline.system.names import nfc
 from camgraph.tools.commands.env_file_option import env_file_option, show_remarks
 from camgraph.tools.commands.local_path import LocalPath

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from camgraph.pipeline.foreign_text import shown
-from camgraph.pipeline.supervision.control import ask, find_run
+from camgraph.pipeline.supervision.control_client import ask, find_run
 from camgraph.pipeline.system.names import nfc
 from camgraph.tools.commands.run_options import name_option
 from camgraph.tools.display.status_view import counter_text

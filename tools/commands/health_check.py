@@ -9,7 +9,7 @@ from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.foreign_text import shown
 from camgraph.pipeline.monitoring.health import Health
 from camgraph.pipeline.monitoring.run_status import RunStatus
-from camgraph.pipeline.supervision.control import ask, find_run
+from camgraph.pipeline.supervision.control_client import ask, find_run
 from camgraph.pipeline.system.redaction import redact_urls
 from camgraph.tools.commands.run_options import of_owner
 

@@ -16,7 +16,7 @@ from camgraph.pipeline.dead_letters import FOLDER, DeadLetter
 from camgraph.pipeline.errors import CamgraphError, UserError
 from camgraph.pipeline.foreign_text import shown
 from camgraph.pipeline.outbox.outbox_view import FILE, KeptEvent, OutboxView, SinkState
-from camgraph.pipeline.supervision.control import ask
+from camgraph.pipeline.supervision.control_client import ask
 from camgraph.pipeline.system.found_runs import current_folder, found_runs
 from camgraph.pipeline.system.names import is_name, nfc
 from camgraph.pipeline.system.paths import state_folder

@@ -8,7 +8,7 @@ import click
 
 from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.foreign_text import shown
-from camgraph.pipeline.supervision.control import ask, find_run
+from camgraph.pipeline.supervision.control_client import ask, find_run
 from camgraph.pipeline.system.disk import write_whole
 from camgraph.pipeline.system.file_access import kept_from_others
 from camgraph.pipeline.system.names import ascii_form, nfc

@@ -17,7 +17,7 @@ from camgraph.pipeline.graph.graph_source import GraphSource
 from camgraph.pipeline.graph.loading import Amend, unchanged
 from camgraph.pipeline.graph.memory import in_words, memory_need
 from camgraph.pipeline.monitoring.run_status import RunStatus
-from camgraph.pipeline.supervision.control import ask, find_run
+from camgraph.pipeline.supervision.control_client import ask, find_run
 from camgraph.pipeline.system.scarcity import require_processes
 from camgraph.tools.commands.env_file_option import env_file_option, show_remarks
 from camgraph.tools.commands.health_check import EXIT_OF, checked

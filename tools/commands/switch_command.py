@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from camgraph.pipeline.supervision.control import ask, find_run
+from camgraph.pipeline.supervision.control_client import ask, find_run
 from camgraph.tools.commands.run_options import name_option
 
 

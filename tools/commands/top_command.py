@@ -18,7 +18,7 @@ from rich.text import Text
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.foreign_text import shown
 from camgraph.pipeline.monitoring.run_status import CameraStatus, RunStatus
-from camgraph.pipeline.supervision.control import ask, find_run
+from camgraph.pipeline.supervision.control_client import ask, find_run
 from camgraph.tools.commands.run_options import name_option, of_owner, owner_option
 from camgraph.tools.display.console import console_of_output
 from camgraph.tools.display.live_table import render

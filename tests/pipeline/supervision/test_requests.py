@@ -17,8 +17,8 @@ from camgraph.pipeline.graph import load_plan
 from camgraph.pipeline.monitoring.reports import Report
 from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.pipeline.plan import RunPlan, run_to_wire
+from camgraph.pipeline.supervision.control import Answer, Later
 from camgraph.pipeline.supervision.fleet import Fleet
-from camgraph.pipeline.supervision.jobs import Answer, Later
 from camgraph.pipeline.supervision.membership import Membership
 from camgraph.pipeline.supervision.process import Process
 from camgraph.pipeline.supervision.requests import Requests

@@ -20,7 +20,7 @@ import pytest
 
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.graph import parse_graph
-from camgraph.pipeline.supervision.control import ask, find_run
+from camgraph.pipeline.supervision.control_client import ask, find_run
 from camgraph.pipeline.system import run_folder
 from camgraph.pipeline.system.names import MAX_NAME
 from camgraph.pipeline.system.paths import runs_folder

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from camgraph.pipeline.graph import load_plan
-from camgraph.pipeline.supervision.control import ask
+from camgraph.pipeline.supervision.control_client import ask
 from camgraph.pipeline.supervision.supervisor import Supervisor
 from camgraph.pipeline.testing import hit, run_graph
 from camgraph_test_stages.waiting import until

@@ -30,7 +30,7 @@ from paho.mqtt.client import CallbackAPIVersion, Client, MQTTMessage, MQTTv5
 from camgraph.pipeline.errors import Unavailable
 from camgraph.pipeline.graph import load_plan
 from camgraph.pipeline.messages import Event
-from camgraph.pipeline.supervision.control import ask
+from camgraph.pipeline.supervision.control_client import ask
 from camgraph.pipeline.supervision.supervisor import Supervisor
 from camgraph.pipeline.testing import run_graph, stamp
 from camgraph.stages.sinks.delivery.mqtt import mqtt_link

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import click
 
-from camgraph.pipeline.supervision.control import ask
+from camgraph.pipeline.supervision.control_client import ask
 from camgraph.tools.lab import blinking, light_model
 from camgraph.tools.lab.figure import Figure, figure_command
 from camgraph.tools.lab.report_page import machine_line

@@ -330,7 +330,7 @@ class Measured:
 
     def _status(self) -> dict[str, Any]:
         """The status, asked of the run itself, because asking the service would add to its load."""
-        from camgraph.pipeline.supervision.control import ask  # noqa: PLC0415
+        from camgraph.pipeline.supervision.control_client import ask  # noqa: PLC0415
 
         return ask(self.plan.graph, "status", within_s=30)
 

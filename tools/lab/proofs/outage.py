@@ -31,7 +31,7 @@ from typing import Any, ClassVar, Protocol
 
 import click
 
-from camgraph.pipeline.supervision.control import ask
+from camgraph.pipeline.supervision.control_client import ask
 from camgraph.tools.lab.broker_servers import free_port
 from camgraph.tools.lab.figure import Figure, figure_command
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem, UserError
 from camgraph.pipeline.monitoring.run_status import RunStatus
-from camgraph.pipeline.supervision.control import ask
+from camgraph.pipeline.supervision.control_client import ask
 from camgraph.pipeline.system.names import nfc
 from camgraph.pipeline.system.paths import runs_folder
 from camgraph.stages.sinks.footage.picture_service import NAME, ServedPicture, ask_picture

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from camgraph.pipeline.errors import CamgraphError
-from camgraph.pipeline.supervision.control import ask
+from camgraph.pipeline.supervision.control_client import ask
 from camgraph.tools.lab.proofs.trials.subject import Subject
 
 _LOOK_S = 0.05
