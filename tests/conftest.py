@@ -33,6 +33,8 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
         signal.signal(number, handler)
 
 FEW_EXAMPLES = 15
+BROWSER = "page"
+"""The fixture that is one."""
 ROOT = Path(__file__).resolve().parent.parent
 _GRACE_S = 120
 _real_stderr = [2]
@@ -74,7 +76,12 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with a browser come first: pytest-xdist gives the first tests to one worker, and moves only the last ones.
+
+    Divided among several workers, each would have a browser and a run of cameras of its own, all at the same time.
+    """
     process_starts.mark(items)
+    items.sort(key=lambda item: BROWSER not in getattr(item, "fixturenames", ()))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -19,6 +19,7 @@ from websockets.sync.client import ClientConnection, connect
 from camgraph_test_stages.waiting import until
 
 WITHIN_S = 90.0
+_END_S = 30.0
 _PHONE = 600
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
@@ -131,4 +132,8 @@ def browsing() -> Iterator[Browser]:
                 yield Browser(connection)
         finally:
             process.terminate()
-            process.wait()
+            try:
+                process.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()

@@ -57,7 +57,7 @@ class Pages(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def page() -> Iterator[str]:
+def web_page() -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
@@ -66,8 +66,8 @@ def page() -> Iterator[str]:
         thread.join()
 
 
-def test_the_formats_that_are_allowed_hold_for_segments_too(page: str) -> None:
-    camera = Camera(url=f"{page}/a.m3u8")
+def test_the_formats_that_are_allowed_hold_for_segments_too(web_page: str) -> None:
+    camera = Camera(url=f"{web_page}/a.m3u8")
     options = options_of(camera, "playlist")
     with av.open(
         camera.url, format="hls", options={**options, "format_whitelist": "hls,tty", "seg_format_options": ""}
@@ -78,7 +78,7 @@ def test_the_formats_that_are_allowed_hold_for_segments_too(page: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["log.txt", "a.m3u8"])
-def test_text_and_playlists_are_refused_as_streams(page: str, name: str) -> None:
-    camera = Camera(url=f"{page}/{name}")
+def test_text_and_playlists_are_refused_as_streams(web_page: str, name: str) -> None:
+    camera = Camera(url=f"{web_page}/{name}")
     with pytest.raises(av.ArgumentError):
         av.open(camera.url, options=options_of(camera))
