@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
 
 import yaml
@@ -29,7 +30,7 @@ _CUT = 8
 _WORD = re.compile(r"\w{3,}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """A YAML file as plain values (`data`: dict, list, str, int, float, bool, None) with the place of each.
 
@@ -78,9 +79,14 @@ class Source:
 
     def shown_in(self, problem: Problem) -> Problem:
         """The problem with the line of the file, unless that holds a value that is to be hidden."""
-        if any(place.line == problem.line and holds_secret(path) for path, place in self.values.items()):
+        if problem.line in self._secret_lines:
             return problem  # a literal secret, whose key may stand on the line before
         return _shown_in(problem, self.lines, self._to_hide)
+
+    @cached_property
+    def _secret_lines(self) -> frozenset[int]:
+        """The lines on which a secret value begins: asked for each problem, of which a graph may have thousands."""
+        return frozenset(place.line for path, place in self.values.items() if holds_secret(path))
 
     @property
     def _to_hide(self) -> set[str]:
