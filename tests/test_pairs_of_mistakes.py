@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
@@ -94,6 +95,7 @@ HIDES = {
 }
 """(one mistake, the other one that cannot be told beside it)."""
 _ONE_IN = 8
+DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +105,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@functools.cache
+def plain(text: str) -> Any:
+    return yaml.safe_load(text)
+
+
 def changed(text: str, mistakes: list[tuple[Key, Any]]) -> str:
-    data = yaml.safe_load(text)
+    data = copy.deepcopy(plain(text))
     for (*around, last), value in mistakes:
         holder = data
         for part in around:
@@ -113,7 +120,8 @@ def changed(text: str, mistakes: list[tuple[Key, Any]]) -> str:
             del holder[last]
         else:
             holder[last] = copy.deepcopy(value)
-    return yaml.safe_dump(data, sort_keys=False, width=1000)
+    dumped: str = yaml.dump(data, Dumper=DUMPER, sort_keys=False, width=1000)
+    return dumped
 
 
 def mistakes_of(mistakes: list[tuple[str, Key, Any]], folder: Path) -> set[str]:
