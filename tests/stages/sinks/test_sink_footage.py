@@ -926,6 +926,7 @@ def test_packets_of_removed_cameras_are_freed(
 ) -> None:
     """Not before its incident is over, and those of the others never."""
     monkeypatch.setattr(recorder, "_COMES_S", 0.05)
+    monkeypatch.setattr(recorder, "_LAST_SEEN_S", 2.0)
     with watched(tmp_path, make_clip("a.mp4", frames=20), clips=False) as camera:
         assert camera.sink._recorder is not None
         kept, jobs, receive = (getattr(camera.sink._recorder, name) for name in ("_cameras", "_jobs", "_packet"))
