@@ -34,7 +34,7 @@ from camgraph.tools.scenes.animator.scene import Seen
 LEAD_S = 1.5
 """How long somebody waits in the posture in which a motion begins."""
 AFTER_S = 4.5
-"""How long the scene goes on after the motion."""
+"""How long the scene goes on after the motion, or after the person is lost."""
 
 
 Edge = Literal["", "left", "right", "bottom"]
@@ -97,7 +97,7 @@ class Trial:
         gone_s = float("inf") if self.gone_s is None else self.lead_s + self.gone_s
         actor = Actor(motions, posture=starts_in(self.motion), gone_s=gone_s)
         scene = Scene(self.motion, [actor])
-        return replace(scene, duration_s=scene.length_s(self.seed) + AFTER_S)
+        return replace(scene, duration_s=min(scene.length_s(self.seed), gone_s) + AFTER_S)
 
 
 @dataclass(frozen=True)

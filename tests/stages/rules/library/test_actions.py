@@ -47,6 +47,12 @@ def first_s(action: str, trial: Trial) -> float | None:
     return next((one.at_s - LEAD_S for one in fired(trial) if one.rule == action), None)
 
 
+@functools.cache
+def falls(trial: Trial) -> bool:
+    """Whether `fall` fires. It is judged alone: the other actions cost three times as much, and change no fall."""
+    return bool(firings(rules_of(["fall"]), pictures(trial)))
+
+
 def trials(motion: str, fps: float = 12.5, model: PoseModel = YOLO11N) -> list[Trial]:
     return [Trial(motion, view, fps, model) for view in VIEWS]
 
@@ -99,14 +105,14 @@ def test_sleepers_with_arms_overhead_raise_no_hands() -> None:
 @pytest.mark.parametrize("model", [YOLO11N, MULTIPOSE], ids=lambda model: model.name)
 @pytest.mark.parametrize("fps", [25.0, 8.0, 5.0, 3.0])
 def test_a_fall_is_found_at_any_rate(fps: float, model: PoseModel) -> None:
-    times = [first_s("fall", Trial(motion, VIEWS[1], fps, model)) for motion in FALLS]
-    assert sum(at is not None for at in times) >= 3, times
+    found = [falls(Trial(motion, VIEWS[1], fps, model)) for motion in FALLS]
+    assert sum(found) >= 3, found
 
 
 @pytest.mark.parametrize("fps", [25.0, 8.0, 5.0, 3.0])
 def test_what_is_no_fall_at_any_rate(fps: float) -> None:
     motions = ("tying shoes", "sitting down fast", "crouching", "lying down on the back", "walking")
-    found = [motion for motion in motions if first_s("fall", Trial(motion, VIEWS[1], fps)) is not None]
+    found = [motion for motion in motions if falls(Trial(motion, VIEWS[1], fps))]
     assert not found
 
 
@@ -154,20 +160,20 @@ def test_who_is_lost_while_they_lower_themselves(fps: float, most: float) -> Non
     """Until then it may look as in a fall; but they do it more slowly, and keep their shoulders over their feet."""
     slow = (*LYING_DOWN, "bending", "kneeling", "tying shoes")
     lost = [Trial(m, v, fps, gone_s=gone_s) for m in slow for v in VIEWS for gone_s in (0.9, 1.3, 1.7, 2.1)]
-    found = [str(trial) for trial in lost if firings(rules_of(["fall"]), pictures(trial))]
+    found = [str(trial) for trial in lost if falls(trial)]
     assert len(found) <= most * len(lost), found
 
 
 def test_a_fall_whose_end_is_not_seen() -> None:
     """Its track is lost 0.9 s after the fall began."""
     lost = [Trial(m, v, gone_s=1.9) for m in FALLS for v in VIEWS]
-    assert sum(first_s("fall", trial) is not None for trial in lost) >= 0.8 * len(lost)
+    assert sum(map(falls, lost)) >= 0.8 * len(lost)
 
 
 @pytest.mark.parametrize("motion", ["walking", "standing", "sitting down", "hands up", "turning round"])
 def test_who_is_lost_has_not_fallen(motion: str) -> None:
     lost = [Trial(motion, view, gone_s=gone_s) for view in VIEWS for gone_s in (1.0, 2.6)]
-    assert [str(trial) for trial in lost if first_s("fall", trial) is not None] == []
+    assert [str(trial) for trial in lost if falls(trial)] == []
 
 
 SIDES: tuple[Edge, ...] = ("left", "right")
@@ -176,7 +182,7 @@ SIDES: tuple[Edge, ...] = ("left", "right")
 def test_a_fall_out_of_the_picture() -> None:
     """Somebody falls at a side of the picture, and nobody sees them any more 0.9 s after."""
     views = [View(2.6, 5.0, bearing, edge=edge) for edge in SIDES for bearing in (30.0, 90.0, 200.0, 315.0)]
-    found = [first_s("fall", Trial(motion, view, gone_s=1.9)) is not None for view in views for motion in FALLS]
+    found = [falls(Trial(motion, view, gone_s=1.9)) for view in views for motion in FALLS]
     assert sum(found) >= 0.4 * len(found)
 
 
@@ -204,13 +210,13 @@ AT_BORDER = ("tying shoes", "sitting down fast", "ducking", "bending")
 @pytest.mark.parametrize("motion", AT_BORDER)
 def test_what_is_no_fall_at_a_side(motion: str, edge: Edge) -> None:
     trials = [Trial(motion, View(2.6, 5.0, 30.0, edge=edge), fps) for fps in (8.0, 3.0)]
-    assert [str(trial) for trial in trials if first_s("fall", trial) is not None] == []
+    assert [str(trial) for trial in trials if falls(trial)] == []
 
 
 def test_what_is_no_fall_at_the_lower_border() -> None:
     """Of a body that the border cuts through, only the shoulders are seen to come down."""
     trials = [Trial(motion, View(2.6, 5.0, 30.0, edge="bottom"), fps) for motion in AT_BORDER for fps in (8.0, 3.0)]
-    assert len([trial for trial in trials if first_s("fall", trial) is not None]) <= 0.5 * len(trials)
+    assert len([trial for trial in trials if falls(trial)]) <= 0.5 * len(trials)
 
 
 def test_every_action_says_for_what_it_is() -> None:
