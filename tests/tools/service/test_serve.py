@@ -197,7 +197,7 @@ def test_chunks_of_a_byte_without_a_token_keep_nobody_waiting(served: Served) ->
         began_s = time.monotonic()
         assert served.get("/healthz").status_code == 200
         assert served.get("/metrics", "viewer").status_code == 200
-        assert time.monotonic() - began_s < 5.0
+        assert time.monotonic() - began_s < 30
         assert client.recv(100).startswith(b"HTTP/1.1 413")
 
 

@@ -124,8 +124,8 @@ def test_several_requests_are_under_way_at_once(tmp_path: Path, served: Serve, m
     path = models.pose("pose.onnx")
     server = served({"pose": {"path": str(path)}})
     items = [pictures(seq) for seq in range(8)]
-    with opened(Infer, on(server), folder=tmp_path) as stage, ThreadPoolExecutor(4) as threads:
-        server.goes_wrong(delay_s=0.5)
+    with opened(Infer, on(server), folder=tmp_path) as stage, ThreadPoolExecutor(8) as threads:
+        server.goes_wrong(delay_s=1.0)
         began = time.monotonic()
         found = [made for [made] in threads.map(lambda item: list(stage.process([item])), items)]
         took = time.monotonic() - began
@@ -133,7 +133,7 @@ def test_several_requests_are_under_way_at_once(tmp_path: Path, served: Serve, m
         expected = feed(stage, items)
     assert [made.stamp for made in found] == [item.stamp for item in items]
     assert same([made.arrays_by_name for made in found], [made.arrays_by_name for made in expected])
-    assert took < 8 * 0.5
+    assert took < 8 * 1.0
 
 
 def test_what_a_model_is_is_read_from_the_server(tmp_path: Path, served: Serve, models: Any) -> None:
