@@ -275,7 +275,8 @@ def test_a_stranger_does_not_pose_as_the_run_that_root_asks_for(person: Callable
         for words in (["status"], ["stop"]):
             refused = as_root(*words, "--name", name)
             assert refused.returncode == 2
-            assert f"{name} of user {stranger.uid}; ask as that user, or as root with --user" in refused.stderr
+            assert f"{name} of user {stranger.uid}" in refused.stderr
+            assert "; ask as that user, or as root with --user" in refused.stderr
         told = as_root("status", "--check", "--name", name, "--user", stranger.uid)
         assert told.stdout == f"healthy: {name} of user {stranger.uid}: all is well\n"
     finally:
