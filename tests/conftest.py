@@ -37,7 +37,9 @@ BROWSER = "page"
 """The fixture that is one."""
 ROOT = Path(__file__).resolve().parent.parent
 _GRACE_S = 120
+"""Beyond its timeout, for a test to end by itself."""
 _real_stderr = [2]
+"""Its descriptor: what tests write to 2 is captured."""
 _UIDS = itertools.count(100_000 + os.getpid() % 10_000 * 100)
 """Users that no machine has, others in each process that tests."""
 
