@@ -20,7 +20,13 @@ _OPTIONS = {"libx265": {"x265-params": "bframes=0:log-level=none", "preset": "ul
 
 
 def write_clip(
-    path: Path, *, size: tuple[int, int] = _SIZE, fps: int = FPS, gop: int = FPS // 2, codec: str = "libx264"
+    path: Path,
+    *,
+    size: tuple[int, int] = _SIZE,
+    fps: int = FPS,
+    gop: int = FPS // 2,
+    codec: str = "libx264",
+    periods: int = 1,
 ) -> None:
     """H.264 with a keyframe each `gop` frames, or `libx265`; the camera sends it again and again."""
     noise = np.random.default_rng(7)
@@ -30,7 +36,7 @@ def write_clip(
         assert isinstance(stream, VideoStream)
         stream.width, stream.height = size
         stream.pix_fmt = "yuv420p"
-        for number in range(fps * PERIOD_S):
+        for number in [*range(fps * PERIOD_S)] * periods:
             level = _BRIGHT if fps <= number < 3 * fps else _DARK
             pixels = noise.integers(level - 20, level + 20, (*size[::-1], 3)).astype(np.uint8)
             pixels[:, 4 * number : 4 * number + 8] = 255 - level  # a bar that moves

@@ -9,11 +9,13 @@ import { sightOf } from "./sight.js";
 import { Still } from "./stills.js";
 
 const RETRY_MS = 3000;
+const ANEW_MS = 300; // a file that is over begins again, a camera that was away sends again
 const REFUSED_MS = 60000; // what cannot be shown now will hardly be shown in a moment
 const LEAST_S = 0.3; // behind the newest picture, so that playing does not stop at each late packet
 const MOST_S = 2.5;
 const KEPT_S = 20;
 const LEFT = Symbol("nobody looks any more");
+const ENDED = Symbol("the stream is over");
 const DEAD_MS = 30000; // after so long without one, the connection counts as dead
 const BEGUN_MS = 30000; // the service waits 20 s for a keyframe
 const VIDEO_OFF = "video-off"; // the id of that answer
@@ -101,15 +103,16 @@ export class Live {
       problem = await this.watch(pictures);
     }
     if (problem === LEFT) return;
+    if (problem === ENDED) wait = ANEW_MS;
     if (problem instanceof NotShown) wait = REFUSED_MS;
     if (problem instanceof Unreachable) this.people?.again(); // its connection is as dead, and does not tell
-    this.problem = problem?.name === "AbortError" ? null : problem;
+    this.problem = problem === ENDED || problem?.name === "AbortError" ? null : problem;
     this.show(this.still.element);
     this.judge();
     this.timer = setTimeout(() => this.play(), wait);
   }
 
-  // Until it ends: why, or null; LEFT if nobody looks any more.
+  // Until it ends: why, or null; ENDED if it has shown something and is over, LEFT if nobody looks any more.
   async watch(film) {
     let problem = null;
     this.film = film;
@@ -118,7 +121,7 @@ export class Live {
     if (film.isDead) problem = new Unreachable("camgraph, or the camera, sends nothing");
     film.close();
     this.film = null;
-    return problem;
+    return problem ?? (film.isPlaying ? ENDED : null);
   }
 
   show(element) {
