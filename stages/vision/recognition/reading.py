@@ -112,8 +112,8 @@ class Declared(NamedTuple):
 
 def class_names(signature: Signature, count: int) -> tuple[str, ...]:
     """By the metadata if it names so many; else COCO's if their number fits, or numbers."""
-    names = signature.literal("names")
-    if isinstance(names, dict) and sorted(names, key=str) == sorted(range(count), key=str):
+    names = _written_names(signature)
+    if sorted(names, key=str) == sorted(range(count), key=str):
         return tuple(str(names[number]) for number in range(count))
     if count == 1:
         return PERSON
@@ -122,8 +122,19 @@ def class_names(signature: Signature, count: int) -> tuple[str, ...]:
 
 def named_classes(signature: Signature) -> int | None:
     """How many classes the metadata names; None if it names none."""
+    return len(_written_names(signature)) or None
+
+
+def _written_names(signature: Signature) -> Mapping[object, object]:
+    """By number: `names` of Ultralytics' exporter, or lines of `character`, as models of PaddlePaddle have them."""
     names = signature.literal("names")
-    return len(names) if isinstance(names, dict) and names else None
+    if isinstance(names, dict):
+        return names
+    return (
+        dict(enumerate(signature.metadata.get("character", "").split("\n")))
+        if "character" in signature.metadata
+        else {}
+    )
 
 
 def known_classes(signature: Signature, declared: Declared) -> int | None:
