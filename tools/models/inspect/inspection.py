@@ -154,9 +154,10 @@ def _picture(contract: InputContract, reading: Reading | str) -> str:
     if not isinstance(reading, str):
         corner = "the upper left corner" if reading.picture.align == "corner" else "the middle"
         place = f", the frame in {corner}, padded with {reading.picture.pad}"
-    return (
-        f"{contract.dtype} {contract.layout}, {contract.order}, pixel x {contract.scale:.6g}, {sides}, {batch}{place}"
-    )
+    pixels = f"pixel x {contract.scale:.6g}"
+    if not contract.normalisation.changes_nothing:
+        pixels = f"({pixels} - {contract.normalisation.mean}) / {contract.normalisation.std}"
+    return f"{contract.dtype} {contract.layout}, {contract.order}, {pixels}, {sides}, {batch}{place}"
 
 
 def _window(contract: WindowContract) -> str:

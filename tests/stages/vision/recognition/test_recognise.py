@@ -355,9 +355,7 @@ def test_rows_of_an_open_number_may_be_of_any_picture() -> None:
 
 
 @pytest.mark.parametrize(("picture", "kind", "columns"), [((3, 64, 64), FLOAT, 7), ((64, 64, 3), UINT8, 57)])
-def test_open_rows_of_another_name_are_not_of_pictures_if_they_may_be_people(
-    picture: tuple[int, ...], kind: str, columns: int
-) -> None:
+def test_open_rows_of_another_name_may_be_people(picture: tuple[int, ...], kind: str, columns: int) -> None:
     assert recognise(signature(("n", *picture), {"o": ("m", columns)}, kind)).format != "classes"
 
 
