@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
+from camgraph.stages.vision.letterbox import FitName
 from camgraph.stages.vision.recognition.signature import Signature
 
 Format = Literal[
@@ -60,6 +61,7 @@ class Picture:
     align: Literal["centre", "corner"] = "centre"
     """The place of the frame in the padding: `corner` is the upper left."""
     pad: int = 114
+    fit: FitName = "letterbox"
 
 
 @dataclass(frozen=True)

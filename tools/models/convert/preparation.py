@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from onnx import ModelProto, helper
@@ -15,7 +15,6 @@ from camgraph.stages.people.inference.signatures import signature_of_file
 from camgraph.stages.vision.model_contract import InputContract
 from camgraph.stages.vision.recognition import Reading
 from camgraph.stages.vision.recognition.prepared import FORMAT, PICTURE
-from camgraph.stages.vision.recognition.reading import Picture
 from camgraph.tools.models.convert.lighter import whole_model
 from camgraph.tools.models.convert.model_output import save_model, written
 from camgraph.tools.models.declaration import Declaration, DeclaredModel
@@ -58,7 +57,7 @@ def _metadata(made: ModelProto, reading: Reading | None) -> dict[str, str]:
     if reading is None:
         return {**metadata, PICTURE: str({"order": "rgb", "scale": 1.0})}
     place = reading.picture
-    metadata[PICTURE] = str(asdict(Picture("rgb", 1.0, place.align, place.pad)))
+    metadata[PICTURE] = str(asdict(replace(place, order="rgb", scale=1.0)))
     metadata[FORMAT] = reading.format
     metadata["names"] = str(dict(enumerate(reading.classes)))
     if reading.keypoints:
