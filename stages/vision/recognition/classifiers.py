@@ -12,12 +12,13 @@ _OF_IMAGENET = (1000, 21841, 21843)
 
 
 def read_classifier(signature: Signature, declared: Declared) -> Reading | None:
-    """classes: as many rows as pictures."""
-    port, picture = signature.only_output(2), signature.picture_port() or signature.window_port()
-    if port is None or picture is None:
+    """classes: as many rows as pictures. Some classifiers give a picture of one pixel: (n, classes, 1, 1)."""
+    port = signature.only_output(2) or signature.only_output(4)
+    picture = signature.picture_port() or signature.window_port()
+    if port is None or picture is None or port.shape[2:] not in ((), (1, 1)):
         return None
     is_declared = declared.format == "classes"
-    rows, classes = port.shape
+    rows, classes = port.shape[:2]
     if not isinstance(classes, int):
         classes = known_classes(signature, declared) if is_declared else None
     is_classifier = is_declared or signature.task == "classify" or _of_pictures(rows, classes, picture)
