@@ -43,8 +43,8 @@ from camgraph.stages.people.inference.model_service import ModelService
 from camgraph.stages.people.inference.output_checks import WRONG_NUMBERS, WRONG_SHAPES, WrongShapes, check_numbers
 from camgraph.stages.people.inference.readiness import ReadyModel, ready_model, shares_of_operations, usual_threads
 from camgraph.stages.people.inference.signatures import signature_of_file, why_not_analysed
-from camgraph.stages.vision.batching import engine_order
 from camgraph.stages.vision.letterbox import Size
+from camgraph.stages.vision.run_sizes import engine_order
 
 __all__ = ["Infer", "InferSettings"]
 

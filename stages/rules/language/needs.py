@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from operator import eq, ge, gt, le, lt, ne
 from typing import Literal, NamedTuple
 
-from camgraph.stages.rules.language.memory import CELLS
+from camgraph.stages.rules.language.cells import CELLS
 from camgraph.stages.rules.language.people import LOST_NS, STATURE
 from camgraph.stages.rules.language.terms import (
     Argument,
