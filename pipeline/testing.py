@@ -254,8 +254,9 @@ def _plain(run: RunView) -> dict[str, Any]:
 class Receiver(Protocol):
     """The other side of a sink, in a test."""
 
-    settings: Mapping[str, Any]
-    """Of a sink that delivers to this receiver."""
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of a sink that delivers to this receiver."""
 
     def arrived(self) -> Sequence[str]:
         """The ids of all events that have arrived until now, in this order, those before a `stop` as well."""
