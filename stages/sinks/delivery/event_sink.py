@@ -92,6 +92,7 @@ class Later(Unavailable):
 class EventSink(SelectingSink[D]):
     """See the module. `send` runs in a thread of its own: it may take some seconds, but stay below `hang_s`."""
 
+    settings_type: ClassVar[type[DeliverySettings]] = DeliverySettings
     inputs = Event
     outputs = ()
     counts: ClassVar[Counts] = {
