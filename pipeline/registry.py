@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from importlib.metadata import Distribution, EntryPoint, entry_points
+from inspect import signature
 from traceback import walk_tb
 from typing import Any, get_args
 
@@ -110,7 +111,17 @@ def find_stage(use: str) -> AnyStage:
 
 def _undeclared(kind: AnyStage) -> str:
     """Why a stage of this class cannot be used in a graph, by what the class declares; "" if it can."""
-    return _wrong_settings(kind) or _wrong_messages(kind) or _missing_methods(kind)
+    return _wrong_settings(kind) or _wrong_messages(kind) or _missing_methods(kind) or _wrong_init(kind)
+
+
+def _wrong_init(kind: AnyStage) -> str:
+    """Why the runtime cannot make the stage: the failure of that call would seem to be one of the runtime."""
+    given = ("settings", "context") if issubclass(kind, Stage) else ("settings", "camera", "camera_settings", "context")
+    try:
+        signature(kind).bind(*given)
+    except TypeError as error:
+        return f"has an `__init__` that does not fit ({error}): expected `__init__(self, {', '.join(given)})`"
+    return ""
 
 
 def _missing_methods(kind: AnyStage) -> str:

@@ -107,6 +107,15 @@ class NoFrames(Source[Settings]):
     outputs = (Message,)
 
 
+class OwnInit(Stage[Settings]):
+    inputs = Message
+
+    def __init__(self) -> None: ...
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        return ()
+
+
 class NoSend(Stage[Settings]):
     inputs = Message
 
@@ -141,6 +150,7 @@ class NoSend(Stage[Settings]):
         (f"{__name__}:SettingsWithoutThoseOfItsBase", f"Settings`: expected a subclass of {__name__}.OwnSettings"),
         (f"{__name__}:NoProcess", "does not define `process`"),
         (f"{__name__}:NoFrames", "does not define `frames`"),
+        (f"{__name__}:OwnInit", "(too many positional arguments): expected `__init__(self, settings, context)`"),
         (f"{__name__}:NoSend", "does not define `send`"),
         ("camgraph.stages.sinks.delivery.event_sink:EventSink", "does not define `send`"),
         (f"{__name__}:NoPorts", "declares `inputs = {}`: expected a message type, or port -> message type"),
