@@ -288,6 +288,7 @@ def _asked(path: Path, settings: InferSettings, context: Context) -> tuple[Asked
         find_libraries(settings.custom_ops, folder),
         context.threads,
         settings.intra_op_threads or max(context.cores, _cores(context.workers) // context.threads),
+        settings.options.session.given,
     )
     if names:
         return asked, {}

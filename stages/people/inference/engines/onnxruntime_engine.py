@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
@@ -221,16 +222,17 @@ def open_with(
     model: Source,
     *,
     threads: int,
+    session: Mapping[str, Any] = MappingProxyType({}),
     libraries: Sequence[Path] = (),
     profile: Path | None = None,
 ) -> OnnxRuntimeEngine:
-    """The model on the first of these providers, each with its options.
+    """The model on the first of these providers, each with its options. ``session``: as `options.SessionOptions.given`.
 
     Unknown nodes go to the other providers listed, and to no others; ``libraries`` hold operators of the model's own.
     With ``profile``, the beginning of a file's name, ONNX Runtime profiles each run, until `end_profile`. On the CPU a
     limit of memory holds (`model_memory`). Raises NotToBeHad if that does not work.
     """
-    opens = partial(_open_with, wanted, model, threads=threads, libraries=libraries, profile=profile)
+    opens = partial(_open_with, wanted, model, threads=threads, session=session, libraries=libraries, profile=profile)
     return held(opens, next(iter(wanted)))
 
 
@@ -239,6 +241,7 @@ def _open_with(
     model: Source,
     *,
     threads: int,
+    session: Mapping[str, Any],
     libraries: Sequence[Path],
     profile: Path | None,
 ) -> OnnxRuntimeEngine:
@@ -251,34 +254,34 @@ def _open_with(
     providers = [
         (PROVIDERS[name], {**_DEFAULTS.get(name, {}), **options}) for name, options in wanted.items() if name in there
     ]
-    settings = _options([name for name, _ in providers], threads)
+    settings = _options([name for name, _ in providers], threads, session)
     if profile is not None:
         settings.enable_profiling, settings.profile_file_prefix = True, str(profile)
     opens = partial(ort.InferenceSession, _for_session(model), settings, providers=providers, enable_fallback=0)
     try:
         _register(settings, libraries)
-        session = opens()
+        opened = opens()
     except _FAILURES as error:
         raise NotToBeHad(lacking or _reason(error, cuda)) from None
-    runs_on = session.get_providers()[0]
+    runs_on = opened.get_providers()[0]
     if runs_on != PROVIDERS[first]:
         raise NotToBeHad(
             lacking or f"ONNX Runtime took {runs_on} instead: a library or a driver that it needs is missing"
         )
     if first not in _ON_CUDA:
-        return OnnxRuntimeEngine(session, runs_on)
+        return OnnxRuntimeEngine(opened, runs_on)
     if "cuda" in wanted:
         _run_convolution(wanted["cuda"])
     new_array = PinnedMemory(cuda).new_array if cuda else plain_array
     if not records(first, wanted[first]):
         # TensorRT plans for ranges of shapes, and a profile is of one session.
         another = opens if first == "cuda" and profile is None else None
-        runs = HostRuns(session, signature_of(session), new_array, another)
-        return OnnxRuntimeEngine(session, runs_on, runs, new_array=new_array, cuda=cuda)
+        runs = HostRuns(opened, signature_of(opened), new_array, another)
+        return OnnxRuntimeEngine(opened, runs_on, runs, new_array=new_array, cuda=cuda)
     plainly = {name: without_recording(name, options) for name, options in wanted.items()}
-    again = partial(open_with, plainly, model, threads=threads, libraries=libraries, profile=profile)
-    recorded = RecordedRuns(session, Place("cuda", number_of(wanted[first])))
-    return OnnxRuntimeEngine(session, runs_on, recorded, new_array=new_array, cuda=cuda, unrecorded=again)
+    again = partial(open_with, plainly, model, threads=threads, session=session, libraries=libraries, profile=profile)
+    recorded = RecordedRuns(opened, Place("cuda", number_of(wanted[first])))
+    return OnnxRuntimeEngine(opened, runs_on, recorded, new_array=new_array, cuda=cuda, unrecorded=again)
 
 
 def _cuda_for(wanted: Mapping[ProviderName, Mapping[str, str]]) -> tuple[str, CudaRuntime | None]:
@@ -301,7 +304,7 @@ def _run_convolution(options: Mapping[str, str]) -> None:
     Raises NotToBeHad, and NeedsNewProcess if the GPU is lost to this process.
     """
     device = number_of(options)
-    settings = _options([PROVIDERS["cuda"]], threads=1)
+    settings = _options([PROVIDERS["cuda"]], 1, {})
     model, inputs = convolution()
     providers = [(PROVIDERS["cuda"], {"device_id": str(device)})]
     try:
@@ -385,13 +388,25 @@ def _reason(error: Exception, cuda: CudaRuntime | None) -> str:
     return _first_line(text)
 
 
-def _options(wanted: Sequence[str], threads: int) -> ort.SessionOptions:
+_EXECUTIONS = {"sequential": ort.ExecutionMode.ORT_SEQUENTIAL, "parallel": ort.ExecutionMode.ORT_PARALLEL}
+_OPTIMIZATIONS = {
+    "none": ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+    "layout": ort.GraphOptimizationLevel.ORT_ENABLE_LAYOUT,
+    "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
+}
+
+
+def _options(wanted: Sequence[str], threads: int, session: Mapping[str, Any]) -> ort.SessionOptions:
     """A session that stays within `threads`, does not spin while it waits, and does not change its provider."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.inter_op_num_threads = session.get("inter_op_threads", 1)
+    options.execution_mode = _EXECUTIONS[session.get("execution", "sequential")]
+    options.graph_optimization_level = _OPTIMIZATIONS[session.get("graph_optimization", "all")]
+    options.enable_cpu_mem_arena = session.get("memory_arena", True)
+    options.enable_mem_pattern = session.get("memory_pattern", True)
     options.log_severity_level = 4
     # Two processes that spin on two cores run at 0.57 of their rate.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -399,6 +414,8 @@ def _options(wanted: Sequence[str], threads: int) -> ort.SessionOptions:
     if CPU not in wanted:
         options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    for name, value in session.get("config", {}).items():
+        options.add_session_config_entry(name, value)
     return options
 
 

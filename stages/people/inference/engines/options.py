@@ -1,6 +1,7 @@
 """The options that a graph may give to providers, checked before anything is opened; the names are ONNX Runtime's.
 
 options:
+  session: {execution: parallel, inter_op_threads: 2}
   cuda: {gpu_mem_limit: 2GB, cudnn_conv_algo_search: HEURISTIC}
   tensorrt: {trt_fp16_enable: true, trt_engine_cache_path: engines}
 """
@@ -10,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from camgraph.pipeline.stage import Settings
 from camgraph.pipeline.system.paths import resolve
@@ -39,6 +40,42 @@ Device = Annotated[int, Field(ge=0, le=1023)]
 
 RECORDING: Mapping[str, str] = {"cuda": "enable_cuda_graph", "tensorrt": "trt_cuda_graph_enable"}
 """The switches that have runs recorded as CUDA graphs."""
+
+
+class SessionOptions(Settings):
+    """Of ONNX Runtime's sessions, with whatever provider."""
+
+    execution: Literal["sequential", "parallel"] | None = Field(
+        default=None,
+        description="Whether branches of the model may run at the same time on the CPU, with `inter_op_threads`; by "
+        "default sequential",
+    )
+    inter_op_threads: int | None = Field(
+        default=None, ge=1, le=256, description="Threads among which parallel branches are dealt; by default 1"
+    )
+    graph_optimization: Literal["none", "basic", "extended", "layout", "all"] | None = Field(
+        default=None, description="How far ONNX Runtime changes the model before it runs; by default all"
+    )
+    memory_arena: bool | None = Field(
+        default=None, description="Whether memory on the CPU is kept from run to run, as by default"
+    )
+    memory_pattern: bool | None = Field(
+        default=None, description="Whether the memory of a run is planned by the one before, as by default"
+    )
+    config: Mapping[str, str] = Field(
+        default={}, description="Further entries by ONNX Runtime's names, such as session.set_denormal_as_zero"
+    )
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that are set, as plain values."""
+        return self.model_dump(exclude_none=True, exclude_defaults=True)
+
+    @model_validator(mode="after")
+    def _threads_have_work(self) -> Self:
+        if self.inter_op_threads is not None and self.execution != "parallel":
+            raise ValueError("inter_op_threads is for `execution: parallel`: add that, or remove it")
+        return self
 
 
 class CudaOptions(Settings):
@@ -121,6 +158,7 @@ class CoremlOptions(Settings):
 class ProviderOptions(Settings):
     """Options by provider; those of a provider that is not used are checked, and do nothing."""
 
+    session: SessionOptions = Field(default=SessionOptions(), description="Of ONNX Runtime, with any provider")
     cuda: CudaOptions = Field(default=CudaOptions(), description="Of the CUDA provider")
     tensorrt: TensorrtOptions = Field(default=TensorrtOptions(), description="Of the TensorRT provider")
     directml: DirectmlOptions = Field(default=DirectmlOptions(), description="Of the DirectML provider")

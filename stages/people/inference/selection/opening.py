@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.stages.people.inference.engines import onnxruntime_engine, openvino_engine
@@ -45,6 +46,8 @@ class Asked:
     """How many runs there will be at the same time, which OpenVINO wants to know."""
     threads_instead: int = 1
     """As `threads`, if the processor runs the model instead of a device: for that, fewer runs at once are planned."""
+    session: Mapping[str, Any] = field(default_factory=dict)
+    """The options of ONNX Runtime's session, as `options.SessionOptions.given`."""
 
     def threads_with(self, provider: ProviderName) -> int:
         """Of one run with this provider, which is one of those asked for."""
@@ -79,7 +82,9 @@ def _open(name: ProviderName, path: Path, behind: Sequence[ProviderName], asked:
         )
     wanted = {each: asked.options.get(each, {}) for each in (name, *behind)}
     model = made[name]() if name in made else path
-    return onnxruntime_engine.open_with(wanted, model, threads=threads, libraries=asked.libraries)
+    return onnxruntime_engine.open_with(
+        wanted, model, threads=threads, session=asked.session, libraries=asked.libraries
+    )
 
 
 def _none_of(passed_over: Mapping[str, str]) -> str:

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from camgraph_test_stages.raised_hands import write_raised_hands
 from pydantic import ValidationError
 
 from camgraph.stages.people.infer import InferSettings
 from camgraph.stages.people.inference.engines import onnxruntime_engine
 from camgraph.stages.people.inference.engines.engine import NotToBeHad
 from camgraph.stages.people.inference.engines.options import ProviderOptions, bytes_of, with_caches
+from camgraph.stages.people.inference.selection.opening import Asked, open_model
+from camgraph.stages.people.inference.selection.trial import try_in_process
 from camgraph.stages.vision.run_sizes import buckets
 
 
@@ -118,3 +121,38 @@ def test_usual_sizes_of_batches_are_those_described() -> None:
     assert {int(most): tuple(map(int, sizes.split(", "))) for most, sizes in examples} == {
         most: buckets(most) for most in (8, 16)
     }
+
+
+SESSION = {
+    "execution": "parallel",
+    "inter_op_threads": 3,
+    "graph_optimization": "basic",
+    "memory_arena": False,
+    "memory_pattern": False,
+    "config": {"session.set_denormal_as_zero": "1"},
+}
+
+
+def test_a_session_is_as_the_graph_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_raised_hands(tmp_path / "m.onnx")
+    made: list[Any] = []
+    monkeypatch.setattr(onnxruntime_engine, "_placement_of", made.append)
+    settings = InferSettings.model_validate({"model": "m.onnx", "options": {"session": SESSION}})
+    asked = Asked(session=settings.options.session.given)
+    open_model(tmp_path / "m.onnx", asked)
+    [session] = made
+    found = session.get_session_options()
+    assert found.execution_mode == onnxruntime_engine.ort.ExecutionMode.ORT_PARALLEL
+    assert (found.inter_op_num_threads, found.enable_cpu_mem_arena, found.enable_mem_pattern) == (3, False, False)
+    assert found.graph_optimization_level == onnxruntime_engine.ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    assert found.get_session_config_entry("session.set_denormal_as_zero") == "1"
+    assert try_in_process(tmp_path / "m.onnx", asked, {}).failure == "", "a trial opens it so, too"
+
+
+def test_a_session_is_usual_if_nothing_is_said() -> None:
+    assert InferSettings(model="m.onnx").options.session.given == {}
+
+
+def test_idle_threads_are_a_mistake() -> None:
+    with pytest.raises(ValidationError, match="inter_op_threads is for `execution: parallel`"):
+        InferSettings.model_validate({"model": "m.onnx", "options": {"session": {"inter_op_threads": 2}}})
