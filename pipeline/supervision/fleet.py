@@ -180,6 +180,11 @@ class Fleet:
         sources = (p for p in self.processes if p.plan.sources and camera in p.plan.cameras and not p.life.leaving)
         return next(sources, None)
 
+    def begun_cameras(self) -> set[str]:
+        """Return the cameras whose sources are open."""
+        open_sources = (p for p in self.processes if p.plan.sources and not p.life.leaving and p.life.ready_at > 0)
+        return {camera for process in open_sources for camera in process.plan.cameras}
+
     def revise(self, plan: RunPlan) -> None:
         """Send the new plan to all running processes. Processes that are new in it start when it is settled."""
         self._revision += 1

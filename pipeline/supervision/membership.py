@@ -84,12 +84,8 @@ class Membership:
     @property
     def coming(self) -> list[str]:
         """Wanted cameras whose source has not started yet."""
-        here = self.plan.camera_settings
-        return [name for name in self._wanted if name not in here or name in self._joining or not self._has_begun(name)]
-
-    def _has_begun(self, camera: str) -> bool:
-        source = self._fleet.source_of(camera)
-        return source is not None and source.life.ready_at > 0
+        begun = self.plan.camera_settings.keys() & self._fleet.begun_cameras() - set(self._joining)
+        return [name for name in self._wanted if name not in begun]
 
     # ---- the wanted cameras and settings
 
