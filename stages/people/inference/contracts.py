@@ -20,7 +20,8 @@ from camgraph.stages.vision.model_contract import (
     Overrides,
     derive_contract,
 )
-from camgraph.stages.vision.recognition import Declared, Port, Reading, Signature, Unrecognised, recognise
+from camgraph.stages.vision.recognition import Declared, Format, Port, Reading, Signature, Unrecognised, recognise
+from camgraph.stages.vision.recognition.transformers import SIZES
 from camgraph.stages.vision.window_contract import (
     WINDOW_LAYOUTS,
     WindowContract,
@@ -31,6 +32,8 @@ from camgraph.stages.vision.window_contract import (
 
 NOTHING_ELSE: Mapping[str, Feed] = MappingProxyType({})
 NOTHING_DECLARED = Declared()
+_USUAL_FEEDS: Mapping[Format, Mapping[str, Feed]] = {"rtdetr": {SIZES: "picture_width_height"}}
+"""Of each format: inputs beside the picture, and what fills them so that its boxes are in pixels of the picture."""
 
 
 class InputSettings(Settings):
@@ -139,3 +142,10 @@ def reading_of(signature: Signature, declared: Declared = NOTHING_DECLARED) -> R
         return recognise(signature, declared)
     except Unrecognised:
         return None
+
+
+def usual_feeds(signature: Signature, declared: Declared = NOTHING_DECLARED) -> Mapping[str, Feed]:
+    """What fills the model's further inputs, if its format says that."""
+    reading = reading_of(signature, declared)
+    known = _USUAL_FEEDS.get(reading.format, {}) if reading is not None else {}
+    return {port.name: known[port.name] for port in signature.inputs if port.name in known}

@@ -10,7 +10,7 @@ import numpy as np
 
 from camgraph.pipeline.errors import ProblemText, UserError
 from camgraph.pipeline.messages import Array
-from camgraph.stages.people.inference.contracts import read_contract, reading_of
+from camgraph.stages.people.inference.contracts import read_contract, reading_of, usual_feeds
 from camgraph.stages.people.inference.feeds import Feeds, read_feeds
 from camgraph.stages.people.inference.infer_settings import InferSettings
 from camgraph.stages.people.inference.model.flops import largest_value
@@ -80,8 +80,9 @@ def sample(contract: InputContract, feeds: Feeds, rows: int, size: tuple[int, in
 
 def inputs_of(signature: Signature, settings: InferSettings) -> tuple[InputContract, Feeds]:
     """The picture that the model wants, and the feeds of its other inputs. Raises UserError."""
-    contract = read_contract(signature, settings.shown_model, settings.input, settings.feeds, settings.declared)
-    return read_feeds(signature, contract, settings.shown_model, settings.feeds)
+    feeds = {**usual_feeds(signature, settings.declared), **settings.feeds}
+    contract = read_contract(signature, settings.shown_model, settings.input, feeds, settings.declared)
+    return read_feeds(signature, contract, settings.shown_model, feeds)
 
 
 def reading_problems(signature: Signature, settings: InferSettings) -> Iterator[tuple[tuple[str, ...], str]]:

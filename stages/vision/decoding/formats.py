@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from camgraph.stages.vision.decoding import end2end, movenet, yolo_heads
+from camgraph.stages.vision.decoding import detr, end2end, movenet, yolo_heads
 from camgraph.stages.vision.decoding.detections import Detections, best, highest
 from camgraph.stages.vision.decoding.movenet import HEAD_CHANNELS, MIN_KEYPOINT, decode_multipose
 from camgraph.stages.vision.decoding.promised import NUMBERS, WrongShape, check_number, counted, shaped
@@ -116,6 +116,29 @@ def _rtmo(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     return end2end.decode_rtmo(dets, points, min_score=asked.min_score)
 
 
+def _rtdetr_rows(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    rows = shaped(outputs, 0, (None, 4 + asked.classes))
+    return detr.decode_rtdetr_rows(rows, size=size, min_score=asked.min_score)
+
+
+def _rtdetr(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    boxes, scores = _boxes_and_scores(outputs)
+    labels = shaped(outputs, 0, (len(scores),), NUMBERS)
+    return detr.decode_rtdetr(labels, boxes, scores, min_score=asked.min_score)
+
+
+def _detr(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    boxes = shaped(outputs, 0, (None, 4))
+    logits = shaped(outputs, 1, (len(boxes), asked.classes))
+    return detr.decode_detr(boxes, logits, size=size, min_score=asked.min_score)
+
+
+def _detr_softmax(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    boxes = shaped(outputs, 0, (None, 4))
+    logits = shaped(outputs, 1, (len(boxes), asked.classes + 1))
+    return detr.decode_detr_softmax(boxes, logits, size=size, min_score=asked.min_score)
+
+
 def _multipose(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     heads = dict(zip(HEAD_CHANNELS, outputs, strict=True))
     poses = decode_multipose(
@@ -149,13 +172,25 @@ _READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] 
     "nas_pose_flat": _nas_flat,
     "nas_pose_batch": _nas_batch,
     "rtmo": _rtmo,
+    "rtdetr_rows": _rtdetr_rows,
+    "rtdetr": _rtdetr,
+    "detr": _detr,
+    "detr_softmax": _detr_softmax,
     "movenet_multipose": _multipose,
     "movenet_people": _movenet_people,
     "movenet_single": _movenet_single,
 }
 """All that scores at least ``min_score``."""
 
-_NUMBER_OF_OUTPUTS = {"efficient_nms": 4, "nas_pose_batch": 4, "rtmo": 2, "movenet_multipose": len(HEAD_CHANNELS)}
+_NUMBER_OF_OUTPUTS = {
+    "efficient_nms": 4,
+    "nas_pose_batch": 4,
+    "rtmo": 2,
+    "rtdetr": 3,
+    "detr": 2,
+    "detr_softmax": 2,
+    "movenet_multipose": len(HEAD_CHANNELS),
+}
 """Of those that have more than one."""
 
 _OVERLAPPING = frozenset({"yolo", "yolo_pose", "yolo_objectness", "yolox", "movenet_people"})

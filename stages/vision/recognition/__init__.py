@@ -11,6 +11,9 @@
     (B, 1) (B, N, 4) (B, N) (B, N, K, 3)                nas_pose_batch
     (B, 1) (B, N, 4) (B, N) (B, N)                      efficient_nms
     (B, N, 5) (B, N, K, 3)                              rtmo
+    (B, N, 84), N not cells                             rtdetr_rows: of COCO; others by the metadata
+    (B, N) (B, N, 4) (B, N), input orig_target_sizes    rtdetr
+    dets, labels        pred_boxes, logits              detr; detr or detr_softmax by the number of logits
     center, kpt_heatmap, ... (six)                      movenet_multipose
     (B, 6, 56)   (1, 1, 17, 3)                          movenet_people, movenet_single
     (B, C)                                              classes
@@ -32,6 +35,12 @@ from camgraph.stages.vision.recognition.pose_models import read_counted, read_mo
 from camgraph.stages.vision.recognition.prepared import prepared_format, prepared_picture
 from camgraph.stages.vision.recognition.reading import EXPECTED, FORMATS, MIXING, Declared, Format, Picture, Reading
 from camgraph.stages.vision.recognition.signature import Port, Signature
+from camgraph.stages.vision.recognition.transformers import (
+    read_detr,
+    read_detr_softmax,
+    read_rtdetr,
+    read_rtdetr_rows,
+)
 from camgraph.stages.vision.recognition.yolo_heads import read_heads
 from camgraph.stages.vision.recognition.yolo_rows import read_end2end, read_objectness, read_v7_rows, read_yolox
 
@@ -57,6 +66,10 @@ _READERS: tuple[Callable[[Signature, Declared], Reading | None], ...] = (
     read_nas_flat,
     read_counted,
     read_rtmo,
+    read_rtdetr_rows,
+    read_rtdetr,
+    read_detr,
+    read_detr_softmax,
     read_movenet,
     read_classifier,
 )

@@ -10,7 +10,8 @@ from camgraph.stages.vision.recognition.signature import Signature
 
 Format = Literal[
     "yolo_pose", "yolo", "yolo_end2end", "yolo_objectness", "yolo_v7_rows", "yolox", "efficient_nms",
-    "nas_pose_flat", "nas_pose_batch", "rtmo", "movenet_multipose", "movenet_people", "movenet_single", "classes",
+    "rtdetr_rows", "rtdetr", "detr", "detr_softmax", "nas_pose_flat", "nas_pose_batch", "rtmo", "movenet_multipose",
+    "movenet_people", "movenet_single", "classes",
 ]  # fmt: skip
 FORMATS: tuple[Format, ...] = get_args(Format)
 EXPECTED: Mapping[Format, str] = {
@@ -21,6 +22,10 @@ EXPECTED: Mapping[Format, str] = {
     "yolo_v7_rows": "[rows, 7]: image, box, class, score",
     "yolox": "[n, cells, columns], with columns for box, objectness (5) and each class (1)",
     "efficient_nms": "a count [n, 1], boxes [n, k, 4], scores [n, k] and classes [n, k]",
+    "rtdetr_rows": "[n, queries, columns], with columns for the box (4) and each class (1)",
+    "rtdetr": "labels [n, k], boxes [n, k, 4] and scores [n, k]",
+    "detr": "boxes [n, queries, 4] and logits [n, queries, classes]",
+    "detr_softmax": "boxes [n, queries, 4] and logits [n, queries, classes + 1], the last one of no object",
     "nas_pose_flat": "[rows, columns], with columns for image, box, score (6) and each keypoint (3)",
     "nas_pose_batch": "a count [n, 1], boxes [n, k, 4], scores [n, k] and joints [n, k, keypoints, 3]",
     "rtmo": "boxes with scores [n, k, 5] and points [n, k, keypoints, 3]",
@@ -32,7 +37,11 @@ EXPECTED: Mapping[Format, str] = {
 """The outputs of each format, in words for users whose model has others. n: pictures."""
 MIXING: frozenset[Format] = frozenset({"nas_pose_flat", "yolo_v7_rows"})
 """Those whose output holds the rows of all images of a batch."""
-MAY_BE_WHOLE: Mapping[Format, tuple[int, ...]] = {"nas_pose_batch": (0,), "efficient_nms": (0, 3)}
+MAY_BE_WHOLE: Mapping[Format, tuple[int, ...]] = {
+    "nas_pose_batch": (0,),
+    "efficient_nms": (0, 3),
+    "rtdetr": (0,),
+}
 """The places of outputs that may hold whole numbers, because they are counts or classes."""
 
 COCO_CLASSES = (
@@ -45,6 +54,11 @@ COCO_CLASSES = (
     "tv", "laptop", "mouse", "remote", "keyboard", "cell phone", "microwave", "oven", "toaster", "sink",
     "refrigerator", "book", "clock", "vase", "scissors", "teddy bear", "hair drier", "toothbrush",
 )  # fmt: skip
+_UNUSED = (0, 12, 26, 29, 30, 45, 66, 68, 69, 71, 83)
+"""The ids from 0 to 90 that COCO gives to no category."""
+_NAMES = iter(COCO_CLASSES)
+COCO_CATEGORIES = tuple(f"unused{number}" if number in _UNUSED else next(_NAMES) for number in range(91))
+"""The names of the categories by COCO's own ids."""
 PERSON = ("person",)
 MOST_POINTS = 1000
 """Of a person: a model with more has no poses."""
@@ -118,6 +132,13 @@ def class_names(signature: Signature, count: int) -> tuple[str, ...]:
     if count == 1:
         return PERSON
     return COCO_CLASSES if count == len(COCO_CLASSES) else tuple(f"class{number}" for number in range(count))
+
+
+def category_names(signature: Signature, count: int) -> tuple[str, ...]:
+    """As `class_names`, for models that may number classes by COCO's ids of 1 to 90: 91 with those that are unused."""
+    if count != len(COCO_CATEGORIES) or named_classes(signature) == count:
+        return class_names(signature, count)
+    return COCO_CATEGORIES
 
 
 def named_classes(signature: Signature) -> int | None:

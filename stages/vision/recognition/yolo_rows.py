@@ -97,6 +97,8 @@ def _may_be_left(signature: Signature, declared: Declared, port: Port) -> bool:
     _, rows, columns = port.shape
     if declared.format == "yolo_end2end":
         return True
+    if signature.is_rtdetr:
+        return False
     known = signature.picture_size() is not None
     if known and any(isinstance(side, int) and signature.may_be_cells(side) for side in (rows, columns)):
         return False

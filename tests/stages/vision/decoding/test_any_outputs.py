@@ -16,7 +16,16 @@ from camgraph.stages.vision.recognition import FORMATS
 from camgraph.stages.vision.recognition.reading import MAY_BE_WHOLE
 
 DECODED = [name for name in FORMATS if name != "classes"]
-WITHOUT_POINTS = ("yolox", "yolo_objectness", "yolo_v7_rows", "efficient_nms")
+WITHOUT_POINTS = (
+    "yolox",
+    "yolo_objectness",
+    "yolo_v7_rows",
+    "efficient_nms",
+    "rtdetr_rows",
+    "rtdetr",
+    "detr",
+    "detr_softmax",
+)
 SIZE = (64, 32)
 CELLS = 8 * 4 + 4 * 2 + 2
 TYPES = ("float32", "float16", "float64", "int8", "uint8", "int64", "uint64", "bool", "complex64", "U1")
@@ -41,6 +50,10 @@ def good_shapes(name: str, rows: int, asked: Asked) -> list[tuple[int, ...]]:
         "nas_pose_flat": [(rows, 6 + 3 * points)],
         "nas_pose_batch": [(1,), (rows, 4), (rows,), (rows, points, 3)],
         "rtmo": [(rows, 5), (rows, points, 3)],
+        "rtdetr_rows": [(rows, 4 + classes)],
+        "rtdetr": [(rows,), (rows, 4), (rows,)],
+        "detr": [(rows, 4), (rows, classes)],
+        "detr_softmax": [(rows, 4), (rows, classes + 1)],
         "movenet_multipose": [(channels, rows, rows) for channels in HEAD_CHANNELS.values()],
         "movenet_people": [(rows, 56)],
         "movenet_single": [(1, 17, 3)],
@@ -131,7 +144,7 @@ def test_what_is_promised_is_read(name: str, kind: str) -> None:
     assert is_read(name, made, asked)
 
 
-@pytest.mark.parametrize("name", ["yolox", "yolo_v7_rows", "efficient_nms", "movenet_single"])
+@pytest.mark.parametrize("name", [*WITHOUT_POINTS, "movenet_single"])
 def test_keypoints_that_a_format_has_not_are_refused(name: str) -> None:
     asked = Asked(keypoints=5)
     with pytest.raises(WrongShape, match=r"expected 5 keypoints, and the format has (0|17)"):

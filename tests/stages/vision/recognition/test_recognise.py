@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from camgraph.stages.vision.recognition import FORMATS, Declared, Port, Reading, Signature, Unrecognised, recognise
-from camgraph.stages.vision.recognition.reading import COCO_CLASSES
+from camgraph.stages.vision.recognition.reading import COCO_CATEGORIES, COCO_CLASSES
 
 FLOAT, UINT8, INT64 = "tensor(float)", "tensor(uint8)", "tensor(int64)"
 NCHW_640 = (1, 3, 640, 640)
@@ -36,6 +36,15 @@ def signature(
 
 POSE = {"task": "pose", "kpt_shape": "[17, 3]", "names": "{0: 'person'}"}
 DETECT = {"task": "detect", "names": str(dict(enumerate(COCO_CLASSES)))}
+
+RTDETR = "Ultralytics rtdetr-l model trained on coco.yaml"
+
+
+def told_a_size(outputs: dict[str, tuple[Any, ...]]) -> Signature:
+    """A model with a second input, for the size of the picture."""
+    given = signature(("N", 3, 640, 640), outputs)
+    return Signature((*given.inputs, Port("orig_target_sizes", ("N", 2), INT64)), given.outputs)
+
 
 KNOWN: dict[str, tuple[Signature, dict[str, Any]]] = {
     "yolo11n-pose": (
@@ -127,6 +136,50 @@ KNOWN: dict[str, tuple[Signature, dict[str, Any]]] = {
         signature(OPEN, {"dets": ("batch", "n", 5), "keypoints": ("batch", "n", 17, 3)}),
         {"format": "rtmo", "keypoints": 17, "outputs": ("dets", "keypoints")},
     ),
+    "rt-detr of ultralytics": (
+        signature(NCHW_640, {"output0": (1, 300, 84)}, **DETECT, description=RTDETR),
+        {"format": "rtdetr_rows", "classes": COCO_CLASSES},
+    ),
+    "rt-detr of ultralytics, open": (
+        signature(OPEN, {"output0": ("batch", 300, 84)}, **DETECT, description=RTDETR),
+        {"format": "rtdetr_rows", "classes": COCO_CLASSES, "size": None},
+    ),
+    "rt-detr of ultralytics, of two classes": (
+        signature(NCHW_640, {"o": (1, 300, 6)}, task="detect", names="{0: 'a', 1: 'b'}", description=RTDETR),
+        {"format": "rtdetr_rows", "classes": ("a", "b")},
+    ),
+    "yolo end to end of two classes": (
+        signature(NCHW_640, {"o": (1, 300, 6)}, task="detect", names="{0: 'a', 1: 'b'}", description="YOLO26n"),
+        {"format": "yolo_end2end", "classes": ("a", "b")},
+    ),
+    "boxes and 80 scores of a transformer": (
+        signature(NCHW_640, {"output0": (1, 300, 84)}),
+        {"format": "rtdetr_rows", "classes": COCO_CLASSES},
+    ),
+    "d-fine": (
+        told_a_size({"labels": ("N", 300), "boxes": ("N", 300, 4), "scores": ("N", 300)}),
+        {"format": "rtdetr", "classes": COCO_CLASSES, "outputs": ("labels", "boxes", "scores")},
+    ),
+    "rf-detr": (
+        signature((1, 3, 560, 560), {"dets": (1, 300, 4), "labels": (1, 300, 91)}),
+        {"format": "detr", "classes": COCO_CATEGORIES, "outputs": ("dets", "labels")},
+    ),
+    "rf-detr of four classes": (
+        signature((1, 3, 560, 560), {"dets": (1, 300, 4), "labels": (1, 300, 4)}),
+        {"format": "detr", "outputs": ("dets", "labels")},
+    ),
+    "rt-detr of transformers": (
+        signature(OPEN, {"logits": ("batch", 300, 80), "pred_boxes": ("batch", 300, 4)}),
+        {"format": "detr", "classes": COCO_CLASSES, "outputs": ("pred_boxes", "logits")},
+    ),
+    "detr of transformers": (
+        signature(OPEN, {"logits": ("batch", 100, 92), "pred_boxes": ("batch", 100, 4)}),
+        {"format": "detr_softmax", "classes": COCO_CATEGORIES, "outputs": ("pred_boxes", "logits")},
+    ),
+    "detr of two named classes": (
+        signature(OPEN, {"logits": ("b", 100, 3), "pred_boxes": ("b", 100, 4)}, names="{0: 'a', 1: 'b'}"),
+        {"format": "detr_softmax", "classes": ("a", "b")},
+    ),
     "movenet multipose heads": (
         signature(("b", "h", "w", 3), {name: ("b", n, "r", "c") for name, n in HEADS.items()}, UINT8),
         {"format": "movenet_multipose", "keypoints": 17},
@@ -192,7 +245,14 @@ UNKNOWN: dict[str, tuple[Signature, str]] = {
     "points that do not fit the rows": (signature(NCHW_640, {"output0": (1, 57, 8400)}, **POSE), "no known format"),
     "points alone": (signature((1, 3, 256, 192), {"output0": ("n", 17, 3)}), "no known format"),
     "what no suppression has left": (signature(OPEN, {"output0": ("n", 8400, 84)}), "no known format"),
-    "boxes and 80 scores of a transformer": (signature(NCHW_640, {"output0": (1, 300, 84)}), "no known format"),
+    "labels, boxes and scores in pixels that nothing says": (
+        signature(NCHW_640, {"labels": (1, 300), "boxes": (1, 300, 4), "scores": (1, 300)}),
+        "no known format",
+    ),
+    "boxes and logits without their names": (
+        signature(NCHW_640, {"a": (1, 300, 4), "b": (1, 300, 80)}),
+        "no known format",
+    ),
     "the rows of YOLOv7-pose": (signature(NCHW_640, {"output0": (1, 25200, 57)}), "no known format"),
     "labels of a classifier as texts": (
         Signature((Port("images", ("n", 3, 8, 8), FLOAT),), (Port("label", ("n", 3), "tensor(string)"),)),
@@ -288,6 +348,10 @@ DECLARED: list[tuple[str, tuple[Any, ...], dict[str, tuple[Any, ...]], Declared,
     ("open classes", OPEN, {"o": ("m", "c")}, Declared("classes", None, ("a", "b", "c")), (0, 3)),
     ("people", OPEN, {"o": ("n", "p", "c")}, Declared("movenet_people"), (17, 1)),
     ("a person", OPEN, {"o": ("n", 1, "k", "c")}, Declared("movenet_single"), (17, 1)),
+    ("open queries", OPEN, {"o": ("n", "q", "c")}, Declared("rtdetr_rows", None, ("a", "b")), (0, 2)),
+    ("pixels", OPEN, {"labels": ("n", "k"), "b": ("n", "k", "c"), "s": ("n", "k")}, Declared("rtdetr"), (0, 80)),
+    ("logits", OPEN, {"a": ("n", "q", 4), "b": ("n", "q", "c")}, Declared("detr", None, ("x", "y")), (0, 2)),
+    ("no object", OPEN, {"a": ("n", "q", 9), "b": ("n", "q", 4)}, Declared("detr_softmax"), (0, 8)),
     ("open points", OPEN, {"o": ("n", "m", "c"), "p": ("n", "m", "k", "c")}, Declared("rtmo", 26), (26, 1)),
     (
         "all open",
@@ -351,6 +415,16 @@ def test_metadata_that_is_nonsense_is_as_none(text: str) -> None:
     given = signature(NCHW_640, {"output0": (1, 56, 8400)}, task="pose", kpt_shape=text, names=text)
     reading: Reading = recognise(given)
     assert (reading.keypoints, reading.classes) == (17, ("person",))
+
+
+@pytest.mark.parametrize(("columns", "names"), [(81, None), (7, None), (6, ("a", "b"))])
+def test_logits_that_nobody_counts_may_have_one_of_no_object(columns: int, names: tuple[str, ...] | None) -> None:
+    given = signature(OPEN, {"logits": ("b", 100, columns), "pred_boxes": ("b", 100, 4)})
+    expected = r"can be read as detr \(.*\) or as detr_softmax \(.*say which: `format`" if names is None else "no known"
+    with pytest.raises(Unrecognised, match=expected):
+        recognise(given, Declared(classes=names))
+    assert len(recognise(given, Declared("detr")).classes) == columns
+    assert len(recognise(given, Declared("detr_softmax")).classes) == columns - 1
 
 
 SEVERAL = {"output0": (1, 56, 8400), "masks": (1, 32, 160, 160)}
