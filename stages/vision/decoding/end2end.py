@@ -2,6 +2,7 @@
 
     yolo_end2end     rows (N, 6 + V * K): x1, y1, x2, y2, score, class, K x (x, y[, c])      unused rows score 0
     yolo_v7_rows     rows (n, 7): image, x1, y1, x2, y2, class, score                        all images in one array
+    nas_flat         rows (n, 7): image, x1, y1, x2, y2, score, class                        all images in one array
     nas_pose_flat    rows (n, 6 + 3K): image, x1, y1, x2, y2, score, K x (x, y, c)           all images in one array
     nas_pose_batch   count, boxes (N, 4), scores (N,), joints (N, K, 3)                 rows behind count unused
     efficient_nms    count, boxes (N, 4), scores (N,), classes (N,)                     rows behind count unused
@@ -34,6 +35,12 @@ def decode_yolo_v7_rows(rows: F32, *, min_score: float) -> Detections:
     """``rows`` is (n, 7), of one image."""
     taken = np.ascontiguousarray(rows[rows[:, 6] >= min_score], np.float32)
     return Detections(taken[:, 1:5], taken[:, 6], numbers_of(taken[:, 5]), points_of(taken[:, 7:], 3))
+
+
+def decode_nas_flat(rows: F32, *, min_score: float) -> Detections:
+    """``rows`` is (n, 7), of one image."""
+    taken = np.ascontiguousarray(rows[rows[:, 5] >= min_score], np.float32)
+    return Detections(taken[:, 1:5], taken[:, 5], numbers_of(taken[:, 6]), points_of(taken[:, 7:], 3))
 
 
 def decode_nas_pose_flat(rows: F32, *, min_score: float) -> Detections:

@@ -87,11 +87,15 @@ def _v7_rows(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detection
 
 
 def _nas_flat(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    return end2end.decode_nas_flat(shaped(outputs, 0, (None, 7)), min_score=asked.min_score)
+
+
+def _nas_pose_flat(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     rows = shaped(outputs, 0, (None, 6 + 3 * asked.keypoints))
     return end2end.decode_nas_pose_flat(rows, min_score=asked.min_score)
 
 
-def _nas_batch(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+def _nas_pose_batch(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     boxes, scores = _boxes_and_scores(outputs)
     joints = shaped(outputs, 3, (len(scores), asked.keypoints, 3))
     count = counted(outputs, 0, len(scores))
@@ -169,8 +173,9 @@ _READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] 
     "yolo_v7_rows": _v7_rows,
     "yolox": _yolox,
     "efficient_nms": _efficient_nms,
-    "nas_pose_flat": _nas_flat,
-    "nas_pose_batch": _nas_batch,
+    "nas_flat": _nas_flat,
+    "nas_pose_flat": _nas_pose_flat,
+    "nas_pose_batch": _nas_pose_batch,
     "rtmo": _rtmo,
     "rtdetr_rows": _rtdetr_rows,
     "rtdetr": _rtdetr,

@@ -7,7 +7,8 @@
     (B, cells, 85)      (B, 3 * cells, 5 + C)           yolox; yolo_objectness (YOLOv5, YOLOv7)
     (B, cells, N)                                       yolox with N - 5 classes, or yolo turned: who knows
     (B, N, 6 + 3K), N not cells                         yolo_end2end
-    (n, 7)              (n, 6 + 3K), uint8 picture      yolo_v7_rows, nas_pose_flat
+    (n, 7), called `output` (n, 7), uint8 picture       yolo_v7_rows, nas_flat
+    (n, 6 + 3K), uint8 picture                          nas_pose_flat
     (B, 1) (B, N, 4) (B, N) (B, N, K, 3)                nas_pose_batch
     (B, 1) (B, N, 4) (B, N) (B, N)                      efficient_nms
     (B, N, 5) (B, N, K, 3)                              rtmo
@@ -42,7 +43,13 @@ from camgraph.stages.vision.recognition.transformers import (
     read_rtdetr_rows,
 )
 from camgraph.stages.vision.recognition.yolo_heads import read_heads
-from camgraph.stages.vision.recognition.yolo_rows import read_end2end, read_objectness, read_v7_rows, read_yolox
+from camgraph.stages.vision.recognition.yolo_rows import (
+    read_end2end,
+    read_nas_rows,
+    read_objectness,
+    read_v7_rows,
+    read_yolox,
+)
 
 __all__ = [
     "FORMATS",
@@ -63,6 +70,7 @@ _READERS: tuple[Callable[[Signature, Declared], Reading | None], ...] = (
     read_yolox,
     read_objectness,
     read_v7_rows,
+    read_nas_rows,
     read_nas_flat,
     read_counted,
     read_rtmo,

@@ -10,8 +10,8 @@ from camgraph.stages.vision.recognition.signature import Signature
 
 Format = Literal[
     "yolo_pose", "yolo", "yolo_end2end", "yolo_objectness", "yolo_v7_rows", "yolox", "efficient_nms",
-    "rtdetr_rows", "rtdetr", "detr", "detr_softmax", "nas_pose_flat", "nas_pose_batch", "rtmo", "movenet_multipose",
-    "movenet_people", "movenet_single", "classes",
+    "rtdetr_rows", "rtdetr", "detr", "detr_softmax", "nas_flat", "nas_pose_flat", "nas_pose_batch", "rtmo",
+    "movenet_multipose", "movenet_people", "movenet_single", "classes",
 ]  # fmt: skip
 FORMATS: tuple[Format, ...] = get_args(Format)
 EXPECTED: Mapping[Format, str] = {
@@ -26,6 +26,7 @@ EXPECTED: Mapping[Format, str] = {
     "rtdetr": "labels [n, k], boxes [n, k, 4] and scores [n, k]",
     "detr": "boxes [n, queries, 4] and logits [n, queries, classes]",
     "detr_softmax": "boxes [n, queries, 4] and logits [n, queries, classes + 1], the last one of no object",
+    "nas_flat": "[rows, 7]: image, box, score, class",
     "nas_pose_flat": "[rows, columns], with columns for image, box, score (6) and each keypoint (3)",
     "nas_pose_batch": "a count [n, 1], boxes [n, k, 4], scores [n, k] and joints [n, k, keypoints, 3]",
     "rtmo": "boxes with scores [n, k, 5] and points [n, k, keypoints, 3]",
@@ -35,7 +36,7 @@ EXPECTED: Mapping[Format, str] = {
     "classes": "[n, classes]",
 }
 """The outputs of each format, in words for users whose model has others. n: pictures."""
-MIXING: frozenset[Format] = frozenset({"nas_pose_flat", "yolo_v7_rows"})
+MIXING: frozenset[Format] = frozenset({"nas_flat", "nas_pose_flat", "yolo_v7_rows"})
 """Those whose output holds the rows of all images of a batch."""
 MAY_BE_WHOLE: Mapping[Format, tuple[int, ...]] = {
     "nas_pose_batch": (0,),

@@ -21,6 +21,9 @@ from camgraph.stages.vision.recognition.signature import Port, Signature
 _BOX = 4
 _MOST_ROWS = 1000
 """The most rows after suppression, if nothing declares that they are: more are anchors."""
+_ROW = 7
+_V7_OUTPUT, _FLAT = "output", "flat"
+"""What YOLOv7's exporter calls its rows, and what super-gradients has in the name of its own."""
 _V7_POSE = 5 + 1 + 3 * 17
 _YOLOX_PICTURE = Picture("bgr", 1.0, "corner")
 
@@ -117,15 +120,35 @@ def _points_behind(signature: Signature, declared: Declared, columns: object) ->
 
 
 def read_v7_rows(signature: Signature, declared: Declared) -> Reading | None:
-    """yolo_v7_rows: the output of YOLOv7's exporter with `--end2end`."""
+    """yolo_v7_rows: the output of YOLOv7's exporter with `--end2end`; its pictures are floats."""
+    port = _rows_of_all(signature, declared, "yolo_v7_rows")
+    if port is None or (declared.format is None and (_is_of_uint8(signature) or _FLAT in port.name)):
+        return None
+    why, names = "rows of image, box, class, score", unseen_classes(signature, declared, len(COCO_CLASSES))
+    return Reading("yolo_v7_rows", why, (port.name,), names, size=signature.picture_size())
+
+
+def read_nas_rows(signature: Signature, declared: Declared) -> Reading | None:
+    """nas_flat: YOLO-NAS, flat. What tells its rows from YOLOv7's are pictures of uint8, or the name of the output."""
+    port = _rows_of_all(signature, declared, "nas_flat")
+    if port is None or (declared.format is None and not _is_of_uint8(signature) and port.name == _V7_OUTPUT):
+        return None
+    why, names = "rows of image, box, score, class", unseen_classes(signature, declared, len(COCO_CLASSES))
+    return Reading("nas_flat", why, (port.name,), names, size=signature.picture_size())
+
+
+def _rows_of_all(signature: Signature, declared: Declared, name: Format) -> Port | None:
+    """The output, if its rows of seven may be of the images of a whole batch."""
     port, picture = signature.only_output(2), signature.picture_port()
     if port is None or picture is None:
         return None
     rows, columns = port.shape
-    if declared.format == "yolo_v7_rows":
-        fits = columns == 7 or not isinstance(columns, int)
-    else:
-        is_of_pictures = isinstance(rows, int) or (rows is not None and rows == picture.shape[0])
-        fits = columns == 7 and not is_of_pictures and picture.onnx_type != "tensor(uint8)"
-    why, names = "rows of image, box, class, score", unseen_classes(signature, declared, len(COCO_CLASSES))
-    return Reading("yolo_v7_rows", why, (port.name,), names, size=signature.picture_size()) if fits else None
+    if declared.format == name:
+        return port if columns == _ROW or not isinstance(columns, int) else None
+    is_of_pictures = isinstance(rows, int) or (rows is not None and rows == picture.shape[0])
+    return port if columns == _ROW and not is_of_pictures else None
+
+
+def _is_of_uint8(signature: Signature) -> bool:
+    picture = signature.picture_port()
+    return picture is not None and picture.onnx_type == "tensor(uint8)"

@@ -59,6 +59,10 @@ def test_detectors_give_classes() -> None:
     v7 = np.array([[0, *OTHER, 2, 0.5], [0, *BOX, 0, 0.75]], F32)
     found = detections_of("yolo_v7_rows", [v7], (640, 640), Asked(classes=80, keypoints=0))
     assert (found.boxes_xyxy.tolist(), found.classes.tolist()) == ([BOX, OTHER], [0, 2])
+    nas = np.array([[0, *OTHER, 0.5, 2], [0, *BOX, 0.75, 0], [0, *BOX, np.nan, 0]], F32)
+    found = detections_of("nas_flat", [nas], (640, 640), Asked(classes=80, keypoints=0))
+    assert (found.boxes_xyxy.tolist(), found.classes.tolist()) == ([BOX, OTHER], [0, 2])
+    assert found.scores.tolist() == [0.75, 0.5]
     counted = [np.array([1]), np.array([BOX, OTHER], F32), np.array([0.75, 0.9], F32), np.array([3, 0], np.int32)]
     found = detections_of("efficient_nms", counted, (640, 640), Asked(classes=80, keypoints=0))
     assert (found.boxes_xyxy.tolist(), found.classes.tolist()) == ([BOX], [3])

@@ -120,6 +120,27 @@ KNOWN: dict[str, tuple[Signature, dict[str, Any]]] = {
         ),
         {"format": "efficient_nms", "outputs": ("num_dets", "det_boxes", "det_scores", "det_classes")},
     ),
+    "yolo-nas, flat": (
+        signature(NCHW_640, {"graph2_flat_predictions": ("rows", 7)}, UINT8),
+        {"format": "nas_flat", "classes": COCO_CLASSES, "keypoints": 0},
+    ),
+    "yolo-nas, flat, whose preprocessing is not in the model": (
+        signature(NCHW_640, {"graph2_flat_predictions": ("rows", 7)}),
+        {"format": "nas_flat"},
+    ),
+    "yolo-nas, batch": (
+        signature(
+            NCHW_640,
+            {
+                "graph2_num_predictions": (1, 1),
+                "graph2_pred_boxes": (1, 300, 4),
+                "graph2_pred_scores": (1, 300),
+                "graph2_pred_classes": (1, 300),
+            },
+            UINT8,
+        ),
+        {"format": "efficient_nms", "classes": COCO_CLASSES},
+    ),
     "yolo-nas-pose, batch": (
         signature(
             NCHW_640,
@@ -344,6 +365,7 @@ DECLARED: list[tuple[str, tuple[Any, ...], dict[str, tuple[Any, ...]], Declared,
     ("floats", NCHW_640, {"o": ("k", 57)}, Declared("nas_pose_flat"), (17, 1)),
     ("one row", NCHW_640, {"o": (1, "c")}, Declared("nas_pose_flat", 20), (20, 1)),
     ("a row", NCHW_640, {"o": (1, "c")}, Declared("yolo_v7_rows"), (0, 80)),
+    ("a row of nas", NCHW_640, {"output": (1, "c")}, Declared("nas_flat"), (0, 80)),
     ("classes", OPEN, {"o": ("m", 7)}, Declared("classes"), (0, 7)),
     ("open classes", OPEN, {"o": ("m", "c")}, Declared("classes", None, ("a", "b", "c")), (0, 3)),
     ("people", OPEN, {"o": ("n", "p", "c")}, Declared("movenet_people"), (17, 1)),
@@ -393,6 +415,15 @@ def test_a_declared_format_is_not_believed_against_the_shape(
 ) -> None:
     with pytest.raises(Unrecognised, match=words):
         recognise(signature(NCHW_640, outputs), declared)
+
+
+def test_rows_of_seven_are_of_yolov7_or_yolo_nas() -> None:
+    """One has the class before the score, the other behind; of floats and without a name known, nothing says which."""
+    given = signature(NCHW_640, {"detections": ("rows", 7)})
+    with pytest.raises(Unrecognised, match=r"yolo_v7_rows \(.*\) or as nas_flat \(.*say which: `format`"):
+        recognise(given)
+    for name in ("yolo_v7_rows", "nas_flat"):
+        assert recognise(given, Declared(name)).format == name  # type: ignore[arg-type]
 
 
 def test_rows_of_an_open_number_may_be_of_any_picture() -> None:
@@ -457,7 +488,7 @@ COUNTED = {"num_dets": (1, 1), "boxes": (1, 100, 4), "scores": (1, 100), "classe
 
 @pytest.mark.parametrize(
     ("outputs", "format_name"),
-    [({"o": (1, 300, 6)}, "yolo_end2end"), ({"o": ("k", 7)}, "yolo_v7_rows"), (COUNTED, "efficient_nms")],
+    [({"o": (1, 300, 6)}, "yolo_end2end"), ({"output": ("k", 7)}, "yolo_v7_rows"), (COUNTED, "efficient_nms")],
 )
 def test_classes_come_from_names_if_shape_has_none(outputs: dict[str, tuple[Any, ...]], format_name: str) -> None:
     given = signature(NCHW_640, outputs)
