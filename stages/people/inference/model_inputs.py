@@ -21,6 +21,7 @@ from camgraph.stages.people.inference.signatures import read_signature, signatur
 from camgraph.stages.vision.foreign_text import shown
 from camgraph.stages.vision.model_contract import InputContract, declared_size
 from camgraph.stages.vision.recognition import Signature
+from camgraph.stages.vision.recognition.reading import without_effect
 from camgraph.stages.vision.sample_pictures import sample_pictures
 from camgraph.stages.vision.window_contract import USUAL_SIZE, WindowContract, converter_of
 
@@ -88,6 +89,10 @@ def inputs_of(signature: Signature, settings: InferSettings) -> tuple[InputContr
 def reading_problems(signature: Signature, settings: InferSettings) -> Iterator[tuple[tuple[str, ...], str]]:
     """Contradictions between the model and the settings: ((path of the key), text)."""
     declared = settings.declared.facts()
+    if found := without_effect(settings.declared):
+        setting, why = found
+        yield (setting,), why
+        return
     try:
         if declared:
             read_signature(signature, settings.shown_model, settings.declared)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import numpy as np
@@ -20,7 +20,8 @@ from camgraph.stages.vision.decoding.formats import Asked, detections_of
 from camgraph.stages.vision.decoding.movenet import NotFinite
 from camgraph.stages.vision.decoding.promised import WrongShape
 from camgraph.stages.vision.foreign_text import shown
-from camgraph.stages.vision.recognition import Format
+from camgraph.stages.vision.recognition import Declared, Format
+from camgraph.stages.vision.recognition.reading import without_effect
 
 _FARTHEST = 1e6
 """Pixels, either way."""
@@ -54,6 +55,13 @@ class OutputSettings(BehindModelSettings):
         if self.skeleton != "auto":
             return self.skeleton
         return "coco-17" if keypoints == 17 else f"kpts-{keypoints}"
+
+
+def points_without_effect(declared: Declared) -> Iterator[tuple[tuple[str], str]]:
+    """Keypoints, or values of each, that models of the declared format do not have: ((setting,), text)."""
+    if found := without_effect(declared):
+        setting, why = found
+        yield (setting,), why
 
 
 class OutputReader:

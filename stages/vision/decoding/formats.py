@@ -68,8 +68,10 @@ def _yolo(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
 
 
 def _objectness(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
-    rows = shaped(outputs, 0, (None, 5 + asked.classes))
-    return yolo_heads.decode_yolo_objectness(rows, min_score=asked.min_score)
+    rows = shaped(outputs, 0, (None, 5 + asked.classes + asked.keypoints * asked.point_values))
+    return yolo_heads.decode_yolo_objectness(
+        rows, classes=asked.classes, point_values=asked.point_values, min_score=asked.min_score
+    )
 
 
 def _yolox(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:

@@ -5,6 +5,7 @@
 
     (B, 84, cells)      (B, 56, cells)                  yolo, yolo_pose: of COCO; others by the metadata
     (B, cells, 85)      (B, 3 * cells, 5 + C)           yolox; yolo_objectness (YOLOv5, YOLOv7)
+    (B, 3 * cells, 5 + C + 3K), K declared              yolo_objectness (YOLOv7-pose)
     (B, cells, N)                                       yolox with N - 5 classes, or yolo turned: who knows
     (B, N, 6 + 3K), N not cells                         yolo_end2end
     (n, 7), called `output` (n, 7), uint8 picture       yolo_v7_rows, nas_flat
@@ -47,6 +48,7 @@ from camgraph.stages.vision.recognition.yolo_rows import (
     read_end2end,
     read_nas_rows,
     read_objectness,
+    read_objectness_pose,
     read_v7_rows,
     read_yolox,
 )
@@ -69,6 +71,7 @@ _READERS: tuple[Callable[[Signature, Declared], Reading | None], ...] = (
     read_end2end,
     read_yolox,
     read_objectness,
+    read_objectness_pose,
     read_v7_rows,
     read_nas_rows,
     read_nas_flat,
@@ -135,7 +138,10 @@ def _by_shapes(signature: Signature, declared: Declared) -> list[Reading]:
     return [
         reading
         for reading in found
-        if declared.format in (None, reading.format) and numbers.issuperset(reading.outputs)
+        if numbers.issuperset(reading.outputs)
+        and declared.format in (None, reading.format)
+        and declared.keypoints in (None, reading.keypoints)
+        and declared.point_values in (None, reading.point_values)
     ]
 
 
@@ -144,15 +150,22 @@ def _unrecognised(signature: Signature, declared: Declared, found: Sequence[Read
     if not found and (whole := _by_shapes(signature, declared)):
         return Unrecognised(_of_whole_numbers(signature, whole[0]))
     if found:
-        return Unrecognised(f"its outputs ({outputs}) can be read as {_either(found)}; say which: `format`")
+        differ = "format" if len({reading.format for reading in found}) > 1 else "keypoints"
+        return Unrecognised(f"its outputs ({outputs}) can be read as {_either(found)}; say which: `{differ}`")
+    return _of_no_format(signature, declared, outputs)
+
+
+def _of_no_format(signature: Signature, declared: Declared, outputs: str) -> Unrecognised:
     if declared.format is None:
         task = shown(signature.metadata.get("task", ""))
         message = f"its outputs ({outputs})"
         message += f" (its metadata says task `{task}`)" if task else ""
-        message += f" with {declared.keypoints} keypoints" if declared.keypoints else ""
-        message += " are of no known format"
+        message += _points_in_words(declared) + " are of no known format"
     else:
-        message = f"its outputs ({outputs}) are not those of `format: {declared.format}`"
+        message = f"its outputs ({outputs}) are not those of `format: {declared.format}`{_points_in_words(declared)}"
+    if freely := _readings(signature, declared._replace(keypoints=None, point_values=None)):
+        wrong = "keypoints" if declared.keypoints is not None else "point_values"
+        return Unrecognised(f"{message}; without `{wrong}` they are read as {_either(freely)}")
     if alone := _alone(signature, declared):
         return Unrecognised(message + alone, in_graph=": name it in `outputs`")
     if declared.format is None:
@@ -171,6 +184,13 @@ def _of_whole_numbers(signature: Signature, reading: Reading) -> str:
         f"in {', '.join(f'`{shown(port.name)}` ({shown(port.onnx_type)})' for port in wrong)}: end the model with "
         "DequantizeLinear, or quantize it with `camgraph model quantize`, which leaves its end in floats"
     )
+
+
+def _points_in_words(declared: Declared) -> str:
+    if not declared.keypoints:
+        return ""
+    each = f" of {declared.point_values} values" if declared.point_values else ""
+    return f" with {declared.keypoints} keypoints{each}"
 
 
 def _either(readings: Sequence[Reading]) -> str:

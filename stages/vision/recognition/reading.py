@@ -103,6 +103,23 @@ class Reading:
         return self.format in MIXING
 
 
+FIXED_POINTS: Mapping[Format, int] = {
+    **dict.fromkeys(
+        (
+            "yolo", "yolo_v7_rows", "yolox", "efficient_nms", "rtdetr_rows", "rtdetr", "detr", "detr_softmax",
+            "nas_flat", "classes",
+        ),
+        0,
+    ),
+    "movenet_multipose": 17,
+    "movenet_people": 17,
+    "movenet_single": 17,
+}  # fmt: skip
+"""The formats that have a number of keypoints of their own. Models of the others may have any."""
+OF_ANY_VALUES: frozenset[Format] = frozenset({"yolo_pose", "yolo_end2end", "yolo_objectness"})
+"""The formats whose keypoints may have two values or three. Those of the others have three."""
+
+
 class Declared(NamedTuple):
     """The user's statements about a model, for facts that it shows wrongly or not at all."""
 
@@ -111,18 +128,39 @@ class Declared(NamedTuple):
     classes: tuple[str, ...] | None = None
     outputs: tuple[str, ...] | None = None
     """The names of those that count; the model has others beside them."""
+    point_values: int | None = None
 
     def over(self, other: Declared) -> Declared:
         """With the other's statements, for facts that this one leaves open."""
         keypoints = other.keypoints if self.keypoints is None else self.keypoints
         classes, outputs = self.classes or other.classes, self.outputs or other.outputs
-        return Declared(self.format or other.format, keypoints, classes, outputs)
+        return Declared(
+            self.format or other.format, keypoints, classes, outputs, self.point_values or other.point_values
+        )
 
     def facts(self) -> dict[str, str | int | list[str]]:
         """The statements about format, keypoints and outputs, as plain values."""
         outputs = None if self.outputs is None else list(self.outputs)
-        values = {"format": self.format, "keypoints": self.keypoints, "outputs": outputs}
+        values = {
+            "format": self.format,
+            "keypoints": self.keypoints,
+            "point_values": self.point_values,
+            "outputs": outputs,
+        }
         return {key: value for key, value in values.items() if value is not None}
+
+
+def without_effect(declared: Declared) -> tuple[str, str] | None:
+    """(setting, why) if the declared format cannot have the declared keypoints, or values of each."""
+    name = declared.format
+    if name is None:
+        return None
+    fixed = FIXED_POINTS.get(name)
+    if fixed is not None and declared.keypoints not in (None, fixed):
+        return "keypoints", f"models of format {name} have {fixed or 'no'} keypoints: remove `keypoints`"
+    if declared.point_values == 2 and name not in OF_ANY_VALUES:
+        return "point_values", f"models of format {name} have no keypoints of two values: remove `point_values`"
+    return None
 
 
 def class_names(signature: Signature, count: int) -> tuple[str, ...]:
@@ -163,7 +201,7 @@ def point_shape(signature: Signature, declared: Declared) -> tuple[int, int] | N
     points, values = _written_points(signature) or (0, 3)
     if declared.keypoints is not None:
         points = declared.keypoints
-    return (points, values) if points else None
+    return (points, declared.point_values or values) if points else None
 
 
 def _written_points(signature: Signature) -> tuple[int, int] | None:

@@ -24,7 +24,7 @@ _MOST_ROWS = 1000
 _ROW = 7
 _V7_OUTPUT, _FLAT = "output", "flat"
 """What YOLOv7's exporter calls its rows, and what super-gradients has in the name of its own."""
-_V7_POSE = 5 + 1 + 3 * 17
+_COCO_POINTS = 17
 _YOLOX_PICTURE = Picture("bgr", 1.0, "corner")
 
 
@@ -46,19 +46,46 @@ def read_yolox(signature: Signature, declared: Declared) -> Reading | None:
 
 
 def read_objectness(signature: Signature, declared: Declared) -> Reading | None:
-    """yolo_objectness: three anchors in each cell. The rows of YOLOv7-pose, which nobody reads, look alike."""
+    """yolo_objectness of boxes: three anchors in each cell."""
     port, classes = signature.only_output(3), _scores(signature, declared, "yolo_objectness")
-    if port is None or classes is None:
+    if port is None or classes is None or point_shape(signature, declared) is not None:
         return None
-    rows, size, is_declared = port.shape[1], signature.picture_size(), declared.format == "yolo_objectness"
-    if port.shape[2] == _V7_POSE and not is_declared and named_classes(signature) is None:
+    why, names = _three_a_cell(signature, declared, port), class_names(signature, classes)
+    if why is None:
         return None
+    why += f" of box, objectness, {classes} scores"
+    return Reading("yolo_objectness", why, (port.name,), names, size=signature.picture_size())
+
+
+def read_objectness_pose(signature: Signature, declared: Declared) -> Reading | None:
+    """yolo_objectness of poses: as of boxes, with points behind the scores. YOLOv7-pose has 57 columns.
+
+    57 columns may be 52 scores as well, if neither the metadata nor the user gives the number of points.
+    """
+    port, shape = signature.only_output(3), point_shape(signature, declared)
+    if port is None or signature.task not in (None, "pose"):
+        return None
+    classes, columns = known_classes(signature, declared) or 1, port.shape[2]
+    if shape is None and not declared.format and declared.keypoints is None and signature.task is None:
+        shape = (_COCO_POINTS, 3)
+    if shape is None or columns != (_BOX + 1 + classes + shape[0] * shape[1] if isinstance(columns, int) else columns):
+        return None
+    why, names = _three_a_cell(signature, declared, port), class_names(signature, classes)
+    if why is None:
+        return None
+    points, values = shape
+    why += f" of box, objectness, {classes} scores, {points} points of {values}"
+    return Reading("yolo_objectness", why, (port.name,), names, points, values, signature.picture_size())
+
+
+def _three_a_cell(signature: Signature, declared: Declared, port: Port) -> str | None:
+    """Why there may be three rows for each cell, in words; None if there are not."""
+    rows, size = port.shape[1], signature.picture_size()
     if size is None or not isinstance(rows, int):
-        fits, why = is_declared, "as declared"
-    else:
-        fits = signature.may_be_cells(rows, each=3)
-        why = f"{rows} rows, three for each cell {_of_each(size, classes)}"
-    return Reading("yolo_objectness", why, (port.name,), class_names(signature, classes), size=size) if fits else None
+        return "rows" if declared.format == "yolo_objectness" else None
+    if not signature.may_be_cells(rows, each=3):
+        return None
+    return f"{rows} rows, three for each cell of {size[0]} x {size[1]},"
 
 
 def _scores(signature: Signature, declared: Declared, name: Format) -> int | None:

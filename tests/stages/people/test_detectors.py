@@ -86,3 +86,19 @@ def test_rfdetr_numbers_people_as_coco_does(tmp_path: Path) -> None:
     assert people.boxes.tolist() == XYXY[:1]
     [dogs] = people_of(path, [grey(0, 255)], classes=["dog"])
     assert dogs.boxes.tolist() == XYXY[1:]
+
+
+# ---- YOLO with an objectness
+
+
+def test_yolov7_pose(tmp_path: Path) -> None:
+    """Of 252 rows two score: 64 x 64 pixels have 84 cells of three anchors. So few rows may be left by NMS as well."""
+    rows = np.zeros((252, 57), F32)
+    for row, (box, score) in zip((100, 7), zip(FRACTIONS * 64, (0.9, 0.6), strict=True), strict=True):
+        rows[row] = [*box, score, 0.95, *np.array([(row, point, 0.5) for point in range(17)]).ravel()]
+    path = SayingModel({"output": rows}).write(tmp_path / "m.onnx")
+    [people] = people_of(path, [grey(0, 255)], format="yolo_objectness", keypoints=17)
+    assert people.boxes.tolist() == XYXY
+    np.testing.assert_allclose(people.scores, [0.9 * 0.95, 0.6 * 0.95], rtol=1e-6)
+    assert people.keypoints[:, 3].tolist() == [[100, 3, 0.5], [7, 3, 0.5]]
+    assert people.skeleton == "coco-17"

@@ -18,7 +18,6 @@ from camgraph.stages.vision.recognition.reading import MAY_BE_WHOLE
 DECODED = [name for name in FORMATS if name != "classes"]
 WITHOUT_POINTS = (
     "yolox",
-    "yolo_objectness",
     "yolo_v7_rows",
     "efficient_nms",
     "nas_flat",
@@ -44,7 +43,7 @@ def good_shapes(name: str, rows: int, asked: Asked) -> list[tuple[int, ...]]:
         "yolo": [(4 + classes + values, rows)],
         "yolo_pose": [(rows, 4 + classes + values)],
         "yolo_end2end": [(rows, 6 + values)],
-        "yolo_objectness": [(rows, 5 + classes)],
+        "yolo_objectness": [(rows, 5 + classes + values)],
         "yolo_v7_rows": [(rows, 7)],
         "yolox": [(CELLS, 5 + classes)],
         "efficient_nms": [(1,), (rows, 4), (rows,), (rows,)],

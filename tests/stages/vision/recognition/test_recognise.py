@@ -6,8 +6,23 @@ from typing import Any
 
 import pytest
 
-from camgraph.stages.vision.recognition import FORMATS, Declared, Port, Reading, Signature, Unrecognised, recognise
-from camgraph.stages.vision.recognition.reading import COCO_CATEGORIES, COCO_CLASSES
+from camgraph.stages.vision.recognition import (
+    FORMATS,
+    Declared,
+    Format,
+    Port,
+    Reading,
+    Signature,
+    Unrecognised,
+    recognise,
+)
+from camgraph.stages.vision.recognition.reading import (
+    COCO_CATEGORIES,
+    COCO_CLASSES,
+    FIXED_POINTS,
+    OF_ANY_VALUES,
+    without_effect,
+)
 
 FLOAT, UINT8, INT64 = "tensor(float)", "tensor(uint8)", "tensor(int64)"
 NCHW_640 = (1, 3, 640, 640)
@@ -111,6 +126,18 @@ KNOWN: dict[str, tuple[Signature, dict[str, Any]]] = {
     "yolov7": (
         signature(NCHW_640, {"output": (1, 25200, 85)}),
         {"format": "yolo_objectness", "classes": COCO_CLASSES},
+    ),
+    "yolov7-pose": (
+        signature(NCHW_640, {"output": (1, 25200, 57)}, kpt_shape="[17, 3]"),
+        {"format": "yolo_objectness", "keypoints": 17, "classes": ("person",)},
+    ),
+    "yolov7-w6-pose": (
+        signature((1, 3, 960, 960), {"output": (1, 57375, 57)}, kpt_shape="[17, 3]"),
+        {"format": "yolo_objectness", "keypoints": 17},
+    ),
+    "yolov7 of 52 named classes": (
+        signature(NCHW_640, {"output": (1, 25200, 57)}, names=str({n: f"thing {n}" for n in range(52)})),
+        {"format": "yolo_objectness", "keypoints": 0},
     ),
     "yolov7 end to end": (signature(NCHW_640, {"output": ("n", 7)}), {"format": "yolo_v7_rows"}),
     "efficient nms": (
@@ -274,7 +301,10 @@ UNKNOWN: dict[str, tuple[Signature, str]] = {
         signature(NCHW_640, {"a": (1, 300, 4), "b": (1, 300, 80)}),
         "no known format",
     ),
-    "the rows of YOLOv7-pose": (signature(NCHW_640, {"output0": (1, 25200, 57)}), "no known format"),
+    "the rows of YOLOv7-pose": (
+        signature(NCHW_640, {"output0": (1, 25200, 57)}),
+        r"52 scores\) or as yolo_objectness \(.* 17 points of 3\); say which: `keypoints`",
+    ),
     "labels of a classifier as texts": (
         Signature((Port("images", ("n", 3, 8, 8), FLOAT),), (Port("label", ("n", 3), "tensor(string)"),)),
         r"label tensor\(string\) \['n', 3\]\) are of no known format",
@@ -357,6 +387,8 @@ DECLARED: list[tuple[str, tuple[Any, ...], dict[str, tuple[Any, ...]], Declared,
     ("known rows", OPEN, {"o": ("n", 8400, 56)}, Declared("yolox"), (0, 51)),
     ("open scores", OPEN, {"o": ("n", "a", "c")}, Declared("yolox", None, ("a", "b")), (0, 2)),
     ("three a cell", OPEN, {"o": ("n", "a", 57)}, Declared("yolo_objectness"), (0, 52)),
+    ("three a cell, of poses", OPEN, {"o": ("n", "a", 57)}, Declared("yolo_objectness", 17), (17, 1)),
+    ("three a cell, of open poses", OPEN, {"o": ("n", "a", "c")}, Declared("yolo_objectness", 5), (5, 1)),
     ("open heads", OPEN, {"o": ("n", "r", "a")}, Declared("yolo_pose", 25), (25, 1)),
     ("turned heads", OPEN, {"o": ("n", 8400, 56)}, Declared("yolo_pose"), (17, 1)),
     ("turned boxes", OPEN, {"o": ("n", 8400, 84)}, Declared("yolo"), (0, 80)),
@@ -398,13 +430,14 @@ def test_a_declared_format_is_believed_where_a_side_is_open(
 @pytest.mark.parametrize(
     ("outputs", "declared", "words"),
     [
-        ({"o": ("n", "k", 58)}, Declared("yolo_end2end", 17), "`format: yolo_end2end`, .*; where they are open"),
+        ({"o": ("n", "k", 58)}, Declared("yolo_end2end", 17), "`format: yolo_end2end` with 17 .*; where they are open"),
         (
             {"o": ("n", 300, "c")},
             Declared("yolo_end2end"),
             "where they are open, `keypoints` and `class_names` say how",
         ),
-        ({"o": (1, 56, 8400)}, Declared("yolo_pose", 0), r"`format: yolo_pose`, which are \[n, rows.* \(3 or 2\)$"),
+        ({"o": (1, 57, 8400)}, Declared("yolo_pose", 17), r"with 17 keypoints, which are \[n, rows.* \(3 or 2\)$"),
+        ({"o": (1, 56, 8400)}, Declared("yolo_pose", 0), r"without `keypoints` they are read as yolo_pose \(56 rows"),
         ({"o": (1, 3549, 85)}, Declared("yolox"), r"`format: yolox`, which are \[n, cells, .* \(1\)$"),
         ({"o": (1, 8400, 85)}, Declared("yolo_objectness"), "; without it they are read as yolox .8400 rows"),
         ({"o": (1, 1, 18, "c")}, Declared("movenet_single"), "not those of `format: movenet_single`"),
@@ -415,6 +448,49 @@ def test_a_declared_format_is_not_believed_against_the_shape(
 ) -> None:
     with pytest.raises(Unrecognised, match=words):
         recognise(signature(NCHW_640, outputs), declared)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_declared_points_are_read_or_refused(name: str) -> None:
+    """None is without effect: whoever writes the wrong number, or the wrong values, learns so."""
+    given, expected = KNOWN[name]
+    found = recognise(given)
+    one_more = Declared(expected["format"], found.keypoints + 1)
+    others = Declared(expected["format"], found.keypoints or None, point_values=5 - found.point_values)
+    for declared in (one_more, others):
+        try:
+            read = recognise(given, declared)
+        except Unrecognised:
+            continue
+        assert read.keypoints == declared.keypoints
+        assert declared.point_values in (None, read.point_values)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_format_of_fixed_points_is_known_to_be_so(name: Format) -> None:
+    """What `check` says without a model is what the models of the format say."""
+    points = {recognise(given).keypoints for given, expected in KNOWN.values() if expected["format"] == name}
+    fixed = FIXED_POINTS.get(name)
+    assert fixed is None or points == {fixed}
+    for number in (0, 5, 17):
+        is_wrong = without_effect(Declared(name, number)) is not None
+        assert is_wrong == (fixed not in (None, number))
+    assert (without_effect(Declared(name, point_values=2)) is None) == (name in OF_ANY_VALUES)
+    assert without_effect(Declared(name, point_values=3)) is None
+
+
+def test_values_of_points_are_as_declared() -> None:
+    given = signature(NCHW_640, {"output0": (1, 39, 8400)})
+    reading = recognise(given, Declared("yolo_pose", 17, point_values=2))
+    assert (reading.keypoints, reading.point_values, reading.classes) == (17, 2, ("person",))
+    with pytest.raises(Unrecognised, match="with 17 keypoints"):
+        recognise(given, Declared("yolo_pose", 17))
+    with pytest.raises(Unrecognised, match=r"not those of `format: yolox` with 17 keypoints; without `keypoints` they"):
+        recognise(KNOWN["yolox-nano"][0], Declared("yolox", 17))
+    with pytest.raises(
+        Unrecognised, match=r"with 17 keypoints are of no known.*; without `keypoints` .* read as yolo "
+    ):
+        recognise(KNOWN["yolo11n"][0], Declared(keypoints=17))
 
 
 def test_rows_of_seven_are_of_yolov7_or_yolo_nas() -> None:
