@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from camgraph.stages.vision.decoding import detr, end2end, movenet, yolo_heads
+from camgraph.stages.vision.decoding import detr, end2end, movenet, top_down, yolo_heads
 from camgraph.stages.vision.decoding.detections import Detections, best, highest
 from camgraph.stages.vision.decoding.movenet import HEAD_CHANNELS, MIN_KEYPOINT, decode_multipose
 from camgraph.stages.vision.decoding.promised import NUMBERS, WrongShape, check_number, counted, shaped
@@ -167,6 +167,24 @@ def _movenet_single(outputs: Outputs, size: tuple[int, int], asked: Asked) -> De
     return movenet.decode_movenet_single(points, size=size, min_score=asked.min_score)
 
 
+def _simcc(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    x = _something(shaped(outputs, 0, (asked.keypoints, None)), 0)
+    y = _something(shaped(outputs, 1, (asked.keypoints, None)), 1)
+    return top_down.decode_simcc(x, y, size=size, min_score=asked.min_score)
+
+
+def _heatmaps(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    heatmaps = _something(shaped(outputs, 0, (asked.keypoints, None, None)), 0)
+    return top_down.decode_heatmaps(heatmaps, size=size, min_score=asked.min_score)
+
+
+def _something(array: NDArray[Any], place: int) -> NDArray[Any]:
+    """The array, if it has a highest value. Raises WrongShape."""
+    if not array.size:
+        raise WrongShape(place, f"expected values for each keypoint, got {array.shape}")
+    return array
+
+
 _READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] = {
     "yolo": _yolo,
     "yolo_pose": _yolo,
@@ -179,6 +197,8 @@ _READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] 
     "nas_pose_flat": _nas_pose_flat,
     "nas_pose_batch": _nas_pose_batch,
     "rtmo": _rtmo,
+    "simcc": _simcc,
+    "heatmaps": _heatmaps,
     "rtdetr_rows": _rtdetr_rows,
     "rtdetr": _rtdetr,
     "detr": _detr,
@@ -193,6 +213,7 @@ _NUMBER_OF_OUTPUTS = {
     "efficient_nms": 4,
     "nas_pose_batch": 4,
     "rtmo": 2,
+    "simcc": 2,
     "rtdetr": 3,
     "detr": 2,
     "detr_softmax": 2,

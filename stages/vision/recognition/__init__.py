@@ -16,6 +16,7 @@
     (B, N, 84), N not cells                             rtdetr_rows: of COCO; others by the metadata
     (B, N) (B, N, 4) (B, N), input orig_target_sizes    rtdetr
     dets, labels        pred_boxes, logits              detr; detr or detr_softmax by the number of logits
+    (B, K, 2w) (B, K, 2h)   (B, K, h/4, w/4)            simcc, heatmaps: of COCO; others if K is declared
     center, kpt_heatmap, ... (six)                      movenet_multipose
     (B, 6, 56)   (1, 1, 17, 3)                          movenet_people, movenet_single
     (B, C)                                              classes
@@ -37,6 +38,7 @@ from camgraph.stages.vision.recognition.pose_models import read_counted, read_mo
 from camgraph.stages.vision.recognition.prepared import prepared_format, prepared_picture
 from camgraph.stages.vision.recognition.reading import EXPECTED, FORMATS, MIXING, Declared, Format, Picture, Reading
 from camgraph.stages.vision.recognition.signature import Port, Signature
+from camgraph.stages.vision.recognition.top_down import read_heatmaps, read_simcc
 from camgraph.stages.vision.recognition.transformers import (
     read_detr,
     read_detr_softmax,
@@ -81,6 +83,8 @@ _READERS: tuple[Callable[[Signature, Declared], Reading | None], ...] = (
     read_rtdetr,
     read_detr,
     read_detr_softmax,
+    read_simcc,
+    read_heatmaps,
     read_movenet,
     read_classifier,
 )

@@ -11,6 +11,7 @@ from camgraph.stages.vision.recognition.signature import Signature
 Format = Literal[
     "yolo_pose", "yolo", "yolo_end2end", "yolo_objectness", "yolo_v7_rows", "yolox", "efficient_nms",
     "rtdetr_rows", "rtdetr", "detr", "detr_softmax", "nas_flat", "nas_pose_flat", "nas_pose_batch", "rtmo",
+    "simcc", "heatmaps",
     "movenet_multipose", "movenet_people", "movenet_single", "classes",
 ]  # fmt: skip
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -30,6 +31,8 @@ EXPECTED: Mapping[Format, str] = {
     "nas_pose_flat": "[rows, columns], with columns for image, box, score (6) and each keypoint (3)",
     "nas_pose_batch": "a count [n, 1], boxes [n, k, 4], scores [n, k] and joints [n, k, keypoints, 3]",
     "rtmo": "boxes with scores [n, k, 5] and points [n, k, keypoints, 3]",
+    "simcc": "likely places along x [n, keypoints, parts] and along y [n, keypoints, parts]",
+    "heatmaps": "heat maps [n, keypoints, height, width]",
     "movenet_multipose": "the six heads center, kpt_heatmap, kpt_regress, kpt_offset, box_scale and box_offset",
     "movenet_people": "[n, 6, 56]",
     "movenet_single": "[n, 1, 17, 3]",

@@ -51,6 +51,8 @@ def good_shapes(name: str, rows: int, asked: Asked) -> list[tuple[int, ...]]:
         "nas_pose_flat": [(rows, 6 + 3 * points)],
         "nas_pose_batch": [(1,), (rows, 4), (rows,), (rows, points, 3)],
         "rtmo": [(rows, 5), (rows, points, 3)],
+        "simcc": [(points, 2 * SIZE[0]), (points, rows)],
+        "heatmaps": [(points, rows, 5)],
         "rtdetr_rows": [(rows, 4 + classes)],
         "rtdetr": [(rows,), (rows, 4), (rows,)],
         "detr": [(rows, 4), (rows, classes)],

@@ -228,6 +228,26 @@ KNOWN: dict[str, tuple[Signature, dict[str, Any]]] = {
         signature(OPEN, {"logits": ("b", 100, 3), "pred_boxes": ("b", 100, 4)}, names="{0: 'a', 1: 'b'}"),
         {"format": "detr_softmax", "classes": ("a", "b")},
     ),
+    "rtmpose": (
+        signature(("batch", 3, 256, 192), {"simcc_x": ("batch", 17, 384), "simcc_y": ("batch", 17, 512)}),
+        {"format": "simcc", "keypoints": 17, "outputs": ("simcc_x", "simcc_y")},
+    ),
+    "rtmpose, square, of 133 points": (
+        signature(("batch", 3, 256, 256), {"simcc_y": ("batch", 133, 512), "simcc_x": ("batch", 133, 512)}),
+        {"format": "simcc", "keypoints": 133, "outputs": ("simcc_x", "simcc_y")},
+    ),
+    "rtmpose without names": (
+        signature((1, 3, 256, 192), {"b": (1, 26, 512), "a": (1, 26, 384)}),
+        {"format": "simcc", "keypoints": 26, "outputs": ("a", "b")},
+    ),
+    "vitpose": (
+        signature(("batch", 3, 256, 192), {"heatmaps": ("batch", 17, 64, 48)}),
+        {"format": "heatmaps", "keypoints": 17, "size": (192, 256)},
+    ),
+    "hrnet of 133 points": (
+        signature((1, 3, 384, 288), {"output": (1, 133, 96, 72)}, kpt_shape="[133, 3]"),
+        {"format": "heatmaps", "keypoints": 133},
+    ),
     "movenet multipose heads": (
         signature(("b", "h", "w", 3), {name: ("b", n, "r", "c") for name, n in HEADS.items()}, UINT8),
         {"format": "movenet_multipose", "keypoints": 17},
@@ -309,6 +329,18 @@ UNKNOWN: dict[str, tuple[Signature, str]] = {
         Signature((Port("images", ("n", 3, 8, 8), FLOAT),), (Port("label", ("n", 3), "tensor(string)"),)),
         r"label tensor\(string\) \['n', 3\]\) are of no known format",
     ),
+    "halves of a square picture": (
+        signature((1, 3, 256, 256), {"a": (1, 17, 512), "b": (1, 17, 512)}),
+        "no known format",
+    ),
+    "points of two numbers": (
+        signature((1, 3, 256, 192), {"simcc_x": (1, 17, 384), "simcc_y": (1, 16, 512)}),
+        "no known format",
+    ),
+    "maps of 32 masks": (signature(NCHW_640, {"masks": (1, 32, 160, 160)}), "no known format"),
+    "maps of halves": (signature((1, 3, 256, 192), {"maps": (1, 17, 128, 96)}), "no known format"),
+    "maps of any picture": (signature(OPEN, {"maps": ("n", 17, "h", "w")}), "no known format"),
+    "a segmentation": (signature((1, 3, 256, 192), {"m": (1, 17, 64, 48)}, task="segment"), "no known format"),
     "no picture": (Signature((Port("x", (1, 8), FLOAT),), (Port("y", (1, 2), FLOAT),)), "no known format"),
 }
 
@@ -406,6 +438,9 @@ DECLARED: list[tuple[str, tuple[Any, ...], dict[str, tuple[Any, ...]], Declared,
     ("pixels", OPEN, {"labels": ("n", "k"), "b": ("n", "k", "c"), "s": ("n", "k")}, Declared("rtdetr"), (0, 80)),
     ("logits", OPEN, {"a": ("n", "q", 4), "b": ("n", "q", "c")}, Declared("detr", None, ("x", "y")), (0, 2)),
     ("no object", OPEN, {"a": ("n", "q", 9), "b": ("n", "q", 4)}, Declared("detr_softmax"), (0, 8)),
+    ("open maps", OPEN, {"o": ("n", "k", "h", "w")}, Declared("heatmaps", 21), (21, 1)),
+    ("open axes", OPEN, {"a": ("n", "k", "c"), "b": ("n", "k", "d")}, Declared("simcc", 26), (26, 1)),
+    ("a square", (1, 3, 64, 64), {"a": (1, 17, 128), "b": (1, 17, 128)}, Declared("simcc"), (17, 1)),
     ("open points", OPEN, {"o": ("n", "m", "c"), "p": ("n", "m", "k", "c")}, Declared("rtmo", 26), (26, 1)),
     (
         "all open",
