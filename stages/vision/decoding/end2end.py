@@ -6,9 +6,11 @@
     nas_pose_flat    rows (n, 6 + 3K): image, x1, y1, x2, y2, score, K x (x, y, c)           all images in one array
     nas_pose_batch   count, boxes (N, 4), scores (N,), joints (N, K, 3)                 rows behind count unused
     efficient_nms    count, boxes (N, 4), scores (N,), classes (N,)                     rows behind count unused
+    tf_ssd           count, boxes (N, 4) y1, x1, y2, x2, scores (N,), classes (N,)      rows behind count unused
     rtmo             dets (N, 5): x1, y1, x2, y2, score; keypoints (N, K, 3)                 unused rows score 0
 
-All in model pixels. Sources: the exporters of Ultralytics (`nms=True`, `end2end`), YOLOv7, super-gradients, mmdeploy.
+All in model pixels, but `tf_ssd` in fractions of the picture. Sources: the exporters of Ultralytics (`nms=True`,
+`end2end`), YOLOv7, super-gradients, mmdeploy, and TensorFlow's Object Detection API.
 No real weights were at hand for any of these: the tests build graphs to these contracts.
 """
 
@@ -71,6 +73,21 @@ def decode_efficient_nms(
         numbers_of(classes[passed]),
         np.empty((len(passed), 0, 3), np.float32),
     )
+
+
+def decode_tf_ssd(
+    count: int,
+    boxes_yxyx: F32,
+    scores: F32,
+    classes: NDArray[Any],
+    *,
+    size: tuple[int, int],
+    min_score: float,
+) -> Detections:
+    """The first ``count`` of the N rows are used, 0 to N; ``size`` is the picture's (width, height) in pixels."""
+    boxes_xyxy = boxes_yxyx[:, [1, 0, 3, 2]]
+    found = decode_efficient_nms(count, boxes_xyxy, scores, classes, min_score=min_score)
+    return found._replace(boxes_xyxy=found.boxes_xyxy * np.array([*size, *size], np.float32))
 
 
 def decode_rtmo(dets: F32, keypoints: F32, *, min_score: float) -> Detections:

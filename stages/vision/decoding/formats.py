@@ -111,6 +111,13 @@ def _efficient_nms(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Det
     return end2end.decode_efficient_nms(count, boxes, scores, classes, min_score=asked.min_score)
 
 
+def _tf_ssd(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    boxes, scores = _boxes_and_scores(outputs)
+    classes = shaped(outputs, 3, (len(scores),), NUMBERS)
+    count = counted(outputs, 0, len(scores))
+    return end2end.decode_tf_ssd(count, boxes, scores, classes, size=size, min_score=asked.min_score)
+
+
 def _boxes_and_scores(outputs: Outputs) -> tuple[NDArray[Any], NDArray[Any]]:
     scores = shaped(outputs, 2, (None,))
     return shaped(outputs, 1, (len(scores), 4)), scores
@@ -193,6 +200,7 @@ _READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] 
     "yolo_v7_rows": _v7_rows,
     "yolox": _yolox,
     "efficient_nms": _efficient_nms,
+    "tf_ssd": _tf_ssd,
     "nas_flat": _nas_flat,
     "nas_pose_flat": _nas_pose_flat,
     "nas_pose_batch": _nas_pose_batch,
@@ -211,6 +219,7 @@ _READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] 
 
 _NUMBER_OF_OUTPUTS = {
     "efficient_nms": 4,
+    "tf_ssd": 4,
     "nas_pose_batch": 4,
     "rtmo": 2,
     "simcc": 2,

@@ -12,6 +12,7 @@
     (n, 6 + 3K), uint8 picture                          nas_pose_flat
     (B, 1) (B, N, 4) (B, N) (B, N, K, 3)                nas_pose_batch
     (B, 1) (B, N, 4) (B, N) (B, N)                      efficient_nms
+    num_detections, detection_boxes, ... (four)         tf_ssd
     (B, N, 5) (B, N, K, 3)                              rtmo
     (B, N, 84), N not cells                             rtdetr_rows: of COCO; others by the metadata
     (B, N) (B, N, 4) (B, N), input orig_target_sizes    rtdetr
@@ -34,6 +35,7 @@ from dataclasses import replace
 
 from camgraph.stages.vision.foreign_text import shown
 from camgraph.stages.vision.recognition.classifiers import read_classifier
+from camgraph.stages.vision.recognition.detectors import read_tf_ssd
 from camgraph.stages.vision.recognition.pose_models import read_counted, read_movenet, read_nas_flat, read_rtmo
 from camgraph.stages.vision.recognition.prepared import prepared_format, prepared_picture
 from camgraph.stages.vision.recognition.reading import EXPECTED, FORMATS, MIXING, Declared, Format, Picture, Reading
@@ -78,6 +80,7 @@ _READERS: tuple[Callable[[Signature, Declared], Reading | None], ...] = (
     read_nas_rows,
     read_nas_flat,
     read_counted,
+    read_tf_ssd,
     read_rtmo,
     read_rtdetr_rows,
     read_rtdetr,

@@ -10,7 +10,7 @@ from camgraph.stages.vision.recognition.signature import Signature
 
 Format = Literal[
     "yolo_pose", "yolo", "yolo_end2end", "yolo_objectness", "yolo_v7_rows", "yolox", "efficient_nms",
-    "rtdetr_rows", "rtdetr", "detr", "detr_softmax", "nas_flat", "nas_pose_flat", "nas_pose_batch", "rtmo",
+    "rtdetr_rows", "rtdetr", "detr", "detr_softmax", "tf_ssd", "nas_flat", "nas_pose_flat", "nas_pose_batch", "rtmo",
     "simcc", "heatmaps",
     "movenet_multipose", "movenet_people", "movenet_single", "classes",
 ]  # fmt: skip
@@ -27,6 +27,7 @@ EXPECTED: Mapping[Format, str] = {
     "rtdetr": "labels [n, k], boxes [n, k, 4] and scores [n, k]",
     "detr": "boxes [n, queries, 4] and logits [n, queries, classes]",
     "detr_softmax": "boxes [n, queries, 4] and logits [n, queries, classes + 1], the last one of no object",
+    "tf_ssd": "a count [n], boxes [n, k, 4], scores [n, k] and classes [n, k]",
     "nas_flat": "[rows, 7]: image, box, score, class",
     "nas_pose_flat": "[rows, columns], with columns for image, box, score (6) and each keypoint (3)",
     "nas_pose_batch": "a count [n, 1], boxes [n, k, 4], scores [n, k] and joints [n, k, keypoints, 3]",
@@ -44,6 +45,7 @@ MIXING: frozenset[Format] = frozenset({"nas_flat", "nas_pose_flat", "yolo_v7_row
 MAY_BE_WHOLE: Mapping[Format, tuple[int, ...]] = {
     "nas_pose_batch": (0,),
     "efficient_nms": (0, 3),
+    "tf_ssd": (0, 3),
     "rtdetr": (0,),
 }
 """The places of outputs that may hold whole numbers, because they are counts or classes."""
@@ -110,7 +112,7 @@ FIXED_POINTS: Mapping[Format, int] = {
     **dict.fromkeys(
         (
             "yolo", "yolo_v7_rows", "yolox", "efficient_nms", "rtdetr_rows", "rtdetr", "detr", "detr_softmax",
-            "nas_flat", "classes",
+            "tf_ssd", "nas_flat", "classes",
         ),
         0,
     ),

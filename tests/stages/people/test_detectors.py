@@ -88,6 +88,24 @@ def test_rfdetr_numbers_people_as_coco_does(tmp_path: Path) -> None:
     assert dogs.boxes.tolist() == XYXY[1:]
 
 
+# ---- TensorFlow
+
+
+def test_ssd_of_tensorflow(tmp_path: Path) -> None:
+    """Boxes are y first; of three rows the count says two. Its classes are numbered from 1."""
+    corners = np.array([[0, 0.375, 0.5, 0.625], [0.375, 0, 0.625, 0.5], [0, 0, 1, 1]], F32)
+    outputs = {
+        "detection_boxes": corners,
+        "detection_classes": np.array([1, 3, 1], F32),
+        "detection_scores": np.array([0.75, 0.5, 0.9], F32),
+        "num_detections": np.array(2, F32),
+    }
+    path = SayingModel(outputs, light=["detection_scores"]).write(tmp_path / "m.onnx", uint8=True)
+    assert found_in(path) == [XYXY, [], XYXY]
+    [person] = people_of(path, [grey(0, 255)], classes=["person"])
+    assert person.boxes.tolist() == XYXY[:1]
+
+
 # ---- YOLO with an objectness
 
 

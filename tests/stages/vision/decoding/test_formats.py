@@ -63,16 +63,21 @@ def test_detectors_give_classes() -> None:
     found = detections_of("nas_flat", [nas], (640, 640), Asked(classes=80, keypoints=0))
     assert (found.boxes_xyxy.tolist(), found.classes.tolist()) == ([BOX, OTHER], [0, 2])
     assert found.scores.tolist() == [0.75, 0.5]
+    fractions = np.array(BOX, F32)[[1, 0, 3, 2]] / np.array([320, 640, 320, 640], F32)
+    tf = [np.array(1.0, F32), np.stack([fractions, fractions]), np.array([0.75, 0.9], F32), np.array([1, 3], F32)]
+    found = detections_of("tf_ssd", tf, (640, 320), Asked(classes=91, keypoints=0))
+    np.testing.assert_allclose(found.boxes_xyxy, [BOX], rtol=1e-6)
+    assert (found.classes.tolist(), found.scores.tolist()) == ([1], [0.75])
     counted = [np.array([1]), np.array([BOX, OTHER], F32), np.array([0.75, 0.9], F32), np.array([3, 0], np.int32)]
     found = detections_of("efficient_nms", counted, (640, 640), Asked(classes=80, keypoints=0))
     assert (found.boxes_xyxy.tolist(), found.classes.tolist()) == ([BOX], [3])
 
 
-@pytest.mark.parametrize("name", ["nas_pose_batch", "efficient_nms"])
+@pytest.mark.parametrize("name", ["nas_pose_batch", "efficient_nms", "tf_ssd"])
 @pytest.mark.parametrize("count", [[-1], [4], [np.nan], [np.inf], [], [1, 1]])
 def test_a_count_that_counts_no_rows_is_refused(name: str, count: list[float]) -> None:
     given = [np.array(count), *outputs("nas_pose_batch")[1:]]
-    if name == "efficient_nms":
+    if name != "nas_pose_batch":
         given[3] = np.zeros(3, F32)
     with pytest.raises(WrongShape, match=r"expected (a|one) count") as caught:
         detections_of(name, given, (640, 640), Asked(keypoints=17 if name == "nas_pose_batch" else 0))

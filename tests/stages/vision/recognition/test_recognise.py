@@ -147,6 +147,39 @@ KNOWN: dict[str, tuple[Signature, dict[str, Any]]] = {
         ),
         {"format": "efficient_nms", "outputs": ("num_dets", "det_boxes", "det_scores", "det_classes")},
     ),
+    "ssd of tensorflow": (
+        signature(
+            (1, "h", "w", 3),
+            {
+                "detection_anchor_indices": (1, 100),
+                "detection_boxes": (1, 100, 4),
+                "detection_classes": (1, 100),
+                "detection_scores": (1, 100),
+                "num_detections": (1,),
+                "raw_detection_boxes": (1, 51150, 4),
+            },
+            UINT8,
+        ),
+        {
+            "format": "tf_ssd",
+            "classes": COCO_CATEGORIES,
+            "outputs": ("num_detections", "detection_boxes", "detection_scores", "detection_classes"),
+        },
+    ),
+    "ssd of tensorflow 1": (
+        signature(
+            ("unk__1", "h", "w", 3),
+            {
+                "num_detections:0": ("unk__2",),
+                "detection_boxes:0": ("unk__3", "unk__4", "unk__5"),
+                "detection_scores:0": ("unk__6", "unk__7"),
+                "detection_classes:0": ("unk__8", "unk__9"),
+            },
+            UINT8,
+            names="{0: 'background', 1: 'person'}",
+        ),
+        {"format": "tf_ssd", "classes": ("background", "person")},
+    ),
     "yolo-nas, flat": (
         signature(NCHW_640, {"graph2_flat_predictions": ("rows", 7)}, UINT8),
         {"format": "nas_flat", "classes": COCO_CLASSES, "keypoints": 0},
@@ -439,6 +472,13 @@ DECLARED: list[tuple[str, tuple[Any, ...], dict[str, tuple[Any, ...]], Declared,
     ("logits", OPEN, {"a": ("n", "q", 4), "b": ("n", "q", "c")}, Declared("detr", None, ("x", "y")), (0, 2)),
     ("no object", OPEN, {"a": ("n", "q", 9), "b": ("n", "q", 4)}, Declared("detr_softmax"), (0, 8)),
     ("open maps", OPEN, {"o": ("n", "k", "h", "w")}, Declared("heatmaps", 21), (21, 1)),
+    (
+        "a count of its own",
+        OPEN,
+        {"a": ("n",), "b": ("n", "k", 4), "s": ("n", "k"), "c": ("n", "k")},
+        Declared("tf_ssd"),
+        (0, 91),
+    ),
     ("open axes", OPEN, {"a": ("n", "k", "c"), "b": ("n", "k", "d")}, Declared("simcc", 26), (26, 1)),
     ("a square", (1, 3, 64, 64), {"a": (1, 17, 128), "b": (1, 17, 128)}, Declared("simcc"), (17, 1)),
     ("open points", OPEN, {"o": ("n", "m", "c"), "p": ("n", "m", "k", "c")}, Declared("rtmo", 26), (26, 1)),
