@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from camgraph.stages.vision.decoding import detr, end2end, movenet, top_down, yolo_heads
+from camgraph.stages.vision.decoding import detr, distances, end2end, movenet, top_down, yolo_heads
 from camgraph.stages.vision.decoding.detections import Detections, best, highest
 from camgraph.stages.vision.decoding.movenet import HEAD_CHANNELS, MIN_KEYPOINT, decode_multipose
 from camgraph.stages.vision.decoding.promised import NUMBERS, WrongShape, check_number, counted, shaped
@@ -77,6 +77,16 @@ def _objectness(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detect
 def _yolox(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     rows = shaped(outputs, 0, (yolo_heads.cells_of(*size), 5 + asked.classes))
     return yolo_heads.decode_yolox(rows, size=size, min_score=asked.min_score)
+
+
+def _nanodet(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    rows = shaped(outputs, 0, (None, asked.classes + 4 * distances.BINS))
+    for strides in distances.NANODET_STRIDES:
+        if len(rows) == distances.cells_of_strides(*size, strides):
+            return distances.decode_nanodet(
+                rows, size=size, strides=strides, classes=asked.classes, min_score=asked.min_score
+            )
+    raise WrongShape(0, f"expected a row for each cell of {size[0]} x {size[1]} pixels, got {rows.shape}")
 
 
 def _end2end(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
@@ -199,6 +209,7 @@ _READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] 
     "yolo_objectness": _objectness,
     "yolo_v7_rows": _v7_rows,
     "yolox": _yolox,
+    "nanodet": _nanodet,
     "efficient_nms": _efficient_nms,
     "tf_ssd": _tf_ssd,
     "nas_flat": _nas_flat,
@@ -230,5 +241,5 @@ _NUMBER_OF_OUTPUTS = {
 }
 """Of those that have more than one."""
 
-_OVERLAPPING = frozenset({"yolo", "yolo_pose", "yolo_objectness", "yolox", "movenet_people"})
+_OVERLAPPING = frozenset({"yolo", "yolo_pose", "yolo_objectness", "yolox", "nanodet", "movenet_people"})
 """Formats whose models leave it to us to suppress overlaps."""

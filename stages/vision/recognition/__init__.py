@@ -6,6 +6,7 @@
     (B, 84, cells)      (B, 56, cells)                  yolo, yolo_pose: of COCO; others by the metadata
     (B, cells, 85)      (B, 3 * cells, 5 + C)           yolox; yolo_objectness (YOLOv5, YOLOv7)
     (B, 3 * cells, 5 + C + 3K), K declared              yolo_objectness (YOLOv7-pose)
+    (B, cells, 80 + 32), cells of 8, 16, 32 (, 64)      nanodet: of COCO; others by the metadata
     (B, cells, N)                                       yolox with N - 5 classes, or yolo turned: who knows
     (B, N, 6 + 3K), N not cells                         yolo_end2end
     (n, 7), called `output` (n, 7), uint8 picture       yolo_v7_rows, nas_flat
@@ -36,6 +37,7 @@ from dataclasses import replace
 from camgraph.stages.vision.foreign_text import shown
 from camgraph.stages.vision.recognition.classifiers import read_classifier
 from camgraph.stages.vision.recognition.detectors import read_tf_ssd
+from camgraph.stages.vision.recognition.distances import read_nanodet
 from camgraph.stages.vision.recognition.pose_models import read_counted, read_movenet, read_nas_flat, read_rtmo
 from camgraph.stages.vision.recognition.prepared import prepared_format, prepared_picture
 from camgraph.stages.vision.recognition.reading import EXPECTED, FORMATS, MIXING, Declared, Format, Picture, Reading
@@ -74,6 +76,7 @@ _READERS: tuple[Callable[[Signature, Declared], Reading | None], ...] = (
     read_heads,
     read_end2end,
     read_yolox,
+    read_nanodet,
     read_objectness,
     read_objectness_pose,
     read_v7_rows,

@@ -9,7 +9,8 @@ from typing import Literal, NamedTuple, get_args
 from camgraph.stages.vision.recognition.signature import Signature
 
 Format = Literal[
-    "yolo_pose", "yolo", "yolo_end2end", "yolo_objectness", "yolo_v7_rows", "yolox", "efficient_nms",
+    "yolo_pose", "yolo", "yolo_end2end", "yolo_objectness", "yolo_v7_rows", "yolox", "nanodet",
+    "efficient_nms",
     "rtdetr_rows", "rtdetr", "detr", "detr_softmax", "tf_ssd", "nas_flat", "nas_pose_flat", "nas_pose_batch", "rtmo",
     "simcc", "heatmaps",
     "movenet_multipose", "movenet_people", "movenet_single", "classes",
@@ -22,6 +23,7 @@ EXPECTED: Mapping[Format, str] = {
     "yolo_objectness": "[n, anchors, columns], 3 anchors a cell, columns for box, objectness (5) and each class (1)",
     "yolo_v7_rows": "[rows, 7]: image, box, class, score",
     "yolox": "[n, cells, columns], with columns for box, objectness (5) and each class (1)",
+    "nanodet": "[n, cells, columns], with columns for each class (1) and four distances (8 each)",
     "efficient_nms": "a count [n, 1], boxes [n, k, 4], scores [n, k] and classes [n, k]",
     "rtdetr_rows": "[n, queries, columns], with columns for the box (4) and each class (1)",
     "rtdetr": "labels [n, k], boxes [n, k, 4] and scores [n, k]",
@@ -111,8 +113,8 @@ class Reading:
 FIXED_POINTS: Mapping[Format, int] = {
     **dict.fromkeys(
         (
-            "yolo", "yolo_v7_rows", "yolox", "efficient_nms", "rtdetr_rows", "rtdetr", "detr", "detr_softmax",
-            "tf_ssd", "nas_flat", "classes",
+            "yolo", "yolo_v7_rows", "yolox", "nanodet", "efficient_nms", "rtdetr_rows", "rtdetr", "detr",
+            "detr_softmax", "tf_ssd", "nas_flat", "classes",
         ),
         0,
     ),

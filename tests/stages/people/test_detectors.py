@@ -88,6 +88,22 @@ def test_rfdetr_numbers_people_as_coco_does(tmp_path: Path) -> None:
     assert dogs.boxes.tolist() == XYXY[1:]
 
 
+# ---- NanoDet
+
+
+def test_nanodet_plus(tmp_path: Path) -> None:
+    """Cells of 8 pixels are the first 64 rows, row by row; the only one of 64 pixels is the last."""
+    rows = np.zeros((64 + 16 + 4 + 1, 80 + 32), F32)
+    for row, kind, score, bins in ((8 * 2 + 4, 0, 0.75, (1, 2, 1, 2)), (84, 2, 0.5, (0, 0, 1, 1))):
+        rows[row, kind] = score
+        for side, distance in enumerate(bins):
+            rows[row, 80 + 8 * side + distance] = 50
+    path = SayingModel({"output": rows}).write(tmp_path / "m.onnx")
+    [people] = people_of(path, [grey(0, 255)])
+    assert people.boxes.tolist() == [[24, 0, 40, 32], [0, 0, 64, 64]]
+    assert people.classes.tolist() == [0, 2]
+
+
 # ---- TensorFlow
 
 

@@ -123,6 +123,15 @@ KNOWN: dict[str, tuple[Signature, dict[str, Any]]] = {
         signature((1, 3, 416, 416), {"output": (1, 3549, 85)}),
         {"format": "yolox", "classes": COCO_CLASSES, "size": (416, 416)},
     ),
+    "nanodet-plus": (
+        signature((1, 3, 416, 416), {"output": (1, 3598, 112)}),
+        {"format": "nanodet", "classes": COCO_CLASSES, "size": (416, 416)},
+    ),
+    "nanodet-plus at 320": (signature((1, 3, 320, 320), {"output": (1, 2125, 112)}), {"format": "nanodet"}),
+    "nanodet of three classes": (
+        signature((1, 3, 320, 320), {"output": (1, 2125, 35)}, names="{0: 'a', 1: 'b', 2: 'c'}"),
+        {"format": "nanodet", "classes": ("a", "b", "c")},
+    ),
     "yolov7": (
         signature(NCHW_640, {"output": (1, 25200, 85)}),
         {"format": "yolo_objectness", "classes": COCO_CLASSES},
@@ -331,6 +340,7 @@ def test_picture_defaults_of_each_format() -> None:
         return picture.order, picture.scale, picture.align, picture.pad
 
     assert of("yolo11n-pose") == ("rgb", None, "centre", 114)
+    assert of("nanodet-plus") == ("bgr", None, "centre", 114)
     assert of("yolox-nano") == of("rtmo") == ("bgr", 1.0, "corner", 114)
     assert of("yolo-nas-pose, flat") == of("yolo-nas-pose, batch") == ("rgb", 1.0, "corner", 127)
     assert of("movenet lightning") == ("rgb", 1.0, "centre", 114)
@@ -397,6 +407,7 @@ AMBIGUOUS: dict[str, tuple[tuple[Any, ...], dict[str, str], set[str]]] = {
     "56 columns": ((1, 8400, 56), {}, {"yolo_pose", "yolox"}),
     "84 columns": ((1, 8400, 84), {}, {"yolo", "yolox"}),
     "one class, or two": ((1, 8400, 6), {}, {"yolo", "yolox"}),
+    "107 classes of yolox, or 80 of nanodet": ((1, 8400, 112), {}, {"yolo", "yolox", "nanodet"}),
     "with a size that nobody knows": (("n", 84, 300), {}, {"yolo", "yolo_end2end"}),
 }
 
@@ -449,6 +460,8 @@ DECLARED: list[tuple[str, tuple[Any, ...], dict[str, tuple[Any, ...]], Declared,
     ("open columns", NCHW_640, {"o": ("n", 300, "c")}, Declared("yolo_end2end", 17), (17, 1)),
     ("no keypoints", NCHW_640, {"o": ("n", "k", "c")}, Declared("yolo_end2end", 0), (0, 80)),
     ("open sides", OPEN, {"o": ("n", "a", 85)}, Declared("yolox"), (0, 80)),
+    ("open cells", OPEN, {"o": ("n", "a", "c")}, Declared("nanodet", None, ("a", "b")), (0, 2)),
+    ("known cells", OPEN, {"o": ("n", 777, 40)}, Declared("nanodet"), (0, 8)),
     ("known rows", OPEN, {"o": ("n", 8400, 56)}, Declared("yolox"), (0, 51)),
     ("open scores", OPEN, {"o": ("n", "a", "c")}, Declared("yolox", None, ("a", "b")), (0, 2)),
     ("three a cell", OPEN, {"o": ("n", "a", 57)}, Declared("yolo_objectness"), (0, 52)),
@@ -514,6 +527,7 @@ def test_a_declared_format_is_believed_where_a_side_is_open(
         ({"o": (1, 57, 8400)}, Declared("yolo_pose", 17), r"with 17 keypoints, which are \[n, rows.* \(3 or 2\)$"),
         ({"o": (1, 56, 8400)}, Declared("yolo_pose", 0), r"without `keypoints` they are read as yolo_pose \(56 rows"),
         ({"o": (1, 3549, 85)}, Declared("yolox"), r"`format: yolox`, which are \[n, cells, .* \(1\)$"),
+        ({"o": (1, 8399, 112)}, Declared("nanodet"), r"`format: nanodet`, which are \[n, cells, columns\]"),
         ({"o": (1, 8400, 85)}, Declared("yolo_objectness"), "; without it they are read as yolox .8400 rows"),
         ({"o": (1, 1, 18, "c")}, Declared("movenet_single"), "not those of `format: movenet_single`"),
     ],
