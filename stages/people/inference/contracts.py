@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from pydantic import Field
@@ -11,6 +12,7 @@ from camgraph.pipeline.errors import SettingError, UserError
 from camgraph.pipeline.stage import Settings
 from camgraph.stages.facts import PictureFact
 from camgraph.stages.people.inference.feeds import Feed, picture_input
+from camgraph.stages.vision.foreign_text import shown
 from camgraph.stages.vision.model_contract import (
     ContractError,
     InputContract,
@@ -32,7 +34,12 @@ from camgraph.stages.vision.window_contract import (
 
 NOTHING_ELSE: Mapping[str, Feed] = MappingProxyType({})
 NOTHING_DECLARED = Declared()
-_USUAL_FEEDS: Mapping[Format, Mapping[str, Feed]] = {"rtdetr": {SIZES: "picture_width_height"}}
+_PADDLE_FEEDS: Mapping[str, Feed] = {"scale_factor": (1, 1), "im_shape": "picture_height_width"}
+_USUAL_FEEDS: Mapping[Format, Mapping[str, Feed]] = {
+    "rtdetr": {SIZES: "picture_width_height"},
+    "ppyoloe": _PADDLE_FEEDS,
+    "ppyoloe_raw": _PADDLE_FEEDS,
+}
 """Of each format: inputs beside the picture, and what fills them so that its boxes are in pixels of the picture."""
 
 
@@ -71,11 +78,24 @@ def read_contract(
     scale = scale if declared.scale is None else declared.scale
     overrides = Overrides(_as_pictures(declared.layout), declared.order or order, scale)
     try:
-        return derive_contract(*port, overrides)
+        contract = derive_contract(*port, overrides)
     except LayoutError as error:
         raise SettingError(("input", "layout"), f"{model}: {error}") from None
     except ContractError as error:
         raise UserError(f"{model}: {error}", error_id="model-does-not-fit") from None
+    return _for_one_picture(contract, model, usual) if usual is not None and usual.alone else contract
+
+
+def _for_one_picture(contract: InputContract, model: str, reading: Reading) -> InputContract:
+    """The contract of a model whose outputs do not tell the pictures of a batch apart. Raises UserError."""
+    if contract.batch not in (None, 1):
+        outputs = ", ".join(map(shown, reading.outputs))
+        raise UserError(
+            f"{model} takes {contract.batch} pictures at once, and its outputs ({outputs}) "
+            "have no axis for them: export it for one picture",
+            error_id="model-does-not-fit",
+        )
+    return replace(contract, batch=1)
 
 
 def _as_windows(layout: Layout | WindowLayout | None) -> WindowLayout | None:
@@ -128,12 +148,6 @@ def check_size(contract: InputContract, model: str, sender: str, size: tuple[int
         "remove its `size`, or choose another model",
         error_id="model-does-not-fit",
     )
-
-
-def mixed_output(signature: Signature, declared: Declared = NOTHING_DECLARED) -> str | None:
-    """The output that holds the rows of all images of a batch, if there is one."""
-    reading = reading_of(signature, declared)
-    return reading.outputs[0] if reading is not None and reading.mixes_images else None
 
 
 def reading_of(signature: Signature, declared: Declared = NOTHING_DECLARED) -> Reading | None:

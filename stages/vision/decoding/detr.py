@@ -1,13 +1,11 @@
 """Transformers of the DETR family: a fixed number of queries, each a box or nothing, and no overlaps to suppress. Pure.
 
     rtdetr_rows    rows (N, 4 + C): cx, cy, w, h, C scores                boxes are fractions of the picture
-    rtdetr         labels (N,), boxes (N, 4) xyxy, scores (N,)            pixels of the size that the model is told
     detr           boxes (N, 4) cx, cy, w, h, logits (N, C)               fractions; each class has a sigmoid of its own
     detr_softmax   the same, logits (N, C + 1)                            a softmax; the last class is `no object`
 
-`rtdetr_rows`: RT-DETR as Ultralytics exports it. `rtdetr`: RT-DETR, D-FINE and DEIM as their own projects export them;
-their input `orig_target_sizes` is the size whose pixels the boxes count. `detr`: RF-DETR, and RT-DETR, D-FINE,
-Deformable and Conditional DETR of transformers. `detr_softmax`: DETR and YOLOS of transformers.
+`rtdetr_rows`: RT-DETR as Ultralytics exports it; `end2end` has RT-DETR of its own project. `detr`: RF-DETR, and
+RT-DETR, D-FINE, Deformable and Conditional DETR of transformers. `detr_softmax`: DETR and YOLOS of transformers.
 
 A query of `detr` may be of two classes, as in the post-processing of these projects: each that scores enough is one
 detection. Sources: the exporters of these projects. No real weights were at hand: the tests build graphs to these
@@ -16,13 +14,10 @@ contracts.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from camgraph.stages.vision.decoding.detections import Detections, xyxy_of
-from camgraph.stages.vision.decoding.promised import numbers_of
 from camgraph.stages.vision.probabilities import probabilities
 
 F32 = NDArray[np.float32]
@@ -36,17 +31,6 @@ def decode_rtdetr_rows(rows: F32, *, size: tuple[int, int], min_score: float) ->
     passed = np.flatnonzero(scores >= min_score)
     kinds = rows[passed, _BOX:].argmax(axis=1)
     return _detections(rows[passed, :_BOX], scores[passed], kinds, size)
-
-
-def decode_rtdetr(labels: NDArray[Any], boxes_xyxy: F32, scores: F32, *, min_score: float) -> Detections:
-    """``labels`` (N,), ``boxes_xyxy`` (N, 4) in pixels of the picture, ``scores`` (N,)."""
-    passed = np.flatnonzero(scores >= min_score)
-    return Detections(
-        boxes_xyxy[passed].astype(np.float32),
-        scores[passed].astype(np.float32),
-        numbers_of(labels[passed]),
-        np.empty((len(passed), 0, 3), np.float32),
-    )
 
 
 def decode_detr(boxes: F32, logits: F32, *, size: tuple[int, int], min_score: float) -> Detections:

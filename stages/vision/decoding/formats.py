@@ -144,10 +144,21 @@ def _rtdetr_rows(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detec
     return detr.decode_rtdetr_rows(rows, size=size, min_score=asked.min_score)
 
 
-def _rtdetr(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+def _labelled(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     boxes, scores = _boxes_and_scores(outputs)
     labels = shaped(outputs, 0, (len(scores),), NUMBERS)
-    return detr.decode_rtdetr(labels, boxes, scores, min_score=asked.min_score)
+    return end2end.decode_labelled(labels, boxes, scores, min_score=asked.min_score)
+
+
+def _ppyoloe(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    rows = shaped(outputs, 0, (None, 6))
+    return end2end.decode_ppyoloe(rows, counted(outputs, 1, len(rows)), min_score=asked.min_score)
+
+
+def _ppyoloe_raw(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    boxes = shaped(outputs, 0, (None, 4))
+    scores = shaped(outputs, 1, (asked.classes, len(boxes)))
+    return yolo_heads.decode_ppyoloe_raw(boxes, scores, min_score=asked.min_score)
 
 
 def _detr(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
@@ -219,7 +230,10 @@ _READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] 
     "simcc": _simcc,
     "heatmaps": _heatmaps,
     "rtdetr_rows": _rtdetr_rows,
-    "rtdetr": _rtdetr,
+    "rtdetr": _labelled,
+    "torchvision": _labelled,
+    "ppyoloe": _ppyoloe,
+    "ppyoloe_raw": _ppyoloe_raw,
     "detr": _detr,
     "detr_softmax": _detr_softmax,
     "movenet_multipose": _multipose,
@@ -235,11 +249,14 @@ _NUMBER_OF_OUTPUTS = {
     "rtmo": 2,
     "simcc": 2,
     "rtdetr": 3,
+    "torchvision": 3,
+    "ppyoloe": 2,
+    "ppyoloe_raw": 2,
     "detr": 2,
     "detr_softmax": 2,
     "movenet_multipose": len(HEAD_CHANNELS),
 }
 """Of those that have more than one."""
 
-_OVERLAPPING = frozenset({"yolo", "yolo_pose", "yolo_objectness", "yolox", "nanodet", "movenet_people"})
+_OVERLAPPING = frozenset({"yolo", "yolo_pose", "yolo_objectness", "yolox", "nanodet", "ppyoloe_raw", "movenet_people"})
 """Formats whose models leave it to us to suppress overlaps."""

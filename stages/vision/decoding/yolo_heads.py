@@ -77,6 +77,18 @@ def decode_yolo_objectness(rows: F32, *, classes: int, point_values: int = 3, mi
     return Detections(xyxy_of(taken), scores, kinds, points_of(taken[:, end:], point_values))
 
 
+def decode_ppyoloe_raw(boxes_xyxy: F32, scores: F32, *, min_score: float) -> Detections:
+    """The candidates of PP-YOLOE that score at least ``min_score``.
+
+    ``boxes_xyxy`` is (A, 4) in model pixels, ``scores`` (C, A) in [0, 1]. Source: the exporter of PaddleDetection.
+    """
+    highest = scores.max(axis=0)
+    passed = np.flatnonzero(highest >= min_score)
+    kinds = scores[:, passed].argmax(axis=0)
+    taken = boxes_xyxy[passed].astype(np.float32)
+    return Detections(taken, highest[passed].astype(np.float32), kinds, _no_points(len(passed)))
+
+
 def decode_yolox(rows: F32, *, size: tuple[int, int], min_score: float) -> Detections:
     """The candidates of YOLOX for pictures of ``size`` (width, height), multiples of 32: ``rows`` is (A, 5 + C)."""
     passed, scores, kinds = _passed(rows, min_score)

@@ -13,6 +13,8 @@
     (n, 6 + 3K), uint8 picture                          nas_pose_flat
     (B, 1) (B, N, 4) (B, N) (B, N, K, 3)                nas_pose_batch
     (B, 1) (B, N, 4) (B, N) (B, N)                      efficient_nms
+    (n, 4) (n,) (n,)    (n, 6) (k,), without a batch    torchvision, ppyoloe
+    (B, cells, 4) (B, 80, cells)                        ppyoloe_raw: of COCO; others by the metadata
     num_detections, detection_boxes, ... (four)         tf_ssd
     (B, N, 5) (B, N, K, 3)                              rtmo
     (B, N, 84), N not cells                             rtdetr_rows: of COCO; others by the metadata
@@ -36,7 +38,12 @@ from dataclasses import replace
 
 from camgraph.stages.vision.foreign_text import shown
 from camgraph.stages.vision.recognition.classifiers import read_classifier
-from camgraph.stages.vision.recognition.detectors import read_tf_ssd
+from camgraph.stages.vision.recognition.detectors import (
+    read_ppyoloe,
+    read_ppyoloe_raw,
+    read_tf_ssd,
+    read_torchvision,
+)
 from camgraph.stages.vision.recognition.distances import read_nanodet
 from camgraph.stages.vision.recognition.pose_models import read_counted, read_movenet, read_nas_flat, read_rtmo
 from camgraph.stages.vision.recognition.prepared import prepared_format, prepared_picture
@@ -84,6 +91,9 @@ _READERS: tuple[Callable[[Signature, Declared], Reading | None], ...] = (
     read_nas_flat,
     read_counted,
     read_tf_ssd,
+    read_torchvision,
+    read_ppyoloe,
+    read_ppyoloe_raw,
     read_rtmo,
     read_rtdetr_rows,
     read_rtdetr,

@@ -10,9 +10,8 @@ from camgraph.stages.vision.recognition.signature import Signature
 
 Format = Literal[
     "yolo_pose", "yolo", "yolo_end2end", "yolo_objectness", "yolo_v7_rows", "yolox", "nanodet",
-    "efficient_nms",
-    "rtdetr_rows", "rtdetr", "detr", "detr_softmax", "tf_ssd", "nas_flat", "nas_pose_flat", "nas_pose_batch", "rtmo",
-    "simcc", "heatmaps",
+    "efficient_nms", "tf_ssd", "torchvision", "ppyoloe", "ppyoloe_raw", "rtdetr_rows", "rtdetr", "detr", "detr_softmax",
+    "nas_flat", "nas_pose_flat", "nas_pose_batch", "rtmo", "simcc", "heatmaps",
     "movenet_multipose", "movenet_people", "movenet_single", "classes",
 ]  # fmt: skip
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -30,6 +29,9 @@ EXPECTED: Mapping[Format, str] = {
     "detr": "boxes [n, queries, 4] and logits [n, queries, classes]",
     "detr_softmax": "boxes [n, queries, 4] and logits [n, queries, classes + 1], the last one of no object",
     "tf_ssd": "a count [n], boxes [n, k, 4], scores [n, k] and classes [n, k]",
+    "torchvision": "boxes [k, 4], labels [k] and scores [k], of one picture",
+    "ppyoloe": "[rows, 6]: class, score, box, and a count, of one picture",
+    "ppyoloe_raw": "boxes [n, anchors, 4] and scores [n, classes, anchors]",
     "nas_flat": "[rows, 7]: image, box, score, class",
     "nas_pose_flat": "[rows, columns], with columns for image, box, score (6) and each keypoint (3)",
     "nas_pose_batch": "a count [n, 1], boxes [n, k, 4], scores [n, k] and joints [n, k, keypoints, 3]",
@@ -48,6 +50,8 @@ MAY_BE_WHOLE: Mapping[Format, tuple[int, ...]] = {
     "nas_pose_batch": (0,),
     "efficient_nms": (0, 3),
     "tf_ssd": (0, 3),
+    "torchvision": (0,),
+    "ppyoloe": (1,),
     "rtdetr": (0,),
 }
 """The places of outputs that may hold whole numbers, because they are counts or classes."""
@@ -97,6 +101,8 @@ class Reading:
     size: tuple[int, int] | None = None
     """(width, height) of its pictures, if there is only one size."""
     picture: Picture = Picture()
+    alone: bool = False
+    """Whether its outputs have no axis for pictures, so that each run has one picture."""
 
     @property
     def of_floats(self) -> tuple[str, ...]:
@@ -114,7 +120,8 @@ FIXED_POINTS: Mapping[Format, int] = {
     **dict.fromkeys(
         (
             "yolo", "yolo_v7_rows", "yolox", "nanodet", "efficient_nms", "rtdetr_rows", "rtdetr", "detr",
-            "detr_softmax", "tf_ssd", "nas_flat", "classes",
+            "detr_softmax", "tf_ssd", "torchvision", "ppyoloe",
+            "ppyoloe_raw", "nas_flat", "classes",
         ),
         0,
     ),

@@ -94,6 +94,17 @@ def ports_with(ports: Sequence[Port], *, axes: int, last: int, may_be_open: bool
     return [port for port in ports if fits(port.shape, (*[None] * (axes - 1), last), may_be_open=may_be_open)]
 
 
+def boxes_of(ports: Sequence[Port], *, may_be_open: bool) -> Port | None:
+    """The only port of boxes (any, any, 4); if there is none, the only one whose last side may be 4."""
+    for fitting in (
+        ports_with(ports, axes=3, last=4),
+        ports_with(ports, axes=3, last=4, may_be_open=may_be_open),
+    ):
+        if len(fitting) == 1:
+            return fitting[0]
+    return None
+
+
 def fits(shape: Sequence[Side], wanted: Sequence[int | None], *, may_be_open: bool) -> bool:
     """Whether a shape is this one; None stands for any side, and an open side may be any if that is declared."""
     return len(shape) == len(wanted) and all(

@@ -15,7 +15,7 @@ from camgraph.stages.vision.recognition.reading import (
     point_shape,
     unseen_classes,
 )
-from camgraph.stages.vision.recognition.signature import Port, Side, Signature, ports_with
+from camgraph.stages.vision.recognition.signature import Port, Side, Signature, boxes_of, ports_with
 
 _BOX = 4
 _MOST_QUERIES = 1000
@@ -103,13 +103,11 @@ def _boxes_and_logits(signature: Signature, is_declared: bool) -> tuple[Port, Po
     """The two outputs, by their names; if the format is declared, the one of four columns is the boxes."""
     if len(signature.outputs) != 2 or any(len(port.shape) != 3 for port in signature.outputs):
         return None
-    fitting = ports_with(signature.outputs, axes=3, last=_BOX, may_be_open=is_declared)
-    named = [port for port in fitting if port.name in ("dets", "pred_boxes")]
-    of_four = ports_with(fitting, axes=3, last=_BOX) if is_declared else []
-    found = next((ports for ports in (named, of_four, fitting) if len(ports) == 1), None)
-    if found is None:
+    named = [port for port in signature.outputs if port.name in ("dets", "pred_boxes")]
+    boxes = boxes_of(named or signature.outputs, may_be_open=is_declared)
+    if boxes is None:
         return None
-    return found[0], next(port for port in signature.outputs if port is not found[0])
+    return boxes, next(port for port in signature.outputs if port is not boxes)
 
 
 def _may_be(name: Format, signature: Signature, declared: Declared) -> bool:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
-from camgraph_test_stages.saying_models import SayingModel, grey, people_of
+from camgraph_test_stages.saying_models import SIDE, SayingModel, grey, people_of
+from onnx import TensorProto, helper, numpy_helper
 
+from camgraph.pipeline.testing import feed, opened, stamp
+from camgraph.stages.messages import Frame, People, Tensor
+from camgraph.stages.people.decode import Decode
 from camgraph.stages.people.infer import Infer, InferSettings
 
 F32 = np.float32
@@ -120,6 +125,122 @@ def test_ssd_of_tensorflow(tmp_path: Path) -> None:
     assert found_in(path) == [XYXY, [], XYXY]
     [person] = people_of(path, [grey(0, 255)], classes=["person"])
     assert person.boxes.tolist() == XYXY[:1]
+
+
+# ---- torchvision and PaddleDetection: a run for each picture
+
+
+CORNERS = np.array(XYXY, F32)
+
+
+def test_torchvision_has_no_axis_for_pictures(tmp_path: Path) -> None:
+    outputs = {"boxes": CORNERS, "labels": np.array([1, 18]), "scores": np.array([0.75, 0.5], F32)}
+    path = SayingModel(outputs, light=["scores"], batched=False).write(tmp_path / "m.onnx")
+    assert found_in(path, batch=3) == [XYXY, [], XYXY]
+    [dog] = people_of(path, [grey(0, 255)], classes=["dog"])
+    assert dog.boxes.tolist() == XYXY[1:]
+
+
+def test_a_model_without_an_axis_for_pictures_takes_one_at_once(tmp_path: Path) -> None:
+    """Whatever batch its input allows: nothing would tell whose boxes these are."""
+    outputs = {"boxes": CORNERS, "labels": np.array([1, 18]), "scores": np.array([0.75, 0.5], F32)}
+    for pictures, problems in (("any", []), (4, ["it for one picture"])):
+        model = onnx.load(SayingModel(outputs, light=["scores"], batched=False).write(tmp_path / "m.onnx"))
+        side = model.graph.input[0].type.tensor_type.shape.dim[0]
+        side.dim_param = "n"
+        if isinstance(pictures, int):
+            side.dim_value = pictures
+        onnx.save(model, tmp_path / "m.onnx")
+        found = [text for _, text in Infer.check(InferSettings(model="m.onnx"), tmp_path)]
+        assert [any(words in text for words in problems) for text in found] == [True] * len(problems)
+    assert "have no axis for them" in found[0]
+
+
+def rows_of_bright_pixels(path: Path) -> Path:
+    """PP-YOLOE: a row of class 0, 0.75, x, y, x + 4, y + 4 for each bright pixel, and their number."""
+    matrix = np.zeros((5, 6), F32)
+    matrix[3, 2] = matrix[3, 4] = matrix[2, 3] = matrix[2, 5] = 1
+    matrix[4] = [0, 0.75, 0, 0, 4, 4]
+    constants = {
+        "ends": np.array([1]), "begin": np.array([0]), "half": np.array(0.5, F32), "matrix": matrix,
+        "behind": np.array([0, 0, 0, 1]), "unit": np.array(1, F32), "unit_scale": np.ones((1, 2), F32),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("Slice", ["image", "begin", "ends", "ends"], ["red"]),
+        helper.make_node("Greater", ["red", "half"], ["shines"]),
+        helper.make_node("NonZero", ["shines"], ["found"]),
+        helper.make_node("Transpose", ["found"], ["places"]),
+        helper.make_node("Cast", ["places"], ["floats"], to=TensorProto.FLOAT),
+        helper.make_node("Pad", ["floats", "behind", "unit"], ["padded"]),
+        helper.make_node("MatMul", ["padded", "matrix"], ["rows"]),
+        helper.make_node("Concat", ["unit_scale", "scale_factor", "scale_factor"], ["scales"], axis=1),
+        helper.make_node("Div", ["rows", "scales"], ["multiclass_nms3_0.tmp_0"]),
+        helper.make_node("Shape", ["places"], ["multiclass_nms3_0.tmp_2"], end=1),
+    ]
+    ports = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (("image", [1, 3, SIDE, SIDE]), ("scale_factor", [1, 2]))
+    ]
+    outputs = [
+        helper.make_tensor_value_info("multiclass_nms3_0.tmp_0", TensorProto.FLOAT, ["k", 6]),
+        helper.make_tensor_value_info("multiclass_nms3_0.tmp_2", TensorProto.INT64, [1]),
+    ]
+    initial = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", ports, outputs, initial),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    onnx.checker.check_model(model, full_check=True)
+    onnx.save(model, path)
+    return path
+
+
+def test_ppyoloe_counts_the_people_of_each_picture(tmp_path: Path) -> None:
+    """`scale_factor` is filled, so that the rows are in pixels of the picture."""
+    path = rows_of_bright_pixels(tmp_path / "m.onnx")
+    shown: list[list[tuple[int, int]]] = [[(5, 7)], [], [(1, 1), (30, 40), (50, 2)]]
+    frames = []
+    for seq, places in enumerate(shown):
+        frame = grey(seq, 0)
+        pixels = np.zeros((SIDE, SIDE, 3), np.uint8)
+        for x, y in places:
+            pixels[y, x, 2] = 255
+        frames.append(Frame(frame.stamp, pixels, SIDE, SIDE))
+    found = [sorted(people.boxes[:, :2].tolist()) for people in people_of(path, frames, batch=3)]
+    assert found == [[list(map(float, place)) for place in sorted(places)] for places in shown]
+
+
+def test_several_pictures_of_one_frame_have_rows_of_their_own(tmp_path: Path) -> None:
+    """Of crops: 2, 0 and 1 rows come as one array, whose filled rows are nobody."""
+    path = rows_of_bright_pixels(tmp_path / "m.onnx")
+    image = np.zeros((3, SIDE, SIDE, 3), np.uint8)
+    for row, y, x in ((0, 3, 4), (0, 30, 40), (2, 9, 8)):
+        image[row, y, x, 0] = 255
+    fit = np.tile(np.array([1, 1, 0, 0], F32), (3, 1))
+    item = Tensor(stamp(), {"image": image}, fit, (SIDE, SIDE), (SIDE, SIDE), np.arange(3))
+    names = ["multiclass_nms3_0.tmp_0", "multiclass_nms3_0.tmp_2"]
+    decode = {"format": "ppyoloe", "outputs": names, "keypoints": 0, "class_names": ["person"]}
+    with (
+        opened(Infer, {"model": path.name}, folder=tmp_path) as infer,
+        opened(Decode, decode, folder=tmp_path) as last,
+    ):
+        [seen] = feed(infer, [item])
+        [people] = feed(last, [seen])
+    assert isinstance(seen, Tensor)
+    assert [array.shape for array in seen.arrays_by_name.values()] == [(3, 2, 6), (3, 1)]
+    assert isinstance(people, People)
+    assert sorted(people.boxes[:, :2].tolist()) == [[4, 3], [8, 9], [40, 30]]
+
+
+def test_ppyoloe_without_nms(tmp_path: Path) -> None:
+    boxes, scores = np.zeros((84, 4), F32), np.zeros((80, 84), F32)
+    boxes[[3, 50, 51]] = [*XYXY, XYXY[1]]
+    scores[0, [3, 50, 51]] = [0.9, 0.8, 0.7]
+    path = SayingModel({"boxes": boxes, "scores": scores}, light=["scores"], beside={"scale_factor": "float32"}).write(
+        tmp_path / "m.onnx"
+    )
+    assert found_in(path) == [XYXY, [], XYXY]
 
 
 # ---- YOLO with an objectness

@@ -41,9 +41,9 @@ HEADS = {
 def signature(
     shape: tuple[Any, ...], outputs: dict[str, tuple[Any, ...]], kind: str = FLOAT, **metadata: str
 ) -> Signature:
-    """Outputs are floats; those whose names begin with `num` or hold `classes` are integers."""
+    """Outputs are floats; those whose names begin with `num` or hold `classes` are integers, and so is `6571`."""
     ports = [
-        Port(name, side, INT64 if name.startswith("num") or "classes" in name else FLOAT)
+        Port(name, side, INT64 if name.startswith(("num", "6571")) or "classes" in name else FLOAT)
         for name, side in outputs.items()
     ]
     return Signature((Port("images", shape, kind),), tuple(ports), metadata)
@@ -155,6 +155,22 @@ KNOWN: dict[str, tuple[Signature, dict[str, Any]]] = {
             {"num_dets": (1, 1), "det_boxes": (1, 100, 4), "det_scores": (1, 100), "det_classes": (1, 100)},
         ),
         {"format": "efficient_nms", "outputs": ("num_dets", "det_boxes", "det_scores", "det_classes")},
+    ),
+    "faster r-cnn of torchvision": (
+        signature(OPEN, {"6570": ("k", 4), "6571": ("k",), "6572": ("k",)}),
+        {"format": "torchvision", "classes": COCO_CATEGORIES, "outputs": ("6571", "6570", "6572"), "alone": True},
+    ),
+    "pp-yoloe": (
+        signature(NCHW_640, {"multiclass_nms3_0.tmp_0": ("k", 6), "num_of_all": (1,)}),
+        {"format": "ppyoloe", "classes": COCO_CLASSES, "alone": True},
+    ),
+    "pp-yoloe without nms": (
+        signature(NCHW_640, {"concat_14.tmp_0": (1, 80, 8400), "tmp_20": (1, 8400, 4)}),
+        {"format": "ppyoloe_raw", "classes": COCO_CLASSES, "outputs": ("tmp_20", "concat_14.tmp_0"), "alone": False},
+    ),
+    "pp-yoloe of two classes without nms": (
+        signature(NCHW_640, {"boxes": (1, 8400, 4), "scores": (1, 2, 8400)}, names="{0: 'a', 1: 'b'}"),
+        {"format": "ppyoloe_raw", "classes": ("a", "b")},
     ),
     "ssd of tensorflow": (
         signature(
@@ -360,6 +376,10 @@ UNKNOWN: dict[str, tuple[Signature, str]] = {
         signature(NCHW_640, {"labels": (1, 300), "boxes": (1, 300, 4), "scores": (1, 300)}),
         "no known format",
     ),
+    "scores of other anchors than boxes": (
+        signature(NCHW_640, {"a": (1, 8400, 4), "b": (1, 80, 8399)}),
+        "no known format",
+    ),
     "boxes and logits without their names": (
         signature(NCHW_640, {"a": (1, 300, 4), "b": (1, 300, 80)}),
         "no known format",
@@ -485,6 +505,9 @@ DECLARED: list[tuple[str, tuple[Any, ...], dict[str, tuple[Any, ...]], Declared,
     ("logits", OPEN, {"a": ("n", "q", 4), "b": ("n", "q", "c")}, Declared("detr", None, ("x", "y")), (0, 2)),
     ("no object", OPEN, {"a": ("n", "q", 9), "b": ("n", "q", 4)}, Declared("detr_softmax"), (0, 8)),
     ("open maps", OPEN, {"o": ("n", "k", "h", "w")}, Declared("heatmaps", 21), (21, 1)),
+    ("a row more", OPEN, {"6571": ("n", "k"), "b": ("n", "k", "c"), "s": ("n", "k")}, Declared("torchvision"), (0, 91)),
+    ("a row more of paddle", OPEN, {"o": ("n", "k", "c"), "num": ("n", 1)}, Declared("ppyoloe"), (0, 80)),
+    ("open scores of paddle", OPEN, {"b": ("n", "a", 4), "s": ("n", 3, "a")}, Declared("ppyoloe_raw"), (0, 3)),
     (
         "a count of its own",
         OPEN,
