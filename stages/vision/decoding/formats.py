@@ -89,6 +89,15 @@ def _nanodet(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detection
     raise WrongShape(0, f"expected a row for each cell of {size[0]} x {size[1]} pixels, got {rows.shape}")
 
 
+def _scrfd(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    anchors = [distances.ANCHORS * distances.cells_of_strides(*size, (stride,)) for stride in yolo_heads.STRIDES]
+    scores, boxes, points = (
+        [shaped(outputs, first + place, (rows, side)) for place, rows in enumerate(anchors)]
+        for first, side in ((0, 1), (3, 4), (6, 2 * distances.FACE_POINTS))
+    )
+    return distances.decode_scrfd(scores, boxes, points, size=size, min_score=asked.min_score)
+
+
 def _end2end(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     rows = shaped(outputs, 0, (None, 6 + asked.keypoints * asked.point_values))
     return end2end.decode_yolo_end2end(rows, point_values=asked.point_values, min_score=asked.min_score)
@@ -221,6 +230,7 @@ _READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] 
     "yolo_v7_rows": _v7_rows,
     "yolox": _yolox,
     "nanodet": _nanodet,
+    "scrfd": _scrfd,
     "efficient_nms": _efficient_nms,
     "tf_ssd": _tf_ssd,
     "nas_flat": _nas_flat,
@@ -243,6 +253,7 @@ _READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] 
 """All that scores at least ``min_score``."""
 
 _NUMBER_OF_OUTPUTS = {
+    "scrfd": 9,
     "efficient_nms": 4,
     "tf_ssd": 4,
     "nas_pose_batch": 4,
@@ -258,5 +269,7 @@ _NUMBER_OF_OUTPUTS = {
 }
 """Of those that have more than one."""
 
-_OVERLAPPING = frozenset({"yolo", "yolo_pose", "yolo_objectness", "yolox", "nanodet", "ppyoloe_raw", "movenet_people"})
+_OVERLAPPING = frozenset(
+    {"yolo", "yolo_pose", "yolo_objectness", "yolox", "nanodet", "scrfd", "ppyoloe_raw", "movenet_people"}
+)
 """Formats whose models leave it to us to suppress overlaps."""

@@ -15,6 +15,7 @@
     (B, 1) (B, N, 4) (B, N) (B, N)                      efficient_nms
     (n, 4) (n,) (n,)    (n, 6) (k,), without a batch    torchvision, ppyoloe
     (B, cells, 4) (B, 80, cells)                        ppyoloe_raw: of COCO; others by the metadata
+    three each of (.., 1) (.., 4) (.., 10)              scrfd
     num_detections, detection_boxes, ... (four)         tf_ssd
     (B, N, 5) (B, N, K, 3)                              rtmo
     (B, N, 84), N not cells                             rtdetr_rows: of COCO; others by the metadata
@@ -44,7 +45,7 @@ from camgraph.stages.vision.recognition.detectors import (
     read_tf_ssd,
     read_torchvision,
 )
-from camgraph.stages.vision.recognition.distances import read_nanodet
+from camgraph.stages.vision.recognition.distances import read_nanodet, read_scrfd
 from camgraph.stages.vision.recognition.pose_models import read_counted, read_movenet, read_nas_flat, read_rtmo
 from camgraph.stages.vision.recognition.prepared import prepared_format, prepared_picture
 from camgraph.stages.vision.recognition.reading import EXPECTED, FORMATS, MIXING, Declared, Format, Picture, Reading
@@ -84,6 +85,7 @@ _READERS: tuple[Callable[[Signature, Declared], Reading | None], ...] = (
     read_end2end,
     read_yolox,
     read_nanodet,
+    read_scrfd,
     read_objectness,
     read_objectness_pose,
     read_v7_rows,

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, get_args
 from camgraph.stages.vision.recognition.signature import Signature
 
 Format = Literal[
-    "yolo_pose", "yolo", "yolo_end2end", "yolo_objectness", "yolo_v7_rows", "yolox", "nanodet",
+    "yolo_pose", "yolo", "yolo_end2end", "yolo_objectness", "yolo_v7_rows", "yolox", "nanodet", "scrfd",
     "efficient_nms", "tf_ssd", "torchvision", "ppyoloe", "ppyoloe_raw", "rtdetr_rows", "rtdetr", "detr", "detr_softmax",
     "nas_flat", "nas_pose_flat", "nas_pose_batch", "rtmo", "simcc", "heatmaps",
     "movenet_multipose", "movenet_people", "movenet_single", "classes",
@@ -23,6 +23,7 @@ EXPECTED: Mapping[Format, str] = {
     "yolo_v7_rows": "[rows, 7]: image, box, class, score",
     "yolox": "[n, cells, columns], with columns for box, objectness (5) and each class (1)",
     "nanodet": "[n, cells, columns], with columns for each class (1) and four distances (8 each)",
+    "scrfd": "scores [anchors, 1], boxes [anchors, 4], points [anchors, 10] of strides 8, 16, 32; 2 anchors a cell",
     "efficient_nms": "a count [n, 1], boxes [n, k, 4], scores [n, k] and classes [n, k]",
     "rtdetr_rows": "[n, queries, columns], with columns for the box (4) and each class (1)",
     "rtdetr": "labels [n, k], boxes [n, k, 4] and scores [n, k]",
@@ -125,6 +126,7 @@ FIXED_POINTS: Mapping[Format, int] = {
         ),
         0,
     ),
+    "scrfd": 5,
     "movenet_multipose": 17,
     "movenet_people": 17,
     "movenet_single": 17,
@@ -173,7 +175,7 @@ def without_effect(declared: Declared) -> tuple[str, str] | None:
     if fixed is not None and declared.keypoints not in (None, fixed):
         return "keypoints", f"models of format {name} have {fixed or 'no'} keypoints: remove `keypoints`"
     if declared.point_values == 2 and name not in OF_ANY_VALUES:
-        return "point_values", f"models of format {name} have no keypoints of two values: remove `point_values`"
+        return "point_values", f"models of format {name} leave no choice of values: remove `point_values`"
     return None
 
 

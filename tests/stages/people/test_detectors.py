@@ -109,6 +109,27 @@ def test_nanodet_plus(tmp_path: Path) -> None:
     assert people.classes.tolist() == [0, 2]
 
 
+# ---- SCRFD
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_scrfd_finds_faces(tmp_path: Path, batched: bool) -> None:
+    """Of cells of 16 pixels, the one in the middle and the third of the first row."""
+    cells = {8: 64, 16: 16, 32: 4}
+    outputs = {
+        f"{name}{stride}": np.zeros((2 * rows, side), F32)
+        for name, side in (("score", 1), ("box", 4), ("point", 10))
+        for stride, rows in cells.items()
+    }
+    for row, score, distances in ((2 * 2, 0.75, (0.5, 0, 0.5, 2)), (2 * (4 + 1) + 1, 0.5, (1, -0.5, 1, 1.5))):
+        outputs["score16"][row], outputs["box16"][row], outputs["point16"][row] = score, distances, 0.5
+    path = SayingModel(outputs, light=["score16"], batched=batched).write(tmp_path / "m.onnx")
+    assert found_in(path) == [XYXY, [], XYXY]
+    [faces] = people_of(path, [grey(0, 255)])
+    assert faces.keypoints.tolist() == [[[40, 8, 1]] * 5, [[24, 24, 1]] * 5]
+    assert faces.skeleton == "kpts-5"
+
+
 # ---- TensorFlow
 
 

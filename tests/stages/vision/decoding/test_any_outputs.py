@@ -57,6 +57,7 @@ def good_shapes(name: str, rows: int, asked: Asked) -> list[tuple[int, ...]]:
         "torchvision": [(rows,), (rows, 4), (rows,)],
         "ppyoloe": [(rows, 6), (1,)],
         "ppyoloe_raw": [(rows, 4), (classes, rows)],
+        "scrfd": [(2 * cells, side) for side in (1, 4, 10) for cells in (8 * 4, 4 * 2, 2)],
         "nas_flat": [(rows, 7)],
         "nas_pose_flat": [(rows, 6 + 3 * points)],
         "nas_pose_batch": [(1,), (rows, 4), (rows,), (rows, points, 3)],
@@ -74,7 +75,7 @@ def good_shapes(name: str, rows: int, asked: Asked) -> list[tuple[int, ...]]:
 
 
 def points_of(name: str) -> int:
-    return 0 if name in WITHOUT_POINTS else 17
+    return 0 if name in WITHOUT_POINTS else 5 if name == "scrfd" else 17
 
 
 class Chance:
@@ -88,7 +89,7 @@ class Chance:
 
     def asked(self, name: str) -> Asked:
         """What may be asked of a model of the format."""
-        is_fixed = name.startswith("movenet") or name in WITHOUT_POINTS
+        is_fixed = name.startswith("movenet") or name in (*WITHOUT_POINTS, "scrfd")
         return Asked(
             classes=self.one_of([1, 2, 3]),
             kept=self.one_of([None, (0,), (1, 2)]),

@@ -60,6 +60,60 @@ def test_nanodet_measures_from_cells(
     assert found.classes.tolist() == [int(rows[row, :classes].argmax()) for row in chosen]
 
 
+def faces(size: tuple[int, int], seed: int) -> list[Any]:
+    """Nine outputs of random faces, few of which score enough."""
+    rng = np.random.default_rng(seed)
+    anchors = [2 * len(cells(size, (stride,))) for stride in (8, 16, 32)]
+    scores = [(rng.uniform(0, 1, (rows, 1)) ** 4).astype(F32) for rows in anchors]
+    rest = [rng.uniform(-1, 3, (rows, side)).astype(F32) for side in (4, 10) for rows in anchors]
+    return [*scores, *rest]
+
+
+@given(st.sampled_from([(64, 32), (96, 64)]), st.integers(0, 40))
+def test_faces_are_what_plain_loops_find(size: tuple[int, int], seed: int) -> None:
+    outputs = faces(size, seed)
+    found = detections_of("scrfd", outputs, size, Asked(keypoints=5, iou=1.0))
+    expected: list[Face] = []
+    for level, stride in enumerate((8, 16, 32)):
+        scores, boxes, points = outputs[level], outputs[3 + level], outputs[6 + level]
+        for anchor in range(len(scores)):
+            if scores[anchor, 0] >= F32(0.3):
+                x, y, _ = cells(size, (stride,))[anchor // 2]
+                left, top, right, bottom = boxes[anchor].tolist()
+                box = [(x - left) * stride, (y - top) * stride, (x + right) * stride, (y + bottom) * stride]
+                each = points[anchor].tolist()
+                moved = [[(x + each[2 * n]) * stride, (y + each[2 * n + 1]) * stride, 1.0] for n in range(5)]
+                expected.append((box, float(scores[anchor, 0]), moved))
+    expected.sort(key=lambda face: -face[1])
+    assert found.scores.tolist() == [score for _, score, _ in expected]
+    np.testing.assert_allclose(
+        found.boxes_xyxy, np.reshape([box for box, _, _ in expected], (-1, 4)), rtol=1e-5, atol=1e-4
+    )
+    np.testing.assert_allclose(
+        found.keypoints, np.reshape([points for _, _, points in expected], (-1, 5, 3)), rtol=1e-5, atol=1e-4
+    )
+
+
+def test_faces_that_overlap_are_one() -> None:
+    """Both anchors of a cell say the same."""
+    outputs = [np.zeros_like(output) for output in faces((64, 32), 0)]
+    outputs[1][4:6, 0] = 0.6, 0.7
+    outputs[4][4:6] = 1
+    found = detections_of("scrfd", outputs, (64, 32), Asked(keypoints=5))
+    assert found.boxes_xyxy.tolist() == [[16, -16, 48, 16]]
+    assert found.keypoints.tolist() == [[[32, 0, 1]] * 5]
+    outputs[1][:] = np.nan
+    assert detections_of("scrfd", outputs, (64, 32), Asked(keypoints=5)).keypoints.shape == (0, 5, 3)
+
+
+def test_strides_in_another_order_are_refused() -> None:
+    outputs = faces((64, 32), 0)
+    with pytest.raises(WrongShape, match=r"expected .* got"):
+        detections_of("scrfd", outputs[::-1], (64, 32), Asked(keypoints=5))
+    with pytest.raises(WrongShape, match="expected 9 outputs, got 6"):
+        detections_of("scrfd", outputs[:6], (64, 32), Asked(keypoints=5))
+
+
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
 def test_nanodet_without_numbers_is_no_warning(wrong: float) -> None:
     rows = np.zeros((42, 33), F32)

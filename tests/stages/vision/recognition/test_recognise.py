@@ -55,6 +55,10 @@ DETECT = {"task": "detect", "names": str(dict(enumerate(COCO_CLASSES)))}
 RTDETR = "Ultralytics rtdetr-l model trained on coco.yaml"
 
 
+FACES = [(side, 2 * (640 // stride) ** 2) for side in (1, 4, 10) for stride in (8, 16, 32)]
+"""Columns and rows of SCRFD's outputs."""
+
+
 def told_a_size(outputs: dict[str, tuple[Any, ...]]) -> Signature:
     """A model with a second input, for the size of the picture."""
     given = signature(("N", 3, 640, 640), outputs)
@@ -131,6 +135,38 @@ KNOWN: dict[str, tuple[Signature, dict[str, Any]]] = {
     "nanodet of three classes": (
         signature((1, 3, 320, 320), {"output": (1, 2125, 35)}, names="{0: 'a', 1: 'b', 2: 'c'}"),
         {"format": "nanodet", "classes": ("a", "b", "c")},
+    ),
+    "scrfd": (
+        signature(
+            NCHW_640,
+            {str(448 + n): (rows, side) for n, (side, rows) in enumerate(FACES)},
+        ),
+        {
+            "format": "scrfd",
+            "keypoints": 5,
+            "classes": ("face",),
+            "alone": True,
+            "outputs": tuple(str(448 + n) for n in range(9)),
+        },
+    ),
+    "scrfd, stride by stride, with an axis for pictures": (
+        signature(
+            NCHW_640,
+            {
+                f"{name}_{stride}": (1, 2 * (640 // stride) ** 2, side)
+                for stride in (32, 8, 16)
+                for name, side in (("score", 1), ("box", 4), ("points", 10))
+            },
+        ),
+        {
+            "format": "scrfd",
+            "alone": False,
+            "outputs": tuple(f"{name}_{stride}" for name in ("score", "box", "points") for stride in (8, 16, 32)),
+        },
+    ),
+    "scrfd of any picture": (
+        signature((1, 3, "h", "w"), {str(n): (f"rows{n}", side) for n, (side, _) in enumerate(FACES)}),
+        {"format": "scrfd", "alone": True, "outputs": tuple(map(str, range(9)))},
     ),
     "yolov7": (
         signature(NCHW_640, {"output": (1, 25200, 85)}),
@@ -356,6 +392,7 @@ def test_picture_defaults_of_each_format() -> None:
         return picture.order, picture.scale, picture.align, picture.pad
 
     assert of("yolo11n-pose") == ("rgb", None, "centre", 114)
+    assert of("scrfd") == ("rgb", None, "corner", 0)
     assert of("nanodet-plus") == ("bgr", None, "centre", 114)
     assert of("yolox-nano") == of("rtmo") == ("bgr", 1.0, "corner", 114)
     assert of("yolo-nas-pose, flat") == of("yolo-nas-pose, batch") == ("rgb", 1.0, "corner", 127)
@@ -378,6 +415,14 @@ UNKNOWN: dict[str, tuple[Signature, str]] = {
     ),
     "scores of other anchors than boxes": (
         signature(NCHW_640, {"a": (1, 8400, 4), "b": (1, 80, 8399)}),
+        "no known format",
+    ),
+    "faces of other strides": (
+        signature(NCHW_640, {str(n): (rows + 2, side) for n, (side, rows) in enumerate(FACES)}),
+        "no known format",
+    ),
+    "faces without points": (
+        signature(NCHW_640, {str(n): (rows, side) for n, (side, rows) in enumerate(FACES[:6])}),
         "no known format",
     ),
     "boxes and logits without their names": (
@@ -480,6 +525,7 @@ DECLARED: list[tuple[str, tuple[Any, ...], dict[str, tuple[Any, ...]], Declared,
     ("open columns", NCHW_640, {"o": ("n", 300, "c")}, Declared("yolo_end2end", 17), (17, 1)),
     ("no keypoints", NCHW_640, {"o": ("n", "k", "c")}, Declared("yolo_end2end", 0), (0, 80)),
     ("open sides", OPEN, {"o": ("n", "a", 85)}, Declared("yolox"), (0, 80)),
+    ("open faces", OPEN, {str(n): ("n", f"a{n}", "c") for n in range(9)}, Declared("scrfd"), (5, 1)),
     ("open cells", OPEN, {"o": ("n", "a", "c")}, Declared("nanodet", None, ("a", "b")), (0, 2)),
     ("known cells", OPEN, {"o": ("n", 777, 40)}, Declared("nanodet"), (0, 8)),
     ("known rows", OPEN, {"o": ("n", 8400, 56)}, Declared("yolox"), (0, 51)),
