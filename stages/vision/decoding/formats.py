@@ -153,6 +153,11 @@ def _rtdetr_rows(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detec
     return detr.decode_rtdetr_rows(rows, size=size, min_score=asked.min_score)
 
 
+def _rtdetr_end2end(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
+    rows = shaped(outputs, 0, (None, 6))
+    return detr.decode_rtdetr_end2end(rows, size=size, min_score=asked.min_score)
+
+
 def _labelled(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     boxes, scores = _boxes_and_scores(outputs)
     labels = shaped(outputs, 0, (len(scores),), NUMBERS)
@@ -172,7 +177,10 @@ def _ppyoloe_raw(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detec
 
 def _detr(outputs: Outputs, size: tuple[int, int], asked: Asked) -> Detections:
     boxes = shaped(outputs, 0, (None, 4))
-    logits = shaped(outputs, 1, (len(boxes), asked.classes))
+    logits = shaped(outputs, 1, (len(boxes), None))
+    if logits.shape[1] not in (asked.classes, asked.classes + 1):
+        raise WrongShape(1, f"expected logits of {asked.classes} classes, and perhaps of no object, got {logits.shape}")
+    logits = logits[:, : asked.classes]
     return detr.decode_detr(boxes, logits, size=size, min_score=asked.min_score)
 
 
@@ -240,6 +248,7 @@ _READERS: Mapping[str, Callable[[Outputs, tuple[int, int], Asked], Detections]] 
     "simcc": _simcc,
     "heatmaps": _heatmaps,
     "rtdetr_rows": _rtdetr_rows,
+    "rtdetr_end2end": _rtdetr_end2end,
     "rtdetr": _labelled,
     "torchvision": _labelled,
     "ppyoloe": _ppyoloe,

@@ -19,6 +19,7 @@
     num_detections, detection_boxes, ... (four)         tf_ssd
     (B, N, 5) (B, N, K, 3)                              rtmo
     (B, N, 84), N not cells                             rtdetr_rows: of COCO; others by the metadata
+    (B, N, 6), metadata of RT-DETR                      rtdetr_end2end
     (B, N) (B, N, 4) (B, N), input orig_target_sizes    rtdetr
     dets, labels        pred_boxes, logits              detr; detr or detr_softmax by the number of logits
     (B, K, 2w) (B, K, 2h)   (B, K, h/4, w/4)            simcc, heatmaps: of COCO; others if K is declared
@@ -55,6 +56,7 @@ from camgraph.stages.vision.recognition.transformers import (
     read_detr,
     read_detr_softmax,
     read_rtdetr,
+    read_rtdetr_end2end,
     read_rtdetr_rows,
 )
 from camgraph.stages.vision.recognition.yolo_heads import read_heads
@@ -98,6 +100,7 @@ _READERS: tuple[Callable[[Signature, Declared], Reading | None], ...] = (
     read_ppyoloe_raw,
     read_rtmo,
     read_rtdetr_rows,
+    read_rtdetr_end2end,
     read_rtdetr,
     read_detr,
     read_detr_softmax,

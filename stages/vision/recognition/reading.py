@@ -10,8 +10,8 @@ from camgraph.stages.vision.recognition.signature import Signature
 
 Format = Literal[
     "yolo_pose", "yolo", "yolo_end2end", "yolo_objectness", "yolo_v7_rows", "yolox", "nanodet", "scrfd",
-    "efficient_nms", "tf_ssd", "torchvision", "ppyoloe", "ppyoloe_raw", "rtdetr_rows", "rtdetr", "detr", "detr_softmax",
-    "nas_flat", "nas_pose_flat", "nas_pose_batch", "rtmo", "simcc", "heatmaps",
+    "efficient_nms", "tf_ssd", "torchvision", "ppyoloe", "ppyoloe_raw", "rtdetr_rows", "rtdetr_end2end", "rtdetr",
+    "detr", "detr_softmax", "nas_flat", "nas_pose_flat", "nas_pose_batch", "rtmo", "simcc", "heatmaps",
     "movenet_multipose", "movenet_people", "movenet_single", "classes",
 ]  # fmt: skip
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -26,6 +26,7 @@ EXPECTED: Mapping[Format, str] = {
     "scrfd": "scores [anchors, 1], boxes [anchors, 4], points [anchors, 10] of strides 8, 16, 32; 2 anchors a cell",
     "efficient_nms": "a count [n, 1], boxes [n, k, 4], scores [n, k] and classes [n, k]",
     "rtdetr_rows": "[n, queries, columns], with columns for the box (4) and each class (1)",
+    "rtdetr_end2end": "[n, queries, 6]: box, score, class",
     "rtdetr": "labels [n, k], boxes [n, k, 4] and scores [n, k]",
     "detr": "boxes [n, queries, 4] and logits [n, queries, classes]",
     "detr_softmax": "boxes [n, queries, 4] and logits [n, queries, classes + 1], the last one of no object",
@@ -120,9 +121,8 @@ class Reading:
 FIXED_POINTS: Mapping[Format, int] = {
     **dict.fromkeys(
         (
-            "yolo", "yolo_v7_rows", "yolox", "nanodet", "efficient_nms", "rtdetr_rows", "rtdetr", "detr",
-            "detr_softmax", "tf_ssd", "torchvision", "ppyoloe",
-            "ppyoloe_raw", "nas_flat", "classes",
+            "yolo", "yolo_v7_rows", "yolox", "nanodet", "efficient_nms", "tf_ssd", "torchvision", "ppyoloe",
+            "ppyoloe_raw", "rtdetr_rows", "rtdetr_end2end", "rtdetr", "detr", "detr_softmax", "nas_flat", "classes",
         ),
         0,
     ),

@@ -49,7 +49,8 @@ class Signature:
     @property
     def is_rtdetr(self) -> bool:
         """Whether Ultralytics' exporter describes it as RT-DETR: its task and names are those of a YOLO."""
-        return "rtdetr" in self.metadata.get("description", "").lower()
+        described = f"{self.metadata.get('description', '')} {self.metadata.get('head', '')}"
+        return "rtdetr" in described.lower()
 
     def only_output(self, axes: int) -> Port | None:
         """Its output, if it is the only one with so many axes."""

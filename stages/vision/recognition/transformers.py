@@ -40,6 +40,20 @@ def read_rtdetr_rows(signature: Signature, declared: Declared) -> Reading | None
     return Reading("rtdetr_rows", why, (port.name,), names, size=signature.picture_size())
 
 
+def read_rtdetr_end2end(signature: Signature, declared: Declared) -> Reading | None:
+    """rtdetr_end2end: rows of box, score and class, which only the metadata tell from those of yolo_end2end."""
+    port = signature.only_output(3)
+    if port is None:
+        return None
+    columns, is_declared = port.shape[2], declared.format == "rtdetr_end2end"
+    fits = columns == _BOX + 2 or (is_declared and not isinstance(columns, int))
+    if not fits or not (is_declared or signature.is_rtdetr):
+        return None
+    names = unseen_classes(signature, declared, len(COCO_CLASSES))
+    why = f"{port.shape[1] or 'any number of'} rows of box, score, class"
+    return Reading("rtdetr_end2end", why, (port.name,), names, size=signature.picture_size())
+
+
 def _are_queries(signature: Signature, declared: Declared, rows: Side, columns: Side) -> bool:
     """Whether rows that nobody declares are queries with a box and the scores of all classes that are known.
 
@@ -90,8 +104,10 @@ def _logits(signature: Signature, declared: Declared, name: Format, beside: int)
     if ports is None or not (is_declared or _may_be(name, signature, declared)):
         return None
     boxes, logits = ports
-    columns = logits.shape[2]
-    classes = columns - beside if isinstance(columns, int) else known_classes(signature, declared)
+    columns, known = logits.shape[2], known_classes(signature, declared)
+    if name == "detr" and known is not None and columns == known + 1:  # RF-DETR has one of no object, too
+        beside = 1
+    classes = columns - beside if isinstance(columns, int) else known
     if classes is None or classes < 1:
         return None
     why = "boxes, and logits of " + (f"{classes} classes" if not beside else f"{classes} classes and of no object")
@@ -100,20 +116,25 @@ def _logits(signature: Signature, declared: Declared, name: Format, beside: int)
 
 
 def _boxes_and_logits(signature: Signature, is_declared: bool) -> tuple[Port, Port] | None:
-    """The two outputs, by their names; if the format is declared, the one of four columns is the boxes."""
-    if len(signature.outputs) != 2 or any(len(port.shape) != 3 for port in signature.outputs):
+    """The two outputs, by their names; if the format is declared, the one of four columns is the boxes.
+
+    RF-DETR may have masks beside them.
+    """
+    ports = [port for port in signature.outputs if port.name in _OF_RFDETR]
+    ports = ports if len(ports) == 2 else list(signature.outputs)
+    if [len(port.shape) for port in ports] != [3, 3]:
         return None
-    named = [port for port in signature.outputs if port.name in ("dets", "pred_boxes")]
-    boxes = boxes_of(named or signature.outputs, may_be_open=is_declared)
+    named = [port for port in ports if port.name in ("dets", "pred_boxes")]
+    boxes = boxes_of(named or ports, may_be_open=is_declared)
     if boxes is None:
         return None
-    return boxes, next(port for port in signature.outputs if port is not boxes)
+    return boxes, next(port for port in ports if port is not boxes)
 
 
 def _may_be(name: Format, signature: Signature, declared: Declared) -> bool:
     """Whether outputs of these names and so many logits may be of this format, which nobody declares."""
     names = {port.name for port in signature.outputs}
-    if names == _OF_RFDETR:
+    if names >= _OF_RFDETR:
         return name == "detr"
     if names not in _OF_TRANSFORMERS:
         return False

@@ -40,10 +40,19 @@ def test_rtdetr_of_ultralytics(tmp_path: Path) -> None:
     path = model.write(
         tmp_path / "m.onnx", task="detect", names="{0: 'a', 1: 'b'}", description="Ultralytics rtdetr-l model"
     )
-    people = people_of(path, [grey(0, 0), grey(1, 255, (128, 64))])
+    people = people_of(path, [grey(0, 0), grey(1, 255, (128, 64))], format="rtdetr_rows")
     assert people[0].boxes.tolist() == XYXY
     assert [each.classes.tolist() for each in people] == [[1, 0], [1, 0]]
     np.testing.assert_allclose(people[0].scores, scores)
+
+
+def test_rtdetr_of_newer_ultralytics(tmp_path: Path) -> None:
+    rows = np.concatenate([FRACTIONS, [[0.75, 1], [0.5, 0]]], axis=1).astype(F32)
+    metadata = {"task": "detect", "names": "{0: 'a', 1: 'b', 2: 'c'}", "head": "RTDETRDecoder"}
+    path = SayingModel({"output0": rows}, light=["output0"]).write(tmp_path / "m.onnx", **metadata)
+    assert found_in(path) == [XYXY, [], XYXY]
+    [people] = people_of(path, [grey(0, 255)])
+    assert people.classes.tolist() == [1, 0]
 
 
 def told(path: Path) -> Path:

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from camgraph.stages.vision.decoding.detections import Detections
 from camgraph.stages.vision.decoding.formats import Asked, detections_of
+from camgraph.stages.vision.decoding.promised import WrongShape
 
 SIZE = (640, 320)
 F32 = np.float32
-NAMES = ("rtdetr_rows", "rtdetr", "detr", "detr_softmax")
+NAMES = ("rtdetr_rows", "rtdetr_end2end", "rtdetr", "detr", "detr_softmax")
 Found = list[tuple[list[float], float, int]]
 
 
@@ -25,6 +26,9 @@ def said(name: str, queries: int, classes: int, seed: int) -> list[np.ndarray[An
     boxes = rng.uniform(0.1, 0.5, (queries, 4)).astype(F32)
     if name == "rtdetr_rows":
         return [np.concatenate([boxes, rng.uniform(0, 1, (queries, classes))], axis=1).astype(F32)]
+    if name == "rtdetr_end2end":
+        kinds = rng.integers(0, classes, (queries, 1))
+        return [np.concatenate([boxes, rng.uniform(0, 1, (queries, 1)), kinds], axis=1).astype(F32)]
     if name == "rtdetr":
         return [rng.integers(0, classes, queries), boxes * 100, rng.uniform(0, 1, queries).astype(F32)]
     return [boxes, rng.normal(0, 3, (queries, classes + (name == "detr_softmax"))).astype(F32)]
@@ -39,6 +43,9 @@ def candidates(name: str, outputs: list[np.ndarray[Any, Any]]) -> Found:
             continue
         x, y, w, h = (float(value) for value in outputs[0][query][:4])
         box = [(x - w / 2) * SIZE[0], (y - h / 2) * SIZE[1], (x + w / 2) * SIZE[0], (y + h / 2) * SIZE[1]]
+        if name == "rtdetr_end2end":
+            found.append((box, float(outputs[0][query][4]), int(outputs[0][query][5])))
+            continue
         if name == "rtdetr_rows":
             scores = [float(score) for score in outputs[0][query][4:]]
         else:
@@ -76,6 +83,14 @@ def test_a_query_of_detr_may_be_of_two_classes() -> None:
     assert len(np.unique(found.boxes_xyxy, axis=0)) == 1
 
 
+def test_logits_of_rfdetr_may_have_one_of_no_object() -> None:
+    found = kept("detr", [np.full((1, 4), 0.5, F32), np.array([[1.0, -9.0, 9.0]], F32)])
+    assert found.classes.tolist() == [0]
+    for classes in (1, 4):
+        with pytest.raises(WrongShape, match=r"expected logits of . classes, and perhaps of no object, got"):
+            kept("detr", [np.full((1, 4), 0.5, F32), np.zeros((1, 3), F32)], classes)
+
+
 def test_no_object_is_nobody() -> None:
     found = kept("detr_softmax", [np.full((2, 4), 0.5, F32), np.array([[1, 2, 9], [5, 0, 0]], F32)])
     assert found.classes.tolist() == [0]
@@ -85,7 +100,7 @@ def test_no_object_is_nobody() -> None:
 @pytest.mark.parametrize("wrong", [np.nan, -np.inf])
 def test_queries_whose_scores_are_no_numbers_are_nobody(name: str, wrong: float) -> None:
     outputs = [output.astype(F32) for output in said(name, 3, 2, 0)]
-    scores = outputs[0][:, 4:] if name == "rtdetr_rows" else outputs[-1]
+    scores = outputs[0][:, 4:] if name.startswith("rtdetr_") else outputs[-1]
     scores[:] = wrong
     assert len(kept(name, outputs).scores) == 0
 

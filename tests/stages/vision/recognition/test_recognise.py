@@ -286,9 +286,13 @@ KNOWN: dict[str, tuple[Signature, dict[str, Any]]] = {
         signature(OPEN, {"output0": ("batch", 300, 84)}, **DETECT, description=RTDETR),
         {"format": "rtdetr_rows", "classes": COCO_CLASSES, "size": None},
     ),
-    "rt-detr of ultralytics, of two classes": (
-        signature(NCHW_640, {"o": (1, 300, 6)}, task="detect", names="{0: 'a', 1: 'b'}", description=RTDETR),
-        {"format": "rtdetr_rows", "classes": ("a", "b")},
+    "rt-detr of newer ultralytics": (
+        signature(NCHW_640, {"output0": (1, 300, 6)}, **DETECT, description=RTDETR),
+        {"format": "rtdetr_end2end", "classes": COCO_CLASSES},
+    ),
+    "rt-detr of newer ultralytics, open, by its head": (
+        signature(OPEN, {"output0": ("batch", 300, 6)}, **DETECT, head="RTDETRDecoder"),
+        {"format": "rtdetr_end2end", "classes": COCO_CLASSES},
     ),
     "yolo end to end of two classes": (
         signature(NCHW_640, {"o": (1, 300, 6)}, task="detect", names="{0: 'a', 1: 'b'}", description="YOLO26n"),
@@ -305,6 +309,14 @@ KNOWN: dict[str, tuple[Signature, dict[str, Any]]] = {
     "rf-detr": (
         signature((1, 3, 560, 560), {"dets": (1, 300, 4), "labels": (1, 300, 91)}),
         {"format": "detr", "classes": COCO_CATEGORIES, "outputs": ("dets", "labels")},
+    ),
+    "rf-detr of two named classes, with masks": (
+        signature(
+            (1, 3, 560, 560),
+            {"dets": (1, 300, 4), "labels": (1, 300, 3), "masks": (1, 300, 140, 140)},
+            names="{0: 'a', 1: 'b'}",
+        ),
+        {"format": "detr", "classes": ("a", "b"), "outputs": ("dets", "labels")},
     ),
     "rf-detr of four classes": (
         signature((1, 3, 560, 560), {"dets": (1, 300, 4), "labels": (1, 300, 4)}),
@@ -547,6 +559,8 @@ DECLARED: list[tuple[str, tuple[Any, ...], dict[str, tuple[Any, ...]], Declared,
     ("people", OPEN, {"o": ("n", "p", "c")}, Declared("movenet_people"), (17, 1)),
     ("a person", OPEN, {"o": ("n", 1, "k", "c")}, Declared("movenet_single"), (17, 1)),
     ("open queries", OPEN, {"o": ("n", "q", "c")}, Declared("rtdetr_rows", None, ("a", "b")), (0, 2)),
+    ("open rows of queries", OPEN, {"o": ("n", "q", "c")}, Declared("rtdetr_end2end"), (0, 80)),
+    ("background", OPEN, {"a": ("n", "q", 4), "b": ("n", "q", 3)}, Declared("detr", None, ("x", "y")), (0, 2)),
     ("pixels", OPEN, {"labels": ("n", "k"), "b": ("n", "k", "c"), "s": ("n", "k")}, Declared("rtdetr"), (0, 80)),
     ("logits", OPEN, {"a": ("n", "q", 4), "b": ("n", "q", "c")}, Declared("detr", None, ("x", "y")), (0, 2)),
     ("no object", OPEN, {"a": ("n", "q", 9), "b": ("n", "q", 4)}, Declared("detr_softmax"), (0, 8)),
@@ -680,6 +694,15 @@ def test_metadata_that_is_nonsense_is_as_none(text: str) -> None:
     given = signature(NCHW_640, {"output0": (1, 56, 8400)}, task="pose", kpt_shape=text, names=text)
     reading: Reading = recognise(given)
     assert (reading.keypoints, reading.classes) == (17, ("person",))
+
+
+def test_rtdetr_of_two_classes_may_be_of_either_version() -> None:
+    """Six columns are a box with two scores, or with a score and a class."""
+    given = signature(NCHW_640, {"o": (1, 300, 6)}, task="detect", names="{0: 'a', 1: 'b'}", description=RTDETR)
+    with pytest.raises(Unrecognised, match=r"rtdetr_rows \(.*\) or as rtdetr_end2end \(.*say which: `format`"):
+        recognise(given)
+    assert recognise(given, Declared("rtdetr_rows")).classes == ("a", "b")
+    assert recognise(given, Declared("rtdetr_end2end")).classes == ("a", "b")
 
 
 @pytest.mark.parametrize(("columns", "names"), [(81, None), (7, None), (6, ("a", "b"))])
