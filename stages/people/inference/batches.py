@@ -184,9 +184,9 @@ class BatchRuns:
     def _each(self, name: str, output: Array, count: int) -> Sequence[Array]:
         """The part of an output for each of ``count`` pictures, with a leading axis of 1."""
         if self._alone:
-            port = self._ports[name]
-            check_shape(port._replace(shape=(None, *port.shape)), output[np.newaxis], count)
-            return [output[np.newaxis]]
+            port, alone = self._ports[name], output[np.newaxis]
+            check_shape(port._replace(shape=(None, *port.shape) if port.shape else ()), alone, count)
+            return [alone]
         check_shape(self._ports[name], output, None if name == self._mixed else count)
         if name == self._mixed:
             try:

@@ -10,10 +10,12 @@ import pytest
 from camgraph_test_stages.saying_models import SIDE, SayingModel, grey, people_of
 from onnx import TensorProto, helper, numpy_helper
 
+from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.testing import feed, opened, stamp
 from camgraph.stages.messages import Frame, People, Tensor
 from camgraph.stages.people.decode import Decode
 from camgraph.stages.people.infer import Infer, InferSettings
+from camgraph.tools.models.declaration import DeclaredModel
 
 F32 = np.float32
 BRIGHT = [255, 0, 255]
@@ -77,6 +79,26 @@ def test_rtdetr_is_told_the_size_of_the_picture(tmp_path: Path) -> None:
     # The frame lies in the middle of the picture at half its size, with 16 rows above.
     assert wide.boxes.tolist() == [[48, 0, 80, 32], [0, 16, 64, 48]]
     assert wide.classes.tolist() == [1, 0]
+
+
+def test_a_size_in_the_graph_counts_before_the_usual_one(tmp_path: Path) -> None:
+    """Of `infer`; whoever reads its outputs must know."""
+    told(tmp_path / "m.onnx")
+    image = np.full((1, SIDE, SIDE, 3), 255, np.uint8)
+    item = Tensor(stamp(), {"image": image}, np.ones((1, 4), F32), (320, 240), (SIDE, SIDE))
+    feeds = {"orig_target_sizes": "frame_width_height"}
+    with opened(Infer, {"model": "m.onnx", "feeds": feeds}, folder=tmp_path) as infer:
+        [seen] = feed(infer, [item])
+    assert isinstance(seen, Tensor)
+    assert seen.arrays_by_name["boxes"].tolist() == [[[120, 0, 200, 120], [0, 90, 160, 150]]]
+
+
+def test_commands_without_feeds_say_that_they_have_none(tmp_path: Path) -> None:
+    """`inspect` alone, which runs nothing, shows the picture."""
+    model = DeclaredModel(told(tmp_path / "m.onnx"))
+    assert model.any_contract().name == "images"
+    with pytest.raises(UserError, match="nothing fills the input `orig_target_sizes`"):
+        model.contract()
 
 
 @pytest.mark.parametrize("by_softmax", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from camgraph.stages.vision.recognition import (
     Unrecognised,
     recognise,
 )
+from camgraph.stages.vision.recognition.prepared import FORMAT
 from camgraph.stages.vision.recognition.reading import (
     COCO_CATEGORIES,
     COCO_CLASSES,
@@ -620,6 +622,17 @@ def test_a_declared_format_is_not_believed_against_the_shape(
 ) -> None:
     with pytest.raises(Unrecognised, match=words):
         recognise(signature(NCHW_640, outputs), declared)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_prepare_writes_is_read_as_before(name: str) -> None:
+    given, _ = KNOWN[name]
+    found = recognise(given)
+    written = {FORMAT: found.format, "names": str(dict(enumerate(found.classes)))}
+    if found.keypoints:
+        written["kpt_shape"] = str([found.keypoints, found.point_values])
+    again = recognise(replace(given, metadata={**given.metadata, **written}))
+    assert replace(again, why="") == replace(found, why="")
 
 
 @pytest.mark.parametrize("name", KNOWN)
