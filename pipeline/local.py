@@ -27,7 +27,7 @@ from camgraph.pipeline.execution.emissions import Emissions
 from camgraph.pipeline.execution.process_parts import ProcessParts
 from camgraph.pipeline.execution.retry import Closing, GivenUp, Retry
 from camgraph.pipeline.execution.runner import Runner
-from camgraph.pipeline.execution.source_thread import Handed, SourceThread
+from camgraph.pipeline.execution.source_thread import Handed, SourceThread, may_start, queued
 from camgraph.pipeline.items import END_SEQ, Item, Key
 from camgraph.pipeline.messages import End, Event, Stamp
 from camgraph.pipeline.monitoring.cameras import Cameras
@@ -157,8 +157,6 @@ class LocalRun:
                 self._built.chain.open()
                 self._status_builder.note_paused((), waiting=self.plan.camera_settings)
                 self._status_builder.note_paused(())
-                for thread in self._threads:
-                    thread.start(None)
                 self._status_builder.enter("running")
                 while len(self._process.ended) < len(self._threads):
                     self._turn()
@@ -255,6 +253,8 @@ class LocalRun:
         self._wake.clear()
         if self._stop_since:
             self._stop_sources()
+        for thread in may_start(self._threads):
+            thread.start(None)
         taken = {thread.camera: (thread, deque(thread.take())) for thread in self._threads}
         if not any(waiting for _, waiting in taken.values()):
             self._look()
@@ -349,6 +349,7 @@ class LocalRun:
             blocked_on=self._retry.waits_for,
             troubles=troubles,
             cpu_s=time.process_time(),
+            queued=queued(self._threads),
             stage_facts=self._process.counters.stage_facts,
             counters=self._process.counters.of_stages,
             outbox=outbox.backlog if outbox else {},

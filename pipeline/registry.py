@@ -11,12 +11,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from importlib.metadata import Distribution, EntryPoint, entry_points
+from inspect import signature
 from traceback import walk_tb
-from typing import Any
+from typing import Any, get_args
 
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.messages import Message
-from camgraph.pipeline.stage import Source, Stage
+from camgraph.pipeline.stage import Settings, Source, Stage
 from camgraph.pipeline.system.spelling import did_you_mean
 
 GROUP = "camgraph.stages"
@@ -109,7 +110,47 @@ def find_stage(use: str) -> AnyStage:
 
 
 def _undeclared(kind: AnyStage) -> str:
-    """Why the graph cannot be checked with the types that a stage declares; "" if it can."""
+    """Why a stage of this class cannot be used in a graph, by what the class declares; "" if it can."""
+    return _wrong_settings(kind) or _wrong_messages(kind) or _missing_methods(kind) or _wrong_init(kind)
+
+
+def _wrong_init(kind: AnyStage) -> str:
+    """Why the runtime cannot make the stage: the failure of that call would seem to be one of the runtime."""
+    given = ("settings", "context") if issubclass(kind, Stage) else ("settings", "camera", "camera_settings", "context")
+    try:
+        signature(kind).bind(*given)
+    except TypeError as error:
+        return f"has an `__init__` that does not fit ({error}): expected `__init__(self, {', '.join(given)})`"
+    return ""
+
+
+def _missing_methods(kind: AnyStage) -> str:
+    """A stage is no ABC, so Python would call the empty method of the base: a sink would lose events without a word."""
+    missing = [name for name in dir(kind) if getattr(getattr(kind, name, None), "__isabstractmethod__", False)]
+    if issubclass(kind, Stage) and kind.process is Stage.process and not kind.added_by_itself:
+        missing.append("process")
+    if issubclass(kind, Source) and kind.frames is Source.frames:
+        missing.append("frames")
+    return f"does not define {' and '.join(f'`{name}`' for name in missing)}" if missing else ""
+
+
+def _wrong_settings(kind: AnyStage) -> str:
+    """Why no settings can fit the class. A type checker reads `Stage[...]`, but the program only `settings_type`."""
+    declared: Any = kind.settings_type
+    of_bases = [vars(base).get("settings_type") for base in kind.__mro__[1:]]
+    for needed in (Settings, *(own for own in of_bases if isinstance(own, type))):
+        if not (isinstance(declared, type) and issubclass(declared, needed)):
+            expected = f"expected a subclass of {needed.__module__}.{needed.__name__}"
+            return f"declares `settings_type = {_shown(declared)}`: {expected}"
+    for base in vars(kind).get("__orig_bases__", ()):
+        for named in get_args(base):
+            if isinstance(named, type) and issubclass(named, Settings) and not issubclass(declared, named):
+                return f"takes {_shown(named)}, and does not say so: expected `settings_type = {_shown(named)}`"
+    return ""
+
+
+def _wrong_messages(kind: AnyStage) -> str:
+    """Why the edges of a graph cannot be checked with the types that a stage declares."""
     outputs: object = kind.outputs
     if not (isinstance(outputs, tuple) and all(map(_is_message_type, outputs))):
         return f"declares `outputs = {_shown(outputs)}`: expected a tuple of message types, such as `(Frame,)`"

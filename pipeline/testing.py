@@ -254,14 +254,18 @@ def _plain(run: RunView) -> dict[str, Any]:
 class Receiver(Protocol):
     """The other side of a sink, in a test."""
 
-    settings: Mapping[str, Any]
-    """Of a sink that delivers to this receiver."""
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of a sink that delivers to this receiver."""
 
     def arrived(self) -> Sequence[str]:
         """The ids of all events that have arrived until now, in this order, those before a `stop` as well."""
 
     def stop(self) -> None:
-        """Be away for the sink, as after a power cut: a server that is killed, a file that somebody locks."""
+        """Be away for the sink at once, as after a power cut: a server that is killed, a file that somebody locks.
+
+        A receiver that first reads what is on its way hides that the sink loses events.
+        """
 
     def start(self) -> None:
         """Be there again; return once a sink can reach the receiver."""
@@ -285,7 +289,9 @@ class SinkCase:
     once: bool = False
     """Whether an event that comes again behind a restart of the sink arrives once."""
     refused: Event | None = None
-    """An event that the sink can never deliver, such as one that is too large."""
+    """An event that the sink can never deliver, such as `event(9999, "a", text="x" * 70_000)`, which is too large. The
+    contract sends the events 0 to 199 itself.
+    """
     why_refused: str = ""
     """What its dead letter says, at least in part."""
     at: Callable[[str, int], Mapping[str, Any]] | None = None
@@ -414,6 +420,9 @@ class SinkContract:
     @_needs("refused")
     def test_an_event_that_cannot_be_delivered_is_a_dead_letter(self, case: SinkCase, tmp_path: Path) -> None:
         assert case.refused
+        assert case.refused.id not in _ids(_SENT), (
+            "the contract sends an event of the id of `refused`: take event(9999)"
+        )
         with case.receiver(tmp_path) as other, case.opened(other.settings, tmp_path) as sink:
             hand_in(sink, [_SENT[0], case.refused, *_SENT[1:]])
             _await(other, _SENT)
@@ -497,14 +506,18 @@ def _ids(events: Sequence[Event]) -> list[str]:
 
 def _await(other: Receiver, events: Sequence[Event]) -> None:
     """All of these arrive, and no other, and those of each camera in their order, apart from repetitions."""
-    until(
-        lambda: set(other.arrived()) >= set(_ids(events)), every_s=_EVERY_S, why=lambda: f"arrived: {other.arrived()}"
-    )
+    until(lambda: set(other.arrived()) >= set(_ids(events)), every_s=_EVERY_S, why=lambda: _missing(other, events))
     unique = list(dict.fromkeys(other.arrived()))
     for camera in {one.stamp.camera for one in events}:
         wanted = _ids([one for one in events if one.stamp.camera == camera])
         assert [one for one in unique if one in set(wanted)] == wanted, f"events of camera {camera} are out of order"
     assert len(unique) == len(events), "an event has arrived that nobody has sent"
+
+
+def _missing(other: Receiver, events: Sequence[Event]) -> str:
+    arrived = other.arrived()
+    missing = [one for one in _ids(events) if one not in arrived]
+    return f"{missing} did not arrive, although the sink took them; what arrived: {list(arrived)}"
 
 
 def _assert_once(other: Receiver) -> None:

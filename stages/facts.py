@@ -36,6 +36,13 @@ class ModelFileFact(TypedDict):
     """Libraries with operators of its own."""
 
 
+class SkeletonFact(TypedDict):
+    """The keypoints of the people that a model finds."""
+
+    name: str
+    keypoints: int
+
+
 class RuleNamesFact(TypedDict):
     """What filters of events may name, and the time zone of the rules, if they have one."""
 
@@ -84,6 +91,8 @@ class Facts(TypedDict, total=False):
     """Declared by `infer`: everything that the graph says of the model in addition to the model's own metadata."""
     scores: Mapping[str, float]
     """Of `decode`: the `ScoreRange` of its people by name, read by `track` and `crop`."""
+    skeleton: SkeletonFact
+    """Of `decode` and `add_keypoints`, if known before the run: read by `rules`."""
     labels: Sequence[str] | None
     """Of `classify`: the names of its classes, None if they are not known before the run; read by `rules`."""
     rules: RulesFact

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ from camgraph.pipeline.traces import captured
 if TYPE_CHECKING:
     from camgraph.pipeline.shm.slots import Slot
 
+FILES_AT_ONCE = 8
+"""So many files of a process are judged at a time. Others wait, so that memory does not grow with their number."""
 _LOOK_S = 0.1
 _SHORT_S = 1.0
 
@@ -49,6 +51,22 @@ class Silence:
 
     since_ns: int = 0
     opening: bool = False
+
+
+def may_start(threads: Iterable[SourceThread]) -> list[SourceThread]:
+    """Those that have not started and may: all live ones, and of files as many as are judged at a time."""
+    every = list(threads)
+    waiting = [thread for thread in every if not thread.started]
+    if not waiting:
+        return []
+    room = FILES_AT_ONCE - sum(thread.is_running for thread in every if not thread.live)
+    files = [thread for thread in waiting if not (thread.live or thread.is_ending)]
+    return [thread for thread in waiting if thread.live or thread.is_ending] + files[: max(0, room)]
+
+
+def queued(threads: Iterable[SourceThread]) -> list[str]:
+    """The cameras whose files wait until others have been read."""
+    return [thread.camera for thread in threads if not (thread.started or thread.live)]
 
 
 class SourceThread:
@@ -77,10 +95,23 @@ class SourceThread:
         self._ending: EndReason | None = None
         self._paused = False
         self._resting = False
+        self._frames_given = 0
+        self._frames_returned = 0
 
     @property
     def started(self) -> bool:
         return self._thread is not None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is at work: started, and not at its end, or with frames that are on their way."""
+        is_alive = self._thread is not None and self._thread.is_alive()
+        return is_alive or self._frames_given > self._frames_returned
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it was asked to end; it may not have begun."""
+        return self._ending is not None
 
     @property
     def silence(self) -> Silence:
@@ -149,6 +180,7 @@ class SourceThread:
 
     def give_back(self) -> None:
         """All that was made of one frame is done."""
+        self._frames_returned += 1
         self._window.release()
 
     def take(self) -> list[Handed]:
@@ -217,6 +249,7 @@ class SourceThread:
             if type(message) not in self._source.outputs:
                 raise TypeError(f"made {type(message).__name__}, which is not among its declared outputs")
             self._last, self._opening = message.stamp, False
+            self._frames_given += 1
             self._hand(Handed(captured(message, self.stage) if self._traced else message, slots))
             if self._ending or self._paused:
                 self._stop_unless_owing()

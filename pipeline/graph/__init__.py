@@ -8,7 +8,7 @@ variables  variables, env_file, secret_files
 read       definition, reading, nodes, arrows, informing
 check      structure, remarks; mistakes in words: report, explain
 complete   completion, depths
-place      placement, memory, planning
+place      placement, shared_memory, planning
 show       drawing, schema, schema_walk
 
 Start with `loading.py`, which takes these steps. Nothing here starts a process, opens a camera or runs a model.

@@ -143,8 +143,9 @@ class StageEntry(Entry):
         ge=1,
         le=256,
         title="Cameras per process",
-        description="Sources: the most cameras that share a process. Default: 1. A larger number saves memory; if "
-        "native code crashes, all cameras of the process restart.",
+        description="Sources: the most cameras that share a process. Default: 1; more than eight files share as many "
+        "processes as there are cores. A larger number saves memory; if native code crashes, all cameras of the "
+        "process restart.",
     )
     workers: int | None = Field(
         None,
@@ -152,7 +153,7 @@ class StageEntry(Entry):
         le=64,
         title="Workers",
         description="The number of processes that share the cameras among them, never more than there are cameras. "
-        "Default: 1; for sources, one per camera.",
+        "Default: 1; sources have `cameras_per_process`.",
     )
     threads: int = Field(
         1,

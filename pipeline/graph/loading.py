@@ -161,7 +161,7 @@ def _checked(parsed: GraphFile, names: _Names, base_folder: Path, report: Report
     nodes = informed(nodes, arrows, base_folder, report)
     report.raise_if_any()
     completed = complete(nodes, arrows, cameras, names.outbox, parsed.outbox.model_dump() if parsed.outbox else {})
-    groups = place(completed, parsed.processes, tuple(cameras))
+    groups = place(completed, parsed.processes, cameras)
     return Graph(names.run, parsed, report.source, base_folder, cameras, completed, groups)
 
 

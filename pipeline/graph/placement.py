@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 from camgraph.pipeline.graph.arrows import Arrow
 from camgraph.pipeline.graph.completion import Completed
-from camgraph.pipeline.graph.nodes import EVENTS, OUTBOX, Node
+from camgraph.pipeline.graph.nodes import EVENTS, OUTBOX, Camera, Node
 from camgraph.pipeline.graph.report import Report, dotted
 from camgraph.pipeline.plan import EVERY_CAMERA
+from camgraph.pipeline.system.cores import usable_cores
 from camgraph.pipeline.system.names import ascii_form
 
 
@@ -39,6 +40,8 @@ class Copies(NamedTuple):
 
 
 ONE = Copies(workers=1)
+_MOST_ALONE = 8
+"""So many files have a process each."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +69,9 @@ class _Forming:
     copies: Copies
 
 
-def place(completed: Completed, processes: str, cameras: Sequence[str]) -> tuple[Group, ...]:
+def place(completed: Completed, processes: str, cameras: Mapping[str, Camera]) -> tuple[Group, ...]:
     """The groups of a graph without problems, in topological order of their first stages."""
+    together = together_by_default(cameras.values())
     if processes == "one":
         return (Group("all", completed.nodes, ONE, {"all.0": tuple(cameras)}),)
     forming: dict[str, _Forming] = {}
@@ -82,17 +86,30 @@ def place(completed: Completed, processes: str, cameras: Sequence[str]) -> tuple
         if home and wanted and home.label == node.entry.group and not obstacle(node, senders, home.copies):
             home.members.append(node)
         else:
-            home = _Forming(node.entry.group or node.name, node.entry.group, [node], own_copies(node))
+            home = _Forming(node.entry.group or node.name, node.entry.group, [node], own_copies(node, together))
             groups.append(home)
         forming[node.name] = home
-    return tuple(Group(one.name, tuple(one.members), one.copies, _shards(one, cameras)) for one in groups)
+    return tuple(Group(one.name, tuple(one.members), one.copies, _shards(one, tuple(cameras))) for one in groups)
 
 
-def own_copies(node: Node) -> Copies:
-    """How many processes a stage has by itself."""
+def together_by_default(cameras: Collection[Camera]) -> int:
+    """How many cameras share a process of their source, if the graph does not say it.
+
+    A live camera has a process of its own, which may die or hang alone. Many files would gain nothing from as many
+    processes: they share as many as there are cores.
+    """
+    if len(cameras) <= _MOST_ALONE or any(camera.live for camera in cameras):
+        return 1
+    return math.ceil(len(cameras) / max(2, usable_cores()))
+
+
+def own_copies(node: Node, together: int = 1) -> Copies:
+    """How many processes a stage has by itself. ``together``: cameras that share one of a source by default."""
     if node.entry.workers:
         return Copies(workers=node.entry.workers)
-    return Copies(cameras=node.entry.cameras_per_process or 1) if node.source else ONE
+    if node.source is None:
+        return ONE
+    return Copies(cameras=node.entry.cameras_per_process or (1 if node.entry.each else together))
 
 
 def obstacle(node: Node, senders: Sequence[tuple[str, str]], copies: Copies) -> str:

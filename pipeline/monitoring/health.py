@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 Level = Literal["healthy", "degraded", "down"]
 Phase = Literal["starting", "running", "stopping", "over"]
 
-_UNWANTED = ("paused", "done", "stopped")
+_UNWANTED = ("paused", "queued", "done", "stopped")
 _PASSING = ("starting", "connecting")
 """These states end by themselves, with frames or with a state that gives the reason."""
 _MOST_SHOWN = 3

@@ -17,6 +17,8 @@ _WHERE_EDGES_DROP = frozenset({"stale"})
 _WHY = {
     "error": "{stages} failed on them; the log has the details",
     "invalid_event": "a stage made events that no sink could take; the log has the reasons",
+    "refused": "the other side refused them; `camgraph outbox list --dead` has the reasons",
+    "expired": "they could not be delivered in time (`expires`); `camgraph outbox list --dead` shows them",
     "quarantined": "processes died while they worked on them",
     "wire": "their messages could not be read; the log has the details",
     "write_failed": "they could not be written",
@@ -32,8 +34,12 @@ GIVEN_UP = "given_up."
 UNSURE = "rescues_unsure"
 """The counter of damaged outboxes of which nobody can tell how many events are lost."""
 _OTHERWISE = "`{reason}`; the log has the details"
-_DROPPED_THINGS = {"invalid_event": "events"}
-ERROR_IDS: Mapping[str, str] = {"frames": "frames-dropped", "events": "events-dropped"}
+_DROPPED_THINGS = {"invalid_event": "events", "refused": "events for a sink", "expired": "events for a sink"}
+ERROR_IDS: Mapping[str, str] = {
+    "frames": "frames-dropped",
+    "events": "events-dropped",
+    "events for a sink": "events-refused",
+}
 """What was dropped -> the kind of problem."""
 
 

@@ -85,11 +85,12 @@ class Heartbeat(_Report):
 
     `stage_calls`: stage -> its calls, `frame_ages`: camera -> the ages of its frames at the end of their processing,
     both since the last heartbeat. `source_silent_since_ns`: since when a source that should make a frame has been
-    silent; `source_opening`: that source has not made one since its start. `camera_changes`: each change since the last
-    heartbeat, those of a camera in order; `camera_facts`: the present facts about a camera; `stage_facts`: about a
-    stage. `counters`: camera -> counter -> name -> number. `outbox`: sink -> what waits for it. `troubles`: (stage,
-    camera, why) of all present troubles, "" for no single camera. `blocked_on`: the stage that waits for something
-    outside, and why; `patient`: that may take as long as it needs (`pipeline.errors.Unavailable`).
+    silent; `source_opening`: that source has not made one since its start. `queued`: cameras whose files wait for
+    others. `camera_changes`: each change since the last heartbeat, those of a camera in order; `camera_facts`: the
+    present facts about a camera; `stage_facts`: about a stage. `counters`: camera -> counter -> name -> number.
+    `outbox`: sink -> what waits for it. `troubles`: (stage, camera, why) of all present troubles, "" for no single
+    camera. `blocked_on`: the stage that waits for something outside, and why; `patient`: that may take as long as it
+    needs (`pipeline.errors.Unavailable`).
     """
 
     op: Literal["heartbeat"] = "heartbeat"
@@ -103,6 +104,7 @@ class Heartbeat(_Report):
     frame_ages: dict[str, Durations] = {}
     files: list[str] = []
     frames_done: dict[str, Stamp] = {}
+    queued: list[str] = []
     cpu_s: float = 0.0
     queue: int = 0
     in_flight: int = 0

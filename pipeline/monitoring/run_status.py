@@ -51,8 +51,10 @@ class CameraStatus:
     skipped_by_reason: Mapping[str, int] = field(default_factory=dict)
     age_ms: float | None = None
     events: int = 0
+    finished: Annotated[int, Field(exclude=True)] = 0
+    """How many of the frames have been judged. No part of the JSON, as `RunStatus.progress`."""
     done: Annotated[float | None, Field(exclude=True)] = None
-    """The share of a file that has been read, 0 to 1. No part of the JSON, as `RunStatus.progress`."""
+    """The share of a file that has been judged, 0 to 1. No part of the JSON either."""
 
     @property
     def incidents(self) -> int:

@@ -84,7 +84,8 @@ _MEMORY_S = 5.0
 _MOSTLY = 0.9
 _MOST_NAMED = 4
 _MOST_EVENTS = 10
-_NOT_RUNNING: frozenset[str] = frozenset({*AWAY, "paused", "waiting", "starting", "done", "stopped", "failed"})
+_RESTS = frozenset({"paused", "queued", "done", "stopped", "failed"})
+_NOT_RUNNING: frozenset[str] = _RESTS | {*AWAY, "waiting", "starting"}
 """In such a state a camera brings no frames now, whatever it brought in the seconds before."""
 
 
@@ -206,6 +207,8 @@ class StatusBuilder:
         `departed`: as for `status`.
         """
         self._note_troubles(processes)
+        waiting = {camera for process in processes for camera in process.heartbeat.queued}
+        self._here_since.update(dict.fromkeys(self._here_since.keys() & waiting, time.monotonic()))
         if time.monotonic() - self._recent.noted_s >= _NOTE_S:
             self._note(processes, _counts(processes, departed))
 
@@ -322,6 +325,7 @@ class StatusBuilder:
             error=next((p.ended[camera][1] for p in processes if camera in p.ended), ""),
             fps=round(fps, 2),
             frames=counts["frames", camera],
+            finished=_finished(camera, processes, counts["frames", camera]),
             through_s=self._through_s(camera),
             drops=sum(drops.values()),
             drops_by_reason=drops,
@@ -336,8 +340,8 @@ class StatusBuilder:
         if ended:
             return _State({"end": "done", "stopped": "stopped"}.get(ended[0], "failed"))
         still_s = self._still_s(camera)
-        if camera in self._paused:
-            return _State("paused")
+        if camera in self._paused or any(camera in process.heartbeat.queued for process in processes):
+            return _State("paused" if camera in self._paused else "queued")
         if known.state and known.state != "live":
             return _State(known.state, known.why, known.since_s)
         state = known.state or _process_state(camera, processes)
@@ -587,6 +591,14 @@ def _kept(known: Mapping[str, Histogram], names: Iterable[str]) -> dict[str, His
 def _durations(histograms: Mapping[str, Histogram], names: Iterable[str]) -> dict[str, DurationsStatus]:
     found = ((name, histograms[name]) for name in names if name in histograms)
     return {name: DurationsStatus(one.counts, one.sum_ns / 1e9) for name, one in found}
+
+
+def _finished(camera: str, processes: Sequence[Reporting], frames: int) -> int:
+    """How many frames of a file have been judged; with `processes: one` all that were read."""
+    done = [process.heartbeat.frames_done[camera] for process in processes if camera in process.heartbeat.frames_done]
+    if not done and any(process.plan.sources and camera in process.plan.cameras for process in processes):
+        return frames if len(processes) == 1 else 0
+    return min([frames, *(stamp.seq + 1 for stamp in done)])
 
 
 def _by_reason(kind: str, camera: str, counts: Counter[tuple[str, str]]) -> dict[str, int]:

@@ -1,13 +1,13 @@
 """The reading side of a process: one socket for all edges that come in, and the signals that go back.
 
-A credit goes back when a message was taken and its memory is no longer read, or when it was dropped. An ack goes back
-when everything made of it is done, down to the ends of the graph (a sink, the outbox): the sender forgets it. So a
-sender can send again all messages that a dead reader had not finished, even if processes behind it died at the same
-time. A message that comes twice is recognised by its key: it is not processed again, but its signals go to everyone who
-sent it.
+A credit goes back when a message was dropped, or was taken and its memory is no longer read. An ack goes back when
+everything made of the message is done, down to the ends of the graph (a sink, the outbox); then the sender forgets the
+message. So a sender can resend all messages that a dead reader had not finished, even if processes behind that reader
+died at the same time. The receiver recognises a repeated message by its key, and does not process the message again;
+the signals go to each process that sent the message.
 
-`pipeline.transport.protocol` has the format of the messages, `pipeline.transport.mailboxes` keeps them until they are
-taken.
+`pipeline.transport.protocol` has the format of the messages. `pipeline.transport.mailboxes` keeps messages until they
+are taken.
 """
 
 from __future__ import annotations
@@ -53,22 +53,23 @@ _READABLE, _NOBLOCK, _NOBLOCK_MORE = int(zmq.POLLIN), int(zmq.NOBLOCK), int(zmq.
 
 @dataclass(slots=True)
 class _Peer:
-    """One connection. `received`: how many messages have come on it; once one is missing (`gap`), no more are believed.
+    """One connection. `received`: the number of messages that have come on the connection.
 
-    `gone`: segments that were missing when this very process named them, on this connection or before.
+    `gap`: a message was missing, so later messages are ignored. `gone`: segments that were missing when this
+    incarnation of the sender named them, on this connection or an earlier one.
     """
 
     sender: SenderId
     gone: set[str] = field(default_factory=set)
     mappings: Mappings = field(default_factory=Mappings)
     partitions: dict[tuple[str, str], Partition] = field(default_factory=dict)
-    """Those that it may send on, as far as it has: the plan is asked once for each."""
+    """The partitions on which the sender has sent: the plan is asked once for each."""
     received: int = 0
     gap: bool = False
 
 
 class Receiver:
-    """All incoming edges of a process behind one socket. The messages that it believes go to its `mailboxes`.
+    """All incoming edges of a process behind one socket. Checked messages go to `mailboxes`.
 
     `accepted`: edge name -> the message types of its port.
     """
@@ -104,7 +105,7 @@ class Receiver:
         self._peers: dict[bytes, _Peer] = {}
 
     def revise(self, plan: ProcessPlan) -> None:
-        """From now on these may send; of a camera that is no longer in the plan everything is done, and forgotten."""
+        """Accept the senders of this plan from now on, and forget the cameras that the plan lacks: they are done."""
         self._senders = {name: frozenset(processes) for name, processes in plan.senders.items()}
         self._cameras = frozenset(plan.cameras)
         processes = {process for processes in self._senders.values() for process in processes}
@@ -118,7 +119,7 @@ class Receiver:
     # ---- receiving
 
     def receive(self) -> bool:
-        """Take the messages that have arrived into the mailboxes; True if there are more."""
+        """Put the messages that have arrived into the mailboxes; True if more have arrived."""
         for _ in range(_RECEIVE_AT_ONCE):
             if not int(self.socket.getsockopt(zmq.EVENTS)) & _READABLE:
                 return False
@@ -141,13 +142,13 @@ class Receiver:
                 self._refusals.add(error, sender=peer.sender.process, counted="dropped.wire")
 
     def _attach(self, identity: bytes) -> None:
-        """A sender starts, or starts again: messages still on the way on its earlier connections are ignored."""
+        """A sender starts, or starts anew: ignore messages that are on the way on its earlier connections."""
         sender = SenderId.of(identity)
         if not any(sender.process in processes for processes in self._senders.values()):
             raise WireError(f"{sender.process!r} wants to send; expected one of: {self._known()}")
         known = {other: peer.sender for other, peer in self._peers.items() if peer.sender.process == sender.process}
         if any(other > sender for other in known.values()):
-            return  # still on the way from a connection that is over
+            return  # this message was on the way on a connection that is over
         if identity in known:
             raise WireError(f"{sender.process} attaches twice on one connection; expected a routing id for each")
         peer = self._peers[identity] = _Peer(sender)
@@ -172,7 +173,7 @@ class Receiver:
         return ", ".join(sorted({process for processes in self._senders.values() for process in processes}))
 
     def _data(self, identity: bytes, peer: _Peer, body: bytes, more: int) -> None:
-        """Messages that came together. An unreadable one counts as one."""
+        """Take in messages that came together. An unreadable message counts as one."""
         peer.received += 1
         if peer.gap:
             return
@@ -180,7 +181,7 @@ class Receiver:
             raise WireError(f"a message of kind {body[:1]!r} in {1 + more} parts; expected {DATA!r} in 1")
         first, rows = read_data(memoryview(body)[1:])
         if first != peer.received:
-            # ZeroMQ connected again by itself: lost messages must not be overtaken, or they would count as repeated.
+            # ZeroMQ has reconnected by itself. If later messages overtook the lost ones, these would count as repeated.
             peer.gap = True
             self._log.info("message_missing", sender=peer.sender.process, expected=peer.received, got=first)
             return
@@ -190,14 +191,14 @@ class Receiver:
                 if not self._take_in(identity, peer, n, read_head(row)):
                     return
             except WireError as error:
-                # Refused for good: sent again it would be no better.
+                # Refuse the message for good: a resent copy would have the same mistake.
                 self._pending.ack_number(identity, n)
                 self._refusals.add(error, sender=peer.sender.process, counted="dropped.wire")
 
     def _watermarks(self, peer: _Peer, body: bytes) -> None:
         for reported in read_watermarks(memoryview(body)[1:]):
             self._check_edge(peer, reported.edge)
-            # A sender may name a camera that it does not know to be gone; that must not hold for the next of that name.
+            # A sender may not know yet that a camera is gone. Its report must not hold for a later camera of that name.
             if reported.camera in self._cameras:
                 self.mailboxes.raise_watermark(reported)
 
@@ -211,7 +212,7 @@ class Receiver:
         return partition
 
     def _take_in(self, identity: bytes, peer: _Peer, n: int, head: Head) -> bool:
-        """Put a message into its mailbox, if it is new. False if no message behind it can be believed."""
+        """Put a message into its mailbox unless it is repeated. False if the messages after it must be ignored."""
         edge, camera, key, deaths, tries, body = head
         partition = peer.partitions.get((edge, camera)) or self._partition(peer, edge, camera)
         if partition.knows(key):
@@ -235,9 +236,10 @@ class Receiver:
         return True
 
     def _segment_gone(self, identity: bytes, peer: _Peer, name: str, error: SegmentGone) -> None:
-        """Gone with its sender, as a rule, whose successor will send the message again: nothing may overtake it.
+        """Ask the sender to attach anew, because a message names shared memory that is gone.
 
-        A living sender attaches again. If it names the same segment again, somebody has removed the file, and the
+        As a rule the sender has died, and its successor resends the message: no later message may overtake that one. A
+        living sender attaches anew. If the sender then names the same segment, somebody has removed the file, and the
         message is lost: that raises WireError.
         """
         if name in peer.gone:
@@ -260,15 +262,15 @@ class Receiver:
     # ---- signals
 
     def credit(self, item: Item) -> None:
-        """The item's memory is no longer read."""
+        """Report that the item's memory is no longer read."""
         self._pending.credit(item)
 
     def ack(self, item: Item) -> None:
-        """All that was made of the item is done."""
+        """Report that everything made of the item is done."""
         self._pending.ack(item)
 
     def trying(self, item: Item) -> None:
-        """Report, before it is processed alone, that the item is: should this process die of it, its senders know."""
+        """Report that the item is about to be processed alone: if this process dies of the item, its senders know."""
         self._pending.trying(item)
         self.flush()
 
@@ -283,7 +285,7 @@ class Receiver:
             self._pending.finish(received)
 
     def flush(self) -> None:
-        """Send the signals that have come together."""
+        """Send the signals that wait, together."""
         for identity, signals in self._pending.take():
             self._send(identity, SIGNAL, signals.packed())
 

@@ -1,9 +1,9 @@
-"""A started process, from its first line to its last: its plan, its title, its logs, its end when the supervisor dies.
+"""A child process from start to end: it gets a plan, a title and logs, and ends when the supervisor dies.
 
     python -m camgraph.pipeline.worker.child --control FD --life FD LABEL
 
-Two descriptors are inherited: a socket for its plan, its orders and its reports, and a pipe whose end of file says that
-the supervisor is dead. Nothing secret stands in the command line.
+The process inherits two descriptors: a socket for the plan, the orders and the reports, and a pipe whose end of file
+says that the supervisor is dead. The command line has nothing secret.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from camgraph.pipeline.worker.worker import Worker
 _PR_SET_NAME = 15
 _GRACE_S = 1.0
 _NICE = 10
-"""Of a process that gives way: on two busy cores, a thread that never rests then gets a twentieth of their time."""
+"""The niceness of a process that gives way: on two busy cores, a busy thread then gets a twentieth of their time."""
 _LONGEST = 20_000
 
 
 def run_child(control: int, life: int, label: str) -> int:
-    """Be the process that the supervisor asked for; its exit status."""
+    """Be the process that the supervisor asked for; return the exit status."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # sent to the whole group: the supervisor gets it too, and decides
+        signal.signal(number, signal.SIG_IGN)  # these go to the whole group: the supervisor gets them too, and decides
     _set_title(label)
     hide_until_allowed()
     channel = Channel(socket.socket(fileno=control))
@@ -114,13 +114,13 @@ def _set_title(label: str) -> None:
 
 
 def _give_way() -> None:
-    """For this thread, and all that it starts."""
+    """Lower the priority of this thread, and of the threads and processes that this thread starts."""
     with contextlib.suppress(OSError, AttributeError):
         os.setpriority(os.PRIO_PROCESS, 0, _NICE)
 
 
 def _die_with(life: int, boot: Boot) -> None:
-    """Wait for the supervisor's end. The loop then ends by itself; should it hang, this ends the process."""
+    """Wait for the supervisor's death. The loop then ends by itself; if the loop hangs, end the process."""
     while True:
         with contextlib.suppress(InterruptedError):
             if not os.read(life, 1):
@@ -131,7 +131,7 @@ def _die_with(life: int, boot: Boot) -> None:
 
 
 def _clean_up(boot: Boot) -> None:
-    """The supervisor is dead and every process of the run ends: nobody needs its folder any more."""
+    """Remove the folder and the shared memory of the run: without the supervisor, all its processes end."""
     unlink_prefix(boot.shm_prefix)
     remove_run_of(Path(boot.run_folder))
 
@@ -143,12 +143,12 @@ def _drain(channel: Channel) -> None:
 
 
 def live(control: int, life: int, label: str) -> int:
-    """Be the process that the supervisor asked for, to its end: the exit status, unless it ends here."""
+    """Be the process that the supervisor asked for, to the end; return the exit status, or end the process here."""
     # Python looks through all objects for cycles once more before it ends: 80 ms of CPU, a fifth of a short life.
     atexit.register(gc.freeze)
     status = run_child(control, life, label)
     if any(thread.name.startswith(POOL_THREAD) for thread in threading.enumerate()):
-        os._exit(status)  # a model at work in native code would be torn down under its own feet: SIGABRT
+        os._exit(status)  # Python would free a model that native code still runs: SIGABRT
     return status
 
 

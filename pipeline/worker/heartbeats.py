@@ -85,6 +85,7 @@ class Heartbeats:
             "counts": self._counters.snapshot(),
             "files": self._counters.files,
             "frames_done": dict(path.sources.frames_done),
+            "queued": path.sources.queued,
             "cpu_s": time.process_time() - self._cpu_before,
             "queue": path.receiver.mailboxes.waiting() if path.receiver else 0,
             "in_flight": path.sender.in_flight,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from camgraph.pipeline.execution.process_parts import ProcessParts
-from camgraph.pipeline.execution.source_thread import Handed, Silence, SourceThread
+from camgraph.pipeline.execution.source_thread import Handed, Silence, SourceThread, may_start, queued
 from camgraph.pipeline.execution.stage_chain import StageChain
 from camgraph.pipeline.items import END_SEQ, Item, Key
 from camgraph.pipeline.messages import End, Stamp
@@ -54,18 +54,22 @@ class Sources:
         silent = [silence for thread in self._threads.values() if (silence := thread.silence).since_ns]
         return min(silent, key=lambda silence: silence.since_ns, default=Silence())
 
+    @property
+    def queued(self) -> list[str]:
+        """See `source_thread.queued`."""
+        return queued(thread for camera, thread in self._threads.items() if camera in self._allowed)
+
     def allow(self, cameras: Collection[str]) -> None:
         """All readers have a plan with these cameras: they may start."""
         self._allowed.update(cameras)
 
     def start(self, resume_of: StampOf, owed_of: StampOf, gave_up: str) -> None:
-        """Start those that may and have not.
+        """Start those that may and have not: of files, the next ones as others end.
 
         `resume_of(camera)` says behind which frame to go on, `owed_of(camera)` up to which some reader has had all.
         """
-        for camera, thread in self._threads.items():
-            if camera in self._allowed and not thread.started:
-                thread.start(resume_of(camera), gave_up, owed_of(camera))
+        for thread in may_start(self._threads[camera] for camera in self._threads if camera in self._allowed):
+            thread.start(resume_of(thread.camera), gave_up, owed_of(thread.camera))
 
     def add(self, thread: SourceThread) -> None:
         """One more camera, which may not start yet."""

@@ -1,8 +1,9 @@
 """One process of a graph: its loop, which takes messages, runs the stages, sends, acknowledges, and reports its state.
 
-`pipeline.worker.child` starts it, `pipeline.supervision.supervisor` gives it orders. `pipeline.transport.receiver` and
-`pipeline.transport.sender` hold the traffic between processes, `pipeline.worker.input_loop` and
-`pipeline.worker.sources` its ways in here, `pipeline.execution.stage_chain` the way of an item through the stages.
+`pipeline.worker.child` starts a worker, and `pipeline.supervision.supervisor` gives orders to the worker.
+`pipeline.transport.receiver` and `pipeline.transport.sender` carry messages between processes.
+`pipeline.worker.input_loop` and `pipeline.worker.sources` bring messages and frames to the stages, and
+`pipeline.execution.stage_chain` takes each item through the stages.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ from camgraph.pipeline.worker.sources import Sources
 _IDLE_MS = 200
 _REST_MS = 500
 _TURNS_UNTIL_REST = 2
-"""Waits in which nothing came; after so many all that has happened is told."""
+"""After this many waits in which nothing arrived, all news has been reported, and the process is at rest."""
 _JOIN_S = 1.0
 
 
 class Worker:
-    """The loop. All of its methods run in one thread, but for `_pause`, which waits in whichever calls it.
+    """The loop of a process. All methods run in one thread, except `_pause`, which waits in the thread of its caller.
 
-    `orders`: those that arrived before there was a worker.
+    `orders`: the supervisor's orders that arrived before the worker was made.
     """
 
     def __init__(self, boot: Boot, channel: Channel, log: Logger, orders: Sequence[Mapping[str, Any]] = ()) -> None:
@@ -77,7 +78,7 @@ class Worker:
         self._thread = threading.get_ident()
         self._order: set[str] = set()
         self._empty_waits = 0
-        """How many waits in a row have ended with nothing to receive."""
+        """The number of waits in a row that ended with nothing to receive."""
         self._early = orders
 
     # ---- building
@@ -135,7 +136,7 @@ class Worker:
     # ---- the loop
 
     def run(self) -> None:
-        """Open the stages, then work until the order to close. Raises the error that ends the process."""
+        """Open the stages, then work until the supervisor's order to close. Raises the error that ends the process."""
         self._poller.register(self._channel.fileno(), zmq.POLLIN)
         self._poller.register(self._wakeup.fileno(), zmq.POLLIN)
         failures: list[CamgraphError] = []
@@ -179,12 +180,12 @@ class Worker:
 
     @property
     def _is_at_rest(self) -> bool:
-        """Whether nothing happens here until something arrives; cameras and outboxes act by themselves."""
+        """Whether the process only waits for messages. A process with a source or an outbox is never at rest."""
         acts_by_itself = self._plan.sources or self._path.relay
         return self._empty_waits >= _TURNS_UNTIL_REST and not acts_by_itself
 
     def _turn(self) -> bool:
-        """One round of everything; True when there is more to do without anything happening."""
+        """One round of the loop; True if the next round has work even if nothing arrives."""
         if self._plan.sources:
             if self._path.sender.attached:
                 self._path.sources.start(self._resume_of, self._path.sender.seen_by_any, self._boot.gave_up)
@@ -194,20 +195,20 @@ class Worker:
         return busy
 
     def _send(self) -> None:
-        """Send others the things they wait for: events, acknowledgements, and the heartbeat."""
+        """Send what other processes wait for: events, messages, acknowledgements, and the heartbeat."""
         if self._path.relay:
             self._path.relay.turn()
         self._path.sender.flush()
         if self._path.receiver:
             self._path.receiver.flush()
-        if self._plan.sources and self._plan.live:  # a file keeps its memory: without it, it would end
+        if self._plan.sources and self._plan.live:  # a source of files would end without its memory
             self._ring.trim(time.monotonic())
         self._heartbeats.send_in_time(at_rest=self._is_at_rest)
 
     def _pause(self, seconds: float) -> bool:
-        """Let so much time pass while a stage is blocked; True when the process closes.
+        """Wait for `seconds` because a stage is blocked; True if the process closes.
 
-        In the loop's own thread the loop goes on meanwhile, as far as it takes nothing new.
+        In the thread of the loop, the loop still receives and sends meanwhile, but begins no new work.
         """
         if threading.get_ident() != self._thread:
             over = self._closing.wait(seconds)
@@ -263,13 +264,13 @@ class Worker:
         self._channel.send("revised", number=number, problem=problem)
 
     def _change_settings(self, boot: Boot, number: int) -> None:
-        """Go on with the settings of this plan; if a stage does not take them, close: the next process has them."""
+        """Give the stages the settings of this plan. If a stage refuses, close: the next process begins with them."""
         hide(boot.secrets)
         if boot.confidential:
             forbid_dumps(self._log.warning)
         try:
             self._path.chain.change_settings(boot.plan)
-        except Exception as error:  # noqa: BLE001 - a bug of a stage, or its way to be started anew
+        except Exception as error:  # noqa: BLE001 - a bug of a stage, or a stage that has to begin anew
             is_bug = not isinstance(error, CamgraphError)
             self._log.warning("settings_not_taken", why=f"{type(error).__name__}: {error}", exc_info=is_bug)
             self._order.add("close")
@@ -278,7 +279,7 @@ class Worker:
         self._channel.send("settings_taken", number=number)
 
     def _resume_of(self, camera: str) -> Stamp | None:
-        """The frame to go on behind: the readers are done with it, or an earlier incarnation knew it to be done."""
+        """The frame after which the source goes on: the last that all readers, or an earlier life, know as done."""
         known = [stamp for stamp in (self._path.sender.done_by_all(camera), self._boot.resume_of(camera)) if stamp]
         return max(known, key=lambda stamp: stamp.place, default=None)
 
@@ -289,7 +290,7 @@ class Worker:
         self._channel.send("ended", camera=item.camera, reason=end.reason, **error)
 
     def _close(self) -> list[CamgraphError]:
-        """Close everything; returns the errors of stages that failed to close."""
+        """Close all parts of the process; return the errors of stages that failed to close."""
         self._closing.set()
         self._path.sources.abandon()
         failures: list[CamgraphError] = []

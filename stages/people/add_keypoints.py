@@ -15,6 +15,7 @@ import numpy as np
 
 from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.stage import Counts, Ports
+from camgraph.stages.facts import Facts
 from camgraph.stages.messages import People, Tensor
 from camgraph.stages.people.inference.behind_model import BehindModel, ModelBefore
 from camgraph.stages.people.inference.outputs import READING, OutputReader, OutputSettings, points_without_effect
@@ -58,6 +59,10 @@ class AddKeypoints(BehindModel[OutputSettings]):
             "keypoints": reading.keypoints,
             "point_values": reading.point_values,
         }
+
+    @classmethod
+    def describe(cls, settings: OutputSettings) -> Facts:
+        return settings.facts
 
     def open(self) -> None:
         """Raises UserError if a setting is missing that no model says."""

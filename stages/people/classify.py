@@ -87,6 +87,8 @@ class Classify(BehindModel[ClassifySettings]):
             message = f"scores of classes must be floats, and `{shown(name)}` is {rows.dtype}"
             raise self._wrong_shapes.dropped(name, message)
         names = self.settings.class_names
+        if rows.shape[2:] == (1, 1):
+            rows = rows[..., 0, 0]
         if rows.ndim != 2 or len(rows) != item.rows or rows.shape[1] < 1:
             message = f"expected an output `{shown(name)}` of ({item.rows}, classes), got {rows.shape}"
             raise self._wrong_shapes.dropped(name, message)

@@ -20,7 +20,7 @@ from camgraph.pipeline.stage import Counts, FrameSize, Stage, Upstream
 from camgraph.stages.facts import Facts
 from camgraph.stages.messages import Tensor
 from camgraph.stages.people.inference.batches import BatchRuns, Given, Row
-from camgraph.stages.people.inference.contracts import check_kind, check_size
+from camgraph.stages.people.inference.contracts import check_kind, check_size, pixel_doubts
 from camgraph.stages.people.inference.engines import onnxruntime_engine
 from camgraph.stages.people.inference.engines.devices import device_of
 from camgraph.stages.people.inference.engines.engine import WrongOutput
@@ -42,9 +42,9 @@ from camgraph.stages.people.inference.model_service import NAME as SOCKET_NAME
 from camgraph.stages.people.inference.model_service import ModelService
 from camgraph.stages.people.inference.output_checks import WRONG_NUMBERS, WRONG_SHAPES, WrongShapes, check_numbers
 from camgraph.stages.people.inference.readiness import ReadyModel, ready_model, shares_of_operations, usual_threads
-from camgraph.stages.people.inference.signatures import why_not_analysed
-from camgraph.stages.vision.batching import engine_order
+from camgraph.stages.people.inference.signatures import signature_of_file, why_not_analysed
 from camgraph.stages.vision.letterbox import Size
+from camgraph.stages.vision.run_sizes import engine_order
 
 __all__ = ["Infer", "InferSettings"]
 
@@ -106,12 +106,14 @@ class Infer(Stage[InferSettings]):
     def remarks(
         cls, settings: InferSettings, base_folder: Path, cameras: Mapping[str, FrameSize | None]
     ) -> Iterable[str]:
-        """That a model was not opened to look at it."""
+        """That a model was not opened to look at it, or does not show how it wants its pixels."""
         if settings.server:
             return
-        libraries = find_libraries(settings.custom_ops, base_folder)
-        if why := why_not_analysed(find_model(settings.file, base_folder), libraries):
+        path, libraries = find_model(settings.file, base_folder), find_libraries(settings.custom_ops, base_folder)
+        if why := why_not_analysed(path, libraries):
             yield f"{settings.file} is {why}; its inputs and outputs are those that the file states"
+        for doubt in pixel_doubts(signature_of_file(path, libraries), settings.input, settings.declared):
+            yield f"{settings.file}: {doubt} (`input`)"
 
     @classmethod
     def least_workers(cls, settings: InferSettings) -> int:

@@ -28,7 +28,7 @@ from camgraph.stages.vision.keypoint_windows import (
     normalised,
     resampled,
 )
-from camgraph.stages.vision.skeleton import COCO_17
+from camgraph.stages.vision.skeleton import BODY, COCO_17
 from camgraph.stages.vision.window_contract import KEYPOINTS
 
 GAP_NS = 500_000_000
@@ -111,10 +111,10 @@ class KeypointWindows(Stage[KeypointWindowsSettings]):
     def _is_known(self, item: Tracks) -> bool:
         """Whether the joints are in the order of COCO."""
         camera = item.stamp.camera
-        known = item.skeleton == "coco-17" and item.keypoints.shape[1] == len(COCO_17)
+        known = item.skeleton == BODY and item.keypoints.shape[1] == len(COCO_17)
         if not known and len(item) and camera not in self._logged:
             self._logged.add(camera)
-            self.context.log.warning("joints_unknown", camera=camera, skeleton=item.skeleton, expected="coco-17")
+            self.context.log.warning("joints_unknown", camera=camera, skeleton=item.skeleton, expected=BODY)
         return known
 
     def _due(self, item: Tracks) -> Iterator[tuple[int, F32]]:

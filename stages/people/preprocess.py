@@ -16,7 +16,7 @@ from camgraph.pipeline.system.spelling import did_you_mean
 from camgraph.stages.facts import Facts
 from camgraph.stages.messages import Frame, Tensor
 from camgraph.stages.vision import letterbox
-from camgraph.stages.vision.letterbox import Align, Fit, Size
+from camgraph.stages.vision.letterbox import Align, Fit, FitName, Size
 from camgraph.stages.vision.planes import U8
 from camgraph.stages.vision.yuv import bgr_to_rgb, i420_to_rgb, planes_to_rgb
 
@@ -42,8 +42,11 @@ class PreprocessSettings(Settings):
         "what the model wants, and for one that takes any size the frame's own up to `max_side`, which `camgraph run` "
         "chooses by a look at the files",
     )
-    fit: Literal["letterbox", "stretch"] = Field(
-        "letterbox", description="letterbox: proportions kept, padded; stretch: over all of the size"
+    fit: FitName = Field(
+        "letterbox",
+        description="letterbox: proportions kept, padded; stretch: over all of the size; crop: proportions kept, the "
+        "middle of the frame over all of the size, as many classifiers are trained; by default as the model behind it "
+        "wants it, else letterbox",
     )
     align: Align = Field(
         "centre",
@@ -90,7 +93,7 @@ class Preprocess(Stage[PreprocessSettings]):
     outputs = (Tensor,)
     only_for_models = True
     thread_safe = True
-    adapts = ("size", "align", "pad")
+    adapts = ("size", "fit", "align", "pad")
 
     @classmethod
     def describe(cls, settings: PreprocessSettings) -> Facts:
@@ -125,17 +128,28 @@ class Preprocess(Stage[PreprocessSettings]):
             return letterbox.native_size(frame_size, most), letterbox.native(frame_size, most)
         if self.settings.fit == "stretch":
             return size, letterbox.stretch_fit(frame_size, size)
+        if self.settings.fit == "crop":
+            return size, letterbox.crop_fit(frame_size, size)
         return size, letterbox.letterbox_fit(frame_size, size, self.settings.align)
 
 
 def draw(frame: Frame, fit: Fit, out: U8, pad: int) -> None:
-    """Write the frame as RGB into its place in ``out`` (H, W, 3), and ``pad`` around it."""
+    """Write the frame as RGB into its place in ``out`` (H, W, 3), and ``pad`` around it; or as much of it as fits."""
     width, height = inner = letterbox.inner_size((frame.width, frame.height), fit)
     left, top = int(fit.pad_x), int(fit.pad_y)
+    if height > out.shape[0] or width > out.shape[1]:
+        whole = np.empty((height, width, 3), np.uint8)
+        _draw_all(frame, inner, whole)
+        out[...] = whole[-top : out.shape[0] - top, -left : out.shape[1] - left]
+        return
     out[:top], out[top + height :] = pad, pad
     rows = out[top : top + height]
     rows[:, :left], rows[:, left + width :] = pad, pad
-    place = rows[:, left : left + width]
+    _draw_all(frame, inner, rows[:, left : left + width])
+
+
+def _draw_all(frame: Frame, inner: Size, place: U8) -> None:
+    """Write the whole frame, made so large, into a place of that size."""
     if frame.format != "yuv420p":
         bgr_to_rgb(frame.pixels, inner, place)
     elif inner == (frame.width, frame.height):

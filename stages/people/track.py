@@ -17,7 +17,7 @@ from camgraph.pipeline.stage import Context, Counts, Settings, Stage, Upstream
 from camgraph.stages.messages import People, Tracks
 from camgraph.stages.vision.decoding.score_ranges import score_range
 from camgraph.stages.vision.tracking import Followed, Tracker, TrackerOptions
-from camgraph.stages.vision.tracking.memory import heights_of
+from camgraph.stages.vision.tracking.known_tracks import heights_of
 from camgraph.stages.vision.tracking.smoothing import Smoother
 
 SEEN = "people"

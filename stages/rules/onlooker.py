@@ -21,12 +21,12 @@ from camgraph.stages.rules.language.people import Point
 from camgraph.stages.rules.language.vocabulary import label_word
 from camgraph.stages.rules.python_functions import taken_failures
 from camgraph.stages.rules.rule_set import ReadyRule, RuleSet
-from camgraph.stages.vision.skeleton import COCO_17
+from camgraph.stages.vision.skeleton import BODY, COCO_17
 
 
 def picture_of(item: Tracks) -> Picture:
     """The judge's view of the tracks. Own copies: a judge remembers, and the item's arrays may lie in shared memory."""
-    known = item.skeleton == "coco-17" and item.keypoints.shape[1] == len(COCO_17)
+    known = item.skeleton == BODY and item.keypoints.shape[1] == len(COCO_17)
     boxes, scores, keypoints = item.boxes.copy(), item.scores.copy(), item.keypoints.copy()
     pairs = zip(item.ids.tolist(), item.continues.tolist(), strict=True)
     continues = {track: before for track, before in pairs if before}

@@ -26,7 +26,7 @@ from camgraph.pipeline.stage import Context, Counts, FrameSize, SettingProblems,
 from camgraph.pipeline.system.paths import resolve
 from camgraph.pipeline.system.spelling import did_you_mean
 from camgraph.stages import events
-from camgraph.stages.facts import Facts, RuleNamesFact, RulesFact
+from camgraph.stages.facts import Facts, RuleNamesFact, RulesFact, SkeletonFact
 from camgraph.stages.messages import Tracks
 from camgraph.stages.rules.camera_check import impossible_alone, outside_frames, too_few_frames, unwatched
 from camgraph.stages.rules.counting import Counting, Report
@@ -72,6 +72,7 @@ from camgraph.stages.rules.rule_set import (
 )
 from camgraph.stages.rules.schedule import Zone
 from camgraph.stages.vision.heads import Area, Heads, PeopleInFrame
+from camgraph.stages.vision.skeleton import BODY
 
 JUDGED = "judged."
 """With a rule's id behind it: a counter of the cameras (and epochs) in which its condition was ever true or false."""
@@ -276,7 +277,9 @@ class Rules(Stage[RulesSettings]):
         found: dict[str, Any] = {"model": models[0]} if settings.model is None and len(models) == 1 else {}
         if settings.file is not None and settings.text is None:
             found["text"] = _file_of(settings, base_folder)[1]
-        _check_labels(cls._rules_of(settings, base_folder), upstream)
+        rules = cls._rules_of(settings, base_folder)
+        _check_labels(rules, upstream)
+        _check_joints(rules, upstream)
         return found
 
     @classmethod
@@ -474,9 +477,9 @@ class Rules(Stage[RulesSettings]):
         judge = Judge([one.rule for one in ready], lambda size: self._surroundings(rules, name, size))
         if self._counting.of(name, rules.file):
             self.context.counters_are(name, self._counting.numbers(name))
-        if item.skeleton != "coco-17" and (name, item.skeleton) not in self._logged:
+        if item.skeleton != BODY and (name, item.skeleton) not in self._logged:
             self._logged.add((name, item.skeleton))
-            self.context.log.warning("joints_unknown", camera=name, skeleton=item.skeleton, expected="coco-17")
+            self.context.log.warning("joints_unknown", camera=name, skeleton=item.skeleton, expected=BODY)
         merger, at = Merger(_merging(ready)), item.stamp
         return _Camera(at.epoch, rules, judge, ready, merger, item.skeleton, at, FrameRate(at.time_ns))
 
@@ -615,6 +618,26 @@ def _check_labels(rules: RuleSet | None, upstream: Upstream) -> None:
                 f"the rule `{rule_id}` asks for `label({name})`, and {where} no such class{listed}",
                 error_id="rule-mistake",
             )
+
+
+def _check_joints(rules: RuleSet | None, upstream: Upstream) -> None:
+    """Raises UserError if a rule can never fire with the keypoints that the models before it find."""
+    found = {stage: facts["skeleton"] for stage, facts in upstream.nearest("skeleton").items()}
+    if rules is None or not found or any(one["name"] == BODY for one in found.values()):
+        return
+    for rule_id, ready in rules.rules.items():
+        if ready.rule.needs_joints:
+            raise UserError(
+                f"the rule `{rule_id}` asks for joints of a body ({BODY}), and "
+                f"{', '.join(_joints_in_words(stage, one) for stage, one in found.items())}: use a model that finds "
+                "these joints, or remove the rule",
+                error_id="rule-mistake",
+            )
+
+
+def _joints_in_words(stage: str, skeleton: SkeletonFact) -> str:
+    number = skeleton["keypoints"]
+    return f"`{stage}` finds " + (f"{number} others ({skeleton['name']})" if number else "boxes alone")
 
 
 def _merging(rules: Iterable[ReadyRule]) -> dict[str, int]:

@@ -2,19 +2,20 @@
 
     siren: {use: sink_command, from: actions, with: {command: [./siren.sh, "on"], only: {rule: fall}}}
 
-The program gets one line of JSON, and its main facts as variables of the environment: CAMGRAPH_ACTION, _CAMERA, _RULE,
-_SEVERITY, _PHASE, _TIME, _INCIDENT, _SNAPSHOT, _CLIP (files of `sink_footage`, as absolute paths). It is started
-without a shell, so nothing in an event is ever taken for a command.
+The program gets the event as one line of JSON, and the main facts of the event as variables of the environment:
+CAMGRAPH_ACTION, _CAMERA, _RULE, _SEVERITY, _PHASE, _TIME, _INCIDENT, _SNAPSHOT, _CLIP (files of `sink_footage`, as
+absolute paths). The sink starts the program without a shell, so nothing in an event is ever taken for a command.
 
-| it ends | then |
+| the program | then |
 |---|---|
-| with status 0 | the event is delivered |
-| with another status, by a signal, or after `limit` | it is started again, up to `tries` times; then the event
-goes to the dead letters |
-| it cannot be started | the event waits, and it is tried again |
+| ends with status 0 | the event is delivered |
+| ends with another status or by a signal, or takes longer than `limit` | the sink starts the program again, up to
+`tries` times; then the event goes to the dead letters |
+| cannot be started | the event waits, and the sink tries again |
 
-One runs at a time, in the order of the events. If the sink is killed, the program outlives it until the next process of
-the sink begins, which ends it, or for two seconds more than `limit`. Of its output, the last 500 letters are kept.
+One program runs at a time, in the order of the events. If the sink is killed, the program goes on until the next
+process of the sink begins and ends the program, or for two seconds more than `limit`. The sink keeps the last 500
+letters of the program's output.
 """
 
 from __future__ import annotations
@@ -46,15 +47,15 @@ from camgraph.stages.sinks.delivery.footage_files import FootageFiles, FootageSe
 from camgraph.stages.sinks.delivery.template import filled
 
 _FIRST_LINE = 256
-"""Bytes; Linux reads as much of the line that names an interpreter."""
+"""In bytes: Linux reads no more of the line that names an interpreter."""
 _TURN_S = 1.0
-"""How long one call waits for the program; the process goes on listening between two calls."""
+"""How long one call waits for the program: between two calls, the process of the sink listens to others."""
 _LAST_WORDS = 500
 _VARIABLES = ("action", "camera", "rule", "severity", "phase", "incident")
 _KEPT_BYTES = 4 * (_LAST_WORDS + LONGEST_SECRET)
-"""A letter may have four of them. Secrets are hidden before the words are cut: half of one would not be recognised."""
+"""A letter may have four bytes. Secrets are hidden before the output is cut: half a secret would not be recognised."""
 _LAST_WORDS_S = 1.0
-"""So long they are waited for once a program has ended: one that it leaves behind may keep its output open."""
+"""How long the sink waits for the last output of an ended program: a child of the program may keep the pipe open."""
 _KILL_AFTER_S = 2.0
 _GONE_WITHIN_S = 5.0
 """A killed process is gone at once, unless a disk or a device holds it."""
@@ -111,9 +112,9 @@ class SinkCommand(EventSink[SinkCommandSettings]):
             self.sent_already(view)
 
     def _run(self, view: EventView) -> None:
-        """Return once the program has ended well; raises Unavailable while it runs or if it will be tried again."""
+        """Return once the program has ended well. Raises Unavailable while the program runs, or before another try."""
         if self._program is None or self._program.event_id != view.event.id:
-            self.disconnect()  # the event before it has expired
+            self.disconnect()  # the program of an earlier event, which has expired
             self._program = self._start(view)
         if not self._program.ended(_TURN_S):
             raise Unavailable("the program is running", patient=True)
@@ -129,7 +130,7 @@ class SinkCommand(EventSink[SinkCommandSettings]):
 
     def _start(self, view: EventView) -> _Program:
         command, base_folder = self.settings.command, self.context.base_folder
-        why = _why_not_startable(command[0], base_folder)  # `timeout` would start, and say it by its own status
+        why = _why_not_startable(command[0], base_folder)  # `timeout` would start, and end with a status
         if why:
             raise Unavailable(f"{command[0]}: cannot be started: {why}")
         try:
@@ -166,14 +167,14 @@ class _Failures:
         self._event_id, self._number = "", 0
 
     def another(self, event_id: str) -> int:
-        """Return their number with this one. An event before it may have expired after some."""
+        """Count one more failure and return their number. The failures of an earlier event do not count."""
         self._number = self._number + 1 if event_id == self._event_id else 1
         self._event_id = event_id
         return self._number
 
 
 class _Program:
-    """One running program, in a group of its own, so that its children are killed with it."""
+    """One running program, in a process group of its own, so that a kill reaches the children of the program, too."""
 
     def __init__(
         self, event: Event, command: Sequence[str], environment: Mapping[str, str], limit_s: float, pid_file: Path
@@ -182,7 +183,7 @@ class _Program:
         self._limit_s = limit_s
         self._late = False
         self._name = Path(command[0]).name
-        with tempfile.TemporaryFile() as line:  # not a pipe: a program that does not read it must not block
+        with tempfile.TemporaryFile() as line:  # not a pipe: a program that reads nothing must not block
             line.write(event.body + b"\n")
             line.seek(0)
             self._process = subprocess.Popen(  # noqa: S603 - the user's own program, without a shell
@@ -205,7 +206,7 @@ class _Program:
             raise Unavailable(f"cannot read what a program says: {error}: raise ulimit -u") from error
 
     def ended(self, wait_s: float) -> bool:
-        """Wait at most so long; kills it when its time is over."""
+        """Whether the program has ended. Waits at most `wait_s`, and kills a program whose time is over."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(max(0.0, min(wait_s, self._until_s - time.monotonic())))
         if self._process.poll() is None and time.monotonic() >= self._until_s:
@@ -214,11 +215,11 @@ class _Program:
         return self._process.poll() is not None
 
     def why_failed(self) -> str:
-        """ "" if it has ended well; its last words otherwise."""
+        """Why the ended program failed, with the last words of its output; "" if the status is 0."""
         status = self._process.returncode
         if status == 0:
             return ""
-        # A program of its own accord may end with a status of `timeout`, but then before its time.
+        # A program may itself end with a status that `timeout` uses, but then before its time is over.
         if self._late or (status in _TIMED_OUT and time.monotonic() >= self._until_s):
             return f"{self._name}: did not end within {self._limit_s:g} s"
         how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
@@ -226,14 +227,14 @@ class _Program:
         return f"{self._name}: {how}" + (f": {words}" if words else "")
 
     def kill(self) -> None:
-        """End it and its children."""
+        """Kill the program and its children."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
 
 class _Output(threading.Thread):
-    """Reads all that a program writes, and keeps the end of it: a program that nobody reads would block."""
+    """Reads all output of a program, and keeps the end: a program whose output is not read would block."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         super().__init__(name="output", daemon=True)
@@ -241,25 +242,25 @@ class _Output(threading.Thread):
         self._end = b""
 
     def run(self) -> None:
-        """Until the program, and all that it has left behind, have closed it."""
+        """Read until the program, and each process that the program has left behind, has closed the pipe."""
         with self._pipe as pipe:
             while some := os.read(pipe.fileno(), 1 << 16):
                 self._end = (self._end + some)[-_KEPT_BYTES:]
 
     def last_words(self, wait_s: float) -> str:
-        """The end of it, once it is closed or after so long."""
+        """The end of the output: all of it if the pipe closes within `wait_s`, else what has come until then."""
         self.join(wait_s)
         return shown(redacted_end(self._end.decode(errors="replace").strip(), _LAST_WORDS).strip())
 
 
 def _remember(pid: int, file: Path) -> None:
-    """For `_end_left_behind`. On a full disk the program is bounded by `timeout` alone."""
+    """Note the program for `_end_left_behind`. On a full disk, only `timeout` ends a program that was left behind."""
     with suppress(OSError):
         file.write_text(f"{pid} {_started(pid)}")
 
 
 def _end_left_behind(file: Path) -> None:
-    """End the program that a killed process of this sink has left running; its event comes again."""
+    """End the program that a killed process of this sink has left running; the event of that program comes again."""
     with suppress(OSError, ValueError):
         pid, _, started = file.read_text().partition(" ")
         until_s = time.monotonic() + _GONE_WITHIN_S
@@ -270,9 +271,9 @@ def _end_left_behind(file: Path) -> None:
 
 
 def _started(pid: int) -> str:
-    """When this living process was started, in ticks since the boot: another one of this number has another time.
+    """When this living process was started, in ticks since the boot. A later process with this number has another time.
 
-    Raises OSError if there is none.
+    Raises OSError if no such process lives.
     """
     state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     if state in "ZX":
@@ -285,7 +286,7 @@ _TIMED_OUT = (124, 137)
 
 
 def _bounded(command: Sequence[str], limit_s: float) -> Sequence[str]:
-    """The command under `timeout`, if there is one: so it also ends in time if this process is killed."""
+    """The command, run by `timeout` if this machine has it: the program then ends in time even if this process dies."""
     timeout = shutil.which("timeout")
     return (
         [timeout, f"--kill-after={_KILL_AFTER_S:g}", f"{limit_s + _KILL_AFTER_S:g}", *command] if timeout else command
@@ -317,7 +318,7 @@ def _why_not_startable(program: str, base_folder: Path) -> str:
 
 
 def _why_no_script(path: Path) -> str:
-    """Why its first line, `#!INTERPRETER ...`, leads nowhere; "" if it has none."""
+    """Why the first line of a script, `#!INTERPRETER ...`, leads nowhere; "" if there is no such line."""
     try:
         with path.open("rb") as file:
             line = file.readline(_FIRST_LINE)
@@ -344,7 +345,7 @@ def _facts(view: EventView, footage: FootageFiles) -> dict[str, str]:
 
 
 def _path_of(name: Any, footage: FootageFiles) -> str:
-    """ "" for a name that leads elsewhere: programs may well send away what they find there."""
+    """The path of a file of `sink_footage`; "" for any other file, which a program might send away."""
     with suppress(ValueError):
         return str(footage.path(name)) if isinstance(name, str) else ""
     return ""

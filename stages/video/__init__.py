@@ -4,7 +4,7 @@ before the run   camera (the settings), addresses, inspection, examiner, examina
 files            opening, contents, tiff, video, places, recording, pictures, playlists, scripts
 times            timeline, dates, bare_times
 frames           shots, pixels, pixel_shape
-limits           formats, memory, file_memory, slot_memory, waiting, ffmpeg_errors, ffmpeg_log
+limits           formats, ffmpeg_memory, file_memory, slot_memory, waiting, ffmpeg_errors, ffmpeg_log
 footage          packets, tap: the packets of a camera for who keeps pictures and clips
 cameras          live/
 

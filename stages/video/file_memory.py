@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from camgraph.pipeline.errors import BadItem, EnvironmentProblem
-from camgraph.stages.video.memory import MemoryGuard
+from camgraph.stages.video.ffmpeg_memory import MemoryGuard
 
 TICK_S = 0.2
 _SHORT_S = 0.01

@@ -24,11 +24,17 @@ Size = tuple[int, int]
 Align = Literal["centre", "corner"]
 """The place of a frame in its padding; the corner is the upper left."""
 
+FitName = Literal["letterbox", "stretch", "crop"]
+"""How a frame is fitted into a picture of other proportions."""
+
 NATIVE_MULTIPLE = 32
 
 
 class Fit(NamedTuple):
-    """Scale and padding, with model = frame * scale + pad; a row of `Tensor.fit` has the same order."""
+    """Scale and padding, with model = frame * scale + pad; a row of `Tensor.fit` has the same order.
+
+    Where parts of the frame are cut off, its padding is negative.
+    """
 
     scale_x: float
     scale_y: float
@@ -54,6 +60,14 @@ def letterbox_fit(frame_size: Size, size: Size, align: Align = "centre") -> Fit:
 def stretch_fit(frame_size: Size, size: Size) -> Fit:
     """The frame over all of ``size``, the proportions given up."""
     return Fit(size[0] / frame_size[0], size[1] / frame_size[1], 0.0, 0.0)
+
+
+def crop_fit(frame_size: Size, size: Size) -> Fit:
+    """The middle of the frame over all of ``size`` at one scale; what is too long is cut off at both ends."""
+    scale = max(size[0] / frame_size[0], size[1] / frame_size[1])
+    inner = tuple(max(size[axis], round(frame_size[axis] * scale)) for axis in (0, 1))
+    left, top = (-((inner[axis] - size[axis]) // 2) for axis in (0, 1))
+    return Fit(inner[0] / frame_size[0], inner[1] / frame_size[1], float(left), float(top))
 
 
 def native_size(frame_size: Size, max_side: int | None = None) -> Size:

@@ -4,13 +4,13 @@
     uint8   [batch, h, w, 3]       -> nhwc, values 0 to 255, any batch, any size
     float32 [1, 3, 416, 416]       -> nchw, [0, 1], one row at a time; order and scale cannot be seen: override them
 
-Pictures come as uint8 RGB (n, H, W, 3).
+Pictures come as uint8 RGB (n, H, W, 3). The model gets (pixel * scale - mean) / std.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, Literal
 
 import cv2
@@ -45,19 +45,34 @@ class LayoutError(ContractError):
 
 
 @dataclass(frozen=True)
+class Normalisation:
+    """For each channel, in the model's order: (value - mean) / std, with value = pixel * scale."""
+
+    mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    std: tuple[float, float, float] = (1.0, 1.0, 1.0)
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether no arithmetic is needed for it."""
+        return self == NOTHING_NORMALISED
+
+
+NOTHING_NORMALISED = Normalisation()
+
+
+@dataclass(frozen=True)
 class Overrides:
     """The user's statements about the input; None if the model decides."""
 
     layout: Layout | None = None
     order: Order | None = None
     scale: float | None = None
+    normalisation: Normalisation = NOTHING_NORMALISED
 
 
 @dataclass(frozen=True)
 class InputContract:
-    """The picture that the model wants. `batch`, `width` and `height` are None if it takes any; model = pixel *
-    `scale`.
-    """
+    """The picture that the model wants. `batch`, `width` and `height` are None if it takes any."""
 
     name: str
     layout: Layout
@@ -67,6 +82,7 @@ class InputContract:
     batch: int | None
     width: int | None
     height: int | None
+    normalisation: Normalisation = NOTHING_NORMALISED
 
     @property
     def array(self) -> tuple[str, str]:
@@ -84,7 +100,8 @@ class InputContract:
     @property
     def takes_pixels_as_they_are(self) -> bool:
         """The picture is the input: no conversion."""
-        return (self.layout, self.dtype, self.order, self.scale) == ("nhwc", "uint8", "rgb", 1.0)
+        form = (self.layout, self.dtype, self.order, self.scale)
+        return form == ("nhwc", "uint8", "rgb", 1.0) and self.normalisation.changes_nothing
 
 
 def derive_contract(
@@ -107,7 +124,10 @@ def derive_contract(
     height, width = (sides[2], sides[3]) if layout == "nchw" else (sides[1], sides[2])
     dtype = DTYPES[onnx_type]
     scale = overrides.scale if overrides.scale is not None else 1 / 255 if dtype.startswith("float") else 1.0
-    return InputContract(name, layout, dtype, overrides.order or "rgb", scale, sides[0], width, height)
+    if not (dtype.startswith("float") or overrides.normalisation.changes_nothing):
+        raise ContractError(f"{declared}; `mean` and `std` are for inputs of floats")
+    order = overrides.order or "rgb"
+    return InputContract(name, layout, dtype, order, scale, sides[0], width, height, overrides.normalisation)
 
 
 def _layout(declared: str, sides: Sequence[int | None], wanted: Layout | None) -> Layout:
@@ -139,6 +159,12 @@ def pixel_values(scale: float) -> NDArray[np.float32]:
     return (np.arange(256) * scale).astype(np.float32)
 
 
+def channel_values(contract: InputContract) -> NDArray[np.float32]:
+    """(3, 256): of each channel, in the model's order, the new value of each pixel value."""
+    mean, std = (np.array(values, np.float32)[:, None] for values in astuple(contract.normalisation))
+    return np.asarray((pixel_values(contract.scale) - mean) / std, np.float32)
+
+
 class Converter:
     """Writes pictures as a model wants them. One for each thread: it keeps buffers.
 
@@ -157,7 +183,7 @@ class Converter:
         self._in_place = in_place and contract.takes_pixels_as_they_are
         self._new_array = new_array
         # 256 products once instead of one for each pixel: as fast as multiplying, and correctly rounded.
-        self._table = pixel_values(contract.scale)
+        self._tables = channel_values(contract)
         self._is_plain = contract.scale == 1.0 and not contract.dtype.startswith("float")
         self._buffer = new_array(0, contract.dtype)
         self._channels = [np.empty((0, 0), np.uint8)] * 3
@@ -192,9 +218,9 @@ class Converter:
             if self._is_plain:
                 plane[...] = channel
             elif self.contract.layout == "nchw" and self.contract.dtype == "float32":
-                cv2.LUT(channel, self._table, dst=plane)
+                cv2.LUT(channel, self._tables[index], dst=plane)
             else:
-                plane[...] = cv2.LUT(channel, self._table)
+                plane[...] = cv2.LUT(channel, self._tables[index])
 
     def _split(self, image: U8) -> Sequence[U8]:
         """The channels in the model's order, valid until the next call."""

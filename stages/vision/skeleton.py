@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+BODY = "coco-17"
+"""The name of this order of keypoints: those of a whole body."""
 COCO_17 = (
     *("nose", "left_eye", "right_eye", "left_ear", "right_ear"),
     *("left_shoulder", "right_shoulder", "left_elbow", "right_elbow", "left_wrist", "right_wrist"),

@@ -83,8 +83,9 @@ def window_contract(
             f"{declared}; that is not the layout {axes}: its axis c is 2 or 3 (x, y, score), and m, the people, is at "
             f"most {MOST_BODIES}"
         )
+    batch, joints, steps = by_axis["n"], by_axis["v"], by_axis["t"]
     return WindowContract(
-        name, "nchw", DTYPES[onnx_type], "rgb", 1.0, by_axis["n"], by_axis["v"], by_axis["t"], axes, bodies, values
+        name, "nchw", DTYPES[onnx_type], "rgb", 1.0, batch, joints, steps, axes=axes, bodies=bodies, values=values
     )
 
 

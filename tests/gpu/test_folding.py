@@ -155,11 +155,11 @@ def test_graph_too_old_for_selection_folds_pixels(cuda: Any, pose: Path) -> None
 
 def test_a_model_that_takes_pixels_runs_as_it_is(cuda: Any, pose: Path) -> None:
     from camgraph.stages.people.inference.contracts import InputSettings, read_contract
-    from camgraph.stages.people.inference.model.pixel_folding import NOTHING_NORMALISED, fold_pixels
+    from camgraph.stages.people.inference.model.pixel_folding import fold_pixels
     from camgraph.stages.people.inference.signatures import signature_of_file
 
     model = onnx.load(pose)
-    fold_pixels(model.graph, read_contract(signature_of_file(pose), "pose", InputSettings()), NOTHING_NORMALISED)
+    fold_pixels(model.graph, read_contract(signature_of_file(pose), "pose", InputSettings()))
     own = pose.with_name("own.onnx")
     onnx.save(model, own)
     stage, copies = infer(cuda, own)

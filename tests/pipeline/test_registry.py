@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import EntryPoint
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from camgraph_test_stages.source import CountSource
+from pydantic import BaseModel
 
 from camgraph.pipeline import registry
 from camgraph.pipeline.errors import EnvironmentProblem, UserError
 from camgraph.pipeline.messages import Event, Message
 from camgraph.pipeline.registry import find_stage, place_in_stage, stage_distribution, stage_names
-from camgraph.pipeline.stage import Ports, Settings, Stage
+from camgraph.pipeline.stage import Ports, Settings, Source, Stage
 
 Register = Callable[..., None]
 
@@ -70,6 +72,60 @@ class NoPorts(Stage[Settings]):
     inputs: ClassVar[Ports] = {}
 
 
+class OwnSettings(Settings):
+    below: float = 1.0
+
+
+class SettingsNotDeclared(Stage[OwnSettings]):
+    inputs = Message
+
+
+class SettingsAreNoClass(Stage[Any]):
+    inputs = Message
+    settings_type = {}  # type: ignore[assignment]  # noqa: RUF012
+
+
+class SettingsOfPydantic(Stage[Any]):
+    inputs = Message
+    settings_type = BaseModel  # type: ignore[assignment]
+
+
+class WithOwnSettings(Stage[Any]):
+    inputs = Message
+    settings_type = OwnSettings
+
+
+class SettingsWithoutThoseOfItsBase(WithOwnSettings):
+    settings_type = Settings  # type: ignore[assignment]
+
+
+class NoProcess(Stage[Settings]):
+    inputs = Message
+
+
+class NoFrames(Source[Settings]):
+    outputs = (Message,)
+
+
+class OwnInit(Stage[Settings]):
+    inputs = Message
+
+    def __init__(self) -> None: ...
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        return ()
+
+
+class NoSend(Stage[Settings]):
+    inputs = Message
+
+    def process(self, items: Sequence[Any]) -> Iterable[Message]:
+        return ()
+
+    @abstractmethod
+    def send(self) -> None: ...
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -79,6 +135,24 @@ class NoPorts(Stage[Settings]):
         ("camgraph.pipeline.stage:Stage", "does not say what it takes: expected a class attribute `inputs`"),
         (f"{__name__}:NoTuple", "declares `outputs = Event`: expected a tuple of message types, such as `(Frame,)`"),
         (f"{__name__}:NoType", "declares `inputs = 'Frame'`: expected a message type, or port -> message type"),
+        (
+            f"{__name__}:SettingsNotDeclared",
+            "takes OwnSettings, and does not say so: expected `settings_type = OwnSettings`",
+        ),
+        (
+            f"{__name__}:SettingsAreNoClass",
+            "declares `settings_type = {}`: expected a subclass of camgraph.pipeline.stage",
+        ),
+        (
+            f"{__name__}:SettingsOfPydantic",
+            "declares `settings_type = BaseModel`: expected a subclass of camgraph.pipeline",
+        ),
+        (f"{__name__}:SettingsWithoutThoseOfItsBase", f"Settings`: expected a subclass of {__name__}.OwnSettings"),
+        (f"{__name__}:NoProcess", "does not define `process`"),
+        (f"{__name__}:NoFrames", "does not define `frames`"),
+        (f"{__name__}:OwnInit", "(too many positional arguments): expected `__init__(self, settings, context)`"),
+        (f"{__name__}:NoSend", "does not define `send`"),
+        ("camgraph.stages.sinks.delivery.event_sink:EventSink", "does not define `send`"),
         (f"{__name__}:NoPorts", "declares `inputs = {}`: expected a message type, or port -> message type"),
     ],
 )

@@ -16,7 +16,7 @@ from camgraph_test_stages.waiting import until
 from click.testing import CliRunner
 
 from camgraph.pipeline.errors import BadItem, EnvironmentProblem, UserError
-from camgraph.pipeline.graph import memory
+from camgraph.pipeline.graph import shared_memory
 from camgraph.tools.cli import COMMANDS, LazyCommand, main
 
 GRAPH = """\
@@ -86,7 +86,7 @@ def test_all_mistakes_of_a_graph_go_to_standard_error(graph: str) -> None:
 
 
 def test_too_little_shared_memory_is_the_machines_fault(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "free_shared_memory", lambda: 100)
+    monkeypatch.setattr(shared_memory, "free_shared_memory", lambda: 100)
     status, out, err = run("check", graph)
     assert status == 3
     assert "no mistakes" in out

@@ -1,4 +1,4 @@
-"""`camgraph cameras` and `camgraph reload`: changes to a running graph."""
+"""`camgraph cameras` and `camgraph reload` change a running graph."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from camgraph.tools.display.camera_view import render_cameras
 from camgraph.tools.display.console import console_of_output
 
 _CHANGE_S = 60.0
-"""A stage that is opening a model takes note of a camera only afterwards."""
+"""How long a change may take: a stage that opens a model notices a new camera only after that."""
 _LOAD_S = 120.0
-"""A run that loads a graph looks at models and files, and maybe at pictures."""
+"""How long a run may take to load a graph: it reads models and files, and perhaps looks at pictures."""
 _LOOK_S = 0.1
 _VARIABLE = re.compile(r"\$\{(?:secret:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 _PASSWORD = re.compile(r"://[^\s/?#@]*:(?!\$\{)[^\s/?#@]+@")
@@ -57,7 +57,7 @@ def list_cameras(name: str | None, as_json: bool) -> None:
 
 
 def _listed(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The cameras, and pending changes; not the settings for further ones, which may hold passwords."""
+    """The cameras and pending changes, without the settings for further cameras: these may hold passwords."""
     kept = ("cameras", "coming", "leaving", "paused", "by_command", "problems", "refused")
     return {key: answer[key] for key in kept if key in answer}
 
@@ -80,9 +80,9 @@ def add(
 ) -> None:
     """Take one more CAMERA into a run.
 
-    URL and settings are those of a graph file, `${NAME}` included: a password does not belong into a command line.
-    Variables are those of env files that are named here, then those of the run, and of this shell where the run does
-    not know them. Instead of URL, `-` reads `key: value` lines from the standard input.
+    Write URL and settings as in a graph file, `${NAME}` included: a password does not belong into a command line.
+    The value of a variable comes from the env files that are named here; if they lack it, from the run; and if the run
+    does not know it either, from this shell. Instead of URL, `-` reads `key: value` lines from the standard input.
     """
     run = find_run(name)
     given = _values(url, settings)
@@ -109,7 +109,7 @@ def add(
 @name_option
 @no_wait
 def remove(camera: str, name: str | None, no_wait: bool) -> None:
-    """End a CAMERA of a run; its frames on the way still arrive."""
+    """End a CAMERA of a run. Its frames that are on the way still arrive."""
     run = find_run(name)
     ask(run, "remove", camera=camera)
     if not no_wait:
@@ -121,7 +121,7 @@ def remove(camera: str, name: str | None, no_wait: bool) -> None:
 @camera_argument
 @name_option
 def pause(camera: str, name: str | None) -> None:
-    """Let a CAMERA of a run rest: it is not connected to, until it is resumed."""
+    """Let a CAMERA of a run rest: the run does not connect to the camera until you resume it."""
     ask(find_run(name), "pause", camera=camera)
     click.echo(f"{camera} rests")
 
@@ -141,10 +141,10 @@ def resume(camera: str, name: str | None) -> None:
 @no_wait
 @env_file_option("Use this file from now on instead of the env files that the run has.")
 def reload(file: Path | None, name: str | None, no_wait: bool, env_files: tuple[Path, ...]) -> None:
-    """Apply a changed graph file to its running graph; only the changed parts are restarted.
+    """Apply a changed graph file to the running graph. Only the changed parts are restarted.
 
     GRAPH is by default the file that the run was started from. Cameras that were added by command stay. The run itself
-    loads the file, with its own variables: it reads env files again, and you need not set any variable here.
+    loads the file with its own variables: it reads the env files again, and you need not set a variable here.
     """
     run = find_run(name, graph=file)
     path = file or _graph_of(run)
@@ -181,7 +181,7 @@ def reload(file: Path | None, name: str | None, no_wait: bool, env_files: tuple[
 
 
 def _graph_of(run: str) -> Path:
-    """The file that the run was started from. Raises UserError if it was not."""
+    """The file that the run was started from. Raises UserError if the run was not started from a file."""
     file = _cameras_of(run).graph_file
     if not file:
         raise UserError(
@@ -210,7 +210,7 @@ def _not_taken_in(camera: str, why: str) -> str:
 
 
 def _named_in(text: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Those of these variables that a text names: no others are sent to a run."""
+    """The variables that a text names: the other variables are not sent to a run."""
     return {name: environ[name] for name in _VARIABLE.findall(text) if name in environ}
 
 
@@ -237,9 +237,9 @@ def _given() -> dict[str, Any]:
 
 
 def _read(text: str, where: str, *, place: bool = False) -> Any:
-    """The value that a graph file would make of this text; variables stay.
+    """The value of this text in a graph file, with variables left as they are.
 
-    Raises UserError, on request with line and column. The text is not quoted: it may hold a password.
+    Raises UserError, with line and column if `place` is set. The error does not quote the text: it may have a password.
     """
     try:
         source = load(text, where)
@@ -261,7 +261,7 @@ def _cameras_of(run: str) -> CameraList:
 
 
 def _waited(run: str, over: Callable[[CameraList], bool], not_yet: str) -> CameraList:
-    """The cameras of a run once the condition is true of them. Raises EnvironmentProblem if that takes too long."""
+    """Wait until `over` is true of a run's cameras; return these. Raises EnvironmentProblem if that takes too long."""
     until = time.monotonic() + _CHANGE_S
     try:
         while not over(known := _cameras_of(run)):

@@ -13,10 +13,10 @@ from camgraph.pipeline.errors import CamgraphError, EnvironmentProblem
 from camgraph.pipeline.graph import load_graph, plan_of
 from camgraph.pipeline.graph.drawing import dot, mermaid
 from camgraph.pipeline.graph.env_file import Variables
-from camgraph.pipeline.graph.memory import in_words, memory_need
 from camgraph.pipeline.graph.planning import Graph
 from camgraph.pipeline.graph.remarks import remarks_on
 from camgraph.pipeline.graph.schema import graph_schema
+from camgraph.pipeline.graph.shared_memory import in_words, memory_need
 from camgraph.pipeline.outbox.outbox_folder import outbox_folder, why_unusable
 from camgraph.pipeline.registry import find_stage, stage_names
 from camgraph.pipeline.system.disk import read_text

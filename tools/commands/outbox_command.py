@@ -1,4 +1,4 @@
-"""The command `outbox`: what waits for the sinks of a run, what they have given up, and changes of both."""
+"""The command `outbox`: shows and changes the events that wait for the sinks of a run, and the dead letters."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 @click.group("outbox")
 def outbox_command() -> None:
-    """Show the events that wait for the sinks of a run and those that a sink gave up, and change both.
+    """Show the events that wait for the sinks of a run, show those that a sink gave up, and change both.
 
-    The run may go on meanwhile, or not. `camgraph help outbox` explains it.
+    The commands work during the run and after it. `camgraph help outbox` explains the outbox.
     """
 
 
@@ -45,7 +45,10 @@ def outbox_command() -> None:
 @name_option
 @json_option
 def status(name: str | None, as_json: bool) -> None:
-    """Show how many events wait for each sink, since when, and its dead letters; of all outboxes without --name."""
+    """Show how many events wait for each sink and since when, and how many dead letters each sink has.
+
+    Without --name, and if no run goes on, show this for all outboxes.
+    """
     folders = [_folder(name)] if name or _running() else _outboxes()
     found = {folder.name: OutboxView(folder).states() for folder in folders}
     if as_json:
@@ -87,7 +90,10 @@ def list_events(
 @name_option
 @json_option
 def show(event_id: str, name: str | None, as_json: bool) -> None:
-    """Show all that is known about an event: its body, whom it waits for, and who gave it up. The first letters do."""
+    """Show all that is known about an event: its body, the sinks for which it waits, and the sinks that gave it up.
+
+    The first letters of ID are enough.
+    """
     view = OutboxView(_folder(name))
     events = view.events(event_id)
     letters = [letter for sink in _sinks(view) for letter in view.letters(sink, _begins(event_id), _ALL)]
@@ -106,9 +112,9 @@ def show(event_id: str, name: str | None, as_json: bool) -> None:
 @click.option("--since", metavar="TIME", help="All events that it has had since then and that are still in the file.")
 @name_option
 def requeue(sink: str, event_ids: tuple[str, ...], *, all_of_them: bool, since: str | None, name: str | None) -> None:
-    """Hand events to SINK again: dead letters, or events that it has had and that are still in the file.
+    """Hand events to SINK again: dead letters, or events that SINK has had and that are still in the file.
 
-    A requeued event comes behind those that wait, with an id that begins with `again`.
+    A requeued event comes after the events that wait. Its id begins with `again`.
     """
     view = OutboxView(_folder(name))
     _one_choice(bool(event_ids), all_of_them, bool(since), "ID, --all or --since")
@@ -140,9 +146,9 @@ def drop(
     yes: bool,
     name: str | None,
 ) -> None:
-    """Give up events that wait for SINK, or its dead letters. Other sinks still get them. There is no way back.
+    """Give up events that wait for SINK, or its dead letters. Other sinks still get the events. You cannot undo this.
 
-    If the run goes on, the sink has some events in its hands already, and may deliver these all the same.
+    If the run goes on, SINK has fetched some events already, and may deliver these all the same.
     """
     view = OutboxView(_folder(name))
     _one_choice(bool(event_ids), all_of_them, bool(older), "ID, --all or --older")
@@ -172,7 +178,7 @@ def _is_meant(question: str) -> bool:
 
 
 def _folder(name: str | None) -> Path:
-    """Raises UserError if it is not clear which outbox is meant, or if there is none."""
+    """The folder of the outbox that is meant. Raises UserError if several may be meant, or if there is none."""
     if name is not None and not is_name(name):
         raise UserError(f"no run can be called {shown(name)}", error_id="name-not-allowed")
     running = [run for run in _running() if run == name] if name else _running_here() or _running()
@@ -205,11 +211,11 @@ def _running() -> list[str]:
 
 
 def _folder_of(run: str) -> Path:
-    """The folder of the outbox of a run that goes on, wherever it keeps its state."""
+    """The folder of the outbox of a run that goes on, wherever the run keeps its state."""
     try:
         folder = ask(run, "status", within_s=_ASK_S).get("outbox_folder")
     except CamgraphError:
-        folder = None  # in one process, or busy
+        folder = None  # the run is one process without a control socket, or busy
     return Path(folder) if folder else state_folder(run)
 
 
@@ -266,7 +272,7 @@ def _named(view: OutboxView, sink: str, event_ids: Sequence[str], *, dead: bool)
 
 
 def _one_id(found: set[str], event_id: str) -> set[str]:
-    """Raises UserError unless exactly one event is meant."""
+    """The id of the one event that is meant. Raises UserError if none or several begin with `event_id`."""
     if event_id in found:
         return {event_id}
     if len(found) == 1:

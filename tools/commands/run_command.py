@@ -15,7 +15,7 @@ from camgraph.pipeline.graph import Graph, load_graph, plan_of
 from camgraph.pipeline.graph.env_file import Variables
 from camgraph.pipeline.graph.graph_source import GraphSource
 from camgraph.pipeline.graph.loading import Amend, unchanged
-from camgraph.pipeline.graph.memory import in_words, memory_need
+from camgraph.pipeline.graph.shared_memory import in_words, memory_need
 from camgraph.pipeline.monitoring.run_status import RunStatus
 from camgraph.pipeline.supervision.control_client import ask, find_run
 from camgraph.pipeline.system.scarcity import require_processes

@@ -376,12 +376,15 @@ _README = """\
 
 The $kind `$name` for camgraph.
 
-    python -m pip install -e '.[dev]'     # where camgraph is installed
-    python -m pytest                      # the test of the $kind
-    camgraph stages $name                 # its settings
-    camgraph run $name.yaml               # a graph that uses it
+| command | does |
+|---|---|
+| `python -m pip install -e '.[dev]'` | installs the package, in the environment that has camgraph |
+| `python -m pytest` | tests the $kind |
+| `camgraph stages $name` | shows the settings of the $kind |
+| `camgraph check $name.yaml` | finds the mistakes in the graph that uses the $kind |
+| `camgraph run $name.yaml` | runs that graph |
 
-`camgraph help $page` has everything about it.
+`camgraph help $page` explains how to change all of this.
 """
 
 

@@ -1,4 +1,4 @@
-"""How far a run of files has come, and how long it will take: frames that were read, of those that the files hold."""
+"""How far a run of files has come, and how long it will take: frames judged, of those that the files hold."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Pace:
     def _done(self, name: str, camera: CameraStatus) -> int:
         """Frames of a camera, no more than expected; if it is over, all of the expected."""
         expected = self._expected[name]
-        return expected if camera.state in OVER else min(camera.frames, expected)
+        return expected if camera.state in OVER else min(camera.finished, expected)
 
     def _progress(self, cameras: Mapping[str, CameraStatus]) -> ProgressStatus | None:
         if not cameras or any(name not in self._expected for name in cameras):

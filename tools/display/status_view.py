@@ -33,11 +33,12 @@ STATE_STYLES = {
     "running": "green",
     "done": "dim",
     "stopped": "dim",
+    "queued": "dim",
     **dict.fromkeys(("failed", *AWAY), "bold red"),
 }
 """Any other state (starting, connecting, waiting to be started again, ...) is a passing one: yellow."""
 OVER = ("done", "stopped")
-ORDINARY = ("live", "running", *OVER)
+ORDINARY = ("live", "running", "queued", *OVER)
 BAR_WIDTH = 40
 MOST_COUNTERS = 4
 """How many cameras have a line for their counters in the live table."""

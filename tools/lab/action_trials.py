@@ -3,9 +3,9 @@
     trial = Trial("falling forward", View(height_m=2.6, distance_m=5.0, bearing_deg=30.0), fps=8.0)
     firings(rules_of(["fall"]), pictures(trial))   ->   [Firing("fall", 2.4, (1,))]
 
-`pictures` gives everybody their true identity, so a rule is measured and not a tracker. `followed` has the stage
-`track` follow them, as in a run. The people before `LEAD_S` are as the motion begins, so that conditions which look
-back have something to look back at.
+`pictures` gives all people their true identity, so a trial measures the rule and not the tracker. In `followed`, the
+stage `track` follows the people, as in a run. Until `LEAD_S`, each person waits in the first posture of the motion, so
+that conditions which look back have a past.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from camgraph.tools.scenes.animator.pose_model import MULTIPOSE, YOLO11N
 from camgraph.tools.scenes.animator.scene import Seen
 
 LEAD_S = 1.5
-"""How long somebody waits in the posture in which a motion begins."""
+"""How long a person waits in the posture in which the motion begins."""
 AFTER_S = 4.5
 """How long the scene goes on after the motion, or after the person is lost."""
 
 
 Edge = Literal["", "left", "right", "bottom"]
 NEAR_EDGE = 0.42
-"""From the middle of the picture, in its widths."""
+"""Distance from the middle of the picture, in widths of the picture."""
 WAIST_M, KNEES_M = 0.9, 0.5
 LEAST_SCORE = 0.15
-"""Weaker detections are of nobody; a tracker holds on to those who are known down to about here."""
+"""Detections with a lower score show no person. A tracker follows a known person down to about this score."""
 
 
 @dataclass(frozen=True)
 class View:
-    """A camera that looks at the place where somebody acts. `bearing_deg`: 0 from the front, 90 from their left.
+    """A camera that looks at the place where a person acts. `bearing_deg`: 0 from the front, 90 from the left.
 
-    With an `edge` they act near that border of the picture: near the right or left one they stand whole within the
-    picture, and the bottom one cuts their legs off at about the knees.
+    With an `edge`, the person acts near that border of the picture. Near the right or left border the picture still
+    shows the whole person; the bottom border cuts the legs off at about the knees.
     """
 
     height_m: float = 2.6
@@ -80,7 +80,8 @@ class View:
 class Trial:
     """One person who does one motion of the animator's library once.
 
-    `gone_s`: when they are lost, after its start. `lead_s`: when it starts, which frames need not hit.
+    `lead_s`: when the motion starts, which need not be the time of a frame. `gone_s`: how long after that the person
+    is lost.
     """
 
     motion: str
@@ -102,7 +103,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Firing:
-    """The start of an incident. `at_s`: in the scene's time."""
+    """The start of an incident, `at_s` seconds after the scene began."""
 
     rule: str
     at_s: float
@@ -118,7 +119,7 @@ def pictures(trial: Trial) -> list[Picture]:
 def followed(frames: Iterable[Seen], model: PoseModel) -> Iterator[Picture]:
     """The frames of a scene as the rules see them in a run: with the ids, and the mistakes, of the stage `track`.
 
-    It has the scores that `decode` reports of the model.
+    The settings of `track` follow the scores that `decode` reports for the model.
     """
     usual = score_range("movenet_multipose" if model.name == MULTIPOSE.name else "yolo_pose")
     scores = {f"{name}_score": getattr(usual, name) for name in ("good", "weak", "new", "sure")}

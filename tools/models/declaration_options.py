@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 Said = tuple[str | None, Any]
 """(FILE, or None for all, value)"""
+Triple = tuple[float, float, float]
 _SIZE_NAMES = ("--size", "--picture-size", "size")
 _SIDES = range(16, 8193)
 """The pictures of `preprocess`."""
@@ -77,6 +78,30 @@ class Factor(click.ParamType[float]):
         return factor
 
 
+class Channels(click.ParamType[Triple]):
+    """A number of each of three channels."""
+
+    name = "channels"
+
+    def __init__(self, *, divide: bool) -> None:
+        self._divide = divide
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Triple:
+        option = "--std" if self._divide else "--mean"
+        try:
+            one, two, three = map(float, str(value).split(","))
+        except ValueError:
+            raise UserError(
+                f"{option} {value}: expected three numbers with commas, such as 0.485,0.456,0.406",
+                error_id="option-value",
+            ) from None
+        if not all(map(isfinite, (one, two, three))):
+            raise UserError(f"{option} {value}: expected three finite numbers", error_id="option-value")
+        if self._divide and 0 in (one, two, three):
+            raise UserError(f"{option} {value}: a channel cannot be divided by 0", error_id="option-value")
+        return one, two, three
+
+
 class OfModels(click.ParamType[Said]):
     """VALUE of all models, or FILE=VALUE of one -> `Said`."""
 
@@ -118,6 +143,10 @@ _KIND: Mapping[str, _Option] = {
         click.Choice(["rgb", "bgr"]), "rgb|bgr", "The order of its channels, if camgraph does not know it."
     ),
     "scale": _Option(Factor(), "FACTOR", "Its value of a pixel is pixel * FACTOR, such as 1/255."),
+    "mean": _Option(
+        Channels(divide=False), "A,B,C", "Subtracted from the scaled values of each channel, in the model's order."
+    ),
+    "std": _Option(Channels(divide=True), "A,B,C", "By which the rest is divided then."),
 }
 _SIZE = _Option(PictureSize(), "WIDTHxHEIGHT", "The size of its pictures, if it takes any size.")
 
@@ -159,7 +188,7 @@ def declaration(options: Mapping[str, Any]) -> Declaration:
     from camgraph.stages.vision.recognition import Declared  # noqa: PLC0415
     from camgraph.tools.models.declaration import Declaration  # noqa: PLC0415
 
-    said_input = {name: options[name] for name in ("layout", "order", "scale")}
+    said_input = {name: options[name] for name in InputSettings.model_fields}
     kind = Declared(options["format"], options["keypoints"], outputs=options["outputs"] or None)
     libraries = find_libraries(options.get("custom_ops", ()), Path.cwd())
     return Declaration(kind, InputSettings.model_validate(said_input), options.get("size"), libraries)

@@ -23,11 +23,11 @@ from camgraph.stages.people.inference.engines.pinned import TakesFromHost, plain
 from camgraph.stages.people.inference.feeds import NO_FEEDS, Feeds
 from camgraph.stages.people.inference.model.candidate_selection import Selection
 from camgraph.stages.people.inference.output_checks import check_shape
-from camgraph.stages.vision.batching import runs_of
 from camgraph.stages.vision.decoding.end2end import joined_rows, rows_by_image
 from camgraph.stages.vision.foreign_text import shown
 from camgraph.stages.vision.model_contract import InputContract
 from camgraph.stages.vision.recognition import Declared, Port
+from camgraph.stages.vision.run_sizes import runs_of
 from camgraph.stages.vision.window_contract import TakesBatch, converter_of
 
 Row = dict[str, Array]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from pydantic import Field
+from pydantic import Field, FiniteFloat, field_validator
 
 from camgraph.pipeline.errors import SettingError, UserError
 from camgraph.pipeline.stage import Settings
@@ -14,15 +14,18 @@ from camgraph.stages.facts import PictureFact
 from camgraph.stages.people.inference.feeds import Feed, picture_input
 from camgraph.stages.vision.foreign_text import shown
 from camgraph.stages.vision.model_contract import (
+    NOTHING_NORMALISED,
     ContractError,
     InputContract,
     Layout,
     LayoutError,
+    Normalisation,
     Order,
     Overrides,
     derive_contract,
 )
 from camgraph.stages.vision.recognition import Declared, Format, Port, Reading, Signature, Unrecognised, recognise
+from camgraph.stages.vision.recognition.prepared import PICTURE
 from camgraph.stages.vision.recognition.transformers import SIZES
 from camgraph.stages.vision.window_contract import (
     WINDOW_LAYOUTS,
@@ -34,6 +37,21 @@ from camgraph.stages.vision.window_contract import (
 
 NOTHING_ELSE: Mapping[str, Feed] = MappingProxyType({})
 NOTHING_DECLARED = Declared()
+Triple = tuple[FiniteFloat, FiniteFloat, FiniteFloat]
+_OF_MANY_KINDS = ("efficient_nms", "yolo_end2end")
+_IMAGENET = "mean 0.485,0.456,0.406 and std 0.229,0.224,0.225"
+_NORMALISED: Mapping[Format, tuple[str, str]] = {
+    "classes": ("a classifier", f"those of torchvision want {_IMAGENET}"),
+    "simcc": ("a model of this format", f"those of mmpose want {_IMAGENET}"),
+    "heatmaps": ("a model of this format", f"most want {_IMAGENET}"),
+    "detr": ("a model of this format", f"RF-DETR wants {_IMAGENET}"),
+    "detr_softmax": ("a model of this format", f"DETR wants {_IMAGENET}"),
+    "ppyoloe": ("a model of this format", f"older ones want {_IMAGENET}"),
+    "ppyoloe_raw": ("a model of this format", f"older ones want {_IMAGENET}"),
+    "nanodet": ("a model of this format", "most want mean 0.406,0.456,0.485 and std 0.225,0.224,0.229"),
+    "scrfd": ("a model of this format", "those of InsightFace want mean 0.5,0.5,0.5 and std 0.502,0.502,0.502"),
+}
+"""Formats whose models were often trained with normalised pixels: what these are called, and which want what."""
 _PADDLE_FEEDS: Mapping[str, Feed] = {"scale_factor": (1, 1), "im_shape": "picture_height_width"}
 _USUAL_FEEDS: Mapping[Format, Mapping[str, Feed]] = {
     "rtdetr": {SIZES: "picture_width_height"},
@@ -57,6 +75,29 @@ class InputSettings(Settings):
         gt=0,
         description="The model's value of a pixel is pixel * scale; by default 1/255 for floats, else 1",
     )
+    mean: Triple | None = Field(
+        default=None,
+        description="Three numbers, in the model's order of channels: subtracted from the scaled values; 0 by default. "
+        "Most classifiers were trained with [0.485, 0.456, 0.406]",
+    )
+    std: Triple | None = Field(
+        default=None,
+        description="Three numbers: what is left is divided by them; 1 by default. Most classifiers were trained with "
+        "[0.229, 0.224, 0.225]",
+    )
+
+    @field_validator("std")
+    @classmethod
+    def _divides(cls, values: Triple | None) -> Triple | None:
+        if values and 0 in values:
+            raise ValueError("a channel cannot be divided by 0")
+        return values
+
+    @property
+    def normalisation(self) -> Normalisation:
+        """The arithmetic behind the scale."""
+        usual = NOTHING_NORMALISED
+        return Normalisation(self.mean or usual.mean, self.std or usual.std)
 
 
 def read_contract(
@@ -72,11 +113,12 @@ def read_contract(
     """
     port = picture_input(signature, model, feeds)
     if is_window(port.shape, declared.layout):
+        _check_no_pixels(declared, model)
         return _windows(port, model, _as_windows(declared.layout))
     usual = reading_of(signature, kind)
     order, scale = (usual.picture.order, usual.picture.scale) if usual else (None, None)
     scale = scale if declared.scale is None else declared.scale
-    overrides = Overrides(_as_pictures(declared.layout), declared.order or order, scale)
+    overrides = Overrides(_as_pictures(declared.layout), declared.order or order, scale, declared.normalisation)
     try:
         contract = derive_contract(*port, overrides)
     except LayoutError as error:
@@ -115,6 +157,31 @@ def _windows(port: Port, model: str, layout: WindowLayout | None) -> WindowContr
         raise SettingError(("input", "layout"), f"{model}: {error}") from None
     except ContractError as error:
         raise UserError(f"{model}: {error}", error_id="model-does-not-fit") from None
+
+
+def _check_no_pixels(declared: InputSettings, model: str) -> None:
+    """Raise SettingError if something is said about the pixels of a model that takes none."""
+    for name in ("order", "scale", "mean", "std"):
+        if getattr(declared, name) is not None:
+            raise SettingError(("input", name), f"{model} takes windows of keypoints, which have no pixels: remove it")
+
+
+def pixel_doubts(signature: Signature, declared: InputSettings, kind: Declared) -> Iterator[str]:
+    """Facts about the pixels that do not show in a model of this kind, and are taken to be as usual."""
+    reading, port = reading_of(signature, kind), signature.picture_port()
+    is_written = signature.task is not None or PICTURE in signature.metadata
+    is_declared = declared.order or declared.scale or declared.mean or declared.std
+    if reading is None or port is None or "float" not in port.onnx_type or is_written or is_declared:
+        return
+    if reading.format in _OF_MANY_KINDS:
+        yield (
+            f"many kinds of models have outputs as these ({reading.format}), which do not show how it wants its "
+            f"pixels: taken to be {reading.picture.order}, 0 to 1; one that wants them as YOLOX does needs order bgr "
+            "and scale 1"
+        )
+    if reading.format in _NORMALISED:
+        kind_of_model, usual = _NORMALISED[reading.format]
+        yield f"{kind_of_model} does not show how its pixels were normalised: taken to be 0 to 1; {usual}"
 
 
 def check_kind(contract: InputContract, model: str, sender: str, fact: PictureFact) -> None:

@@ -92,7 +92,7 @@ class Decoder(BehindModel[D]):
     def describe(cls, settings: D) -> Facts:
         usual = score_range(settings.format)
         found = usual if settings.min_score is None else usual.at_least(settings.min_score)
-        return {"scores": found._asdict()}
+        return {"scores": found._asdict(), **settings.facts}
 
     @classmethod
     def check(cls, settings: D, base_folder: Path) -> Iterable[tuple[tuple[str | int, ...], str]]:

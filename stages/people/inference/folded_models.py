@@ -28,9 +28,9 @@ from camgraph.stages.people.inference.engines.engine import Source
 from camgraph.stages.people.inference.engines.onnxruntime_engine import analyse
 from camgraph.stages.people.inference.model.candidate_selection import CannotSelect, Selection, fold_selection
 from camgraph.stages.people.inference.model.model_files import stored_bytes
-from camgraph.stages.people.inference.model.pixel_folding import NOTHING_NORMALISED, fold_pixels
+from camgraph.stages.people.inference.model.pixel_folding import fold_pixels
 from camgraph.stages.people.inference.signatures import signature_of_file, why_not_analysed
-from camgraph.stages.vision.model_contract import InputContract
+from camgraph.stages.vision.model_contract import NOTHING_NORMALISED, InputContract
 from camgraph.stages.vision.recognition import Port
 from camgraph.stages.vision.window_contract import WindowContract
 
@@ -68,7 +68,7 @@ class FoldedModel:
 
 def folded_contract(contract: InputContract) -> InputContract:
     """The input of the copy of a model that wants this."""
-    return replace(contract, layout="nhwc", dtype="uint8", order="rgb", scale=1.0)
+    return replace(contract, layout="nhwc", dtype="uint8", order="rgb", scale=1.0, normalisation=NOTHING_NORMALISED)
 
 
 def why_no_pixels(contract: InputContract) -> str:
@@ -140,7 +140,7 @@ def _folded(path: Path, folds: Folds) -> bytes:
         except CannotSelect as error:
             raise CannotFold(f"its candidates cannot be selected: {error}") from None
     if folds.pixels:
-        fold_pixels(model.graph, folds.contract, NOTHING_NORMALISED)
+        fold_pixels(model.graph, folds.contract)
     what = " and ".join(["its preprocessing"] * folds.pixels + ["a selection"] * bool(folds.selection))
     copy: bytes = model.SerializeToString()
     try:

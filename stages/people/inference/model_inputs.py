@@ -48,7 +48,7 @@ def size_in_words(contract: InputContract, size: tuple[int, int], settings: Infe
 
 
 def wanted_picture(signature: Signature, settings: InferSettings) -> Mapping[str, Any]:
-    """The settings that the model wants of the stage that makes its pictures, as far as known: size, align and pad."""
+    """The settings that the model wants of the stage that makes its pictures, as far as known."""
     if windows := _windows_of(signature, settings):
         wanted = {"steps": windows.height, "skeleton": windows.skeleton, "coordinates": windows.coordinates}
         return {key: value for key, value in wanted.items() if value is not None}
@@ -58,7 +58,8 @@ def wanted_picture(signature: Signature, settings: InferSettings) -> Mapping[str
     if size is None and reading is not None and reading.format in _FIND_BY_HEIGHT:
         found["size"] = "auto"
     if reading is not None:
-        found |= {"align": reading.picture.align, "pad": reading.picture.pad}
+        picture = reading.picture
+        found |= {"fit": picture.fit, "align": picture.align, "pad": picture.pad}
     return found
 
 

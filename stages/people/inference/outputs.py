@@ -12,6 +12,7 @@ from pydantic import Field
 from camgraph.pipeline.errors import BadItem, UserError
 from camgraph.pipeline.messages import Array
 from camgraph.pipeline.stage import Context, Counts
+from camgraph.stages.facts import Facts
 from camgraph.stages.messages import Tensor
 from camgraph.stages.people.inference.behind_model import BehindModelSettings
 from camgraph.stages.people.inference.output_checks import WRONG_NUMBERS, WRONG_SHAPES, WrongShapes
@@ -22,6 +23,7 @@ from camgraph.stages.vision.decoding.promised import WrongShape
 from camgraph.stages.vision.foreign_text import shown
 from camgraph.stages.vision.recognition import Declared, Format
 from camgraph.stages.vision.recognition.reading import without_effect
+from camgraph.stages.vision.skeleton import BODY
 
 _FARTHEST = 1e6
 """Pixels, either way."""
@@ -54,7 +56,13 @@ class OutputSettings(BehindModelSettings):
         """The name of the skeleton of so many points."""
         if self.skeleton != "auto":
             return self.skeleton
-        return "coco-17" if keypoints == 17 else f"kpts-{keypoints}"
+        return BODY if keypoints == 17 else f"kpts-{keypoints}"
+
+    @property
+    def facts(self) -> Facts:
+        """The skeleton, as far as the number of keypoints is known."""
+        number = self.keypoints
+        return {} if number is None else {"skeleton": {"name": self.skeleton_of(number), "keypoints": number}}
 
 
 def points_without_effect(declared: Declared) -> Iterator[tuple[tuple[str], str]]:

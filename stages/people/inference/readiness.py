@@ -55,9 +55,9 @@ from camgraph.stages.people.inference.model_inputs import (
 from camgraph.stages.people.inference.selection.automatic import choose_once
 from camgraph.stages.people.inference.selection.opening import AS_IT_IS, Asked, Made, open_model
 from camgraph.stages.people.inference.selection.placed_work import work_shares
-from camgraph.stages.vision.batching import buckets
 from camgraph.stages.vision.model_contract import InputContract
 from camgraph.stages.vision.recognition import Signature
+from camgraph.stages.vision.run_sizes import buckets
 
 _MOST_THREADS = 16
 """Each holds a batch and its outputs: memory for which more cores than these hardly bring anything."""

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from camgraph.stages.rules.language import people
+from camgraph.stages.rules.language.cells import CELLS
 from camgraph.stages.rules.language.expression import ExpressionError
-from camgraph.stages.rules.language.memory import CELLS
 from camgraph.stages.rules.language.terms import (
     Argument,
     Arithmetic,

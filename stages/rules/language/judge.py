@@ -16,6 +16,7 @@ from camgraph.stages.rules.language.geometry import Surroundings, Zone
 from camgraph.stages.rules.language.groups import Groups, Nearness
 from camgraph.stages.rules.language.incidents import Incident, Timing, Watch
 from camgraph.stages.rules.language.kinds import Kind
+from camgraph.stages.rules.language.needs import without_joints
 from camgraph.stages.rules.language.people import Clock, Person, Scene
 from camgraph.stages.rules.language.program import Key, Memory, Program, program_of
 from camgraph.stages.vision.frame_interval import FrameInterval
@@ -64,6 +65,12 @@ class Rule:
     def labels(self) -> frozenset[str]:
         """The classes of classifiers that its conditions ask about."""
         return frozenset(name for one in self.conditions.values() for name in one.labels)
+
+    @property
+    def needs_joints(self) -> bool:
+        """Whether it can never be true of people of whom the boxes alone are known."""
+        deciding = [one.truth for one in (self.when, self.who) if one is not None]
+        return not all(without_joints(one).true for one in deciding)
 
     @property
     def asks_network(self) -> bool:

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Callable, Mapping
+from operator import eq, ge, gt, le, lt, ne
+from typing import Literal, NamedTuple
 
-from camgraph.stages.rules.language.memory import CELLS
-from camgraph.stages.rules.language.people import LOST_NS
+from camgraph.stages.rules.language.cells import CELLS
+from camgraph.stages.rules.language.people import LOST_NS, STATURE
 from camgraph.stages.rules.language.terms import (
     Argument,
+    Arithmetic,
     Call,
+    Cell,
+    Comparison,
+    Constant,
     Fact,
     Joint,
     Junction,
+    Not,
     Recalled,
     Running,
     Sides,
     Step,
     Term,
     Told,
+    Truth,
     Unseen,
     walk,
 )
@@ -85,3 +93,73 @@ def costly(*terms: Term) -> set[Term]:
         elif term not in found and not any(isinstance(one, Recalled) for one in walk(term)):
             found.add(term)
     return found
+
+
+class Chances(NamedTuple):
+    """Whether a truth can be surely true, and surely false."""
+
+    true: bool
+    false: bool
+
+
+_ANY, _NONE = Chances(true=True, false=True), Chances(true=False, false=False)
+
+
+def without_joints(truth: Term) -> Chances:
+    """The chances of a truth about people of whom the box alone is known. Functions in Python may have any answer."""
+    match truth:
+        case Junction():
+            parts = [without_joints(one) for one in truth.operands]
+            if truth.operator == "and":
+                return Chances(all(one.true for one in parts), any(one.false for one in parts))
+            return Chances(any(one.true for one in parts), all(one.false for one in parts))
+        case Not():
+            return Chances(*reversed(without_joints(truth.operand)))
+        case Told(value=Recalled(cell=cell)):
+            return _of_cell(cell)
+        case Comparison(operators=(operator,), operands=(Recalled(cell=cell), limit)):
+            number = _number(limit)
+            # A total is known all the same.
+            if cell.kind == "Total" and number is not None and not without_joints(cell.inputs[0]).true:
+                holds = _HOLDS[operator](0.0, number)
+                return Chances(true=holds, false=not holds)
+    return _ANY if _is_known(truth) else _NONE
+
+
+_HOLDS: Mapping[str, Callable[[float, float], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
+
+
+def _number(term: Term) -> float | None:
+    """The value of a constant with its unit, such as 0.2 * 1.0; None if it is none."""
+    match term:
+        case Constant(value=value):
+            return None if isinstance(value, str) else value
+        case Arithmetic(operator="*", left=Constant(value=value), right=Constant(value=unit)):
+            return None if isinstance(value, str) or isinstance(unit, str) else value * unit
+    return None
+
+
+def _of_cell(cell: Cell) -> Chances:
+    if cell.kind == "Code":
+        return _ANY
+    parts = [without_joints(one) if isinstance(one, Truth) else _ANY for one in cell.inputs]
+    is_known = all(isinstance(one, Truth) or _is_known(one) for one in cell.inputs)
+    return Chances(all(one.true for one in parts), any(one.false for one in parts)) if is_known else _NONE
+
+
+def _is_known(term: Term) -> bool:
+    """Whether a value follows from the boxes."""
+    return all(map(_is_of_the_box, walk(term)))
+
+
+def _is_of_the_box(term: Term) -> bool:
+    match term:
+        case Joint():
+            return term.place == STATURE
+        case Argument():
+            return term.name != "k"
+        case Fact():
+            return term.name not in ("confidences", "score_of")
+        case Recalled():
+            return _of_cell(term.cell).true
+    return True

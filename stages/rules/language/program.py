@@ -35,10 +35,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from camgraph.stages.rules.language.cells import CELLS
 from camgraph.stages.rules.language.condition import Condition
 from camgraph.stages.rules.language.crowd import Numbers, Subject
 from camgraph.stages.rules.language.emission import PARAMETERS, Writer, functions_of
-from camgraph.stages.rules.language.memory import CELLS
 from camgraph.stages.rules.language.needs import costly
 from camgraph.stages.rules.language.people import Clock
 from camgraph.stages.rules.language.terms import Argument, Cell, Joint, Term, walk

@@ -123,7 +123,7 @@ class Running(Term):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A part that looks back in time: the row of `memory.CELLS` by its name, its times, and what it is stepped with."""
+    """A part that looks back in time: the row of `cells.CELLS` by its name, its times, and what it is stepped with."""
 
     kind: str
     times: tuple[Any, ...]

@@ -1,7 +1,7 @@
-"""The base of sinks that deliver events to others. It has all that is the same for each of them:
+"""The base of sinks that deliver events to others. A sink defines three methods, and the base does all that is common:
 
     connect()       make ready to send
-    send(events)    return once the other side has them for good
+    send(events)    return once the other side has the events for good
     disconnect()    let go of the connection
 
 `camgraph help write_a_sink` has a whole sink in forty lines.
@@ -9,10 +9,10 @@
 - Selection (`only`, `never`), `merge` and `cooldown`.
 - If `connect` or `send` raises `Unavailable` or `OSError`, the base disconnects and tries again with growing pauses,
   for ever or until the event `expires`. Later events wait in the outbox, in their order.
-- If `connect` raises anything else, that is no fault of an event either: the same, and the log has the trace, once. A
-  client library fails so at answers that it does not expect. `with self.conversing():` says it of a part of `send`.
-- If `send` raises `Refused`, these events go to the dead letters (`camgraph outbox`), and the others are sent again.
-- Events that come again after a death are not sent twice, as far as this process knows them.
+- If `connect` raises any other error, no event is to blame: the base does the same, and logs the trace once. Client
+  libraries raise such errors at unexpected answers. `with self.conversing():` has the same effect in `send`.
+- If `send` raises `Refused`, the named events go to the dead letters (`camgraph outbox`); the others are sent again.
+- An event that this process has delivered is not sent again if the event comes again after a death.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ from camgraph.stages.sinks.delivery.selection import ANY_PHASE, REPEATED, Select
 
 _REFUSED, _EXPIRED = "dropped.refused", "dropped.expired"
 _KNOWN = 2 * MOST_REPEATED
-"""So many events are known again by their ids."""
+"""The number of events, the last ones, whose ids the sink remembers to recognise repeated events."""
 _UNDERSTOOD = (Unavailable, UserError, EnvironmentProblem, NeedsNewProcess, OSError)
-"""Errors of `connect` that say by themselves what is to be done."""
+"""Errors of `connect` whose type says what is to be done."""
 _MOST_CALLS = 20
-"""Of a trace: a library that recurses into an answer has a thousand."""
+"""The calls of a trace in the log: a library that recurses into an answer may make a thousand."""
 
 
 class DeliverySettings(SelectionSettings):
-    """The settings that all sinks have which deliver events to others."""
+    """The settings of all sinks that deliver events to others."""
 
     merge: Duration | None = Field(
         None, description="Incidents of a camera that overlap, or follow each other within this time, are sent as one"
@@ -82,7 +82,7 @@ class Refused(CamgraphError):
 
 
 class Later(Unavailable):
-    """The other side does not take events now, and asks for a pause of so many seconds."""
+    """The other side does not take events now, and asks for a pause of `pause_s` seconds."""
 
     def __init__(self, text: str, pause_s: float) -> None:
         self.pause_s = pause_s
@@ -90,8 +90,9 @@ class Later(Unavailable):
 
 
 class EventSink(SelectingSink[D]):
-    """See the module. `send` runs in a thread of its own: it may take some seconds, but stay below `hang_s`."""
+    """See the docstring of the module. `send` has its own thread: a call may take seconds, but less than `hang_s`."""
 
+    settings_type: ClassVar[type[DeliverySettings]] = DeliverySettings
     inputs = Event
     outputs = ()
     counts: ClassVar[Counts] = {
@@ -104,7 +105,7 @@ class EventSink(SelectingSink[D]):
     }
     own_thread = True
     pauses_s: ClassVar[Sequence[float]] = USUAL_PAUSES_S
-    """From one failed attempt to the next; the last is kept."""
+    """The pauses between failed attempts; the last pause repeats."""
 
     def __init__(self, settings: D, context: Context) -> None:
         super().__init__(settings, context)
@@ -112,19 +113,19 @@ class EventSink(SelectingSink[D]):
         self._merging = Merging(_ns(settings.merge), _ns(settings.cooldown))
         self._attempts = Attempts(self.pauses_s)
         self._vain_tries: dict[str, int] = {}
-        """Id of an event that was tried in vain -> how often."""
+        """Event id -> the number of failed attempts to deliver the event."""
         self._waiting_times = WaitingTimes()
         self._is_connected = False
         self._kept_merging = b""
-        """The state of merging, as the file has it."""
+        """The state of merging as last written to the file."""
         self._done: OrderedDict[str, None] = OrderedDict()
         """Ids of the last events that were delivered, left out or refused."""
         self._buried = ""
         """The id of the last event that went to the dead letters."""
         self._is_trace_logged = False
-        """Since the last success."""
+        """Whether a trace was logged since the last success."""
         self._done_of_call: set[str] = set()
-        """Those done since `process` was last called with other items: the same ones come again until all are done."""
+        """Ids already delivered from the current batch; the whole batch comes again until all are delivered."""
 
     # ---- for a sink to define
 
@@ -133,17 +134,17 @@ class EventSink(SelectingSink[D]):
 
     @abstractmethod
     def send(self, events: Sequence[EventView]) -> None:
-        """Deliver all of these, in this order; return once the other side has them for good.
+        """Deliver all events, in this order; return once the other side has them for good.
 
-        Raises Unavailable, Later or OSError if it does not take them now: all that were not `sent_already` come again.
-        Raises Refused with those that it will never take.
+        Raises Unavailable, Later or OSError if the other side does not take events now: each event that was not
+        `sent_already` comes again. Raises Refused with the events that the other side will never take.
         """
 
     def disconnect(self) -> None:
-        """Let go of the connection; also called after `connect` has failed, and at the end."""
+        """Let go of the connection. Called after each failure, also one of `connect`, and at the end."""
 
     def is_gone(self) -> bool:
-        """Whether the other side has hung up since the last `send`: the next one connects anew, without a pause."""
+        """Whether the other side has hung up since the last `send`: the base then connects anew, without a pause."""
         return False
 
     def try_out(self, event: Event) -> None:
@@ -160,22 +161,22 @@ class EventSink(SelectingSink[D]):
             raise
 
     def would_send(self, event: Event) -> bool:
-        """Whether its filters let this event pass, in some phase of its incident."""
+        """Whether the filters of the sink let this event pass, in some phase of its incident."""
         view = view_of(event)
         return self._selection.fits(view, phase=ANY_PHASE if view.kind == "incident" else None)
 
     @property
     def other_side(self) -> str:
-        """The address for people, if it has one."""
+        """The address of the other side, for people; "" if there is none."""
         return ""
 
     # ---- for `send` to call
 
     @contextmanager
     def conversing(self) -> Iterator[None]:
-        """Within, whatever is raised comes from the answers of the other side: it becomes Unavailable, so events wait.
+        """Turn each error within the block into Unavailable, so that events wait: the other side's answer is to blame.
 
-        Write it around calls of a client library, and prepare beforehand what the event alone could make fail.
+        Write the block around calls of a client library. Prepare before the block what an event alone could make fail.
         """
         try:
             yield
@@ -185,17 +186,17 @@ class EventSink(SelectingSink[D]):
             raise self.not_understood(error) from None
 
     def sent_already(self, view: EventView) -> None:
-        """This event has arrived, whatever becomes of the others of the call: it will not come again."""
+        """Note that this event has arrived: it does not come again, even if `send` fails with the other events."""
         self._finished(view, "written")
 
     def waited_s(self, view: EventView) -> float:
-        """For how long this event has waited for its delivery. A clock that is set meanwhile changes nothing."""
+        """For how many seconds this event has waited. A clock that is set meanwhile does not change the result."""
         return self._waiting_times.of(view.event, time.time_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME))
 
     def not_understood(self, error: Exception) -> Unavailable:
-        """The error to raise for one of a library, if no event is to blame for it: the trace goes to the log.
+        """The error to raise for an error of a library if no event is to blame. The trace goes to the log.
 
-        Its text stays out, since that may be a text of the other side.
+        The text of the library's error stays out, since the other side may have written that text.
         """
         self._log_trace(error)
         where = f"{self.other_side}: " if self.other_side else ""
@@ -214,9 +215,9 @@ class EventSink(SelectingSink[D]):
                 self.context.log.warning("merging_begins_anew", file=str(self._state_file), why=str(error))
 
     def process(self, items: Sequence[Any]) -> Iterable[Message]:
-        """Raises Unavailable while the other side is away: the same items come again, the delivered ones are known."""
+        """Deliver the items. Raises Unavailable while the other side is away; then all items come again."""
         views = [view_of(item) for item in items if not self._is_known(item)]
-        if self._merging.is_on:  # one after the other: what becomes of one depends on those before
+        if self._merging.is_on:  # one event after the other: a decision depends on the events before
             for view in views:
                 for wanted in self._wanted([view]):
                     self._deliver_merged(wanted)
@@ -246,18 +247,18 @@ class EventSink(SelectingSink[D]):
         return self._unexpired([view for view in views if not self._leaves_out(view)])
 
     def _leaves_out(self, view: EventView) -> bool:
-        """Whether the filters leave it out; if merging is on, they are asked later about what it follows."""
+        """Whether the filters leave the event out. If merging follows the event's incident, they are asked later."""
         if self._merging.is_following(view) or self._selection.fits(view, phase=self._any_phase(view)):
             return False
         self._finished(view, "filtered")
         return True
 
     def _any_phase(self, view: EventView) -> str | None:
-        """With merging, incidents of all phases are looked at: a start may become an update."""
+        """The phase for the filters: any, if merging may still turn the start of an incident into an update."""
         return ANY_PHASE if self._merging.is_on and view.kind == "incident" else None
 
     def _unexpired(self, views: Sequence[EventView]) -> list[EventView]:
-        """Those that are not too old; the others go to the dead letters."""
+        """The events that are not older than `expires`. The others go to the dead letters."""
         expires_s = seconds(self.settings.expires) if self.settings.expires else math.inf
         late = [view for view in views if self.waited_s(view) > expires_s]
         for view in late:
@@ -269,7 +270,7 @@ class EventSink(SelectingSink[D]):
     # ---- delivering
 
     def _deliver_merged(self, view: EventView) -> None:
-        """Deliver one event as merging decides; remember it once it is delivered or left out, and not before."""
+        """Deliver one event as merging decides. Merging remembers the event only once it is delivered or left out."""
         decision = self._merging.decide(view)
         is_sent = decision.what != "leave_out" and self._selection.fits(view, phase=decision.phase)
         if not is_sent:
@@ -283,7 +284,7 @@ class EventSink(SelectingSink[D]):
         self._keep_merging()
 
     def _deliver(self, views: Sequence[EventView]) -> None:
-        """Send these, and those that the other side refuses to the dead letters. Raises Unavailable."""
+        """Send these events. Refused events go to the dead letters. Raises Unavailable."""
         while views:
             if not self._attempts.may_try(time.monotonic()):
                 raise self._still_away()
@@ -291,7 +292,7 @@ class EventSink(SelectingSink[D]):
             views = [view for view in views if view.event.id not in self._done]
 
     def _attempt(self, views: Sequence[EventView]) -> None:
-        """Send once. Afterwards at least one of them is done."""
+        """Send the events once. At least one event is done afterwards. Raises Unavailable."""
         try:
             self._send(views)
         except Refused as error:
@@ -330,14 +331,17 @@ class EventSink(SelectingSink[D]):
             raise self.not_understood(error) from None
 
     def _log_trace(self, error: Exception) -> None:
-        """Once until something is delivered."""
+        """Log the trace of an error, at most once until an event is delivered."""
         if not self._is_trace_logged:
             calls = "".join(traceback.format_tb(error.__traceback__, limit=-_MOST_CALLS))
             self.context.log.error("answer_not_understood", error=type(error).__name__, exception=calls)
             self._is_trace_logged = True
 
     def _bury_refused(self, views: Sequence[EventView], error: Refused) -> None:
-        """Raises RuntimeError if they are none of these: a sink that names others would try for ever."""
+        """Make dead letters of the refused events. Raises RuntimeError if `error` names none of `views`.
+
+        A sink that names other events would try for ever.
+        """
         refused = [view for view in views if view.event.id in error.reasons]
         if not refused:
             raise RuntimeError(f"Refused names none of the events that were sent: {error}")
@@ -361,7 +365,7 @@ class EventSink(SelectingSink[D]):
     # ---- what became of them
 
     def _keep_dead_letter(self, view: EventView, counter: str, why: str) -> None:
-        """An event that will not be delivered: a dead letter, which `camgraph outbox` shows and can requeue."""
+        """Make a dead letter of an event that is given up. `camgraph outbox` shows and requeues dead letters."""
         why = redact_urls(why)
         attempts = self._vain_tries.get(view.event.id, 0) + (counter == _REFUSED)
         self.context.dead_letters.add(view.event, why, attempts=attempts)
@@ -384,7 +388,7 @@ class EventSink(SelectingSink[D]):
             self._done.popitem(last=False)
 
     def _keep_merging(self) -> None:
-        """A process that begins anew goes on with it; if the disk is full, it knows of the last happenings less."""
+        """Write the state of merging for the next process. On a full disk, that process lacks the last changes."""
         state = json.dumps(self._merging.state()).encode()
         if state == self._kept_merging:
             return
@@ -409,19 +413,19 @@ def _with_body(view: EventView, body: Mapping[str, Any]) -> EventView:
 
 
 class WaitingTimes:
-    """How long events have waited for their delivery, whatever becomes of the clock of this machine meanwhile. Pure.
+    """How long events have waited for their delivery, even if the clock of this machine is set meanwhile. Pure.
 
-    The clock tells the age of an event once, when it comes here first. From then on its age grows with `steady_ns`. So
-    a clock that is set while a receiver is away makes no event old. `wall_ns` is UTC since 1970; `steady_ns` is of a
-    clock that nobody sets, which goes on while the machine sleeps (CLOCK_BOOTTIME).
+    The clock gives the age of an event once, when the event first comes here. From then on, the age grows with
+    `steady_ns`, so a clock that is set while a receiver is away makes no event old. `wall_ns` is UTC since 1970;
+    `steady_ns` is of a clock that is never set and goes on while the machine sleeps (CLOCK_BOOTTIME).
     """
 
     def __init__(self) -> None:
         self._since: OrderedDict[str, int] = OrderedDict()
-        """Event id -> when it was committed, as `steady_ns` would have told."""
+        """Event id -> when the event was committed, by the clock of `steady_ns`."""
 
     def of(self, event: Event, wall_ns: int, steady_ns: int) -> float:
-        """In seconds since the outbox committed it; since it came here first if that is not known."""
+        """Seconds since the outbox committed the event; if that time is unknown, since the event first came here."""
         since_ns = self._since.get(event.id)
         if since_ns is None:
             age_ns = max(0, wall_ns - event.committed_ns) if event.committed_ns else 0

@@ -122,6 +122,7 @@ REPEATED: Counts = {"repeated": "Events that a sink had before, and did not deli
 class SelectingSink(Stage[F]):
     """Base of the sinks whose settings select events: while the graph is planned, it checks and completes these."""
 
+    settings_type: ClassVar[type[SelectionSettings]] = SelectionSettings
     counts: ClassVar[Counts] = {
         "written": "Events that a sink has written.",
         "filtered": "Events that a sink has left out, because its `only` or `never` says so.",

@@ -1,10 +1,10 @@
-"""The record of one incident beside its picture and clip: its events, and what became of the files.
+"""The record of one incident, beside the picture and the clip: the events, and the state of each file.
 
     {"incident": ..., "camera": ..., "first": {event}, "last": {event}, "snapshot": {...}, "clip": {...}, "best": {...}}
 
-A file is `{"state": "pending"}`, `{"state": "ready", "bytes": ..., "sha256": ...}` or
-`{"state": "missing", "why": ...}`. The record is written whole, before the event counts as delivered: a process that
-takes a killed one's place finds there what is left to do.
+The state of a file is `{"state": "pending"}`, `{"state": "ready", "bytes": ..., "sha256": ...}` or
+`{"state": "missing", "why": ...}`. The whole record is written before the event counts as delivered, so the successor
+of a killed process finds in the record what is left to do.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from camgraph.stages.sinks.writing.output_names import part_of
 
 Kind = Literal["snapshot", "clip", "best"]
 KINDS: tuple[Kind, ...] = ("snapshot", "clip")
-"""Those that have a file of their own; the best picture takes the place of the first."""
+"""The kinds with a file of their own. The best picture replaces the file of the first picture."""
 STATES: tuple[Kind, ...] = (*KINDS, "best")
 State = Literal["pending", "ready", "missing"]
 KEEP = ".keep"
-"""The end of the name of an empty file beside a record that is to be kept."""
+"""Suffix of the empty file that says that a record is never removed automatically."""
 _BLOCK = 1 << 20
 _LONGEST_NAME = 255
 _MOST_BYTES = 16 << 20
-"""Of a record: events may be of a megabyte."""
+"""The largest record: an event in a record may have some megabytes."""
 _NO_BEST = {"state": "missing"}
-"""Of records that were written before there were best pictures."""
+"""For records that an earlier version, without best pictures, has written."""
 
 
 _VERSION = 1
-"""Of the files; a key more is no other version."""
+"""The version of the format. A new key does not make a new version."""
 
 
 @dataclass(slots=True)
 class FileState:
-    """What became of a picture or clip."""
+    """The state of a picture or a clip."""
 
     state: State = "pending"
     why: str = ""
@@ -58,32 +58,32 @@ class FileState:
     width: int = 0
     height: int = 0
     crops: list[str] = field(default_factory=list)
-    """The names of the pictures of its people, beside it."""
+    """For a picture: the file names of the pictures that show one person each, in the same folder."""
     grows_in: str = ""
-    """Of a clip that is pending: the clip that it is part of, `day/name`, of the same camera; "" until it is known."""
+    """For a pending clip: the shared clip of the same camera that contains this one, as `day/name`; "" until known."""
 
     def plain(self) -> dict[str, Any]:
-        """As it stands in a record or an event: without the values that are not known."""
+        """The state as records and events have it: unknown values are left out."""
         every = {name: getattr(self, name) for name in self.__slots__}
         return {name: value for name, value in every.items() if value or name == "state"}
 
 
 @dataclass(slots=True)
 class IncidentRecord:
-    """One incident. `path`: of the record itself; the other files lie beside it."""
+    """One incident. `path`: of the record's own file; the other files of the incident are in the same folder."""
 
     path: Path
     first: dict[str, Any]
-    """Its first event, as sinks get it."""
+    """The first event of the incident, as sinks get it."""
     last: dict[str, Any] = field(default_factory=dict)
-    """Its end, or its only event."""
+    """The event that ended the incident, or its only event."""
     files: dict[Kind, FileState] = field(default_factory=lambda: {kind: FileState() for kind in STATES})
     begun_s: float = 0.0
-    """When it was first written, in seconds since 1970; 0 if that is not known, as of older ones."""
+    """When the record was first written, in seconds since 1970; 0 in records of an earlier version."""
 
     @property
     def data(self) -> Mapping[str, Any]:
-        """The `data` of its first event."""
+        """The `data` of the first event."""
         data: Mapping[str, Any] = self.first["data"]
         return data
 
@@ -97,23 +97,23 @@ class IncidentRecord:
 
     @property
     def is_pending(self) -> bool:
-        """Whether something is still to be done for it."""
+        """Whether a picture or clip of the incident is still to be made."""
         return any(file.state == "pending" for file in self.files.values())
 
     def file(self, kind: Kind) -> Path:
-        """The path of its picture or clip."""
+        """The path of the picture or clip of this kind."""
         return self.path.with_suffix(".mp4" if kind == "clip" else ".jpg")
 
     @property
     def keep(self) -> bool:
-        """Whether somebody has asked that it is never removed by itself.
+        """Whether a person has asked that the incident is never removed automatically.
 
-        A file of its own says so, for the record is written anew by the process that makes the pictures.
+        A separate file says so, because the process that makes the pictures writes the record anew.
         """
         return self._mark.exists()
 
     def mark_keep(self, keep: bool) -> None:
-        """Let it never be removed by itself, or no longer. Raises OSError."""
+        """Forbid that the incident is removed automatically, or allow it again. Raises OSError."""
         if keep:
             self._mark.touch()
         else:
@@ -124,7 +124,7 @@ class IncidentRecord:
         return self.path.with_suffix(KEEP)
 
     def shared_clip(self) -> Path:
-        """The path of the clip that its own is a part of. Raises ValueError if that is no clip of its camera."""
+        """The path of the clip that contains this incident's clip. Raises ValueError if the camera has no such clip."""
         camera = self.path.parent.parent
         clip = camera / (self.files["clip"].grows_in or self.file("clip").relative_to(camera))
         if ".." in clip.parts or clip.parent.parent != camera or clip.suffix != ".mp4":
@@ -132,21 +132,21 @@ class IncidentRecord:
         return clip
 
     def crop(self, track_id: int) -> Path:
-        """The path of the picture of one of its people."""
+        """The path of the picture of one person of the incident."""
         return self.path.with_name(f"{self.path.stem}_person{track_id}.jpg")
 
     @property
     def paths(self) -> Iterator[Path]:
-        """All its files that may be there, the record last."""
+        """All files that the incident may have, the record last."""
         yield from (self.file(kind) for kind in KINDS)
-        yield part_of(self.file("clip"))  # a killed process may have left it
+        yield part_of(self.file("clip"))  # a killed process may have left this file
         names = {name for file in self.files.values() for name in file.crops}
         yield from (self.path.with_name(name) for name in sorted(names))
         yield self._mark
         yield self.path
 
     def write(self, *, durable: bool = False) -> None:
-        """Raises OSError. `durable`: it outlives a power cut."""
+        """Write the record. With `durable`, the written record outlives a power cut. Raises OSError."""
         plain: dict[str, Any] = {
             "version": _VERSION,
             "incident": self.incident,
@@ -160,9 +160,10 @@ class IncidentRecord:
 
 
 def read_record(path: Path) -> IncidentRecord | None:
-    """The record in a file, None if it is none. Anybody may have written it: no name in it leads out of its folder.
+    """The record in a file; None if the file holds no sound record.
 
-    Older ones name no version. Of newer ones, the parts are read that are known here.
+    Anybody may have written the file, so a record whose names lead out of its folder is not sound. Records of earlier
+    versions name no version. Of a record of a later version, this version reads the parts that it knows.
     """
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         plain = json.loads(_bytes_of(path))
@@ -174,7 +175,7 @@ def read_record(path: Path) -> IncidentRecord | None:
 
 
 def _bytes_of(path: Path) -> bytes:
-    """Of a file of a sensible size. A pipe in its place would be waited for without end. Raises OSError, ValueError."""
+    """The bytes of a regular file of a sensible size: a read of a pipe might never end. Raises OSError, ValueError."""
     with open(open_regular(path, os.O_RDONLY), "rb") as file:  # noqa: PTH123 - it is open already
         found = file.read(_MOST_BYTES + 1)
     if len(found) > _MOST_BYTES:
@@ -183,12 +184,12 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def _is_name(text: str) -> bool:
-    """Whether a file can be called so."""
+    """Whether a file can have this name."""
     return text not in ("", ".", "..") and not {"/", "\0"} & set(text) and len(text.encode()) <= _LONGEST_NAME
 
 
 def _is_sound(record: IncidentRecord, file: FileState) -> bool:
-    """Whether its values are of the right kind. Raises TypeError likewise."""
+    """Whether the values of the file's state are of the right types. Raises TypeError if they are not."""
     of_people = re.compile(rf"{re.escape(record.path.stem)}_person\d+\.jpg")
     texts, numbers = (file.why, file.grows_in), (file.bytes, file.seconds, file.width, file.height)
     return (
@@ -209,8 +210,8 @@ def records_in(
 ) -> Iterator[IncidentRecord]:
     """The records of a folder of footage, the oldest first.
 
-    Of one camera, not from before a day (in UTC), or of incidents that may begin so: their names tell, so that only
-    these are read.
+    `camera`, `since` (a day in UTC) and `incident` (the first digits of an id) choose records by their file names, so
+    the other records are not read.
     """
     first_day = since.isoformat() if since else ""
     begin = incident[:INCIDENT_DIGITS] if re.fullmatch("[0-9a-f]*", incident) else "?"
@@ -226,9 +227,9 @@ def records_in(
 
 
 def _inside(folder: Path, pattern: str) -> list[Path]:
-    """As `Path.glob`, without hidden files; nothing in a folder that is gone, or that this user may not read.
+    """As `Path.glob`, without hidden files. Empty for a folder that is gone, or that this user may not read.
 
-    Such as `lost+found`, where the folder of footage is a disk of its own.
+    `lost+found` is such a folder if the footage has a disk of its own.
     """
     try:
         return [path for path in folder.iterdir() if fnmatchcase(path.name, pattern) and not path.name.startswith(".")]
@@ -237,7 +238,7 @@ def _inside(folder: Path, pattern: str) -> list[Path]:
 
 
 def sha256_of(path: Path) -> str:
-    """Of a file. Raises OSError."""
+    """The SHA-256 of a file, in hexadecimal digits. Raises OSError."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(_BLOCK):

@@ -1,8 +1,8 @@
 """The unfinished file of one camera's tracks.
 
-A restarted process goes on with the file of its predecessor: a torn last line is cut off, and frames that are in the
-file already are known by the last one. A kill in the midst of a write can leave a MOT file with a part of a frame's
-rows, so its last frame is written anew if it comes again.
+A restarted process goes on with the file of its predecessor: it cuts off a torn last line, and knows by the last frame
+which frames the file already has. A kill during a write can leave a part of a frame's rows in a MOT file, so the last
+frame of a MOT file is written anew if that frame comes again.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _WINDOW = 1 << 16
 
 
 class TrackFile:
-    """MOT rows or JSON lines of a file that grows. `epoch`: that of all frames of a MOT file, which does not tell it.
+    """A growing file of MOT rows or JSON lines. `epoch`: of all its frames, because MOT rows do not name an epoch.
 
     All methods raise OSError or EnvironmentProblem if the disk fails.
     """
 
     def __init__(self, target: Path, form: Format, epoch: int, *, replace: bool = False) -> None:
-        """Begin the file. Raises as `GrowingFile` does."""
+        """Begin a new file. Raises as `GrowingFile` does."""
         self._begin(GrowingFile(target, fresh=True, replace=replace), form, epoch)
 
     @classmethod
@@ -52,29 +52,29 @@ class TrackFile:
         self._place_of = (lambda line: (epoch, _mot_seq(line))) if form == "mot" else _json_place
         self._may_tear = form == "mot"
         self.last: Place | None = None
-        """The last frame in it that has people, as far as the file tells."""
+        """The last frame with people in the file; None if the file has none."""
         self.torn: Place | None = None
-        """The last frame, if perhaps not all of its people are in the file."""
+        """The last frame, if the file may lack some of its people."""
         self._torn_at = 0
         self._end = 0
 
     @property
     def target(self) -> Path:
-        """The name that it will have."""
+        """The name that the completed file will have, unless that name is taken."""
         return self._file.target
 
     @property
     def is_gone(self) -> bool:
-        """Whether somebody took it away."""
+        """Whether the file was removed or replaced meanwhile."""
         return self._file.is_gone
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody is in it."""
+        """Whether the file has no people."""
         return not self._file.size
 
     def append(self, tracks: Tracks) -> None:
-        """Add a frame behind the others, or the `torn` one again. If it raises, nothing was added."""
+        """Add a frame at the end, or write the `torn` frame anew. If `append` raises, nothing was added."""
         if tracks.stamp.place == self.torn:
             self._file.cut(self._torn_at)
         lines = self._lines_of(tracks)
@@ -86,15 +86,15 @@ class TrackFile:
         self.last, self.torn = tracks.stamp.place, None
 
     def complete(self) -> Path:
-        """Give the file its name, which is returned; `target`, or the next free one."""
+        """Give the file the name `target`, or the next free name; return that name."""
         return self._file.complete()
 
     def close(self) -> None:
-        """Let go of it as it is; once is enough."""
+        """Close the file and leave it unfinished. A second call does nothing."""
         self._file.close()
 
     def _look_back(self) -> None:
-        """Find the last frame, and cut off a line without an end. Raises OSError, EnvironmentProblem."""
+        """Find the last frame, and cut off a last line that is torn. Raises OSError, EnvironmentProblem."""
         size, window = self._file.size, _WINDOW
         while True:
             *lines, rest = self._file.tail(window).split(b"\n")
@@ -109,7 +109,7 @@ class TrackFile:
         self._torn_at = self._file.size - sum(len(row) + 1 for row in rows)
 
     def _rows_of_last(self, lines: list[bytes]) -> list[bytes]:
-        """Those at the end that are of one frame."""
+        """The lines at the end that belong to the last frame. Raises EnvironmentProblem for lines of another kind."""
         try:
             last = self._place_of(lines[-1]) if lines else None
             return list(takewhile(lambda line: self._place_of(line) == last, reversed(lines)))
@@ -121,7 +121,10 @@ class TrackFile:
 
 
 def rescued(form: Format, target: Path, *, replace: bool) -> Path | None:
-    """The unfinished file of a killed run, completed; None if nobody was in it. Raises as `GrowingFile` does."""
+    """Complete the unfinished file of a killed run, and return the path. Remove a file without people: None.
+
+    Raises as `GrowingFile` does.
+    """
     file = TrackFile.resumed(target, form, 0, replace=replace)
     try:
         if file.is_empty:

@@ -23,6 +23,7 @@ from camgraph.pipeline.system.redaction import redact_url
 from camgraph.stages.messages import Frame
 from camgraph.stages.video import addresses, ffmpeg_log
 from camgraph.stages.video.camera import Camera
+from camgraph.stages.video.ffmpeg_memory import MemoryGuard
 from camgraph.stages.video.live.camera_problems import Dropped, camera_problem, is_bug
 from camgraph.stages.video.live.camera_reporter import CameraReporter, Facts
 from camgraph.stages.video.live.connection import Connection, connected
@@ -36,7 +37,6 @@ from camgraph.stages.video.live.reading_watchdog import ReadingWatchdog
 from camgraph.stages.video.live.retries import Attempt, Retries
 from camgraph.stages.video.live.sockets import Peer
 from camgraph.stages.video.live.timeouts import timeouts_of
-from camgraph.stages.video.memory import MemoryGuard
 from camgraph.stages.video.shots import Shot
 from camgraph.stages.video.tap import PacketTap
 from camgraph.stages.video.timeline import SECOND_NS

@@ -18,10 +18,10 @@ from typing import Self
 
 from camgraph.pipeline.stage import Stop
 from camgraph.stages.video.ffmpeg_log import FfmpegLog
+from camgraph.stages.video.ffmpeg_memory import MemoryGuard
 from camgraph.stages.video.live.camera_reporter import CameraReporter
 from camgraph.stages.video.live.sockets import Peer, shut_down
 from camgraph.stages.video.live.threads import start
-from camgraph.stages.video.memory import MemoryGuard
 
 TICK_S = 0.2
 STOP_GRACE_S = 0.6

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
+from camgraph.stages.vision.letterbox import FitName
 from camgraph.stages.vision.recognition.signature import Signature
 
 Format = Literal[
@@ -88,6 +89,7 @@ class Picture:
     align: Literal["centre", "corner"] = "centre"
     """The place of the frame in the padding: `corner` is the upper left."""
     pad: int = 114
+    fit: FitName = "letterbox"
 
 
 @dataclass(frozen=True)
@@ -181,8 +183,8 @@ def without_effect(declared: Declared) -> tuple[str, str] | None:
 
 def class_names(signature: Signature, count: int) -> tuple[str, ...]:
     """By the metadata if it names so many; else COCO's if their number fits, or numbers."""
-    names = signature.literal("names")
-    if isinstance(names, dict) and sorted(names, key=str) == sorted(range(count), key=str):
+    names = _written_names(signature)
+    if sorted(names, key=str) == sorted(range(count), key=str):
         return tuple(str(names[number]) for number in range(count))
     if count == 1:
         return PERSON
@@ -198,8 +200,19 @@ def category_names(signature: Signature, count: int) -> tuple[str, ...]:
 
 def named_classes(signature: Signature) -> int | None:
     """How many classes the metadata names; None if it names none."""
+    return len(_written_names(signature)) or None
+
+
+def _written_names(signature: Signature) -> Mapping[object, object]:
+    """By number: `names` of Ultralytics' exporter, or lines of `character`, as models of PaddlePaddle have them."""
     names = signature.literal("names")
-    return len(names) if isinstance(names, dict) and names else None
+    if isinstance(names, dict):
+        return names
+    return (
+        dict(enumerate(signature.metadata.get("character", "").split("\n")))
+        if "character" in signature.metadata
+        else {}
+    )
 
 
 def known_classes(signature: Signature, declared: Declared) -> int | None:

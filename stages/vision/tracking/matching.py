@@ -8,7 +8,7 @@ import numpy as np
 from lap import lapjv
 from numpy.typing import NDArray
 
-from camgraph.stages.vision.tracking.memory import heights_of
+from camgraph.stages.vision.tracking.known_tracks import heights_of
 
 F64 = NDArray[np.float64]
 Rows = NDArray[np.int64]

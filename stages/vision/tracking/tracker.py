@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 from camgraph.stages.vision.frame_interval import FrameInterval
 from camgraph.stages.vision.tracking.appearance import LooksScale
 from camgraph.stages.vision.tracking.continuation import Passage, continued
+from camgraph.stages.vision.tracking.known_tracks import NO_ID, Memory, People, heights_of
 from camgraph.stages.vision.tracking.matching import (
     F64,
     Rows,
@@ -51,7 +52,6 @@ from camgraph.stages.vision.tracking.matching import (
     torso_lengths,
     turned_round,
 )
-from camgraph.stages.vision.tracking.memory import NO_ID, Memory, People, heights_of
 from camgraph.stages.vision.tracking.motion import Motion
 
 _LOST_TRUST = 0.3

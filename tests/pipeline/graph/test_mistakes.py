@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from camgraph.pipeline.errors import EnvironmentProblem, GraphError, UserError
 from camgraph.pipeline.graph import load_graph, parse_graph
-from camgraph.pipeline.graph.memory import memory_need
+from camgraph.pipeline.graph.shared_memory import memory_need
 from camgraph.pipeline.system.names import ascii_form
 
 Mistakes = Callable[..., list[str]]

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from camgraph.pipeline.graph import Graph, parse_graph, plan_of
+from camgraph.pipeline.graph import Graph, parse_graph, placement, plan_of
 from camgraph.pipeline.plan import EVERY_CAMERA, ProcessPlan, RunPlan, from_wire, to_wire
 
 Parse = Callable[..., Graph]
@@ -257,11 +257,26 @@ def _routes_lead_to_the_reader(process: ProcessPlan, by_name: dict[str, ProcessP
             assert edge in by_name[reader].incoming
 
 
-def test_two_hundred_cameras(parse: Parse) -> None:
-    cameras = "".join(f"  cam{n}: {{frames: {n}, fps: 10}}\n" for n in range(200))
+@pytest.mark.parametrize(
+    ("sharing", "live", "processes"),
+    [("", False, 2), (", each: cameras", False, 200), (", cameras_per_process: 50", False, 4), ("", True, 200)],
+)
+def test_two_hundred_cameras(
+    parse: Parse, monkeypatch: pytest.MonkeyPatch, sharing: str, live: bool, processes: int
+) -> None:
+    """Files share as many processes as there are cores, two here, and live cameras have a process each."""
+    monkeypatch.setattr(placement, "usable_cores", lambda: 2)
+    cameras = "".join(f"  cam{n}: {{frames: {n}, fps: 10, live: {live}}}\n" for n in range(200))
+    text = GRAPH.replace("cameras: {a: , b: , c: }", f"cameras:\n{cameras}")
+    plan = plan_of(parse(text.replace("use: count_source", f"use: count_source{sharing}")))
+    assert len(plan.processes) == 8 + processes
+    assert plan.camera_settings["cam199"] == {"frames": 199, "fps": 10, "live": live}
+
+
+def test_a_few_files_have_a_process_each(parse: Parse) -> None:
+    cameras = "".join(f"  cam{n}: {{}}\n" for n in range(8))
     plan = plan_of(parse(GRAPH.replace("cameras: {a: , b: , c: }", f"cameras:\n{cameras}")))
-    assert len(plan.processes) == 208
-    assert plan.camera_settings["cam199"] == {"frames": 199, "fps": 10}
+    assert sum(bool(process.sources) for process in plan.processes) == 8
 
 
 def test_every_process_knows_the_priorities_of_its_cameras(parse: Parse) -> None:

@@ -48,6 +48,17 @@ def test_a_rescue_that_is_unsure_is_a_problem() -> None:
     assert "nobody can tell how many of its events are lost" in outcome.problems[0]
 
 
+@pytest.mark.parametrize(("reason", "why"), [("refused", "the other side refused them"), ("expired", "in time")])
+def test_events_that_a_sink_gave_up_are_no_frames(reason: str, why: str) -> None:
+    outcome = Outcome()
+    outcome.add_losses({(f"dropped.{reason}", "a"): 2})
+    [problem] = outcome.problems
+    assert problem.startswith("events for a sink dropped (2 of a): ")
+    assert why in problem
+    assert "camgraph outbox list --dead" in problem
+    assert (outcome.status, outcome.error_ids) == (1, ("events-refused",))
+
+
 def test_problems_keep_the_ids_of_their_kinds() -> None:
     outcome = Outcome()
     missing = ProblemText("rtsp://guard:geheim@host is away", error_id="source-missing")

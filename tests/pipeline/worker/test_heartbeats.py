@@ -39,7 +39,7 @@ class Process:
         self.counters = Counters()
         self.retry = SimpleNamespace(waits_for="", patient=False, troubles=[])
         self.relay = SimpleNamespace(waits_for="", troubles=[], backlog={})
-        self.sources = SimpleNamespace(silence=Silence(), frames_done={})
+        self.sources = SimpleNamespace(silence=Silence(), frames_done={}, queued=[])
         path: Any = {
             "chain": SimpleNamespace(runners={}, ages_ms=dict, take_calls=dict, take_ages=dict),
             "ring": SimpleNamespace(in_use=3),

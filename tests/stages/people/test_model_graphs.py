@@ -258,3 +258,35 @@ def test_what_only_a_graph_can_say_is_not_told_by_commands(tmp_path: Path) -> No
     (tmp_path / "clip.mp4").touch()
     with pytest.raises(GraphError, match=r"alone, `rows` could be yolo_pose .*: name it in `outputs`"):
         parse_graph(make_graph, "g.yaml", base_folder=tmp_path, environ={})
+
+
+RULES = """  tracks:  {{use: track, from: people}}
+  rules:   {{use: rules, from: tracks, with: {{rules: [{{{}}}]}}}}
+  log:     {{use: sink_null, from: rules}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "decode", "rule", "told"),
+    [
+        ("yolox.onnx", "", "use: fall", "`people` finds boxes alone: use a model that finds these joints, or remove"),
+        ("hands.onnx", "", "use: fall", "`people` finds 21 others (kpts-21): use a model that"),
+        ("hands.onnx", ", with: {skeleton: hand}", "id: up, when: nose.y < hips.y", "`people` finds 21 others (hand)"),
+        ("pose.onnx", ", with: {skeleton: animal}", "use: waving", "`people` finds 17 others (animal)"),
+        ("pose.onnx", "", "use: fall", ""),
+        ("yolox.onnx", "", "use: running", ""),
+        ("hands.onnx", "", "id: wide, when: box.width > box.height or nose.y > hips.y", ""),
+    ],
+)
+def test_rules_that_never_fire_of_a_model_are_a_mistake(
+    folder: Path, name: str, decode: str, rule: str, told: str
+) -> None:
+    model(folder / "hands.onnx", [1, 3, 320, 640], [1, 68, 4200], task="pose", kpt_shape="[21, 3]", names="{0: 'hand'}")
+    more = RULES.format(rule)
+    if not told:
+        load(folder, name, decode=decode, more=more)
+        return
+    rule_id = rule.split(",", maxsplit=1)[0].split(": ")[1]
+    with pytest.raises(GraphError) as caught:
+        load(folder, name, decode=decode, more=more)
+    assert f"the rule `{rule_id}` asks for joints of a body (coco-17), and {told}" in str(caught.value)

@@ -14,6 +14,7 @@ from camgraph.pipeline.messages import Array
 from camgraph.pipeline.testing import HandContext, feed, opened, stamp
 from camgraph.stages.messages import Frame, Tensor
 from camgraph.stages.people.preprocess import Preprocess, PreprocessSettings
+from camgraph.stages.vision.letterbox import boxes_to_frame
 
 
 def bgr_frame(width: int, height: int, seq: int = 0) -> Frame:
@@ -69,7 +70,7 @@ def test_both_forms_of_a_frame_give_nearly_the_same(
 ) -> None:
     yuv = yuv_frame(*frame_size)
     bgr = Frame(yuv.stamp, cv2.cvtColor(yuv.pixels, cv2.COLOR_YUV2BGR_I420), *frame_size)
-    for fit in ("letterbox", "stretch"):
+    for fit in ("letterbox", "stretch", "crop"):
         one, other = (prepared(frame, tmp_path, size=size, fit=fit) for frame in (yuv, bgr))
         assert np.array_equal(one.fit, other.fit)
         difference = np.abs(image_of(one).astype(int) - image_of(other))
@@ -81,6 +82,26 @@ def test_stretching_covers_everything(tmp_path: Path) -> None:
     tensor = prepared(frame, tmp_path, size=[100, 50], fit="stretch")
     assert tensor.fit.tolist() == [[2.0, 0.5, 0.0, 0.0]]
     assert np.array_equal(image_of(tensor)[0], cv2.resize(frame.pixels, (100, 50))[..., ::-1])
+
+
+@pytest.mark.parametrize(
+    ("frame_size", "shown"), [((160, 90), np.s_[:, 35:125]), ((90, 160), np.s_[35:125]), ((90, 90), np.s_[:])]
+)
+def test_a_crop_shows_the_middle(frame_size: tuple[int, int], shown: Any, tmp_path: Path) -> None:
+    frame = bgr_frame(*frame_size)
+    tensor = prepared(frame, tmp_path, size=[90, 90], fit="crop")
+    assert np.array_equal(image_of(tensor)[0], frame.pixels[shown][..., ::-1])
+    there = boxes_to_frame(np.array([[0, 0, 90, 90]], np.float32), tensor.fit[0], frame_size)
+    left, top = max(0, frame_size[0] - 90) / 2, max(0, frame_size[1] - 90) / 2
+    assert there.tolist() == [[left, top, left + 90, top + 90]]
+
+
+def test_a_crop_of_another_size_keeps_proportions(tmp_path: Path) -> None:
+    frame = bgr_frame(200, 100)
+    tensor = prepared(frame, tmp_path, size=[50, 50], fit="crop")
+    assert tensor.fit.tolist() == [[0.5, 0.5, -25.0, 0.0]]
+    whole = cv2.resize(frame.pixels, (100, 50))[..., ::-1]
+    assert np.array_equal(image_of(tensor)[0], whole[:, 25:75])
 
 
 @pytest.mark.parametrize("make", [bgr_frame, yuv_frame])

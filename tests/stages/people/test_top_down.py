@@ -109,3 +109,11 @@ def test_points_that_the_model_has_not_are_a_mistake(tmp_path: Path) -> None:
     path = heatmaps(tmp_path / "m.onnx")
     with pytest.raises(UserError, match=r"with 16 keypoints.*without `keypoints` they are read as heatmaps"):
         posed(path, [], keypoints=16, format="heatmaps")
+
+
+@pytest.mark.parametrize(("given", "is_told"), [({}, True), ({"mean": [0, 0, 0]}, False)])
+def test_check_doubts_plain_pixels(tmp_path: Path, given: dict[str, Any], is_told: bool) -> None:
+    heatmaps(tmp_path / "m.onnx")
+    settings = InferSettings.model_validate({"model": "m.onnx", "input": given})
+    told = "m.onnx: a model of this format does not show how its pixels were normalised: taken to be 0 to 1; most want"
+    assert any(told in one for one in Infer.remarks(settings, tmp_path, {})) == is_told

@@ -22,8 +22,8 @@ from camgraph.pipeline.testing import HandContext
 from camgraph.stages.video import file_memory
 from camgraph.stages.video.capture import Camera, Capture
 from camgraph.stages.video.examiner import Examiner
+from camgraph.stages.video.ffmpeg_memory import own_bytes
 from camgraph.stages.video.file_memory import FileMemory
-from camgraph.stages.video.memory import own_bytes
 
 MB = 1 << 20
 WITHIN_S = 60.0

@@ -30,7 +30,10 @@ def picture(tmp_path: Path) -> Path:
 
 
 def options(**reported: list[tuple[str | None, object]]) -> dict[str, list[tuple[str | None, object]]]:
-    return {**{name: [] for name in ("format", "keypoints", "outputs", "layout", "order", "scale", "size")}, **reported}
+    return {
+        **{name: [] for name in ("format", "keypoints", "outputs", "layout", "order", "scale", "mean", "std", "size")},
+        **reported,
+    }
 
 
 def test_option_of_one_model_precedes_that_of_all(turned_model: Path) -> None:

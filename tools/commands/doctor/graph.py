@@ -21,7 +21,7 @@ from camgraph.stages.people.inference.engines.devices import device_of
 from camgraph.stages.people.inference.engines.host_runs import MOST_SESSIONS
 from camgraph.stages.people.inference.engines.options import records
 from camgraph.stages.people.inference.infer_settings import InferSettings
-from camgraph.stages.vision.batching import buckets
+from camgraph.stages.vision.run_sizes import buckets
 from camgraph.tools.commands.doctor.notice import Notice
 from camgraph.tools.measuring.nvidia_smi import Gpu
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from camgraph.pipeline.errors import GraphError, UserError
 from camgraph.pipeline.graph import Graph, load_graph, plan_of
-from camgraph.pipeline.graph.memory import free_shared_memory
+from camgraph.pipeline.graph.shared_memory import free_shared_memory
 from camgraph.pipeline.outbox.outbox_folder import outbox_folder
 from camgraph.pipeline.system.cores import usable_cores
 from camgraph.pipeline.system.found_runs import found_runs

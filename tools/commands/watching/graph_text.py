@@ -110,6 +110,7 @@ def _log(watch: Watch, path: str) -> str:
 def _picture(model: PoseModel) -> str:
     if model.size is not None:
         corner = f", align: corner, pad: {model.pad}" if model.align == "corner" else ""
+        corner += f", fit: {model.fit}" if model.fit != "letterbox" else ""
         return f"size: [{model.size[0]}, {model.size[1]}]{corner}"
     if isinstance(model.max_side, int):
         return f"size: native, max_side: {model.max_side}"

@@ -10,6 +10,7 @@ from typing import Literal
 from camgraph.pipeline.errors import UserError
 from camgraph.pipeline.system.paths import ASSET_PREFIX, asset_folder, resolve
 from camgraph.stages.people.preprocess import USUAL_MAX_SIDE
+from camgraph.stages.vision.letterbox import FitName
 from camgraph.tools.assets.catalogue import CATALOGUE
 
 MULTIPOSE = "movenet-multipose.onnx"
@@ -32,6 +33,7 @@ class PoseModel:
     why: str = ""
     align: Literal["centre", "corner"] = "centre"
     pad: int = 114
+    fit: FitName = "letterbox"
 
 
 def named_model(text: str | None, folder: Path) -> str:
@@ -96,7 +98,7 @@ def _examined(path: Path) -> PoseModel:
     if reading.format == "movenet_multipose" and reading.size is None:
         return PoseModel(str(path))
     size = reading.size or declared_size(signature_of_file(path).metadata) or (YOLO_SIDE, YOLO_SIDE)
-    return PoseModel(str(path), size, align=picture.align, pad=picture.pad)
+    return PoseModel(str(path), size, align=picture.align, pad=picture.pad, fit=picture.fit)
 
 
 EXPECTED = (

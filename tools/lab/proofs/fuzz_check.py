@@ -30,8 +30,8 @@ import yaml
 
 from camgraph.pipeline.errors import CamgraphError, GraphError
 from camgraph.pipeline.graph import parse_graph
-from camgraph.pipeline.graph.memory import in_words, memory_need
 from camgraph.pipeline.graph.remarks import remarks_on
+from camgraph.pipeline.graph.shared_memory import in_words, memory_need
 from camgraph.pipeline.registry import find_stage, stage_names
 from camgraph.pipeline.system.cores import usable_cores
 from camgraph.tools.lab.figure import Figure, figure_command

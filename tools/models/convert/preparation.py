@@ -3,56 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from onnx import ModelProto, helper
 
 from camgraph.pipeline.errors import UserError
-from camgraph.stages.people.inference.contracts import reading_of
-from camgraph.stages.people.inference.model.pixel_folding import NOTHING_NORMALISED, Normalisation, Scaling, fold_pixels
+from camgraph.stages.people.inference.contracts import pixel_doubts, reading_of
+from camgraph.stages.people.inference.model.pixel_folding import Scaling, fold_pixels
 from camgraph.stages.people.inference.signatures import signature_of_file
 from camgraph.stages.vision.model_contract import InputContract
 from camgraph.stages.vision.recognition import Reading
 from camgraph.stages.vision.recognition.prepared import FORMAT, PICTURE
-from camgraph.stages.vision.recognition.reading import Picture
 from camgraph.tools.models.convert.lighter import whole_model
 from camgraph.tools.models.convert.model_output import save_model, written
-from camgraph.tools.models.declaration import NOTHING_DECLARED, Declaration, DeclaredModel
-
-_OF_MANY_KINDS = ("efficient_nms", "yolo_end2end")
+from camgraph.tools.models.declaration import Declaration, DeclaredModel
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The steps to fold, and the model's reading."""
-
-    normalisation: Normalisation = NOTHING_NORMALISED
-    declaration: Declaration = NOTHING_DECLARED
-
-
-def prepare(model: Path, out: Path, asked: Asked) -> list[str]:
+def prepare(model: Path, out: Path, declaration: Declaration) -> list[str]:
     """Writes the model with the requested steps in its graph; reports the folded ones, a line each.
 
     Raises UserError if it is no model, or if something cannot be folded.
     """
-    declared = DeclaredModel(model, asked.declaration)
+    declared = DeclaredModel(model, declaration)
     contract, reading = declared.contract(), reading_of(declared.signature, declared.declaration.kind)
-    if contract.takes_pixels_as_they_are and asked.normalisation.changes_nothing:
+    if contract.takes_pixels_as_they_are:
         raise UserError(
             f"{model}: it takes uint8 RGB pictures as they are: there is nothing to fold", error_id="model-conversion"
         )
     check_known(declared, contract)
     made = whole_model(model)
-    remarks = list(doubts(declared, contract, asked.normalisation))
-    remarks.append(_in_words(contract, fold_pixels(made.graph, contract, asked.normalisation), asked.normalisation))
+    doubts = pixel_doubts(declared.signature, declaration.input, declaration.kind)
+    remarks = [*(f"note: {doubt}" for doubt in doubts), _in_words(contract, fold_pixels(made.graph, contract))]
     helper.set_model_props(made, _metadata(made, reading))
     with written(model, out) as part:
         save_model(made, part)
     return remarks
 
 
-def _in_words(contract: InputContract, scaling: Scaling, normalisation: Normalisation) -> str:
+def _in_words(contract: InputContract, scaling: Scaling) -> str:
+    normalisation = contract.normalisation
     order = f", {contract.order}" if contract.order == "bgr" else ""
     normalised = "" if normalisation.changes_nothing else f", (value - {normalisation.mean}) / {normalisation.std}"
     return (
@@ -67,7 +57,7 @@ def _metadata(made: ModelProto, reading: Reading | None) -> dict[str, str]:
     if reading is None:
         return {**metadata, PICTURE: str({"order": "rgb", "scale": 1.0})}
     place = reading.picture
-    metadata[PICTURE] = str(asdict(Picture("rgb", 1.0, place.align, place.pad)))
+    metadata[PICTURE] = str(asdict(replace(place, order="rgb", scale=1.0)))
     metadata[FORMAT] = reading.format
     metadata["names"] = str(dict(enumerate(reading.classes)))
     if reading.keypoints:
@@ -114,23 +104,3 @@ def _is_declared(declared: DeclaredModel, contract: InputContract) -> bool:
 def _is_scaled(contract: InputContract) -> bool:
     """Whether pixels become other numbers: a model that takes whole numbers takes 0 to 255."""
     return contract.dtype.startswith("float")
-
-
-def doubts(declared: DeclaredModel, contract: InputContract, normalisation: Normalisation) -> Iterator[str]:
-    """A fact that does not show in a model of this kind, and was taken to be as usual; its exporter may have noted
-    it.
-    """
-    reading, given = reading_of(declared.signature, declared.declaration.kind), declared.declaration.input
-    if reading is None or declared.signature.task or given.order or given.scale or not _is_scaled(contract):
-        return
-    if reading.format in _OF_MANY_KINDS:
-        yield (
-            f"note: many kinds of models have outputs as these ({reading.format}), which do not show how it wants its "
-            f"pixels: taken to be {contract.order}, 0 to 1; for one that wants 0 to 255 as YOLOX does: --order bgr "
-            "--scale 1"
-        )
-    if reading.format == "classes" and normalisation.changes_nothing:
-        yield (
-            "note: a classifier does not show how its pixels were normalised: taken to be 0 to 1, as a graph gives "
-            "them; those of torchvision want --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225"
-        )

@@ -17,7 +17,7 @@ from camgraph.stages.people.inference.selection.opening import Asked, open_model
 from camgraph.stages.people.inference.selection.placed_work import work_shares
 from camgraph.stages.vision.foreign_text import shown
 from camgraph.stages.vision.model_contract import InputContract, declared_size
-from camgraph.stages.vision.recognition import Port, Reading, Signature
+from camgraph.stages.vision.recognition import Picture, Port, Reading, Signature
 from camgraph.stages.vision.window_contract import WindowContract
 from camgraph.tools.models.declaration import NOTHING_DECLARED, DeclaredModel
 
@@ -152,11 +152,18 @@ def _picture(contract: InputContract, reading: Reading | str) -> str:
     sides = f"{contract.width or 'any'} x {contract.height or 'any'}"
     place = ""
     if not isinstance(reading, str):
-        corner = "the upper left corner" if reading.picture.align == "corner" else "the middle"
-        place = f", the frame in {corner}, padded with {reading.picture.pad}"
-    return (
-        f"{contract.dtype} {contract.layout}, {contract.order}, pixel x {contract.scale:.6g}, {sides}, {batch}{place}"
-    )
+        place = f", {_place(reading.picture)}"
+    pixels = f"pixel x {contract.scale:.6g}"
+    if not contract.normalisation.changes_nothing:
+        pixels = f"({pixels} - {contract.normalisation.mean}) / {contract.normalisation.std}"
+    return f"{contract.dtype} {contract.layout}, {contract.order}, {pixels}, {sides}, {batch}{place}"
+
+
+def _place(picture: Picture) -> str:
+    if picture.fit != "letterbox":
+        return "the frame stretched over it" if picture.fit == "stretch" else "the middle of the frame over it"
+    corner = "the upper left corner" if picture.align == "corner" else "the middle"
+    return f"the frame in {corner}, padded with {picture.pad}"
 
 
 def _window(contract: WindowContract) -> str:

@@ -8,6 +8,7 @@ const STATES = {
   starting: ["is starting", "warn"],
   coming: ["is being added", "warn"],
   leaving: ["is being removed", "warn"],
+  queued: ["waits for its turn", "rests"],
   waiting: ["waits for the machine", "warn"],
   connecting: ["is being connected", "warn"],
   live: ["live", ""],
@@ -23,7 +24,7 @@ const STATES = {
 };
 
 // Those of the kind "rests", of one camera and of several.
-const REST = { paused: ["rests", "rest"], done: ["has ended", "have ended"], stopped: ["was stopped", "were stopped"] };
+const REST = { queued: ["waits for its turn", "wait for their turn"], paused: ["rests", "rest"], done: ["has ended", "have ended"], stopped: ["was stopped", "were stopped"] };
 
 // Whether nothing new comes from a camera of this kind of state.
 export const isSilent = (kind) => kind === "bad" || kind === "rests";

@@ -26,8 +26,8 @@ from camgraph.tools.measuring.nvidia_smi import GpuLoad
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LEVELS = ("healthy", "degraded", "down")
-STATES = ("starting", "waiting", "connecting", "live", "running", "stalled", "lost", "unauthorised", "gone", "paused",
-          "done", "stopped", "failed")  # fmt: skip
+STATES = ("starting", "queued", "waiting", "connecting", "live", "running", "stalled", "lost", "unauthorised", "gone",
+          "paused", "done", "stopped", "failed")  # fmt: skip
 """Of a camera (docs/operations.md)."""
 
 Rows = Iterable[tuple[tuple[str, ...], float | None]]

@@ -312,8 +312,19 @@ def _run_convolution(options: Mapping[str, str]) -> None:
         raise NotToBeHad(f"GPU {device} runs no convolution: {_failure(error, cuda_runtime(device))}") from None
 
 
-_IN_SOURCES = re.compile(r"^/\S+:\d+ .*?\[ONNXRuntimeError\] : \d+ : \w+ : ", re.DOTALL)
-"""Left out, because it is often longer than the rest of the message."""
+_IN_SOURCES = re.compile(
+    r"^/\S+:\d+ .*?(?=\[ONNXRuntimeError\])"  # the place that passed on the error of another one
+    r"|/\S+\.(?:cc|h|cuh?):\d+ [^()]*\((?:[^()]|\([^()]*\))*\)(?: const)?(?: \[with [^]]*\])?\s"
+    r"|\[ONNXRuntimeError\] : \d+ : \w+ : "
+    r"|Load model from .*? failed:",
+    re.DOTALL,
+)
+"""Left out, because the places in its sources are often longer than the rest of the message."""
+_TOO_NEW = re.compile(
+    r"Unsupported model (IR version): (\d+), max supported IR version: (\d+)"
+    r"|(Opset) (\d+) is under development.* for domain ai\.onnx is till opset (\d+)",
+    re.DOTALL,
+)
 _CUDA_ERROR = re.compile(r"CUDA failure (\d+): (.*?) ;")
 _NO_MEMORY = re.compile(
     r"Failed to allocate memory for requested buffer of size (\d+)"
@@ -422,10 +433,18 @@ def analyse(model: Source, libraries: Sequence[Path] = ()) -> Signature:
         session = ort.InferenceSession(_for_session(model), options, providers=[CPU], enable_fallback=0)
     except _FAILURES as error:
         name = f"{model}: " if isinstance(model, Path) else ""
-        raise UserError(
-            f"{name}cannot be read as an ONNX model: {one_line(error)}", error_id="model-unreadable"
-        ) from None
+        raise UserError(f"{name}{_why_unreadable(str(error))}", error_id="model-unreadable") from None
     return signature_of(session)
+
+
+def _why_unreadable(text: str) -> str:
+    if found := _TOO_NEW.search(text):
+        kind, version, most = filter(None, found.groups())
+        return (
+            f"it has {kind.replace('Opset', 'opset')} {version}, and ONNX Runtime {ort.__version__} reads up to "
+            f"{most}: export the model with an older one, or install a newer ONNX Runtime"
+        )
+    return f"cannot be read as an ONNX model: {one_line(_IN_SOURCES.sub('', text))}"
 
 
 def signature_of(session: ort.InferenceSession) -> Signature:

@@ -94,9 +94,19 @@ def _loaded(path: Path) -> ModelProto:
                 error_id="model-bounds",
             )
         # Without the format the suffix would decide it, whatever the content.
-        return onnx.load(str(path), format="protobuf", load_external_data=False)
+        return _opened_sides(onnx.load(str(path), format="protobuf", load_external_data=False))
     except (DecodeError, ValueError, OSError) as error:
         raise UserError(f"{path}: cannot be read as an ONNX model: {error}", error_id="model-unreadable") from None
+
+
+def _opened_sides(model: ModelProto) -> ModelProto:
+    """With no number for sides of -1, which PaddlePaddle's exporter writes for any, and ONNX Runtime takes for that."""
+    graph = model.graph
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        for side in value.type.tensor_type.shape.dim:
+            if side.dim_value < 0:
+                side.ClearField("dim_value")
+    return model
 
 
 def _location(path: Path, tensor: TensorProto) -> Path:

@@ -16,7 +16,7 @@ import numpy as np
 from onnx import GraphProto, TensorProto, ValueInfoProto
 
 from camgraph.stages.people.inference.model.node_writer import NodeWriter, rename_reads
-from camgraph.stages.vision.model_contract import InputContract, pixel_values
+from camgraph.stages.vision.model_contract import InputContract, Normalisation, pixel_values
 
 _ELEMENTS = {
     "float32": TensorProto.FLOAT,
@@ -24,22 +24,6 @@ _ELEMENTS = {
     "uint8": TensorProto.UINT8,
     "int32": TensorProto.INT32,
 }
-
-
-@dataclass(frozen=True)
-class Normalisation:
-    """For each channel, in the model's order: (value - mean) / std, with value = pixel * scale."""
-
-    mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    std: tuple[float, float, float] = (1.0, 1.0, 1.0)
-
-    @property
-    def changes_nothing(self) -> bool:
-        """Whether no arithmetic is needed for it."""
-        return self == NOTHING_NORMALISED
-
-
-NOTHING_NORMALISED = Normalisation()
 
 
 @dataclass(frozen=True)
@@ -73,11 +57,11 @@ def exact_scaling(scale: float) -> Scaling:
     return Scaling("Mul", scale, "float64")
 
 
-def fold_pixels(graph: GraphProto, contract: InputContract, normalisation: Normalisation) -> Scaling:
+def fold_pixels(graph: GraphProto, contract: InputContract) -> Scaling:
     """Changes the graph; its input keeps its name, and its open sides stay open."""
     writer = NodeWriter(graph)
     scaling = exact_scaling(contract.scale)
-    value = _calculated(writer, _placed(writer, contract), contract, scaling, normalisation)
+    value = _calculated(writer, _placed(writer, contract), contract, scaling)
     rename_reads(graph, contract.name, value)
     old = list(graph.node)
     del graph.node[:]
@@ -95,9 +79,8 @@ def _placed(writer: NodeWriter, contract: InputContract) -> str:
     return writer.add("Transpose", [value], perm=[0, 3, 1, 2]) if contract.layout == "nchw" else value
 
 
-def _calculated(
-    writer: NodeWriter, value: str, contract: InputContract, scaling: Scaling, normalisation: Normalisation
-) -> str:
+def _calculated(writer: NodeWriter, value: str, contract: InputContract, scaling: Scaling) -> str:
+    normalisation = contract.normalisation
     if scaling.operator is None and normalisation.changes_nothing:
         same = "Identity" if contract.dtype == "uint8" else "Cast"
         return writer.add(same, [value], **({} if contract.dtype == "uint8" else {"to": _ELEMENTS[contract.dtype]}))

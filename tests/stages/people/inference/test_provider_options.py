@@ -13,7 +13,7 @@ from camgraph.stages.people.infer import InferSettings
 from camgraph.stages.people.inference.engines import onnxruntime_engine
 from camgraph.stages.people.inference.engines.engine import NotToBeHad
 from camgraph.stages.people.inference.engines.options import ProviderOptions, bytes_of, with_caches
-from camgraph.stages.vision.batching import buckets
+from camgraph.stages.vision.run_sizes import buckets
 
 
 def options_of(provider: Any, folder: Path, **options: Any) -> dict[str, str]:

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
+from camgraph.stages.rules.language.cells import CELLS
 from camgraph.stages.rules.language.condition import Condition, compile_condition
 from camgraph.stages.rules.language.expression import ExpressionError
 from camgraph.stages.rules.language.functions import FUNCTIONS
-from camgraph.stages.rules.language.memory import CELLS
 
 EXAMPLES = [(name, call) for name, one in FUNCTIONS.items() for call in re.findall(rf"{name}\([^)]*\)", one.example)]
 

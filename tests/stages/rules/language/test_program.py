@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.stages.rules.language.film import SECOND, ZONES, Pose, picture, rule, still
 from tests.stages.rules.language.test_condition import AROUND, bodies, person
 
+from camgraph.stages.rules.language.cells import CELLS, MOST_SAMPLES, Clock
 from camgraph.stages.rules.language.condition import Condition, compile_condition
 from camgraph.stages.rules.language.crowd import Subject, numbers_of
 from camgraph.stages.rules.language.geometry import Surroundings
 from camgraph.stages.rules.language.judge import Judge, Rule
-from camgraph.stages.rules.language.memory import CELLS, MOST_SAMPLES, Clock
 from camgraph.stages.rules.language.program import Memory, Program, program_of
 
 GAP_NS = SECOND // 2

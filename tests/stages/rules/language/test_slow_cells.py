@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from camgraph.stages.rules.language.memory import (
+from camgraph.stages.rules.language.cells import (
     NAN,
     Growth,
     Median,
@@ -21,7 +21,7 @@ from camgraph.stages.rules.language.memory import (
     _between,
     _Samples,
 )
-from camgraph.stages.rules.language.memory import Sequence as SequenceCell
+from camgraph.stages.rules.language.cells import Sequence as SequenceCell
 from camgraph.stages.rules.language.people import Clock
 from camgraph.stages.vision.frame_interval import FrameInterval
 

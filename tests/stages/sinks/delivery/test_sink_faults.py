@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import SkipTest
 
 import pytest
 
+from camgraph.pipeline import testing
 from camgraph.pipeline.errors import Unavailable
-from camgraph.pipeline.testing import Receiver, SinkCase, SinkContract, event
+from camgraph.pipeline.testing import Receiver, SinkCase, SinkContract, event, until
 from camgraph.stages.sinks.delivery.event_sink import DeliverySettings, EventSink, Refused
 from camgraph.stages.sinks.delivery.event_view import EventView, view_of
 
@@ -89,6 +91,12 @@ class WaitsForEver(Good):
             super().put(view)
 
 
+class LosesOne(Good):
+    def put(self, view: EventView) -> None:
+        if view.event.own_id != "e3":
+            super().put(view)
+
+
 class AsksNoFilter(Good):
     def _leaves_out(self, view: EventView) -> bool:
         return False
@@ -147,6 +155,19 @@ def test_a_fault_breaks_its_promise(
 def test_a_sink_that_dies_of_its_state_is_found(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         SinkContract().test_a_damaged_file_of_state_costs_no_event(case=case(DiesOfItsState), tmp_path=tmp_path)
+
+
+def test_a_refused_event_of_a_used_id_is_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="sends an event of the id of `refused`"):
+        SinkContract().test_an_event_that_cannot_be_delivered_is_a_dead_letter(
+            case=SinkCase(Good, board, refused=event(7, "a")), tmp_path=tmp_path
+        )
+
+
+def test_events_that_do_not_arrive_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testing, "until", partial(until, within_s=0))
+    with pytest.raises(AssertionError, match=r"\['e3'\] did not arrive, although the sink took them"):
+        SinkContract().test_events_arrive_once_and_in_order(case=case(LosesOne), tmp_path=tmp_path)
 
 
 def test_an_event_of_tests_is_read_as_one_of_rules() -> None:

@@ -17,10 +17,10 @@ import pytest
 from camgraph_test_stages.web_server import Serve, WebServer
 from tests.stages.video.capture.test_web import jpeg, segment
 
+from camgraph.stages.video.ffmpeg_memory import own_bytes
 from camgraph.stages.video.live.gate.gate import Road
 from camgraph.stages.video.live.gate.rtsp_gate import RtspGate
 from camgraph.stages.video.live.gate.web_gate import WebGate
-from camgraph.stages.video.memory import own_bytes
 from camgraph.tools.scenes.simulator import CameraSettings, ClipSettings, RtspSimulator
 
 Watch = Callable[..., Any]

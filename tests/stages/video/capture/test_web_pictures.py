@@ -23,11 +23,11 @@ from tests.stages.video.live.gate.test_mjpeg_stream import jpeg as noisy
 
 from camgraph.pipeline.system.side_link import follow
 from camgraph.stages.sinks.footage.clip import Clip
+from camgraph.stages.video.ffmpeg_memory import own_bytes
 from camgraph.stages.video.live import timeouts
 from camgraph.stages.video.live.gate import mjpeg_stream
 from camgraph.stages.video.live.gate.authorization import Authorization
 from camgraph.stages.video.live.gate.origins import Login
-from camgraph.stages.video.memory import own_bytes
 from camgraph.stages.video.packets import Packet, PacketReader, socket_path
 
 Watch = Callable[..., Any]

@@ -374,7 +374,22 @@ KNOWN: dict[str, tuple[Signature, dict[str, Any]]] = {
     ),
     "classifier, open batch": (
         signature(("n", 3, 224, 224), {"probabilities": ("n", 1000)}),
+        {"format": "classes", "why": "1000 scores a picture"},
+    ),
+    "classifier whose open sides have a name each": (
+        signature(("unk__653", 224, 224, 3), {"outputs": ("unk__654", 2)}),
         {"format": "classes"},
+    ),
+    "classifier of PaddlePaddle": (
+        signature((None, 3, "?", "?"), {"o": (None, 4)}, character="0\n90\n180\n270"),
+        {"format": "classes", "classes": ("0", "90", "180", "270")},
+    ),
+    "re-identification": (
+        signature(("n", 3, 256, 128), {"o": ("n", 512)}),
+        {
+            "format": "classes",
+            "why": "512 numbers a picture without names: scores, or an appearance for `add_embeddings`",
+        },
     ),
 }
 
@@ -693,6 +708,11 @@ def test_rows_of_an_open_number_may_be_of_any_picture() -> None:
     with pytest.raises(Unrecognised, match=r"yolo_v7_rows .* or as classes"):
         recognise(given)
     assert recognise(given, Declared("classes")).format == "classes"
+
+
+@pytest.mark.parametrize(("picture", "kind", "columns"), [((3, 64, 64), FLOAT, 7), ((64, 64, 3), UINT8, 57)])
+def test_open_rows_of_another_name_may_be_people(picture: tuple[int, ...], kind: str, columns: int) -> None:
+    assert recognise(signature(("n", *picture), {"output": ("m", columns)}, kind)).format != "classes"
 
 
 def test_declared_names_must_be_as_many_as_classes() -> None:

@@ -65,7 +65,7 @@ def tensorrt(bench: Bench) -> str:
 def _build(bench: Bench, cache: Path) -> None:
     """Open and run it as the stage does, with all sizes of `batch: {max: 8}`."""
     from camgraph.stages.people.inference.engines.options import with_caches  # noqa: PLC0415
-    from camgraph.stages.vision.batching import buckets, engine_order  # noqa: PLC0415
+    from camgraph.stages.vision.run_sizes import buckets, engine_order  # noqa: PLC0415
 
     options = with_caches({"device_id": str(bench.task.device)}, cache)
     runs = Runs(bench, ("tensorrt", "cuda"), "tensorrt", **options)

@@ -15,6 +15,8 @@ from camgraph.pipeline.errors import UserError
 from camgraph.stages.people.infer import Infer, InferSettings
 from camgraph.stages.people.inference.model.model_files import find_libraries, find_model, sha256_of, verify_model
 from camgraph.stages.people.inference.model.model_safety import checked_model
+from camgraph.stages.people.inference.model_inputs import inputs_of
+from camgraph.stages.people.inference.signatures import signature_of_file
 
 
 def save(path: Path, location: str | None = None, domain: str = "", inside: bool = False) -> Path:
@@ -300,3 +302,42 @@ def test_no_model_is_a_file_of_the_kernel() -> None:
         find_model("/proc/self/status", Path())
     with pytest.raises(UserError, match="no such library of operators"):
         find_libraries(["/proc/self/status"], Path())
+
+
+@pytest.mark.parametrize(
+    ("ir_version", "opset", "text"),
+    [
+        (99, 17, r"it has IR version 99, and ONNX Runtime [\d.]+ reads up to \d+: export"),
+        (8, 99, "it has opset 99, and"),
+    ],
+)
+def test_a_model_of_a_newer_onnx_is_told_so(tmp_path: Path, ir_version: int, opset: int, text: str) -> None:
+    model = onnx.load(str(save(tmp_path / "m.onnx")))
+    model.ir_version, model.opset_import[0].version = ir_version, opset
+    onnx.save(model, tmp_path / "m.onnx")
+    with pytest.raises(UserError, match=text):
+        signature_of_file(tmp_path / "m.onnx")
+
+
+def test_the_place_in_the_sources_of_onnxruntime_is_left_out(tmp_path: Path) -> None:
+    model = onnx.load(str(save(tmp_path / "m.onnx")))
+    model.graph.node[0].op_type = "Foo"
+    onnx.save(model, tmp_path / "m.onnx")
+    with pytest.raises(
+        UserError, match=r"cannot be read as an ONNX model: This is an invalid model.*No Op registered for Foo"
+    ):
+        signature_of_file(tmp_path / "m.onnx")
+
+
+def test_sides_of_minus_one_are_open(tmp_path: Path) -> None:
+    model = onnx.load(str(save(tmp_path / "m.onnx")))
+    for value in (*model.graph.input, *model.graph.output):
+        for place in (0, 2, 3):
+            value.type.tensor_type.shape.dim[place].dim_value = -1
+    onnx.save(model, tmp_path / "m.onnx")
+    checked = checked_model(tmp_path / "m.onnx")
+    sides = checked.graph.input[0].type.tensor_type.shape.dim
+    assert [side.dim_value for side in sides if side.HasField("dim_value")] == [3]
+    settings = InferSettings(model=str(tmp_path / "m.onnx"), input={"layout": "nchw"})  # type: ignore[arg-type]
+    contract, _ = inputs_of(signature_of_file(tmp_path / "m.onnx"), settings)
+    assert (contract.batch, contract.width, contract.height) == (None, None, None)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from camgraph.stages.rules.language.memory import (
+from camgraph.stages.rules.language.cells import (
     CELLS,
     MOST_SAMPLES,
     NAN,
@@ -32,7 +32,7 @@ from camgraph.stages.rules.language.memory import (
     Velocity,
     Was,
 )
-from camgraph.stages.rules.language.memory import (
+from camgraph.stages.rules.language.cells import (
     Sequence as SequenceCell,
 )
 from camgraph.stages.rules.language.people import Clock

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from camgraph.stages.video.memory import MemoryGuard, own_bytes
+from camgraph.stages.video.ffmpeg_memory import MemoryGuard, own_bytes
 
 MB = 1 << 20
 CALL_S = 100.0

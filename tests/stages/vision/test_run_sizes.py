@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from camgraph.stages.vision.batching import Run, buckets, engine_order, runs_of
+from camgraph.stages.vision.run_sizes import Run, buckets, engine_order, runs_of
 
 SIZES = st.sets(st.integers(1, 40), min_size=1, max_size=5).map(sorted)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from camgraph.pipeline.graph import Graph, memory
-from camgraph.pipeline.graph.memory import in_words, memory_need
+from camgraph.pipeline.graph import Graph, shared_memory
 from camgraph.pipeline.graph.planning import plan_of
+from camgraph.pipeline.graph.shared_memory import in_words, memory_need
 from camgraph.pipeline.plan import slots_of
 from camgraph.pipeline.shm.segments import segments_bytes
 from camgraph.pipeline.shm.slots import SlotRing
@@ -33,7 +33,7 @@ def test_slots_are_window_plus_two_per_camera(parse: Parse) -> None:
     need = memory_need(graph)
     assert graph.window == 6
     assert (need.slots, need.known_bytes) == (16, 8 * (1_003_520 + 503_808) + 2 * 4096)
-    assert need.free_bytes == memory.free_shared_memory() > 0
+    assert need.free_bytes == shared_memory.free_shared_memory() > 0
     assert next(iter(in_words(need))) == "shared memory of the sources: 12.1 MB in 16 slots"
 
 
@@ -92,5 +92,5 @@ def test_what_only_opening_would_tell_is_said_to_be_unknown(parse: Parse, monkey
 
 
 def test_without_shared_memory_nothing_fits(parse: Parse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(memory, "SHARED_MEMORY", tmp_path / "none")
+    monkeypatch.setattr(shared_memory, "SHARED_MEMORY", tmp_path / "none")
     assert not memory_need(parse(GRAPH)).fits
