@@ -6,6 +6,7 @@ from camgraph.stages.vision.decoding.yolo_heads import cells_of
 from camgraph.stages.vision.recognition.reading import (
     COCO_CATEGORIES,
     COCO_CLASSES,
+    STRETCHED,
     Declared,
     Format,
     Reading,
@@ -72,7 +73,8 @@ def read_ppyoloe(signature: Signature, declared: Declared) -> Reading | None:
             why = "rows of class, score and box of one picture, and a count"
             named = unseen_classes(signature, declared, len(COCO_CLASSES))
             names = (rows[0].name, counts[0].name)
-            return Reading("ppyoloe", why, names, named, size=signature.picture_size(), alone=not axes)
+            size = signature.picture_size()
+            return Reading("ppyoloe", why, names, named, size=size, picture=STRETCHED, alone=not axes)
     return None
 
 
@@ -98,4 +100,5 @@ def read_ppyoloe_raw(signature: Signature, declared: Declared) -> Reading | None
     if not count or (isinstance(anchors, int) and isinstance(others, int) and anchors != others):
         return None
     why = f"boxes of {anchors or 'any number of'} anchors, and {count} rows of scores"
-    return Reading("ppyoloe_raw", why, (boxes.name, scores.name), class_names(signature, count), size=size)
+    names = (boxes.name, scores.name)
+    return Reading("ppyoloe_raw", why, names, class_names(signature, count), size=size, picture=STRETCHED)

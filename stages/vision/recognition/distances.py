@@ -16,7 +16,7 @@ from camgraph.stages.vision.recognition.reading import (
 from camgraph.stages.vision.recognition.signature import Port, Signature
 
 _DISTANCES = 4 * BINS
-_NANODET_PICTURE = Picture("bgr")
+_NANODET_PICTURE = Picture("bgr", fit="stretch")
 _FACE = ("face",)
 _SCRFD_PICTURE = Picture("rgb", align="corner", pad=0)
 _SCRFD_SIDES = (1, 4, 2 * FACE_POINTS)

@@ -92,6 +92,10 @@ class Picture:
     fit: FitName = "letterbox"
 
 
+STRETCHED = Picture(fit="stretch")
+"""Of models that were trained with pictures whose proportions were given up."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """The format of a model. ``outputs`` are the names of its outputs in the order in which the format takes them."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from camgraph.stages.vision.recognition.reading import (
     COCO_CATEGORIES,
     COCO_CLASSES,
+    STRETCHED,
     Declared,
     Format,
+    Picture,
     Reading,
     category_names,
     class_names,
@@ -37,7 +39,7 @@ def read_rtdetr_rows(signature: Signature, declared: Declared) -> Reading | None
         return None
     names = class_names(signature, classes)
     why = f"{rows} rows: {_BOX} of the box, {classes} of scores"
-    return Reading("rtdetr_rows", why, (port.name,), names, size=signature.picture_size())
+    return Reading("rtdetr_rows", why, (port.name,), names, size=signature.picture_size(), picture=STRETCHED)
 
 
 def read_rtdetr_end2end(signature: Signature, declared: Declared) -> Reading | None:
@@ -51,7 +53,7 @@ def read_rtdetr_end2end(signature: Signature, declared: Declared) -> Reading | N
         return None
     names = unseen_classes(signature, declared, len(COCO_CLASSES))
     why = f"{port.shape[1] or 'any number of'} rows of box, score, class"
-    return Reading("rtdetr_end2end", why, (port.name,), names, size=signature.picture_size())
+    return Reading("rtdetr_end2end", why, (port.name,), names, size=signature.picture_size(), picture=STRETCHED)
 
 
 def _are_queries(signature: Signature, declared: Declared, rows: Side, columns: Side) -> bool:
@@ -84,7 +86,7 @@ def read_rtdetr(signature: Signature, declared: Declared) -> Reading | None:
     names = unseen_classes(signature, declared, len(COCO_CLASSES))
     outputs = (labels[0].name, boxes[0].name, scores.name)
     why = "labels, boxes and scores" + ("" if is_declared else f", and an input `{SIZES}`")
-    return Reading("rtdetr", why, outputs, names, size=signature.picture_size())
+    return Reading("rtdetr", why, outputs, names, size=signature.picture_size(), picture=STRETCHED)
 
 
 def read_detr(signature: Signature, declared: Declared) -> Reading | None:
@@ -112,7 +114,8 @@ def _logits(signature: Signature, declared: Declared, name: Format, beside: int)
         return None
     why = "boxes, and logits of " + (f"{classes} classes" if not beside else f"{classes} classes and of no object")
     names = category_names(signature, classes)
-    return Reading(name, why, (boxes.name, logits.name), names, size=signature.picture_size())
+    picture = Picture() if name == "detr_softmax" else STRETCHED
+    return Reading(name, why, (boxes.name, logits.name), names, size=signature.picture_size(), picture=picture)
 
 
 def _boxes_and_logits(signature: Signature, is_declared: bool) -> tuple[Port, Port] | None:

@@ -415,6 +415,12 @@ def test_only_the_right_format_may_be_declared(name: str) -> None:
         recognise(given, Declared(format=wrong))
 
 
+def test_pictures_are_stretched_for_models_trained_with_such() -> None:
+    stretched = {expected["format"] for given, expected in KNOWN.values() if recognise(given).picture.fit == "stretch"}
+    detr = {"rtdetr_rows", "rtdetr_end2end", "rtdetr", "detr"}
+    assert stretched == {*detr, "nanodet", "ppyoloe", "ppyoloe_raw"}
+
+
 def test_picture_defaults_of_each_format() -> None:
     def of(name: str) -> tuple[Any, ...]:
         picture = recognise(KNOWN[name][0]).picture
